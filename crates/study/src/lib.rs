@@ -1,6 +1,6 @@
-//! Published studies, run here and shown beside what was published. Each is a folder: its parameters, published figures and
-//! every word and column that is shown (`study.toml`), how its parts are run (`run.rs`), what is in the cells (`view.rs`), and an
-//! entry in [`STUDIES`].
+//! Published studies, run here and shown beside what was published. Each is a folder: its parameters, the streams that it measures,
+//! published figures, and every word and column that is shown (`study.toml`); code only for what it runs or shows in a way of its own;
+//! and an entry in [`STUDIES`].
 //!
 //! A study is run part by part into one record that can be resumed ([`run`]). Nothing here prints.
 
@@ -11,15 +11,19 @@ mod needs;
 mod run;
 mod scale;
 mod stover;
+mod streams;
 mod view;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use model::StudyRecord;
+use model::{DataLevel, StudyRecord};
 use needs::Needs;
 use report::document::Section;
+use scale::Size;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use streams::Streams;
 
 pub use comp517::{Material, Preset, presets};
 pub use needs::Have;
@@ -35,14 +39,14 @@ pub static STUDIES: &[Study] = &[bradford::STUDY, comp517::STUDY, kernel_pipe::S
 pub struct Study {
     /// The word for it on the command line and in records.
     pub name: &'static str,
-    /// What it needs at a scale, beside what every study needs.
-    needs: fn(Scale) -> Needs,
-    /// How each of its parts is run, and what is shown of it.
-    parts: &'static [(&'static str, run::Run, view::Show)],
+    /// Runs a part: [`run::PartRun::run_streams`] where it has no way of its own.
+    run: run::Run,
+    /// What is shown of a part: [`view::PartView::shown`] where it has no way of its own.
+    show: view::Show,
     /// What is shown of records made elsewhere; none where it takes none.
     elsewhere: Option<fn(&StudyRecord, &File) -> Option<Section>>,
     /// The figures in the sentences on what changed since it was published.
-    facts: fn(&StudyRecord) -> view::Facts,
+    facts: fn(&StudyRecord) -> view::Words,
     /// Its parts, parameters and published figures.
     toml: &'static str,
 }
@@ -79,6 +83,7 @@ impl fmt::Display for Study {
 #[derive(Deserialize)]
 struct File {
     study: Head,
+    workload: Option<Workload>,
     #[serde(rename = "part")]
     parts: Vec<Part>,
     /// For parts that have none of their own.
@@ -102,6 +107,20 @@ struct Head {
     /// Its parts as they are shown, from above; as they are run where it is empty.
     #[serde(default)]
     shown: Vec<String>,
+    /// What it needs at full size, beside what every study needs.
+    #[serde(default)]
+    needs: Needs,
+    /// What was set for every part.
+    #[serde(default)]
+    settings: Vec<[String; 2]>,
+}
+
+/// What a study of one workload sends.
+#[derive(Deserialize)]
+struct Workload {
+    bytes: Size,
+    /// What is handed over in one call.
+    block: Size,
 }
 
 /// A part of a study.
@@ -114,6 +133,16 @@ pub struct Part {
     pub title: String,
     /// What it may take, at full size; no round begins after that.
     minutes: f64,
+    /// How often each of its cases is run, at full size.
+    #[serde(default = "once")]
+    trials: u32,
+    /// What was set, for people: the name and a text. `{100k}` in it is replaced by that amount at the scale.
+    #[serde(default)]
+    settings: Vec<[String; 2]>,
+    #[serde(default)]
+    streams: Vec<Streams>,
+    /// The pipeline that it runs; `{file}` and `{folder}` stand for what that runs on.
+    pipeline: Option<String>,
     /// The heading above its figures.
     heading: String,
     /// Whether the heading is a command line.
@@ -123,22 +152,49 @@ pub struct Part {
     lead: String,
     table: Option<TableText>,
     figure: Option<FigureText>,
+    /// The rows of its table; without any each thing that was measured has one.
+    #[serde(default, rename = "row")]
+    rows: Vec<RowText>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+fn once() -> u32 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableText {
     caption: String,
-    /// From left to right: the heading, and the word by which the view knows the cell.
+    /// From left to right: the heading, and the word for the cell: a word of the row itself, or one of what was measured.
     columns: Vec<[String; 2]>,
+    /// The row whose throughput is 1 in the cells `ratio`.
+    #[serde(default)]
+    base_row: usize,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FigureText {
     /// The part's heading where there is none.
     title: Option<String>,
     caption: String,
+    #[serde(default)]
+    is_logarithmic: bool,
+    /// Groups of bars, each of the rows' cases with these data; one of all where there are none.
+    #[serde(default)]
+    groups: Vec<(String, DataLevel)>,
+}
+
+/// A row of a part's table, and which case or measure of the record it is about.
+#[derive(Debug, Deserialize)]
+struct RowText {
+    spec: Option<String>,
+    block: Option<Size>,
+    data: Option<DataLevel>,
+    measure: Option<String>,
+    /// Its own words, by their columns.
+    #[serde(flatten)]
+    words: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -174,7 +230,6 @@ mod tests {
             let parts = study.parts();
             let names: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             assert_eq!(names.len(), parts.len(), "{study}: parts have names of their own");
-            assert_eq!(names, study.parts.iter().map(|(name, ..)| *name).collect(), "each can be run");
             let shown = study.parameters::<File>().study.shown;
             assert!(shown.is_empty() || names == shown.iter().map(String::as_str).collect(), "each is shown");
         }

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use mechanism::free_bytes;
 use model::ByteSize;
 use rustix::fs::statvfs;
+use serde::Deserialize;
 
-use crate::{Scale, Study};
+use crate::scale::Size;
+use crate::{File, Head, Scale, Study};
 
-/// What a study needs.
-#[derive(Debug, Default)]
+/// What a study needs at full size, beside memory for its largest block.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Needs {
     /// Free bytes where temporary files lie.
-    pub(crate) disk_bytes: u64,
+    disk: Option<Size>,
     /// Files that can still be made there.
-    pub(crate) inodes: u64,
-    /// Memory that can be had without swapping.
-    pub(crate) memory_bytes: u64,
+    files: Option<Size>,
 }
 
 /// What there is.
@@ -35,6 +36,8 @@ pub struct Have {
 const SPARE_DISK_BYTES: u64 = 32 << 20;
 const SPARE_INODES: u64 = 1000;
 const SPARE_MEMORY_BYTES: u64 = 256 << 20;
+/// The engine makes no blocks larger than this part of the memory.
+const BLOCKS_IN_MEMORY: u64 = 8;
 
 impl Have {
     /// What there is for temporary files in this folder.
@@ -53,10 +56,13 @@ impl Have {
     /// # Errors
     /// The first thing that is lacking, and what to do.
     pub fn suffices(&self, study: &Study, scale: Scale) -> Result<(), String> {
-        let needs = (study.needs)(scale);
-        let disk_bytes = needs.disk_bytes + SPARE_DISK_BYTES;
-        let inodes = needs.inodes + SPARE_INODES;
-        let memory_bytes = needs.memory_bytes.max(SPARE_MEMORY_BYTES);
+        let File { study: Head { needs, .. }, parts, .. } = study.parameters();
+        let amount = |full: Option<Size>| full.map_or(0, |full| scale.amount(full.value));
+        let disk_bytes = amount(needs.disk) + SPARE_DISK_BYTES;
+        let inodes = amount(needs.files) + SPARE_INODES;
+        let blocks = parts.iter().flat_map(|part| part.cases(scale, &[]).unwrap_or_default());
+        let block_bytes = blocks.map(|case| case.block_bytes).max().unwrap_or(0);
+        let memory_bytes = block_bytes.saturating_mul(BLOCKS_IN_MEMORY).max(SPARE_MEMORY_BYTES);
         let lacks = |have: Option<u64>, needed: u64| have.filter(|have| *have < needed);
         let (place, size) = (self.folder.display(), |bytes: u64| ByteSize(bytes >> 20 << 20));
         let remedy = "another file system (TMPDIR=DIR), or a smaller --scale";

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use engine::Plan;
 use model::{
-    Amount, BenchRecord, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA, StudyPart,
-    StudyRecord, Tasks, describe_errno,
+    Amount, BenchRecord, ByteSize, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA,
+    StudyPart, StudyRecord, Tasks, describe_errno, parse_size,
 };
 use pipeline::shell::Shell;
 
-use crate::{Part, Scale, Study};
+use crate::view::fill;
+use crate::{File, Head, Part, Scale, Study};
 
 /// What is to be run, and how.
 pub struct Job<'a> {
@@ -36,6 +37,9 @@ pub struct Job<'a> {
     pub note_signal: &'a dyn Fn(i32),
 }
 
+/// Untimed rounds of programs before their trials; each `study.toml` says so.
+pub(crate) const WARM_UP_ROUNDS: u32 = 1;
+
 /// Puts what it measures into the part that is being made.
 pub(crate) type Run = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
 
@@ -45,7 +49,7 @@ pub struct PartRun<'a> {
     pub(crate) observer: &'a mut dyn Observer,
     /// What is in it so far.
     pub(crate) made: StudyPart,
-    part: &'a Part,
+    pub(crate) part: &'a Part,
     began: Instant,
 }
 
@@ -60,18 +64,30 @@ pub fn run(
     only: &[String],
     observer: &mut dyn Observer,
 ) -> anyhow::Result<()> {
+    let file: File = job.study.parameters();
     let all = job.study.wanted(only);
     record.interrupted = false;
     for (index, part) in all.iter().enumerate() {
-        let own = job.study.parts.iter().find(|(name, ..)| *name == part.name);
-        let Some((_, run, _)) = own.filter(|_| !is_complete(record, part)) else { continue };
+        if is_complete(record, part) {
+            continue;
+        }
         observer.part_started(&part.name, &part.title, index + 1, all.len());
-        let made = StudyPart { name: part.name.clone(), series: 1, ..StudyPart::default() };
-        let mut running = PartRun { job, observer: &mut *observer, made, part, began: Instant::now() };
-        run(&mut running)?;
+        let mut running = PartRun {
+            job,
+            observer: &mut *observer,
+            made: StudyPart {
+                name: part.name.clone(),
+                series: job.scale.trials(part.trials),
+                settings: settings(&file.study, part, job.scale),
+                ..StudyPart::default()
+            },
+            part,
+            began: Instant::now(),
+        };
+        (job.study.run)(&mut running)?;
         running.made.elapsed_s = running.began.elapsed().as_secs_f64();
         running.made.complete = !running.is_stopped();
-        put(record, running.made, job.study);
+        put(record, running.made, &file.parts);
         record.interrupted = (job.stop)();
         observer.part_ended(record).map_err(refused("the record"))?;
         if record.interrupted {
@@ -99,11 +115,21 @@ fn is_complete(record: &StudyRecord, part: &Part) -> bool {
     record.parts.iter().any(|made| made.name == part.name && made.complete)
 }
 
+/// What the study says was set, with the amounts of a scale.
+fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String> {
+    let amount = |text: &str| {
+        let amount = scale.amount(parse_size(text).ok()?.0);
+        Some(if text.ends_with('B') { ByteSize(amount).to_string() } else { amount.to_string() })
+    };
+    let all = study.settings.iter().chain(&part.settings);
+    all.filter_map(|[name, text]| Some((name.clone(), fill(text, &amount)?))).collect()
+}
+
 /// Puts a part into the record, in the place that it has among the study's parts.
-fn put(record: &mut StudyRecord, part: StudyPart, study: &Study) {
+fn put(record: &mut StudyRecord, part: StudyPart, parts: &[Part]) {
     record.parts.retain(|other| other.name != part.name);
     record.parts.push(part);
-    let place = |made: &StudyPart| study.parts.iter().position(|(name, ..)| *name == made.name);
+    let place = |made: &StudyPart| parts.iter().position(|part| part.name == made.name);
     record.parts.sort_by_key(|part| place(part).unwrap_or(usize::MAX));
 }
 
@@ -111,12 +137,6 @@ impl PartRun<'_> {
     /// An amount of the study's at this scale.
     pub(crate) fn amount(&self, full: u64) -> u64 {
         self.job.scale.amount(full)
-    }
-
-    /// Each of its cases is run `full` times at full size; gives how often at this scale.
-    pub(crate) fn repeat(&mut self, full: u32) -> u32 {
-        self.made.series = self.job.scale.trials(full);
-        self.made.series
     }
 
     /// Tells people what was set.
@@ -162,22 +182,21 @@ impl PartRun<'_> {
         Ok(Shell::find(self.job.shell.as_ref())?)
     }
 
-    /// Runs cases in turns, within what the part may take, as near to what was asked as their mechanisms come.
-    pub(crate) fn measure(&mut self, cases: Vec<Case>) -> anyhow::Result<()> {
+    /// Runs the part's streams in turns, within what it may take, as near to what was asked as their mechanisms come.
+    pub(crate) fn run_streams(&mut self) -> anyhow::Result<()> {
         let mut fitted: Vec<Case> = Vec::new();
-        for case in cases {
+        for case in self.part.cases(self.job.scale, self.job.cpus)? {
             let case = fit(case)?;
             if !fitted.contains(&case) {
                 fitted.push(case);
             }
         }
-        let (trials, seed) = (self.made.series, self.job.seed);
-        let plan = Plan::new(fitted, trials, seed, Some(self.left()));
+        let plan = Plan::new(fitted, self.made.series, self.job.seed, Some(self.left()));
         let outcome = engine::run(&plan, self.job.cpus, self.observer, self.job.stop);
         if outcome.interrupted {
             self.note_time_over("before every trial was made");
         }
-        self.made.cases.extend(outcome.cases);
+        self.made.cases = outcome.cases;
         Ok(())
     }
 }

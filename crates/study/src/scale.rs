@@ -65,11 +65,9 @@ impl fmt::Display for Scale {
     }
 }
 
-/// A number as a study writes it: `3k` and `3584` are different to one of them.
+/// A number as a study writes it; `k` is 1024.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// As written.
-    pub(crate) text: String,
-    /// What it means; `k` is 1024.
     pub(crate) value: u64,
 }
 
@@ -77,7 +75,7 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let value = parse_size(&text).map_err(serde::de::Error::custom)?.0;
-        Ok(Self { text, value })
+        Ok(Self { value })
     }
 }
 

@@ -1,31 +1,33 @@
 //! How a study is shown: what was published beside what came of it here. Everything is computed anew from the record's
-//! raw samples. Captions, columns and sentences come from `study.toml`; each study's own view has the cells and figures.
+//! raw samples. Captions, columns and sentences come from `study.toml`, and name what is put into them by words: [`case_words`] and
+//! [`measure_words`] have those of what was measured, `study.toml` and each study's own view add others.
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
+use model::{CaseRecord, DataLevel, Measure, NoiseLevel, Sample, StudyPart, StudyRecord};
 use report::document::{Block, Section};
 use report::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, noise, numbers};
+use report::{ABSENT, Table, noise, numbers, words};
+use stats::Estimate;
 
-use crate::{FigureText, File, Head, Part, Sentence, Study, TableText};
+use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
 
 /// What is shown of a part of a record.
 pub(crate) type Show = fn(&PartView<'_>) -> Vec<Block>;
 
-/// Figures by the names that sentences of `study.toml` have for them; only those that are known.
-pub(crate) type Facts = BTreeMap<&'static str, String>;
+/// Texts by the words that sentences and columns of `study.toml` have for them; only those that are known.
+pub(crate) type Words = BTreeMap<String, String>;
 
 /// A part of a record, with what its study says of it.
 pub(crate) struct PartView<'a> {
     pub(crate) record: &'a StudyRecord,
     pub(crate) part: &'a StudyPart,
     pub(crate) file: &'a File,
-    of: &'a Part,
+    pub(crate) of: &'a Part,
 }
 
 const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
@@ -50,8 +52,7 @@ pub fn view(record: &StudyRecord) -> StudyView {
     let head = &file.study;
     let of_part = |name: &String| {
         let (part, of) = (part(&record, name)?, file.parts.iter().find(|of| of.name == *name)?);
-        let (.., show) = study.parts.iter().find(|(known, ..)| known == name)?;
-        Some(section(of, part, show(&PartView { record: &record, part, file: &file, of })))
+        Some(section(of, part, (study.show)(&PartView { record: &record, part, file: &file, of })))
     };
     let in_order: Vec<String> = file.parts.iter().map(|part| part.name.clone()).collect();
     let shown = if head.shown.is_empty() { &in_order } else { &head.shown };
@@ -59,9 +60,10 @@ pub fn view(record: &StudyRecord) -> StudyView {
     sections.extend(study.elsewhere.and_then(|elsewhere| elsewhere(&record, &file)));
     let now: u32 = record.head.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(head.year);
     let mut facts = (study.facts)(&record);
-    facts.insert("years", now.saturating_sub(head.year).to_string());
+    facts.insert("years".to_owned(), now.saturating_sub(head.year).to_string());
     let paragraphs = file.paragraphs.iter().map(|one| {
-        one.sentences.iter().filter_map(|sentence| sentence.with(&facts)).collect::<Vec<String>>().concat()
+        let known = one.sentences.iter().filter_map(|sentence| sentence.with(&facts));
+        known.collect::<String>().trim_start().to_owned()
     });
     sections.push(Section {
         id: "what-changed".to_owned(),
@@ -120,90 +122,202 @@ pub(crate) fn remarks(remarks: Vec<String>) -> Option<Block> {
 
 impl Sentence {
     /// Its text with the facts in it; `None` where one of them is not known.
-    fn with(&self, facts: &Facts) -> Option<String> {
+    fn with(&self, facts: &Words) -> Option<String> {
         let is_known = |name: &String| facts.contains_key(name.as_str());
-        self.needs.iter().all(is_known).then(|| fill(&self.text, facts))?
+        self.needs.iter().all(is_known).then(|| fill(&self.text, &|name| facts.get(name).cloned()))?
     }
 }
 
 /// A text with facts in the place of `{fact}`; `None` where one is not known.
-fn fill(text: &str, facts: &Facts) -> Option<String> {
+pub(crate) fn fill(text: &str, fact: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
         let (name, behind) = behind.split_once('}')?;
         filled.push_str(before);
-        filled.push_str(facts.get(name)?);
+        filled.push_str(&fact(name)?);
         rest = behind;
     }
     Some(filled + rest)
 }
 
-/// Facts of those figures that are known.
-pub(crate) fn facts<const N: usize>(found: [(&'static str, Option<String>); N]) -> Facts {
-    found.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+/// The words of those figures that are known.
+pub(crate) fn words<const N: usize>(found: [(&str, Option<String>); N]) -> Words {
+    found.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
 }
 
-/// A cell of a table's rows, by the word that its column has for it in `study.toml`.
-pub(crate) type NamedCell<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+/// What is shown of a case, if there is one: `base` is the throughput of which `ratio` is a multiple.
+pub(crate) fn case_words(case: Option<&CaseRecord>, base: Option<f64>) -> Words {
+    let throughput = case.and_then(median);
+    let marked = case.zip(throughput);
+    let marked = marked.map(|(case, median)| numbers::throughput(median) + noise::mark(case.noise));
+    let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
+    let time = |case: &CaseRecord| {
+        let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
+        Some(numbers::time(Estimate::of(&times)?.mean))
+    };
+    let spread = |case: &CaseRecord| {
+        let one = case.throughput.as_ref()?;
+        let share = stats::estimate::relative_half_width(one.median_bytes_per_s, one.low, one.high)?;
+        (case.samples.len() > 1).then(|| half_width(share, case.samples.len()))
+    };
+    words([
+        ("tasks", case.map(|case| case.tasks.to_string())),
+        ("block", case.map(|case| numbers::size(case.block_bytes))),
+        ("spec", case.map(|case| case.spec.to_string())),
+        ("throughput or error", marked.clone().or_else(|| error.clone()).or(absent())),
+        ("throughput", marked.or(absent())),
+        ("error", error),
+        ("mean time", case.and_then(time).or(absent())),
+        ("spread", case.and_then(spread)),
+        ("ratio", throughput.zip(base).map(|(one, base)| numbers::ratio(one / base))),
+        ("by reference", case.and_then(|case| case.zero_copy.as_ref()).map(words::by_reference)),
+    ])
+}
+
+/// Calls of the sending end for `bytes`, from the median of the samples.
+fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
+    let per_byte = |sample: &Sample| Some(sample.ends.first()?.syscalls? as f64 / sample.bytes as f64);
+    stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
+}
+
+/// What is shown of a measure.
+fn measure_words(one: &Measure) -> Words {
+    let estimate = Estimate::of(&one.samples);
+    let mark = noise::mark(noise::level(&one.samples));
+    let share = estimate.as_ref().and_then(Estimate::relative_half_width);
+    words([
+        ("measure", Some(one.name.clone())),
+        ("time", estimate.map(|estimate| numbers::time(estimate.median) + mark).or(absent())),
+        ("bytes", one.samples.first().map(|bytes| numbers::size(*bytes as u64)).or(absent())),
+        ("spread", share.map(|share| half_width(share, one.samples.len()))),
+    ])
+}
+
+/// A cell for what may not be there.
+pub(crate) fn absent() -> Option<String> {
+    Some(ABSENT.to_owned())
+}
 
 impl PartView<'_> {
-    fn table_text(&self) -> &TableText {
-        let text = self.of.table.as_ref().or(self.file.table.as_ref());
-        text.unwrap_or_else(|| panic!("{} of {} has no table", self.of.name, self.record.study))
+    /// The part's table and bars, as far as `study.toml` has them.
+    pub(crate) fn shown(&self) -> Vec<Block> {
+        let table = self.of.table.iter().map(|text| text.block(&text.caption, self.rows()));
+        table
+            .chain(self.of.figure.iter().map(|text| self.bars(speed_axis(text.scale()), self.groups(text))))
+            .collect()
     }
 
-    /// The part's table, with a row of each of `rows`.
-    pub(crate) fn table<R>(&self, rows: impl IntoIterator<Item = R>, cells: &[NamedCell<'_, R>]) -> Block {
-        let text = self.table_text();
-        let cell = |row: &R, name: &str| {
-            let found = cells.iter().find(|(known, _)| *known == name);
-            found.unwrap_or_else(|| panic!("{} has no cell `{name}`", self.of.name)).1(row)
+    /// The rows that `study.toml` names, with what was measured; else one of each case and of each measure.
+    fn rows(&self) -> Vec<Words> {
+        let own: Vec<&RowText> = self.of.rows.iter().filter(|row| row.measure.is_none()).collect();
+        let cases = self.part.cases.iter().filter(|_| own.is_empty());
+        let measures = self.part.measures.iter().map(|one| {
+            let row = self.of.rows.iter().find(|row| row.measure.as_ref() == Some(&one.name));
+            measure_words(one)
+                .into_iter()
+                .chain(row.map(|row| row.words.clone()).unwrap_or_default())
+                .collect()
+        });
+        let own = own.iter().map(|row| self.row(row));
+        own.chain(cases.map(|case| case_words(Some(case), None))).chain(measures).collect()
+    }
+
+    /// A row's own words and its case's; behind `none: ` and the like those of its case with such data.
+    fn row(&self, row: &RowText) -> Words {
+        let base_row = self.of.table.as_ref().and_then(|table| self.of.rows.get(table.base_row));
+        let of_data = |data: Option<DataLevel>| {
+            let base = base_row.and_then(|base| self.case(base, data)).and_then(median);
+            case_words(self.case(row, data), base)
         };
-        let texts =
-            rows.into_iter().map(|row| text.columns.iter().map(|[_, name]| cell(&row, name)).collect());
-        self.text_table(texts.collect())
+        let mut words = of_data(None);
+        for data in DataLevel::ALL {
+            let named =
+                of_data(Some(*data)).into_iter().map(|(name, text)| (format!("{data}: {name}"), text));
+            words.extend(named);
+        }
+        let calls = self.case(row, None).zip(self.file.workload.as_ref());
+        let calls = calls.and_then(|(case, workload)| calls_of_the_writer(case, workload.bytes.value));
+        words.extend([(
+            "calls".to_owned(),
+            calls.map_or(ABSENT.to_owned(), |calls| numbers::grouped(calls, 0)),
+        )]);
+        words.extend(row.spec.iter().map(|spec| ("spec".to_owned(), spec.clone())));
+        words.extend(row.block.map(|block| ("block".to_owned(), numbers::size(block.value))));
+        words.extend(row.words.clone());
+        words
     }
 
-    /// The part's table, of texts.
-    pub(crate) fn text_table(&self, rows: Vec<Vec<String>>) -> Block {
-        let text = self.table_text();
-        text_table(&text.caption, text.headings(), rows)
+    /// The case of a row.
+    fn case(&self, row: &RowText, data: Option<DataLevel>) -> Option<&CaseRecord> {
+        let spec = row.spec.as_ref().and_then(|spec| spec.parse().ok());
+        self.part.cases.iter().find(|case| {
+            spec.as_ref().is_none_or(|spec| case.spec == *spec)
+                && row.block.is_none_or(|block| case.block_bytes == block.value)
+                && data.or(row.data).is_none_or(|data| case.data == data)
+        })
+    }
+
+    /// Bars of the rows' cases, named as the first column has it.
+    fn groups(&self, text: &FigureText) -> Vec<BarGroup> {
+        let first = self.of.table.as_ref().and_then(|table| table.columns.first());
+        let group = |name: &str, data: Option<DataLevel>| {
+            let bar_of = |row: &RowText| {
+                let name = first.and_then(|[_, word]| self.row(row).remove(word)).unwrap_or_default();
+                Some(bar(&name, self.case(row, data)?))
+            };
+            BarGroup { name: name.to_owned(), bars: self.of.rows.iter().filter_map(bar_of).collect() }
+        };
+        if text.groups.is_empty() {
+            return vec![group("", None)];
+        }
+        text.groups.iter().map(|(name, data)| group(name, Some(*data))).collect()
+    }
+
+    /// The part's table, with these rows.
+    pub(crate) fn table(&self, rows: Vec<Words>) -> Block {
+        let text = self.of.table.as_ref().or(self.file.table.as_ref());
+        let text = text.unwrap_or_else(|| panic!("{} of {} has no table", self.of.name, self.record.study));
+        text.block(&text.caption, rows)
     }
 
     /// The part's figure, of bars in groups.
-    pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>, facts: &Facts) -> Block {
-        self.figure(Chart::Bars(Bars { axis, groups, references: Vec::new() }), facts)
+    pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>) -> Block {
+        self.figure(Chart::Bars(Bars { axis, groups, references: Vec::new() }))
     }
 
     /// The part's figure, of throughputs over block sizes.
     pub(crate) fn lines(&self, series: Vec<Series>) -> Block {
-        self.figure(throughputs(series), &Facts::new())
+        self.figure(throughputs(series))
     }
 
-    fn figure(&self, chart: Chart, facts: &Facts) -> Block {
+    fn figure(&self, chart: Chart) -> Block {
         let text = self.of.figure.as_ref().or(self.file.figure.as_ref());
-        let FigureText { title, caption } =
+        let FigureText { title, caption, .. } =
             text.unwrap_or_else(|| panic!("{} of {} has no figure", self.of.name, self.record.study));
         let title = title.as_ref().unwrap_or(&self.of.heading);
-        let id = format!("{}-{}", self.record.study, self.part.name);
-        figure(&id, title, &fill(caption, facts).unwrap_or_default(), chart)
+        figure(&format!("{}-{}", self.record.study, self.part.name), title, caption, chart)
     }
 }
 
 impl TableText {
-    pub(crate) fn headings(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|[heading, _]| heading.as_str())
+    /// The table with these rows; a cell whose word a row does not have is empty.
+    pub(crate) fn block(&self, caption: &str, rows: Vec<Words>) -> Block {
+        let headings = self.columns.iter().map(|[heading, _]| heading.as_str());
+        let cells = |row: Words| {
+            self.columns
+                .iter()
+                .map(|[_, word]| row.get(word).cloned().unwrap_or_default())
+                .collect::<Vec<String>>()
+        };
+        Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
     }
 }
 
-/// A table of texts.
-pub(crate) fn text_table<'a>(
-    caption: &str,
-    columns: impl Iterator<Item = &'a str>,
-    rows: Vec<Vec<String>>,
-) -> Block {
-    Block::Table(report::Table::new(caption, columns, rows))
+impl FigureText {
+    fn scale(&self) -> Scale {
+        if self.is_logarithmic { Scale::Log } else { Scale::Linear }
+    }
 }
 
 /// Throughputs over block sizes.
@@ -227,42 +341,10 @@ pub(crate) fn median(case: &CaseRecord) -> Option<f64> {
     case.throughput.as_ref().map(|throughput| throughput.median_bytes_per_s)
 }
 
-/// Median throughput as text, or why there is none.
-pub(crate) fn speed(case: Option<&CaseRecord>) -> String {
-    let Some(case) = case else { return ABSENT.to_owned() };
-    match &case.error {
-        Some(error) if median(case).is_none() => error.message.clone(),
-        _ => marked_speed(case),
-    }
-}
-
-/// Median throughput as text, marked where it is noisy.
-pub(crate) fn marked_speed(case: &CaseRecord) -> String {
-    or_absent(
-        median(case).map(|median| format!("{}{}", numbers::throughput(median), noise::mark(case.noise))),
-    )
-}
-
-/// The half width of a case's interval as text.
-pub(crate) fn spread(case: Option<&CaseRecord>) -> String {
-    let share = |case: &CaseRecord| {
-        let one = case.throughput.as_ref()?;
-        let share = stats::estimate::relative_half_width(one.median_bytes_per_s, one.low, one.high)?;
-        (case.samples.len() > 1).then(|| half_width(share, case.samples.len()))
-    };
-    case.and_then(share).unwrap_or_default()
-}
-
 /// The half width of an interval of `trials` trials: with too few it is their range, and called so.
-pub(crate) fn half_width(share: f64, trials: usize) -> String {
+fn half_width(share: f64, trials: usize) -> String {
     let what = if noise::is_range(trials) { " (range)" } else { "" };
     format!("{}{what}", numbers::percent(share))
-}
-
-/// A case as a multiple of a throughput.
-pub(crate) fn times(case: Option<&CaseRecord>, other_bytes_per_s: Option<f64>) -> String {
-    let both = case.and_then(median).zip(other_bytes_per_s);
-    both.map(|(one, other)| numbers::ratio(one / other)).unwrap_or_default()
 }
 
 /// A line of cases over their block sizes.
@@ -303,9 +385,4 @@ pub(crate) fn bar(name: &str, case: &CaseRecord) -> Bar {
 pub(crate) fn published_bar(name: &str, value: Option<f64>, note: &str) -> Bar {
     let cell = Cell { value, note: note.to_owned(), ..Cell::default() };
     Bar { name: name.to_owned(), style: SeriesStyle::Published, cell, samples: Vec::new() }
-}
-
-/// A figure that may not be there.
-pub(crate) fn or_absent(text: Option<String>) -> String {
-    text.unwrap_or_else(|| ABSENT.to_owned())
 }

@@ -7,24 +7,30 @@ use report::noise::{is_range, mark};
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
 
-use super::Bradford;
 use super::equivalence::{Equivalence, Verdict, equivalence};
+use super::{Bradford, STUDY};
 use crate::File;
 use crate::view::{
-    Facts, PartView, facts, figure, line, marked_speed, median, or_absent, part, remarks, speed, spread,
-    text_table, throughputs,
+    PartView, Words, absent, case_words, figure, line, median, part, remarks, throughputs, words,
 };
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
 const VERY_LARGE_BYTES: u64 = 4 << 20;
 
-pub(super) fn threads(view: &PartView<'_>) -> Vec<Block> {
-    let study = Bradford::read();
-    vec![view.text_table(peaks(&study, view.record, view.part)), view.lines(sweep(&study, view.part))]
-}
-
-pub(super) fn single(view: &PartView<'_>) -> Vec<Block> {
-    vec![view.lines(run_lines(&sweep_of(view.part, "pipe", Tasks::Single)))]
+pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
+    match view.part.name.as_str() {
+        "single" => vec![view.lines(run_lines(&sweep_of(view.part, "pipe", Tasks::Single)))],
+        "threads" => {
+            let study: Bradford = STUDY.parameters();
+            vec![view.table(peaks(&study, view.record, view.part)), view.lines(lines(&study, view.part))]
+        }
+        "named" => named(view),
+        _ => {
+            let why = |case: &CaseRecord| Some(format!("{}: {}.", case.tasks, case.error.as_ref()?.message));
+            let whys = remarks(view.part.cases.iter().filter_map(why).collect());
+            view.shown().into_iter().chain(whys).collect()
+        }
+    }
 }
 
 /// The cases of a mechanism and tasks, block size by block size.
@@ -44,34 +50,29 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
     stats::estimate::median(&large.filter_map(|case| median(case)).collect::<Vec<f64>>())
 }
 
-/// The peak of a sweep as text.
-fn peak_text(cases: &[&CaseRecord]) -> String {
-    or_absent(peak(cases).and_then(|case| {
-        let at = format!("{} at {}", throughput(median(case)?), size(case.block_bytes));
-        Some(format!("{at}{}", mark(case.noise)))
-    }))
-}
-
-fn steady_text(cases: &[&CaseRecord]) -> String {
-    or_absent(steady(cases).map(throughput))
-}
-
-fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Vec<String>> {
-    let published = study.published.iter().map(|one| {
-        vec![one.system.clone(), one.peak.clone(), or_absent(one.steady.clone()), one.one_thread.clone()]
+/// What is shown of a sweep: of one thread the study has the peak alone.
+fn sweep_words(system: String, cases: &[&CaseRecord]) -> Words {
+    let peak = peak(cases).and_then(|case| {
+        Some(format!("{} at {}{}", throughput(median(case)?), size(case.block_bytes), mark(case.noise)))
     });
-    let mut rows: Vec<Vec<String>> = published.collect();
-    let one_thread = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single));
-    for (spec, name, single) in [
-        ("pipe", record.head.host.kernel.as_str(), peak_text(&one_thread.unwrap_or_default())),
-        ("unix-stream", "unix-stream", String::new()),
-        ("tcp", "tcp", String::new()),
-    ] {
-        let cases = sweep_of(threads, spec, Tasks::Threads);
-        rows.push(vec![format!("here: {name}"), peak_text(&cases), steady_text(&cases), single]);
+    let (system, peak) = (("system", Some(system)), peak.or(absent()));
+    if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
+        return words([system, ("single", peak)]);
     }
-    rows.extend(others(record).flat_map(rows_of));
-    rows
+    words([system, ("peak", peak), ("steady", steady(cases).map(throughput).or(absent()))])
+}
+
+fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Words> {
+    let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
+    let here = sweeps(threads).into_iter().map(|sweep| match sweep[0].spec.to_string().as_str() {
+        "pipe" => {
+            let here = format!("here: {}", record.head.host.kernel);
+            sweep_words(String::new(), &single).into_iter().chain(sweep_words(here, &sweep)).collect()
+        }
+        spec => sweep_words(format!("here: {spec}"), &sweep),
+    });
+    let published = study.published.iter().map(|one| one.words.clone());
+    published.chain(here).chain(others(record).flat_map(rows_of)).collect()
 }
 
 /// Each run as a line of its own, as the study's charts have it.
@@ -93,14 +94,14 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
     (0..rounds.unwrap_or(0)).map(line).collect()
 }
 
-fn sweep(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
+fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
     let mut series = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
     series.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
-    let ends = [1, study.choice.threads_block_max.value];
+    let ends = [1, threads.cases.iter().map(|case| case.block_bytes).max().unwrap_or(1)];
     for one in &study.published {
         let y = one.peak_mb_per_s * 1e6;
         series.push(Series {
-            name: format!("{}, peak", one.system.split(' ').take(2).collect::<Vec<_>>().join(" ")),
+            name: format!("{}, peak", one.words["system"].split(' ').take(2).collect::<Vec<_>>().join(" ")),
             style: SeriesStyle::Published,
             points: ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None }).to_vec(),
             model: Vec::new(),
@@ -118,37 +119,31 @@ fn kernel_of(other: &StudyPart) -> &str {
     other.host.as_ref().map(|host| host.kernel.as_str()).unwrap_or_default()
 }
 
-/// The sweeps of a part, each once.
-fn sweeps(other: &StudyPart) -> Vec<(String, Tasks)> {
-    let mut known: Vec<(String, Tasks)> = Vec::new();
-    for case in &other.cases {
-        let one = (case.spec.to_string(), case.tasks);
-        if !known.contains(&one) {
-            known.push(one);
+/// The cases of a part in groups of one spec and one kind of tasks, as they come.
+fn sweeps(part: &StudyPart) -> Vec<Vec<&CaseRecord>> {
+    let mut sweeps: Vec<Vec<&CaseRecord>> = Vec::new();
+    for case in &part.cases {
+        let same = |other: &&CaseRecord| other.spec == case.spec && other.tasks == case.tasks;
+        match sweeps.iter_mut().find(|sweep| sweep.first().is_some_and(same)) {
+            Some(sweep) => sweep.push(case),
+            None => sweeps.push(vec![case]),
         }
     }
-    known
+    sweeps
 }
 
-fn rows_of(other: &StudyPart) -> Vec<Vec<String>> {
-    let row = |(spec, tasks): (String, Tasks)| {
-        let cases = sweep_of(other, &spec, tasks);
-        let name = format!("{}: {spec}", kernel_of(other));
-        match tasks {
-            Tasks::Single => vec![name, String::new(), String::new(), peak_text(&cases)],
-            _ => vec![name, peak_text(&cases), steady_text(&cases), String::new()],
-        }
-    };
-    sweeps(other).into_iter().map(row).collect()
+fn rows_of(other: &StudyPart) -> impl Iterator<Item = Words> {
+    let name = |sweep: &[&CaseRecord]| format!("{}: {}", kernel_of(other), sweep[0].spec);
+    sweeps(other).into_iter().map(move |sweep| sweep_words(name(&sweep), &sweep))
 }
 
 pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
     others(record).next()?;
-    let line_of = |other, (spec, tasks): (String, Tasks)| {
-        line(&format!("{}: {spec}, {tasks}", kernel_of(other)), sweep_of(other, &spec, tasks))
+    let line_of = |other: &StudyPart, sweep: Vec<&CaseRecord>| {
+        line(&format!("{}: {}, {}", kernel_of(other), sweep[0].spec, sweep[0].tasks), sweep)
     };
     let series =
-        others(record).flat_map(|other| sweeps(other).into_iter().map(move |one| line_of(other, one)));
+        others(record).flat_map(|other| sweeps(other).into_iter().map(move |sweep| line_of(other, sweep)));
     let rows = others(record).flat_map(rows_of).collect();
     let figure = figure(
         "bradford-elsewhere",
@@ -157,22 +152,19 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
         throughputs(series.collect()),
     );
     // As the published peaks and ours.
-    let columns = file.parts.iter().find(|part| part.name == "threads")?.table.as_ref()?;
+    let table = file.parts.iter().find(|part| part.name == "threads")?.table.as_ref()?;
     Some(Section {
         id: "elsewhere".to_owned(),
         title: "Measured elsewhere (--windows)".to_owned(),
         lead: others(record).map(|other| format!("{} ({}).", kernel_of(other), other.name)).collect(),
         code: None,
-        blocks: vec![text_table("Peaks", columns.headings(), rows), figure],
+        blocks: vec![table.block("Peaks", rows), figure],
     })
 }
 
-/// A pipe and a FIFO that took turns, or all of them together, and what follows.
-type Compared<'a> = (Option<(&'a CaseRecord, &'a CaseRecord)>, Option<Equivalence>);
-
-pub(super) fn named(view: &PartView<'_>) -> Vec<Block> {
+fn named(view: &PartView<'_>) -> Vec<Block> {
     let part = view.part;
-    let bound = Bradford::read().choice.equivalence_percent / 100.0;
+    let bound = STUDY.parameters::<Bradford>().choice.equivalence_percent / 100.0;
     let test = |pairs: &[(&CaseRecord, &CaseRecord)]| {
         let samples: Vec<_> =
             pairs.iter().map(|(pipe, fifo)| (&fifo.samples[..], &pipe.samples[..])).collect();
@@ -187,33 +179,17 @@ pub(super) fn named(view: &PartView<'_>) -> Vec<Block> {
     });
     let pairs: Vec<_> = pairs.collect();
     let together = test(&pairs);
-    let rows = pairs.iter().map(|pair| (Some(*pair), test(&[*pair]))).chain([(None, together)]);
-    let of_pair = |row: &Compared<'_>, text: &dyn Fn(&CaseRecord, &CaseRecord) -> String| {
-        row.0.map(|(pipe, fifo)| text(pipe, fifo)).unwrap_or_default()
-    };
-    let found =
-        |row: &Compared<'_>, text: &dyn Fn(Equivalence) -> String| row.1.map(text).unwrap_or_default();
-    let mut blocks = vec![view.table(
-        rows,
-        &[
-            ("tasks", &|row| match row.0 {
-                Some((pipe, _)) => pipe.tasks.to_string(),
-                None => "all together".to_owned(),
-            }),
-            ("block", &|row| of_pair(row, &|pipe, _| size(pipe.block_bytes))),
-            ("pipe", &|row| of_pair(row, &|pipe, _| speed(Some(pipe)))),
-            ("fifo", &|row| of_pair(row, &|_, fifo| speed(Some(fifo)))),
-            ("ratio", &|row| or_absent(row.1.map(|found| fixed(found.ratio, 3)))),
-            ("interval", &|row| {
-                found(row, &|found| {
-                    let range = if is_range(found.pairs) { " (range)" } else { "" };
-                    format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
-                })
-            }),
-            ("rounds", &|row| row.1.map_or(0, |found| found.pairs).to_string()),
-            ("verdict", &|row| found(row, &|found| found.verdict.words().to_owned())),
-        ],
-    )];
+    let mut rows: Vec<Words> = Vec::new();
+    for (pipe, fifo) in &pairs {
+        let speed = |case| case_words(Some(case), None).remove("throughput or error");
+        let mut row = case_words(Some(pipe), None);
+        row.extend(words([("pipe", speed(*pipe)), ("fifo", speed(*fifo))]));
+        row.extend(found_words(test(&[(*pipe, *fifo)])));
+        rows.push(row);
+    }
+    let all = words([("tasks", Some("all together".to_owned()))]);
+    rows.push(all.into_iter().chain(found_words(together)).collect());
+    let mut blocks = vec![view.table(rows)];
     if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio < 1.0) {
         blocks.push(Block::Remarks(vec![
             "The FIFO is slower. In 2001 both ran the same code, and nearly do today; but a FIFO is a file, whose times of \
@@ -225,24 +201,21 @@ pub(super) fn named(view: &PartView<'_>) -> Vec<Block> {
     blocks
 }
 
-pub(super) fn huge(view: &PartView<'_>) -> Vec<Block> {
-    let part = view.part;
-    let mut blocks = vec![view.table(
-        &part.cases,
-        &[
-            ("tasks", &|case| case.tasks.to_string()),
-            ("pipe", &|case| case.spec.to_string()),
-            ("throughput", &|case| marked_speed(case)),
-            ("spread", &|case| spread(Some(case))),
-        ],
-    )];
-    let why = |case: &CaseRecord| Some(format!("{}: {}.", case.tasks, case.error.as_ref()?.message));
-    blocks.extend(remarks(part.cases.iter().filter_map(why).collect()));
-    blocks
+fn found_words(found: Option<Equivalence>) -> Words {
+    let interval = |found: Equivalence| {
+        let range = if is_range(found.pairs) { " (range)" } else { "" };
+        format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
+    };
+    words([
+        ("ratio", found.map(|found| fixed(found.ratio, 3)).or(absent())),
+        ("interval", found.map(interval)),
+        ("rounds", Some(found.map_or(0, |found| found.pairs).to_string())),
+        ("verdict", found.map(|found| found.verdict.words().to_owned())),
+    ])
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Facts {
-    let study = Bradford::read();
+pub(super) fn facts_of(record: &StudyRecord) -> Words {
+    let study: Bradford = STUDY.parameters();
     let threads =
         part(record, "threads").map(|part| sweep_of(part, "pipe", Tasks::Threads)).unwrap_or_default();
     let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
@@ -250,11 +223,11 @@ pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let best = peak(&threads).and_then(median);
     let large = best.and(steady(&threads)).zip(linux.and_then(|linux| linux.steady_mb_per_s));
     let smallest = single.first().filter(|case| best.is_some() && case.block_bytes == 1);
-    facts([
-        ("peak then", linux.map(|linux| linux.peak.clone())),
+    words([
+        ("peak then", linux.map(|linux| linux.words["peak"].clone())),
         ("peak", best.map(throughput)),
         ("times the peak", best.zip(linux).map(|(now, then)| ratio(now / (then.peak_mb_per_s * 1e6)))),
-        ("steady then", linux.and_then(|linux| linux.steady.clone())),
+        ("steady then", linux.map(|linux| linux.words["steady"].clone())),
         ("steady", large.map(|(now, _)| throughput(now))),
         ("times the steady", large.map(|(now, then)| ratio(now / (then * 1e6)))),
         ("ns of a byte", smallest.and_then(|case| median(case)).map(|speed| fixed(1e9 / speed, 0))),

@@ -6,20 +6,13 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Comp517;
+use super::{Comp517, STUDY};
 use crate::Scale;
 
 /// What the file of lines is called, in the folder of the material.
 const FILE_NAME: &str = "file.txt";
 /// What the folder of files is called.
 const FOLDER_NAME: &str = "files";
-
-/// Bytes of a line of the file, at most.
-const LINE_BYTES: u64 = 20;
-/// Times that the file may lie on the disk at once: itself, what three links store, what `sort` spills.
-const COPIES: u64 = 5;
-/// Bytes that an empty file takes in its folder and in what `ls -l` writes of it, with room for three links.
-const FILE_BYTES: u64 = 1000;
 
 /// A pipeline of the study.
 #[derive(Debug, Clone)]
@@ -42,7 +35,9 @@ pub struct Material {
 
 /// The study's pipelines, on as much as the study had.
 pub fn presets() -> Vec<Preset> {
-    Comp517::read().presets().collect()
+    let material = STUDY.parameters::<Comp517>().material;
+    let pipelines = STUDY.parts().into_iter().filter_map(|part| part.pipeline);
+    pipelines.map(|text| Preset { text, material }).collect()
 }
 
 impl Preset {
@@ -114,12 +109,6 @@ impl Material {
         Self { lines: amount(self.lines), files: amount(self.files) }
     }
 
-    /// Bytes on the disk and inodes that it takes.
-    pub(super) fn room(self) -> (u64, u64) {
-        let files = u64::from(self.files);
-        (u64::from(self.lines) * LINE_BYTES * COPIES + files * FILE_BYTES, files)
-    }
-
     /// Writes the file's lines, of 19 bytes; every fourth is the one before it again. `uniq -u` leaves half of them, so
     /// that the three pipes carry 2.5 times the file: the 11 MB that the study's pipes stored.
     fn write_lines(self, out: &mut impl Write) -> io::Result<()> {
@@ -153,7 +142,7 @@ mod tests {
     #[test]
     fn pipes_carry_as_much_of_the_lines_as_the_study_s_did() {
         let mut text = Vec::new();
-        let study = Comp517::read();
+        let study: Comp517 = STUDY.parameters();
         study.material.write_lines(&mut text).expect("written");
         let text = String::from_utf8(text).expect("text");
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
@@ -166,7 +155,7 @@ mod tests {
 
     #[test]
     fn pipes_carry_as_much_of_the_names_as_the_study_s_did() {
-        let study = Comp517::read();
+        let study: Comp517 = STUDY.parameters();
         let names: BTreeSet<String> = study.material.file_names().collect();
         assert_eq!(names.len(), 121_501);
         assert_eq!(names.iter().filter(|name| name.contains("ourpipe")).count(), 1216);
@@ -176,11 +165,11 @@ mod tests {
 
     #[test]
     fn five_links_have_a_figure_for_each_pipeline() {
-        let study = Comp517::read();
-        assert_eq!((study.material.lines, study.material.files, study.trials.count), (234_570, 121_501, 8));
+        let study: Comp517 = STUDY.parameters();
+        assert_eq!((study.material.lines, study.material.files), (234_570, 121_501));
         let published = study.links.iter().filter(|link| !link.published.is_empty());
         assert_eq!(published.clone().count(), 5);
-        assert!(published.clone().all(|link| link.published.len() == study.pipelines.len()));
+        assert!(published.clone().all(|link| link.published.len() == presets().len()));
         let presets = presets();
         let needs: Vec<_> = presets.iter().map(|one| (one.needs_file(), one.needs_folder())).collect();
         assert_eq!(needs, [(false, false), (true, false), (false, true), (false, true)]);

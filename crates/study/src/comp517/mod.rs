@@ -9,22 +9,14 @@ use serde::Deserialize;
 pub(crate) use material::quoted;
 pub use material::{Material, Preset, presets};
 
-use crate::{Needs, Study};
+use crate::Study;
 
 /// The entry in the list of studies.
 pub(crate) const STUDY: Study = Study {
     name: "comp517",
+    run: run::pipeline,
+    show: view::pipeline,
     elsewhere: None,
-    needs: |scale| {
-        let (disk_bytes, inodes) = Comp517::read().material.scaled(scale).room();
-        Needs { disk_bytes, inodes, ..Needs::default() }
-    },
-    parts: &[
-        ("ps", |run| run::pipeline(run, 0), |part| view::pipeline(part, 0)),
-        ("sort", |run| run::pipeline(run, 1), |part| view::pipeline(part, 1)),
-        ("ls-h", |run| run::pipeline(run, 2), |part| view::pipeline(part, 2)),
-        ("ls-l", |run| run::pipeline(run, 3), |part| view::pipeline(part, 3)),
-    ],
     facts: view::facts_of,
     toml: include_str!("study.toml"),
 };
@@ -32,31 +24,8 @@ pub(crate) const STUDY: Study = Study {
 #[derive(Deserialize)]
 struct Comp517 {
     material: Material,
-    trials: Trials,
-    #[serde(rename = "pipeline")]
-    pipelines: Vec<Pipeline>,
     #[serde(rename = "link")]
     links: Vec<Link>,
-    choice: Choice,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Trials {
-    count: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Choice {
-    warmup: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Pipeline {
-    /// `{file}` and `{folder}` stand for what it runs on.
-    text: String,
 }
 
 /// What stood between the stages.
@@ -67,19 +36,8 @@ struct Link {
     name: String,
     /// The link of ours that is it.
     via: String,
-    /// Mean and standard deviation in seconds, and stored 10^6 bytes, pipeline by pipeline; empty where the study did
+    /// Mean and standard deviation in seconds, and stored 10^6 bytes, part by part; empty where the study did
     /// not have it.
     #[serde(default)]
     published: Vec<[f64; 3]>,
-}
-
-impl Comp517 {
-    fn read() -> Self {
-        STUDY.parameters()
-    }
-
-    /// The pipelines with what they run on.
-    fn presets(&self) -> impl Iterator<Item = Preset> {
-        self.pipelines.iter().map(|pipeline| Preset { text: pipeline.text.clone(), material: self.material })
-    }
 }

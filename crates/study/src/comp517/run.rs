@@ -1,21 +1,21 @@
 //! `comp517`: the study's pipelines over its five links and over ours, on material that is made for the part and
 //! removed with it.
 
+use anyhow::Context;
 use mechanism::Folder;
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower};
 
-use super::{Comp517, Preset};
-use crate::run::{PartRun, refused, with_remedy};
+use super::{Comp517, Preset, STUDY};
+use crate::run::{PartRun, WARM_UP_ROUNDS, refused, with_remedy};
 
 /// A part for each pipeline: what was finished is kept when a run of many minutes is stopped.
-pub(super) fn pipeline(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
-    let study = Comp517::read();
-    let preset = &study.pipelines[index];
-    let preset = Preset { text: preset.text.clone(), material: study.material.scaled(run.job.scale) };
-    let trials = run.repeat(study.trials.count);
+pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    let study: Comp517 = STUDY.parameters();
+    let text = run.part.pipeline.clone().context("a part without a pipeline")?;
+    let preset = Preset { text, material: study.material.scaled(run.job.scale) };
+    let trials = run.made.series;
     run.set("material", preset.runs_on());
-    run.set("warm-up", format!("{} untimed round", study.choice.warmup));
     let place = Folder::private();
     let place = place.path().map_err(with_remedy)?;
     let made = preset.make(&place, &mut || {
@@ -30,7 +30,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()
     let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {
         start: Start { hosepipe: run.job.hosepipe, shell: &shell },
-        warmup: study.choice.warmup,
+        warmup: WARM_UP_ROUNDS,
         trials,
         seed: run.job.seed,
         must_succeed: false,

@@ -3,18 +3,20 @@
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Cell, Scale, Unit};
-use report::noise::{is_range, level, mark};
+use report::noise::{level, mark};
 use report::numbers::{decimal_size, ratio};
 
-use super::{Comp517, Link};
-use crate::view::{Facts, PartView, facts, measured_bar, or_absent, part, published_bar, remarks};
+use super::{Comp517, Link, STUDY};
+use crate::view::{PartView, Words, absent, measured_bar, part, published_bar, remarks, words};
 
 /// From this multiple of the pipe's time on, a link shows.
 const SHOWS: f64 = 1.2;
 
-pub(super) fn pipeline(view: &PartView<'_>, index: usize) -> Vec<Block> {
+pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
     let part = view.part;
-    let study = Comp517::read();
+    let study: Comp517 = STUDY.parameters();
+    // Published figures are in the order of the parts.
+    let index = view.file.parts.iter().position(|of| of.name == part.name).unwrap_or_default();
     let mut notes = Vec::new();
     if varies(part) {
         notes.push(
@@ -68,37 +70,32 @@ fn result<'a>(part: &'a StudyPart, via: &str) -> Option<&'a CompareResult> {
 
 fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
     let part = view.part;
-    let published = |link: &Link| link.published.get(index).copied();
-    let here = |link: &Link| result(part, &link.via);
-    view.table(
-        &study.links,
-        &[
-            ("link", &|link| link.name.clone()),
-            ("via", &|link| link.via.clone()),
-            ("published", &|link| or_absent(published(link).map(|[mean, sd, _]| format!("{mean} ± {sd} s")))),
-            ("published times", &|link| or_absent(published_times_pipe(study, index, &link.via).map(ratio))),
-            ("published stored", &|link| {
-                or_absent(published(link).map(|[.., stored]| format!("{stored} MB")))
-            }),
-            ("here", &|link| here(link).map(mean).unwrap_or_default()),
-            ("times", &|link| or_absent(times_pipe(study, part, &link.via).map(ratio))),
-            ("stored", &|link| or_absent(here(link).and_then(|one| one.stored_bytes).map(decimal_size))),
-            ("output", &|link| match here(link).and_then(|result| result.equal) {
-                None => String::new(),
-                Some(_) if varies(part) => "varies by itself".to_owned(),
-                Some(true) => "same".to_owned(),
-                Some(false) => "DIFFERS".to_owned(),
-            }),
-        ],
-    )
+    let row = |link: &Link| {
+        let (published, here) = (link.published.get(index), result(part, &link.via));
+        let output = |result: &CompareResult| {
+            let is_equal = result.equal?;
+            let words = if is_equal { "same" } else { "DIFFERS" };
+            Some(if varies(part) { "varies by itself" } else { words }.to_owned())
+        };
+        words([
+            ("link", Some(link.name.clone())),
+            ("via", Some(link.via.clone())),
+            ("published", published.map(|[mean, sd, _]| format!("{mean} ± {sd} s")).or(absent())),
+            ("published ratio", published_times_pipe(study, index, &link.via).map(ratio).or(absent())),
+            ("published stored", published.map(|[.., stored]| format!("{stored} MB")).or(absent())),
+            ("here", here.and_then(mean)),
+            ("ratio", times_pipe(study, part, &link.via).map(ratio).or(absent())),
+            ("stored", here.and_then(|one| one.stored_bytes).map(decimal_size).or(absent())),
+            ("output", here.and_then(output)),
+        ])
+    };
+    view.table(study.links.iter().map(row).collect())
 }
 
-fn mean(result: &CompareResult) -> String {
-    match (result.mean_s, result.stddev_s, &result.error) {
-        (Some(mean), Some(sd), _) => format!("{mean:.4} ± {sd:.4} s{}", mark(level(&result.times_s))),
-        (_, _, Some(error)) => error.clone(),
-        _ => or_absent(None),
-    }
+fn mean(result: &CompareResult) -> Option<String> {
+    let both = result.mean_s.zip(result.stddev_s);
+    let both = both.map(|(mean, sd)| format!("{mean:.4} ± {sd:.4} s{}", mark(level(&result.times_s))));
+    both.or_else(|| result.error.clone()).or(absent())
 }
 
 fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
@@ -112,12 +109,9 @@ fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
         let here = result(part, &link.via).map(here_bar);
         BarGroup { name: link.name.clone(), bars: published.into_iter().chain(here).collect() }
     };
-    let is_range = part.results.iter().any(|result| is_range(result.times_s.len()));
-    let interval = if is_range { "range" } else { "95 % interval" };
     view.bars(
         Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
         study.links.iter().map(group).collect(),
-        &facts([("interval", Some(interval.to_owned()))]),
     )
 }
 
@@ -130,14 +124,14 @@ fn here_bar(result: &CompareResult) -> Bar {
     }
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Facts {
+pub(super) fn facts_of(record: &StudyRecord) -> Words {
     const SYNC: &str = "file:sync,order=sequential";
-    let study = Comp517::read();
+    let study: Comp517 = STUDY.parameters();
     let sort = part(record, "sort");
     let time = |via: &str| times_pipe(&study, sort?, via);
     let sequential = time("file:order=sequential").filter(|_| time("file").is_some());
     let sync = published_times_pipe(&study, 1, SYNC).zip(time(SYNC));
-    facts([
+    words([
         ("sequential", sequential.map(ratio)),
         ("parallel", time("file").map(ratio)),
         ("sequential shows", sequential.filter(|times| *times > SHOWS).map(ratio)),

@@ -8,14 +8,14 @@ use std::thread::Builder;
 use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::KernelPipe;
+use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 
 /// Marks the first byte of a message; the other bits name the writer.
 const FIRST: u8 = 0x80;
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
-    let choice = KernelPipe::read().choice;
+    let choice = STUDY.parameters::<KernelPipe>().choice;
     run.set("writers", format!("{} threads", choice.writers));
     let count = choice.message_sizes.len();
     for (index, size) in choice.message_sizes.iter().enumerate() {

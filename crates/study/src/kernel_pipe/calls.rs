@@ -6,17 +6,17 @@ use std::time::Instant;
 use rustix::io::{read, write};
 use rustix::pipe::pipe;
 
-use super::KernelPipe;
+use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 
 /// Calls between two looks at the clock and the user.
 const PIECE: u64 = 10_000;
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
-    let choice = KernelPipe::read().choice;
+    let choice = STUDY.parameters::<KernelPipe>().choice;
     let calls = run.amount(choice.calls).max(PIECE);
     run.set("calls", format!("{calls} in a sample"));
-    let series = run.repeat(choice.call_samples);
+    let series = run.made.series;
     let (reader, writer) = pipe().map_err(refused("pipe"))?;
     let (mut trivial, mut both) = (Vec::new(), Vec::new());
     for round in 0..series {

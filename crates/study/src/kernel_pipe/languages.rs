@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{ByteSize, CaseRecord};
 use worker::{BuildCache, Registry, TrialSize, WorkerPair, WorkerPlan, measure};
 
-use super::KernelPipe;
+use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 
 /// The part of the amount by which a language is judged beforehand.
@@ -19,9 +19,9 @@ const SLOW_PART: u64 = 16;
 const SLOW: Duration = Duration::from_secs(60);
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
-    let study = KernelPipe::read();
+    let study: KernelPipe = STUDY.parameters();
     let block_bytes = study.workload.block.value;
-    let trials = run.repeat(study.choice.trials);
+    let trials = run.made.series;
     let bytes = run.job.scale.bytes(study.workload.bytes.value, block_bytes);
     run.set("bytes", ByteSize(bytes));
     run.set("block", ByteSize(block_bytes));

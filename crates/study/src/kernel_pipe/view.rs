@@ -3,10 +3,10 @@
 use model::{CaseRecord, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{BarGroup, Scale};
-use report::numbers::{ratio, throughput, time};
+use report::numbers::{ratio, throughput};
 
-use super::{KernelPipe, PublishedLanguage, beliefs};
-use crate::view::{Facts, PartView, bar, facts, median, or_absent, part, published_bar, speed_axis, times};
+use super::{KernelPipe, PublishedLanguage, STUDY, beliefs};
+use crate::view::{PartView, Words, bar, case_words, median, part, published_bar, speed_axis, words};
 
 /// A language's name in a record.
 fn language(case: &CaseRecord) -> &str {
@@ -17,9 +17,13 @@ fn variant(case: &CaseRecord) -> &str {
     case.worker.as_ref().map_or("", |worker| worker.writer.variant.as_str())
 }
 
-pub(super) fn languages(view: &PartView<'_>) -> Vec<Block> {
-    let study = KernelPipe::read();
-    vec![languages_table(&study, view), figure(&study, view)]
+pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
+    let study: KernelPipe = STUDY.parameters();
+    match view.part.name.as_str() {
+        "languages" => vec![languages(&study, view), figure(&study, view)],
+        "atomicity" => beliefs::atomicity(&study, view),
+        _ => view.shown(),
+    }
 }
 
 /// A language: what was published of it, beside one of our ways to do it. Its other ways have rows of their own.
@@ -38,35 +42,24 @@ fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> 
     rows
 }
 
-fn languages_table(study: &KernelPipe, view: &PartView<'_>) -> Block {
+fn languages(study: &KernelPipe, view: &PartView<'_>) -> Block {
     let part = view.part;
     let c = part.cases.iter().find(|case| language(case) == "C").and_then(median);
-    let then = |row: &LanguageRow<'_>, text: &dyn Fn(&PublishedLanguage) -> Option<String>| {
-        row.0.map(|one| text(one).unwrap_or_else(|| "n/a".to_owned())).unwrap_or_default()
+    let then = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+    let row = |(published, case): LanguageRow<'_>| {
+        let name = case.map(language).or(published.map(|one| one.language.as_str()));
+        let mean_ms = |one: &PublishedLanguage| then(one.mean_ms.map(|ms| format!("{ms} ms")));
+        let speed = |one: &PublishedLanguage| then(one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")));
+        let mut row = case_words(case, c);
+        row.extend(words([
+            ("language", name.map(str::to_owned)),
+            ("way", case.map(|case| variant(case).to_owned())),
+            ("published mean", published.map(mean_ms)),
+            ("published", published.map(speed)),
+        ]));
+        row
     };
-    let mean = |case: &CaseRecord| {
-        let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
-        Some(stats::Estimate::of(&times)?.mean)
-    };
-    view.table(
-        rows(study, part),
-        &[
-            ("language", &|row| {
-                let name = row.1.map(language).or(row.0.map(|one| one.language.as_str()));
-                name.unwrap_or_default().to_owned()
-            }),
-            ("published mean", &|row| then(row, &|one| one.mean_ms.map(|ms| format!("{ms} ms")))),
-            ("published speed", &|row| then(row, &|one| one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")))),
-            ("way", &|row| row.1.map(variant).unwrap_or_default().to_owned()),
-            ("here mean", &|row| or_absent(row.1.and_then(mean).map(time))),
-            ("here", &|row| or_absent(row.1.and_then(median).map(throughput))),
-            ("times", &|row| times(row.1, c)),
-            ("error", &|row| {
-                let error = row.1.and_then(|case| case.error.as_ref());
-                error.map(|error| error.message.clone()).unwrap_or_default()
-            }),
-        ],
-    )
+    view.table(rows(study, part).into_iter().map(row).collect())
 }
 
 fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
@@ -83,11 +76,11 @@ fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
             None => groups.push(BarGroup { name: language(case).to_owned(), bars: vec![bar] }),
         }
     }
-    view.bars(speed_axis(Scale::Linear), groups, &Facts::new())
+    view.bars(speed_axis(Scale::Linear), groups)
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Facts {
-    let study = KernelPipe::read();
+pub(super) fn facts_of(record: &StudyRecord) -> Words {
+    let study: KernelPipe = STUDY.parameters();
     let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
     let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
@@ -95,7 +88,7 @@ pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let (slow, fast) = (speeds.first(), speeds.last());
     let then = || study.published.iter().filter_map(|one| one.gb_per_s);
     let spread_then = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);
-    let mut known = facts([
+    let mut known = words([
         ("fastest", fast.map(|(_, name)| (*name).to_owned())),
         ("fast", fast.map(|(speed, _)| throughput(*speed))),
         ("slowest", slow.map(|(_, name)| (*name).to_owned())),

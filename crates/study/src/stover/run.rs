@@ -4,9 +4,9 @@
 //! the engine runs the two, and whenever it begins a round, the four are run first.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Instant;
 
+use anyhow::Context;
 use engine::Plan;
 use mechanism::Folder;
 use model::{Amount, ByteSize, Case, DataLevel, Measure, Observer, PayloadKind, Sample, Tasks};
@@ -14,30 +14,42 @@ use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
 use pipeline::{Carrier, Complaints, Start, trial};
 
-use super::Stover;
 use super::facts::mechanism_facts;
+use super::{STUDY, Stover};
 use crate::comp517::quoted;
-use crate::run::{PartRun, fit, stream, with_remedy};
-
-/// The columns that are programs of our own, bound to their mechanism: the column's name, and over what.
-const BOUND: [(&str, &str); 2] = [("msgq", "sysv-msgq"), ("unix socket", "unix-stream")];
+use crate::run::{PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
+use crate::view::{fill, words};
 
 pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
-    let study = Stover::read();
-    let (tests, warmup) = (run.repeat(study.workload.tests), study.choice.warmup);
-    let (bytes, chunk_bytes) = (study.workload.bytes(run.job.scale), study.workload.chunk.value);
+    let study: Stover = STUDY.parameters();
+    let (tests, warmup) = (run.made.series, WARM_UP_ROUNDS);
+    let block_bytes = study.workload.block.value;
+    let bytes = run.job.scale.bytes(study.workload.bytes.value, block_bytes);
     run.set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
-    run.set("chunk", format!("{chunk_bytes} bytes"));
-    run.set("clock", "from before connecting until both ends have gone and what they made is removed");
-    run.set("check", "the sink checks every byte, except in the last two columns, which have none of ours");
-    run.set("warm-up", format!("{warmup} untimed test of each column"));
-    run.made.measures = study.workload.columns.iter().map(|name| Measure::new(name, "s")).collect();
+    run.made.measures = study.ways.iter().map(|way| Measure::new(&way.name, "s")).collect();
 
     let place = Folder::private();
     let place = place.path().map_err(with_remedy)?;
-    let filters = filter_columns(run.job.hosepipe, run.job.seed, chunk_bytes, bytes, &place);
-    let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
-    let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
+    let mut known = words([
+        ("hosepipe", Some(quoted(run.job.hosepipe))),
+        ("bytes", Some(bytes.to_string())),
+        ("block", Some(block_bytes.to_string())),
+        ("seed", Some(run.job.seed.to_string())),
+        ("file", Some(quoted(&place.join("between")))),
+    ]);
+    for (name, text) in study.filters {
+        let text = fill(&text, &|name| known.get(name).cloned()).context("a filter of stover/study.toml")?;
+        known.insert(name, text);
+    }
+    let (mut filters, mut bound, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+    for (column, way) in study.ways.iter().enumerate() {
+        if let Some(spec) = &way.spec {
+            bound.push(column);
+            cases.push(bound_case(spec, bytes, block_bytes)?);
+        }
+        let text = way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()));
+        filters.extend(text.map(|text| (column, text)));
+    }
     let rounds = warmup + tests;
     let plan = Plan::new(cases, rounds, run.job.seed, Some(run.left()));
     let mut turns = FilterRounds {
@@ -45,6 +57,7 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         shell: run.shell()?,
         over: Carrier::Link(LinkSpec::parse("pipe")?),
         filters,
+        bound,
         warmup,
         rounds,
         made: 0,
@@ -56,11 +69,11 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let outcome = engine::run(&plan, job.cpus, &mut turns, job.stop);
     turns.filters_until(rounds);
 
-    let part = &mut run.made;
+    let part = &mut turns.run.made;
     part.cases = outcome.cases;
-    for (case, (column, _)) in part.cases.iter_mut().zip(BOUND) {
+    for (case, column) in part.cases.iter_mut().zip(turns.bound) {
         case.samples.retain(|sample| sample.round >= warmup);
-        named(&mut part.measures, column).error = case.error.as_ref().map(|error| error.message.clone());
+        part.measures[column].error = case.error.as_ref().map(|error| error.message.clone());
     }
     if part.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
         run.note_time_over("before every test was made");
@@ -68,42 +81,13 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bound_case(spec: &str, bytes: u64, chunk_bytes: u64) -> anyhow::Result<Case> {
+fn bound_case(spec: &str, bytes: u64, block_bytes: u64) -> anyhow::Result<Case> {
     fit(Case {
         tasks: Tasks::Processes,
         data: DataLevel::Verify,
         payload: PayloadKind::Printable,
-        ..stream(spec, chunk_bytes, Amount::Bytes(bytes))?
+        ..stream(spec, block_bytes, Amount::Bytes(bytes))?
     })
-}
-
-/// A column that is a command line: its name in the table, and its text.
-type FilterColumn = (&'static str, String);
-
-/// The column of a name. Its place in the table is the study file's.
-fn named<'m>(measures: &'m mut [Measure], name: &str) -> &'m mut Measure {
-    let found = measures.iter_mut().find(|measure| measure.name == name);
-    found.unwrap_or_else(|| panic!("stover/study.toml has no column `{name}`"))
-}
-
-fn filter_columns(
-    hosepipe: &Path,
-    seed: u64,
-    chunk_bytes: u64,
-    bytes: u64,
-    place: &Path,
-) -> Vec<FilterColumn> {
-    let hosepipe = quoted(hosepipe);
-    let generator =
-        format!("{hosepipe} gen --bytes {bytes} --block {chunk_bytes} --payload printable --seed {seed}");
-    let sink = format!("{hosepipe} sink --verify --bytes {bytes} --payload printable --seed {seed}");
-    let file = quoted(&place.join("between"));
-    vec![
-        ("tmp file", format!("{generator} > {file} && {sink} < {file}; s=$?; rm -f {file}; exit $s")),
-        ("pipe", format!("{generator} | {sink}")),
-        ("|cat >/dev/null", format!("{generator} | cat > /dev/null")),
-        (">/dev/null", format!("{generator} > /dev/null")),
-    ]
 }
 
 /// Takes the times of all columns, and sees to it that they take turns.
@@ -112,7 +96,9 @@ struct FilterRounds<'s, 'a> {
     shell: Shell,
     /// What carries the filters' pipelines.
     over: Carrier,
-    filters: Vec<FilterColumn>,
+    /// Those ways, by their columns, and the columns of the engine's cases.
+    filters: Vec<(usize, String)>,
+    bound: Vec<usize>,
     rng: fastrand::Rng,
     warmup: u32,
     rounds: u32,
@@ -142,8 +128,8 @@ impl FilterRounds<'_, '_> {
     fn run_filter(&mut self, index: usize) {
         let (column, text) = &self.filters[index];
         let done = f64::from(self.made) / f64::from(self.rounds);
-        self.run.observer.progress(column, Some(done));
-        let measure = named(&mut self.run.made.measures, column);
+        let measure = &mut self.run.made.measures[*column];
+        self.run.observer.progress(&measure.name, Some(done));
         if measure.error.is_some() {
             return;
         }
@@ -171,14 +157,15 @@ impl Observer for FilterRounds<'_, '_> {
         }
         self.seen.insert(index);
         let done = f64::from(self.made) / f64::from(self.rounds);
-        self.run.progress(BOUND[index].1, Some(done.min(1.0)));
+        let name = &self.run.made.measures[self.bound[index]].name;
+        self.run.observer.progress(name, Some(done.min(1.0)));
         self.began = Instant::now();
     }
 
     fn trial_finished(&mut self, index: usize, sample: &Sample) {
         let elapsed = self.began.elapsed();
         if sample.round >= self.warmup {
-            named(&mut self.run.made.measures, BOUND[index].0).samples.push(elapsed.as_secs_f64());
+            self.run.made.measures[self.bound[index]].samples.push(elapsed.as_secs_f64());
         }
     }
 }
@@ -186,26 +173,4 @@ impl Observer for FilterRounds<'_, '_> {
 pub(super) fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.made.mechanisms = mechanism_facts();
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Expected: each column has the times of its own program, wherever study.toml puts it.
-    /// Happened: programs were tied to the columns' numbers, so another order gave each the times of another.
-    #[test]
-    fn every_column_of_the_table_has_one_program_of_its_name() {
-        let mut columns = Stover::read().workload.columns;
-        let filters = filter_columns(Path::new("hosepipe"), 1, 1, 1, Path::new("/tmp"));
-        let mut programs: Vec<&str> =
-            BOUND.iter().map(|(name, _)| *name).chain(filters.iter().map(|(name, _)| *name)).collect();
-        programs.sort_unstable();
-        columns.sort_unstable();
-        assert_eq!(programs, columns);
-        let mut measures: Vec<Measure> = columns.iter().map(|name| Measure::new(name, "s")).collect();
-        for name in programs {
-            assert_eq!(named(&mut measures, name).name, name);
-        }
-    }
 }

@@ -1,20 +1,21 @@
 //! `stover`: his table with a third host in it, and the table of mechanisms in place of his essay.
 
-use model::{Measure, StudyPart, StudyRecord};
+use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::numbers::{fixed, ratio};
+use report::{ABSENT, Table};
 use stats::Estimate;
 use stats::estimate::median;
 
-use super::Stover;
-use crate::view::{Facts, PartView, facts, measured_bar, or_absent, part, published_bar, text_table};
+use super::{STUDY, Stover};
+use crate::view::{PartView, Words, absent, measured_bar, part, published_bar, words};
 
 /// Below this scale a trial is so short that starting two programs is what it measures.
 const STARTS_SHOW: f64 = 0.05;
 
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
-    let study = Stover::read();
+    let study: Stover = STUDY.parameters();
     vec![seconds(&study, view.record, view.part), figure(&study, view)]
 }
 
@@ -25,7 +26,8 @@ fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure> {
 fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut add = |name: &str, cells: &mut dyn Iterator<Item = Option<String>>| {
-        rows.push(std::iter::once(name.to_owned()).chain(cells.map(or_absent)).collect());
+        let cells = cells.map(|cell| cell.unwrap_or_else(|| ABSENT.to_owned()));
+        rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
     };
     for host in &study.hosts {
         for test in &host.tests {
@@ -35,7 +37,7 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     add("sum, published", &mut study.printed.sums.iter().map(|sum| Some(sum.to_string())));
     add("relative, published", &mut study.printed.relative.iter().cloned().map(Some));
 
-    let here: Vec<Option<&Measure>> = study.workload.columns.iter().map(|name| measure(part, name)).collect();
+    let here: Vec<Option<&Measure>> = study.ways.iter().map(|way| measure(part, &way.name)).collect();
     let tests = here.iter().flatten().map(|measure| measure.samples.len()).max().unwrap_or(0);
     let kernel = format!("here, {}", record.head.host.kernel);
     for test in 0..tests {
@@ -57,8 +59,9 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     if errors.iter().any(Option::is_some) {
         add("why not", &mut errors.iter().map(|error| Some(error.cloned().unwrap_or_default())));
     }
-    let headings = std::iter::once("host").chain(study.workload.columns.iter().map(String::as_str));
-    text_table("Seconds, published and here; relative: the slowest sum by the sum", headings, rows)
+    let headings = std::iter::once("host").chain(study.ways.iter().map(|way| way.name.as_str()));
+    let caption = "Seconds, published and here; relative: the slowest sum by the sum";
+    Block::Table(Table::new(caption, headings, rows))
 }
 
 /// Times as multiples of each host's own pipe: seconds of 2002 and of today do not fit one axis.
@@ -74,8 +77,7 @@ fn figure(study: &Stover, view: &PartView<'_>) -> Block {
     };
     view.bars(
         Axis { label: "time, × pipe".to_owned(), unit: Unit::Ratio, scale: Scale::Linear },
-        study.workload.columns.iter().enumerate().map(group).collect(),
-        &Facts::new(),
+        study.ways.iter().map(|way| &way.name).enumerate().map(group).collect(),
     )
 }
 
@@ -87,30 +89,30 @@ fn here_bar(part: &StudyPart, name: &str) -> Option<Bar> {
 }
 
 pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {
-    let yes = |is: bool| if is { "yes" } else { "" }.to_owned();
-    let table = view.table(
-        &view.part.mechanisms,
-        &[
-            ("mechanism", &|one| one.name.clone()),
-            ("filters", &|one| yes(one.filters)),
-            ("messages", &|one| yes(one.keeps_boundaries)),
-            ("stores", &|one| yes(one.stores_data)),
-            ("hosts", &|one| yes(one.crosses_hosts)),
-            ("cleanup", &|one| yes(one.needs_cleanup)),
-            ("largest", &|one| match (one.keeps_boundaries, one.largest_message.as_str()) {
-                (false, _) => "a stream".to_owned(),
-                (true, "") => or_absent(None),
-                (true, limit) => limit.to_owned(),
-            }),
-            ("lines", &|one| one.lines.to_string()),
-            ("shared", &|one| one.lines_with_borrowed.to_string()),
-        ],
-    );
-    vec![table]
+    let yes = |is: bool| is.then(|| "yes".to_owned());
+    let row = |one: &MechanismFacts| {
+        let largest = match (one.keeps_boundaries, one.largest_message.as_str()) {
+            (false, _) => Some("a stream".to_owned()),
+            (true, "") => absent(),
+            (true, limit) => Some(limit.to_owned()),
+        };
+        words([
+            ("mechanism", Some(one.name.clone())),
+            ("filters", yes(one.filters)),
+            ("messages", yes(one.keeps_boundaries)),
+            ("stores", yes(one.stores_data)),
+            ("hosts", yes(one.crosses_hosts)),
+            ("cleanup", yes(one.needs_cleanup)),
+            ("largest", largest),
+            ("lines", Some(one.lines.to_string())),
+            ("shared", Some(one.lines_with_borrowed.to_string())),
+        ])
+    };
+    vec![view.table(view.part.mechanisms.iter().map(row).collect())]
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Facts {
-    let study = Stover::read();
+pub(super) fn facts_of(record: &StudyRecord) -> Words {
+    let study: Stover = STUDY.parameters();
     let palsy = &study.hosts[0];
     let columns = part(record, "columns");
     let median_s = |name: &str| median(&measure(columns?, name)?.samples);
@@ -121,7 +123,7 @@ pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let others = ["msgq", "tmp file", "unix socket"].into_iter().filter_map(|name| {
         Some(format!(" {name} takes {} times the pipe's time", ratio(median_s(name)? / long_s?)))
     });
-    facts([
+    words([
         ("host", pipe_s.map(|_| palsy.name.clone())),
         ("short", pipe_s.filter(|_| !is_long).map(|_| String::new())),
         ("times as fast", faster),
