@@ -54,20 +54,12 @@ impl Hello {
     }
 }
 
-/// What the side that listens, or was started, says first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ServerOpening {
-    Hello(Hello),
-    /// Where there is a token: the client has it, and so has this side.
-    Known(Proof),
-}
-
-/// What the side that calls says first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ClientOpening {
-    Hello { hello: Hello, proof: Option<Proof> },
+/// The first message of each side: the one that listens, or was started, begins. Where there is a token, its own proof follows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    pub(crate) hello: Hello,
+    /// Of the caller, where there is a token.
+    pub(crate) proof: Option<Proof>,
 }
 
 /// A secret of both sides. It is never shown.

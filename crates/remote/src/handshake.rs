@@ -8,7 +8,7 @@ use std::time::Duration;
 use mechanism::{Callers, Heard, MEETING_PATIENCE};
 use rustix::net::sockopt;
 
-use crate::auth::{ClientOpening, Hello, Proof, Protocol, Prover, ServerOpening, Token};
+use crate::auth::{Hello, Opening, Proof, Protocol, Prover, Token};
 use crate::wire::{RemoteError, Wire, line, read};
 
 /// Longest first message of a client.
@@ -59,13 +59,13 @@ impl Listener {
             })
         };
         let mut greet =
-            || Hello::new(protocol).map_or(Vec::new(), |hello| line(&ServerOpening::Hello(hello)));
+            || Hello::new(protocol).map_or(Vec::new(), |hello| line(&Opening { hello, proof: None }));
         let came = self.callers.next(patience, &mut greet, &mut judge, &mut || !stop());
         let Some((stream, proof)) = came.map_err(RemoteError::system("poll"))? else { return Ok(None) };
         let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
         keep_alive(&stream).map_err(RemoteError::system("setsockopt(SO_KEEPALIVE)"))?;
         let wire = Wire::over(stream.into(), &name)?;
-        wire.send(&ServerOpening::Known(proof), MEETING_PATIENCE)?;
+        wire.send(&proof, MEETING_PATIENCE)?;
         Ok(Some(wire))
     }
 }
@@ -79,10 +79,8 @@ fn judge(
 ) -> Result<Heard<Proof>, RemoteError> {
     let Some(text) = heard.strip_suffix(b"\n") else { return Ok(Heard::More) };
     let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
-    let (server, said) = (read(&greeting, "this host")?, read(&text, "a caller")?);
-    let (ServerOpening::Hello(server), ClientOpening::Hello { hello: client, proof }) = (server, said) else {
-        return Err(RemoteError("a caller does not begin as it must".to_owned()));
-    };
+    let Opening { hello: server, .. } = read(&greeting, "this host")?;
+    let Opening { hello: client, proof } = read(&text, "a caller")?;
     client.check("a caller", protocol)?;
     if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
         return Err(RemoteError("a caller with another token was turned away".to_owned()));
@@ -134,13 +132,11 @@ pub(crate) fn authenticate(
     let mut wire = Wire::over(stream.into(), name)?;
     let (server, client) = exchange_hellos(&mut wire, name, MEETING_PATIENCE, protocol, Some(token))?;
     let turned_away = |error: RemoteError| RemoteError(format!("{error}: does it have another token?"));
-    match wire.expect(MEETING_PATIENCE).map_err(turned_away)? {
-        ServerOpening::Known(proof) if token.verify(&proof, Prover::Server, &server, &client) => Ok(wire),
-        ServerOpening::Known(_) => {
-            Err(RemoteError(format!("{name} does not have the token: it is not trusted")))
-        }
-        _ => Err(RemoteError(format!("{name} does not begin as it must"))),
+    let proof: Proof = wire.expect(MEETING_PATIENCE).map_err(turned_away)?;
+    if !token.verify(&proof, Prover::Server, &server, &client) {
+        return Err(RemoteError(format!("{name} does not have the token: it is not trusted")));
     }
+    Ok(wire)
 }
 
 /// Both sides say hello, the listener first; where there is a token, we prove that we have it.
@@ -153,10 +149,10 @@ pub(crate) fn exchange_hellos(
 ) -> Result<(Hello, Hello), RemoteError> {
     let silent =
         || RemoteError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
-    let Some(ServerOpening::Hello(server)) = wire.receive(patience)? else { return Err(silent()) };
+    let Opening { hello: server, .. } = wire.receive(patience)?.ok_or_else(silent)?;
     server.check(name, protocol)?;
     let hello = Hello::new(protocol)?;
     let proof = token.map(|token| token.prove(Prover::Client, &server, &hello));
-    wire.send(&ClientOpening::Hello { hello: hello.clone(), proof }, patience)?;
+    wire.send(&Opening { hello: hello.clone(), proof }, patience)?;
     Ok((server, hello))
 }

@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{describe_errno, file_on_path};
-use process::{Capture, Captured, Child, Cleaner, attend, command, describe_ending, end_all, write_anew};
+use process::{
+    Capture, Captured, Child, Cleaner, attend, command, describe_ending, end_all, wait_for_all, write_anew,
+};
 
 /// Bytes kept of the beginning and of the end of what a program writes to standard error.
-pub(crate) const SAID_MAX: usize = 2000;
+const SAID_MAX: usize = 2000;
 /// How long programs that were asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -94,24 +96,33 @@ fn spark_submit() -> Option<PathBuf> {
 pub struct Launched<'c>(Vec<Child<'c>>);
 
 impl<'c> Launched<'c> {
-    /// Starts programs by their words. `streams` sets standard input (else /dev/null) and output, and says what is captured.
+    /// Starts programs, whose streams are set but for what is captured.
     ///
     /// # Errors
     /// A sentence: one is not installed, or what the system answered.
     pub(crate) fn start(
-        lines: &[Vec<String>],
-        streams: &mut dyn FnMut(&mut Command) -> io::Result<Capture>,
+        programs: Vec<Command>,
+        capture: Capture,
         cleaner: &'c Cleaner,
     ) -> Result<Self, String> {
-        let mut start = |words: &[String]| {
-            let mut command = command(words);
-            let capture = streams(command.stdin(Stdio::null()))?;
+        let start = |program: Command| {
+            let name = program.get_program().to_string_lossy().into_owned();
             let said = Captured::keeping(SAID_MAX, SAID_MAX);
-            Child::spawn(command, capture, said, cleaner, &cleaner.mark())
+            Child::spawn(program, capture, said, cleaner, &cleaner.mark())
+                .map_err(|error| format!("cannot start {name}: {}", describe_errno(&error)))
         };
-        let cannot = |program: &str, error| format!("cannot start {program}: {}", describe_errno(&error));
-        let started = lines.iter().map(|words| start(words).map_err(|error| cannot(&words[0], error)));
-        started.collect::<Result<_, _>>().map(Self)
+        programs.into_iter().map(start).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Waits for the end of all; at least every 50 ms `look` is called, and its error ends them at once.
+    ///
+    /// # Errors
+    /// That of `look`, or of poll(2) or wait4(2).
+    pub(crate) fn follow<E: From<io::Error>>(
+        &mut self,
+        look: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        wait_for_all(&mut self.0, &|_| false, look)
     }
 
     /// Waits up to 50 ms for news; says whether any program still runs.
@@ -148,9 +159,14 @@ impl<'c> Launched<'c> {
         failed.map(|(at, child)| (at, failure(child))).collect()
     }
 
-    /// The first program.
-    pub(crate) fn first(&self) -> &Child<'c> {
+    /// The only program.
+    pub(crate) fn only(&self) -> &Child<'c> {
         &self.0[0]
+    }
+
+    /// How the only program ended, and its last words.
+    pub(crate) fn failure(&self) -> String {
+        failure(self.only())
     }
 }
 
@@ -161,7 +177,7 @@ impl Drop for Launched<'_> {
 }
 
 /// How a program ended, and its last words.
-pub(crate) fn failure(child: &Child<'_>) -> String {
+fn failure(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
     let said = child.said();
     let starts = ["hosepipe: ", "error: "];

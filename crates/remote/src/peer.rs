@@ -17,20 +17,24 @@ pub use client::PeerClient;
 pub use server::PeerServer;
 
 /// The two ends of a benchmark.
-const BENCH: Protocol = "bench 3";
+const BENCH: Protocol = "bench 4";
 
-/// What the server sends, once each side trusts the other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ServerMessage {
-    /// Where ends meet, and the machine.
-    Here { address: SocketAddr, tool: Tool, host: Box<Host> },
-    /// Of a trial, by the number of its order: how it goes, or why there is no report.
-    News(u64, Result<FarNews, CaseError>),
+/// What the server sends once each side trusts the other: where ends meet, and the machine.
+#[derive(Serialize, Deserialize)]
+struct Here {
+    address: SocketAddr,
+    tool: Tool,
+    host: Host,
+}
+
+/// What the server sends of a trial, by the number of its order: how it goes, or why there is no report.
+#[derive(Serialize, Deserialize)]
+struct News {
+    news: (u64, Result<FarNews, CaseError>),
 }
 
 /// What the client sends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ClientMessage {
     Order(u64, Order),

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use model::{describe_errno, shell_line, shell_quoted};
-use process::{Capture, Cleaner, spawn_thread, ssh_words, write_anew};
+use process::{Capture, Cleaner, command, spawn_thread, ssh_words, write_anew};
 
 use crate::fleet::rendezvous::serve;
 use crate::launcher::{Launched, Launcher};
@@ -107,21 +108,16 @@ impl FleetJob {
             Launcher::Slurm => vec![self.slurm(temporary)?],
             _ => self.lines(),
         };
-        Launched::start(
-            &lines,
-            &mut |command| {
-                if self.launcher != Launcher::Ssh {
-                    return Ok(Capture::Both);
-                }
-                let ((questions, asks), (hears, answers)) = (io::pipe()?, io::pipe()?);
-                command.stdin(hears).stdout(asks);
-                let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
-                // It ends with the program.
-                spawn_thread("hosepipe-meet", move || serve(&folder, wire))?;
-                Ok(Capture::Errors)
-            },
-            cleaner,
-        )
+        let mut programs: Vec<Command> = lines.iter().map(|words| command(words)).collect();
+        if self.launcher != Launcher::Ssh {
+            for program in &mut programs {
+                program.stdin(Stdio::null());
+            }
+            return Launched::start(programs, Capture::Both, cleaner);
+        }
+        let served = programs.iter_mut().try_for_each(|program| serve_through(program, folder));
+        served.map_err(|error| format!("cannot start ssh: {}", describe_errno(&error)))?;
+        Launched::start(programs, Capture::Errors, cleaner)
     }
 
     /// The words that hand the batch script to Slurm, and follow the job.
@@ -136,4 +132,12 @@ impl FleetJob {
             .chain([path?, log?])
             .collect())
     }
+}
+
+/// Serves a rendezvous in the folder through standard input and output of a program, until it ends.
+fn serve_through(program: &mut Command, folder: &Path) -> io::Result<()> {
+    let ((questions, asks), (hears, answers)) = (io::pipe()?, io::pipe()?);
+    program.stdin(hears).stdout(asks);
+    let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
+    spawn_thread("hosepipe-meet", move || serve(&folder, wire)).map(drop)
 }

@@ -13,7 +13,7 @@ use process::spawn_thread;
 use crate::fleet::rendezvous::{Rendezvous, serve};
 
 /// The questions to a rendezvous.
-const FLEET: Protocol = "fleet 2";
+const FLEET: Protocol = "fleet 3";
 /// How often the first node is called until it listens.
 const CALL_AGAIN: Duration = Duration::from_millis(500);
 /// Calls that may be cut off before that is taken for a refusal: a listener with many unknown callers drops the oldest.

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use crate::auth::new_token;
 use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
-use process::{Capture, Captured, Child, Cleaner, wait_for_all};
+use process::{Capture, Cleaner};
 
 use crate::fleet::member::{Member, Seen, Status, Trouble, difference, known, status_name};
 use crate::fleet::rendezvous::Rendezvous;
 use crate::fleet::schedule::{partner, rounds};
-use crate::launcher::{SAID_MAX, failure};
+use crate::launcher::Launched;
 
 /// How long the two programs of a pair may take beyond the time that they were given.
 const PAIR_GRACE: Duration = Duration::from_secs(60);
@@ -166,10 +166,8 @@ impl Member<'_> {
         let record = self.node.folder.join("record.json");
         let mut command = Command::new(&self.node.hosepipe);
         command.arg("bench").arg("--json").arg(&record).args(arguments).stdin(Stdio::null());
-        let said = Captured::keeping(0, SAID_MAX);
-        let child = Child::spawn(command, Capture::Both, said, self.node.cleaner, &self.node.cleaner.mark())?;
-        let (mut children, began) = ([child], Instant::now());
-        let waited = wait_for_all(&mut children, &|_| false, &mut || match most {
+        let (mut bench, began) = (self.launch(command, Capture::Both)?, Instant::now());
+        let waited = bench.follow(&mut || match most {
             Some(most) if began.elapsed() > most => {
                 Err(Trouble::Gone(format!("took more than {} s", most.as_secs())))
             }
@@ -180,10 +178,14 @@ impl Member<'_> {
         let _ = fs::remove_file(&record);
         Ok(match (waited, read) {
             (Ok(()), Ok(text)) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-            (Ok(()), Err(_)) => Err(failure(&children[0])),
+            (Ok(()), Err(_)) => Err(bench.failure()),
             (Err(Trouble::Gone(why)), _) => Err(why),
             (Err(trouble), _) => return Err(trouble),
         })
+    }
+
+    fn launch(&self, program: Command, capture: Capture) -> io::Result<Launched<'_>> {
+        Launched::start(vec![program], capture, self.node.cleaner).map_err(io::Error::other)
     }
 
     /// Holds the other end for a partner.
@@ -196,16 +198,13 @@ impl Member<'_> {
         let address = self.node.status.address.map(|address| SocketAddr::new(address, 0).to_string());
         command.args(["peer", "--listen", &address.unwrap_or_default(), "--token-file"]).arg(token);
         command.stdin(Stdio::null()).stdout(says);
-        let errors = Captured::keeping(0, SAID_MAX);
-        let child =
-            Child::spawn(command, Capture::Errors, errors, self.node.cleaner, &self.node.cleaner.mark())?;
-        let mut children = [child];
+        let mut peer = self.launch(command, Capture::Errors)?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
         if let Some(address) = line.trim().strip_prefix("listening on ") {
             self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
         }
-        wait_for_all(&mut children, &|_| false, &mut || match self.look(partner)? {
+        peer.follow(&mut || match self.look(partner)? {
             Seen { gone: Some(gone), .. } => Err(Trouble::Gone(gone)),
             Seen { last: Some(Status { step: at, .. }), .. } if at > step => {
                 Err(Trouble::Gone(String::new()))
@@ -213,7 +212,7 @@ impl Member<'_> {
             _ => self.goes_on(),
         })?;
         if line.is_empty() {
-            self.publish(|own| own.listening = Some(Err(failure(&children[0]))))?;
+            self.publish(|own| own.listening = Some(Err(peer.failure())))?;
         }
         // It has ended by itself: the partner is about to say what it found.
         self.wait(partner, |status| (status.step > step).then_some(()))

@@ -11,7 +11,7 @@ use process::Cleaner;
 use crate::auth::Token;
 use crate::handshake::{authenticate, connect, exchange_hellos};
 use crate::peer::ssh::{LOGIN_MAX, Ssh};
-use crate::peer::{BENCH, ClientMessage, ServerMessage};
+use crate::peer::{BENCH, ClientMessage, Here, News};
 use crate::wire::{RemoteError, Wire};
 
 /// The client of a host that was reached.
@@ -76,14 +76,8 @@ impl<'c> PeerClient<'c> {
 
 /// What the server says of itself to a client that it trusts.
 fn here(wire: &mut Wire, name: &str) -> Result<(SocketAddr, PeerRecord), RemoteError> {
-    match wire.expect(MEETING_PATIENCE)? {
-        ServerMessage::Here { address, tool, host } => {
-            let record =
-                PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host: *host };
-            Ok((address, record))
-        }
-        _ => Err(RemoteError(format!("{name} does not begin as it must"))),
-    }
+    let Here { address, tool, host } = wire.expect(MEETING_PATIENCE)?;
+    Ok((address, PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host }))
 }
 
 impl FarEnd for PeerClient<'_> {
@@ -98,13 +92,8 @@ impl FarEnd for PeerClient<'_> {
         loop {
             match self.wire.receive(wait) {
                 Ok(None) => return Ok(None),
-                Ok(Some(ServerMessage::News(number, news))) if number == self.orders => {
-                    return news.map(Some);
-                }
-                Ok(Some(ServerMessage::News(..))) => {}
-                Ok(Some(_)) => {
-                    return Err(self.lose(RemoteError(format!("{} begins twice", self.record.name))));
-                }
+                Ok(Some(News { news: (number, news) })) if number == self.orders => return news.map(Some),
+                Ok(Some(_)) => {}
                 Err(error) => return Err(self.lose(error)),
             }
         }

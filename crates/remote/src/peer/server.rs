@@ -10,9 +10,9 @@ use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
 use process::POLL_INTERVAL;
 
-use crate::auth::{ClientOpening, Hello, ServerOpening, Token};
+use crate::auth::{Hello, Opening, Token};
 use crate::handshake::Listener;
-use crate::peer::{BENCH, ClientMessage, ServerMessage};
+use crate::peer::{BENCH, ClientMessage, Here, News};
 use crate::wire::{RemoteError, Wire, read};
 
 /// How often it sends news while a trial runs.
@@ -58,15 +58,15 @@ impl PeerServer {
         let listener = Listener::at(SocketAddr::new(address, 0))?;
         let address = listener.address()?;
         let mut wire = Wire::over_stdio("the caller")?;
-        wire.send(&ServerOpening::Hello(Hello::new(BENCH)?), MEETING_PATIENCE)?;
-        let ClientOpening::Hello { hello, .. } = wire.expect(MEETING_PATIENCE)?;
+        wire.send(&Opening { hello: Hello::new(BENCH)?, proof: None }, MEETING_PATIENCE)?;
+        let Opening { hello, .. } = wire.expect(MEETING_PATIENCE)?;
         hello.check("the caller", BENCH)?;
         Self { wire, listener: listener.listener }.known(address, tool, host)
     }
 
     /// Sends the facts of this host to a caller that is trusted.
     fn known(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
-        self.wire.send(&ServerMessage::Here { address, tool, host: Box::new(host) }, MEETING_PATIENCE)?;
+        self.wire.send(&Here { address, tool, host }, MEETING_PATIENCE)?;
         Ok(self)
     }
 
@@ -108,7 +108,7 @@ impl PeerServer {
     /// Holds one end until the trial is over or the caller sends something.
     fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
-        let news = |news| ServerMessage::News(number, news);
+        let news = |news| News { news: (number, news) };
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {

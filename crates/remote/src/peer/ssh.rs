@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use process::{Capture, Cleaner, ssh_words};
+use process::{Capture, Cleaner, command, ssh_words};
 
 use crate::launcher::Launched;
 use crate::wire::{RemoteError, Wire};
@@ -38,17 +38,10 @@ impl<'c> Ssh<'c> {
             None => format!("hosepipe peer --stdio{address}"),
             Some(program) => received(program.len(), &address),
         };
-        let mut streams = Some(OwnedFd::from(theirs));
-        let launched = Launched::start(
-            &[ssh_words(host, &there)],
-            &mut |command| {
-                if let Some(theirs) = streams.take() {
-                    command.stdin(theirs.try_clone()?).stdout(theirs);
-                }
-                Ok(Capture::Errors)
-            },
-            cleaner,
-        );
+        let theirs = OwnedFd::from(theirs);
+        let mut ssh = command(&ssh_words(host, &there));
+        ssh.stdin(theirs.try_clone().map_err(RemoteError::system("dup"))?).stdout(theirs);
+        let launched = Launched::start(vec![ssh], Capture::Errors, cleaner);
         let mut ssh = Self { launched: launched.map_err(RemoteError)?, host: host.to_owned() };
         let mut wire = Wire::over(ours.into(), host)?;
         if let Some(program) = program {
@@ -78,7 +71,7 @@ impl<'c> Ssh<'c> {
     pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
         // Where it cannot be waited for, it has said what there is.
         let _ = self.launched.wait(LAST_WORDS);
-        let ssh = self.launched.first();
+        let ssh = self.launched.only();
         let ended = ssh.ended().and_then(|ended| ended.status.code());
         let (host, said) = (&self.host, model::visible(&ssh.said()).replace('\n', "; "));
         match ended {
