@@ -1,11 +1,12 @@
 //! `hosepipe recommend`: a question becomes a plan of `bench`, its record an answer: what to take, why, what proves it, and how to set it up.
 
 mod args;
-mod code;
 mod explain;
 mod figures;
+mod program;
 mod question;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -15,15 +16,18 @@ use model::{BenchRecord, Record};
 use report::read::Loaded;
 
 use crate::bench::PlaceArgument;
+use crate::destination::Destination;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::{Cli, Command, bench, record};
 use figures::Figures;
+use program::Program;
 use question::{Candidate, Question};
 
 /// Answers the question.
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
+    args.code_to.as_deref().map(written).transpose()?;
     let question = args.question();
     let candidates = question.candidates().map_err(UsageError)?;
     let (record, stop) = match &args.from {
@@ -43,15 +47,17 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         weighing: &weighing,
         is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
     };
+    let program = weighing.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, &question));
+    if let (Some(path), Some(program)) = (&args.code_to, &program) {
+        save(path, program)?;
+    }
     if !args.outputs.has_stdout() {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
         let proof =
             format!("hosepipe {}", proof(args, &question, &specs, args.place.or(figures.place())).join(" "));
         let mut text = answer.document(&proof).terminal(&terminal::style());
-        if let Some(case) = weighing.taken.map(|at| figures.cases[at]) {
-            let program = code::program(&case.spec, args.code, question.message_bytes);
-            text.extend(program.map(|program| format!("\n{program}")));
-        }
+        let shown = program.filter(|_| args.code_to.is_none());
+        text.extend(shown.map(|program| format!("\n{}", program.text())));
         terminal::print_painted(&text)?;
     }
     args.outputs.write(&[Loaded::new("this run", record)])?;
@@ -59,6 +65,26 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         Some(stop) => Ok(stop.exit_code(weighing.taken.is_none())),
         None => Ok(ExitCode::from(u8::from(weighing.taken.is_none()))),
     }
+}
+
+/// Where a program is written to: a regular file, or one that is not there yet.
+///
+/// # Errors
+/// It is neither, or cannot be written.
+fn written(path: &Path) -> anyhow::Result<Destination> {
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(UsageError(format!("`{}` is no regular file", path.display())).into());
+    }
+    let destination = Destination::File(path.to_owned());
+    destination.check().map(|()| destination)
+}
+
+/// Writes a program, and its library beside it.
+fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
+    if let Some(library) = program.library {
+        written(&path.with_file_name(library.file))?.write(library.text)?;
+    }
+    written(path)?.write(&program.text_beside_library())
 }
 
 /// The specs of the candidates that are there on this machine.

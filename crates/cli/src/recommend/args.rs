@@ -7,7 +7,7 @@ use clap::Args;
 use model::ByteSize;
 use stats::Demand;
 
-use super::code::CodeLanguage;
+use super::program::CodeLanguage;
 use super::question::{Between, Must, Pattern, Question};
 use crate::bench::PlaceArgument;
 use crate::outputs::Outputs;
@@ -63,9 +63,13 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "PLACE")]
     pub(super) place: Option<PlaceArgument>,
 
-    /// The language of the program that sets it up
+    /// The language of the program to print
     #[arg(long, value_name = "LANGUAGE", default_value_t = CodeLanguage::C, value_parser = typed::one_of(CodeLanguage::ALL))]
     pub(super) code: CodeLanguage,
+
+    /// Write the program to a file, and the ring that it uses beside it; regular files of these names are replaced
+    #[arg(long, value_name = "FILE")]
+    pub(super) code_to: Option<PathBuf>,
 
     /// Seed of the trial order and of random payloads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]

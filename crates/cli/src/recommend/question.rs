@@ -154,27 +154,3 @@ fn impossible(conditions: &[Condition]) -> String {
         parts.join("; ")
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recommend::code::{CodeLanguage, program};
-
-    #[test]
-    fn whatever_can_be_recommended_is_known_has_its_place_and_a_program() {
-        assert_eq!(all_specs().count(), SIMPLEST_FIRST.len());
-        for spec in all_specs() {
-            assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
-            for language in CodeLanguage::ALL {
-                let text = program(&spec, *language, 200).expect("a template");
-                assert!(
-                    text.lines().count() < 80 && !text.contains(['@', '\t']),
-                    "{spec} in {language}:\n{text}"
-                );
-                let left =
-                    ["{bytes}", "{size}", "{type}", "{number}"].into_iter().find(|mark| text.contains(mark));
-                assert_eq!(left, None, "{spec} in {language}");
-            }
-        }
-    }
-}

@@ -1,31 +1,12 @@
-//! `hosepipe recommend`: the rule through the command line, over records made by hand; a short measurement; and every program that
-//! it can print, compiled and run.
+//! `hosepipe recommend`: the rule through the command line, over records made by hand; and a short measurement.
 
-use std::net::TcpListener;
-use std::process::Command;
+mod programs;
 
-use crate::common::{Lab, skip};
+use crate::common::Lab;
 use model::{
     BenchRecord, CaseError, CaseRecord, ErrorKind, Placement, RecordHead, Sample, Settings, Spec, Tasks,
     Tool, Wait, Workload,
 };
-
-/// Everything that can be recommended, and what must be asked for so that it is.
-const ALL: [(&str, &[&str]); 13] = [
-    ("pipe", &[]),
-    ("pipe:size=1MiB", &[]),
-    ("socketpair", &[]),
-    ("fifo", &["--between", "processes", "--must", "filter"]),
-    ("unix-stream", &["--between", "processes"]),
-    ("unix-seqpacket", &["--must", "boundaries"]),
-    ("unix-dgram", &["--must", "boundaries", "--must", "many-senders"]),
-    ("tcp", &["--must", "cross-host"]),
-    ("file", &["--must", "persistent", "--must", "filter"]),
-    ("posix-mq", &["--must", "persistent", "--must", "boundaries"]),
-    ("sysv-msgq", &["--must", "many-senders"]),
-    ("shm-ring:wait=futex", &[]),
-    ("shm-ring:wait=spin", &["--cpu-budget", "300"]),
-];
 
 /// A stream of 200 bytes that takes so long, and so much CPU, per message.
 fn case(spec: &str, time_ns: u64, cpu_ns: u64) -> CaseRecord {
@@ -97,7 +78,7 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
     assert!(plain.contains("The next one, `socketpair`, costs 1.7 times as much time and CPU"), "{plain}");
     assert!(plain.contains("`shm-ring:wait=spin` takes 50.0 ns, but keeps 2.0 CPUs busy"), "{plain}");
     assert!(plain.contains("\nhosepipe bench shm-ring:wait=spin pipe socketpair --block 200B --workload stream --tasks processes"), "{plain}");
-    assert!(plain.contains("int main(void)") && !plain.contains('@'), "{plain}");
+    assert!(plain.contains("int main(") && !plain.contains('@'), "{plain}");
     let rich = answer(&lab, &["--cpu-budget", "200%"], 0);
     assert!(rich.contains("Take `shm-ring:wait=spin`"), "{rich}");
     let seldom = answer(&lab, &["--messages-per-second", "10"], 0);
@@ -265,85 +246,4 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
     let json =
         lab.run(&[&question[..], &["--from", "run.json", "--json", "-"]].concat()).expect_code(0).stdout;
     assert!(json.starts_with('{') && json.trim_end().ends_with('}'));
-}
-
-/// The programs for all mechanisms in a language, made so that several may run at once.
-fn programs(lab: &Lab, language: &str) -> Vec<(String, String)> {
-    let port = || TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let program = |(spec, words): &(&str, &[&str])| {
-        record(lab, "run.json", vec![case(spec, 900, 900)]);
-        let said = answer(lab, &[words, &["--code", language][..]].concat(), 0);
-        let (_, after) = said.split_once("\nhosepipe bench ").expect("the proof");
-        let (_, program) = after.split_once("\n\n").expect("a program below it");
-        let name = spec.replace([':', '=', '-'], "_").to_lowercase();
-        let own = format!("hosepipe-test-{language}-{}-{name}", std::process::id());
-        (name, program.replace("7077", &port().to_string()).replace("hosepipe-example", &own))
-    };
-    ALL.iter().map(program).collect()
-}
-
-/// Runs a program that a test has made.
-fn expect_success(what: &str, command: &mut Command) {
-    let done = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
-    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(done.status.success(), "{what}: {} {}{}", done.status, said[0], said[1]);
-}
-
-fn there(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
-    if !found {
-        skip(&format!("there is no {program}"));
-    }
-    found
-}
-
-#[test]
-fn every_program_in_c_sends_and_receives() {
-    let lab = Lab::new();
-    if !there("cc") {
-        return;
-    }
-    for (name, text) in programs(&lab, "c") {
-        let source = format!("{name}.c");
-        std::fs::write(lab.here(&source), text).expect("a file");
-        let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", &name, &source, "-lrt"];
-        expect_success(&name, Command::new("cc").args(options).current_dir(lab.here("")));
-        expect_success(&name, Command::new(lab.here(&name)).current_dir(lab.here("")));
-    }
-}
-
-/// Compiled as one program, which takes a second and not ten: each is a module of it.
-#[test]
-fn every_program_in_rust_sends_and_receives() {
-    let lab = Lab::new();
-    if !there("rustc") {
-        return;
-    }
-    let mut all = String::new();
-    let mut calls = String::new();
-    for (name, text) in programs(&lab, "rust") {
-        std::fs::write(lab.here(&format!("{name}.rs")), text.replace("\nfn main", "\npub fn main"))
-            .expect("a file");
-        all += &format!("mod {name};\n");
-        calls += &format!("    {name}::main()?;\n");
-    }
-    let main = format!("{all}fn main() -> std::io::Result<()> {{\n{calls}    Ok(())\n}}\n");
-    std::fs::write(lab.here("all.rs"), main).expect("a file");
-    let options = ["--edition=2021", "-Dwarnings", "all.rs"];
-    expect_success("rustc", Command::new("rustc").args(options).current_dir(lab.here("")));
-    expect_success("all", Command::new(lab.here("all")).current_dir(lab.here("")));
-}
-
-#[test]
-fn every_program_in_python_sends_and_receives() {
-    let lab = Lab::new();
-    if !there("python3") {
-        return;
-    }
-    for (name, text) in programs(&lab, "python") {
-        expect_success(
-            &name,
-            Command::new("python3").args(["-W", "error", "-c", &text]).current_dir(lab.here("")),
-        );
-    }
 }

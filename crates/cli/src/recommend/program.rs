@@ -1,0 +1,274 @@
+//! The program for a mechanism, made of templates in `programs/`: one frame for each language (who runs the ends, the clock, the check)
+//! and a small file for each mechanism (how it is opened, sent to and received from).
+//!
+//! In a template, a line that begins with words such as `@reply` is there only where all of them hold; lines that bring in headers or
+//! modules go to the others of their kind, `@@family` stands for the mechanism's files, `@library` for a ring, and `{bytes}` and the like
+//! for values.
+
+use model::Spec;
+
+use super::question::{Between, Pattern, Question};
+
+model::words! {
+    /// The languages that there are templates in.
+    pub enum CodeLanguage {
+        /// For cc(1).
+        C = "c",
+        /// For rustc, with nothing but the standard library.
+        Rust = "rust",
+        /// For Python 3, with nothing but the standard library.
+        Python = "python",
+    }
+}
+
+/// A source that may be copied, beside the program or within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Library {
+    pub(super) file: &'static str,
+    pub(super) text: &'static str,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    template: String,
+    language: CodeLanguage,
+    pub(super) library: Option<Library>,
+}
+
+const RING_C: Library = Library { file: "ring.h", text: include_str!("programs/ring.h") };
+const RING_RUST: Library = Library { file: "ring.rs", text: include_str!("programs/ring.rs") };
+
+/// A piece of a program in each language, in their order.
+type Piece = [&'static str; 3];
+
+macro_rules! piece {
+    ($name:literal) => {
+        [
+            include_str!(concat!("programs/", $name, ".c")),
+            include_str!(concat!("programs/", $name, ".rust")),
+            include_str!(concat!("programs/", $name, ".python")),
+        ]
+    };
+}
+
+const FRAME: Piece = piece!("frame");
+const BYTES: Piece = piece!("bytes");
+/// Rust's standard library has a type for datagrams, and none for SOCK_SEQPACKET.
+const MESSAGES: Piece = [include_str!("programs/messages.c"), "", include_str!("programs/messages.python")];
+const SEQPACKET: Piece = [
+    include_str!("programs/socketpair.c"),
+    include_str!("programs/unix-seqpacket.rust"),
+    include_str!("programs/socketpair.python"),
+];
+
+/// Each mechanism, where its ends meet if no name is given, and its pieces.
+const FAMILIES: &[(&str, &str, &[Piece])] = &[
+    ("pipe", "", &[piece!("pipe"), BYTES]),
+    ("fifo", "hosepipe-example", &[piece!("fifo"), BYTES]),
+    ("socketpair", "", &[piece!("socketpair"), BYTES]),
+    ("unix-stream", "hosepipe-example", &[piece!("unix-stream"), BYTES]),
+    ("unix-seqpacket", "", &[SEQPACKET, MESSAGES]),
+    ("unix-dgram", "hosepipe-example", &[piece!("unix-dgram"), MESSAGES]),
+    ("tcp", "7077", &[piece!("tcp"), BYTES]),
+    ("file", "hosepipe-example", &[piece!("file")]),
+    ("posix-mq", "/hosepipe-example", &[piece!("posix-mq")]),
+    ("sysv-msgq", "hosepipe-example", &[piece!("sysv-msgq")]),
+    ("shm-ring", "/hosepipe-example", &[piece!("shm-ring")]),
+];
+
+/// Most bytes of a message that lie in a ring in one piece: the copies of two pieces at both ends overlap.
+const PIECE_BYTES: u64 = 64 << 10;
+/// Bytes of the messages in a ring: they stay in a core's L2 cache.
+const RING_BYTES: u64 = 512 << 10;
+
+impl CodeLanguage {
+    fn imports(self, line: &str) -> bool {
+        let prefixes: &[&str] = match self {
+            Self::C => &["#include "],
+            Self::Rust => &["use "],
+            Self::Python => &["import ", "from "],
+        };
+        prefixes.iter().any(|prefix| line.starts_with(prefix))
+    }
+}
+
+impl Program {
+    /// The program for a mechanism; `None` where there is no template.
+    pub(super) fn new(spec: &Spec, language: CodeLanguage, question: &Question) -> Option<Self> {
+        let at = CodeLanguage::ALL.iter().position(|one| *one == language)?;
+        let (_, name, pieces) = FAMILIES.iter().find(|(family, ..)| *family == spec.mechanism)?;
+        let family: String = pieces.iter().map(|piece| piece[at]).collect();
+        let text = FRAME[at].replace("@@family\n", &family);
+        let conditions = conditions(spec, question);
+        let lines = text.lines().filter_map(|line| meant(line, &conditions));
+        let values = values(spec, name, question);
+        let fill =
+            |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
+        let template = lines.flat_map(|line| [fill(line), "\n".to_owned()]).collect();
+        let library = match (spec.mechanism.as_str(), language) {
+            ("shm-ring", CodeLanguage::C) => Some(RING_C),
+            ("shm-ring", CodeLanguage::Rust) => Some(RING_RUST),
+            _ => None,
+        };
+        Some(Self { template, language, library })
+    }
+
+    /// In one file.
+    pub(super) fn text(&self) -> String {
+        let text = self.library.map_or("", |library| library.text);
+        let within = match self.language {
+            CodeLanguage::Rust => format!(
+                "#[allow(dead_code)] // of Futex and Spin one is used\nmod ring {{\n{}}}\n",
+                indented(text)
+            ),
+            CodeLanguage::C | CodeLanguage::Python => text.to_owned(),
+        };
+        self.with_library(&within)
+    }
+
+    /// With its library in a file beside it.
+    pub(super) fn text_beside_library(&self) -> String {
+        self.with_library(match self.language {
+            CodeLanguage::Rust => "#[allow(dead_code)] // of Futex and Spin one is used\nmod ring;\n",
+            CodeLanguage::C | CodeLanguage::Python => "#include \"ring.h\"\n",
+        })
+    }
+
+    fn with_library(&self, library: &str) -> String {
+        let whole = self.template.replace("@library\n", library);
+        // The ring's header is configured by macros before it: it stays where it is.
+        let imports = |line: &str| self.language.imports(line) && !line.contains("ring.h");
+        let mut imported: Vec<&str> = whole.lines().filter(|line| imports(line)).collect();
+        imported.sort_unstable();
+        imported.dedup();
+        let blank_max = if self.language == CodeLanguage::Python { 2 } else { 1 };
+        let (mut text, mut blank) = (String::new(), 0);
+        let mut add = |line: &str| {
+            blank = if line.is_empty() { blank + 1 } else { 0 };
+            if blank <= blank_max {
+                text.extend([line, "\n"]);
+            }
+        };
+        for line in whole.lines() {
+            match imports(line) {
+                true => imported.drain(..).for_each(&mut add),
+                false => add(line),
+            }
+        }
+        text
+    }
+}
+
+/// What a line holds where all its conditions hold.
+fn meant<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t str> {
+    while let Some((condition, rest)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
+        line = conditions.contains(&condition).then_some(rest)?;
+    }
+    Some(line)
+}
+
+fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
+    let mut conditions = vec![
+        if question.between == Between::Threads { "threads" } else { "fork" },
+        if question.pattern == Pattern::Stream { "stream" } else { "reply" },
+        if question.message_bytes > PIECE_BYTES { "pieces" } else { "whole" },
+    ];
+    conditions.extend(spec.options.contains_key("size").then_some("size"));
+    conditions.extend(spins(spec).then_some("spin"));
+    conditions
+}
+
+fn spins(spec: &Spec) -> bool {
+    spec.options.get("wait").and_then(Option::as_deref) == Some("spin")
+}
+
+fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, String)> {
+    const PAGE_BYTES: u64 = 4096;
+    const LINE_BYTES: u64 = 64;
+    let bytes = question.message_bytes;
+    let is_stream = question.pattern == Pattern::Stream;
+    let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
+    let way = if is_stream { "one way" } else { "there and back" };
+    let second_end = match question.between {
+        Between::Processes => "a program of its own would be given the name",
+        Between::ParentChild | Between::Threads => "the other end",
+    };
+    let size = spec.options.get("size").cloned().flatten().and_then(|size| model::parse_size(&size).ok());
+    let title = format!(
+        "{spec}: messages of {bytes} bytes, {way}, {}. Written by `hosepipe recommend`.",
+        if question.between == Between::ParentChild {
+            "between parent and child".to_owned()
+        } else {
+            format!("between {}", question.between)
+        }
+    );
+    let piece = bytes.min(PIECE_BYTES);
+    let slots = (RING_BYTES / piece.next_multiple_of(LINE_BYTES)).clamp(8, 1024);
+    // The largest power of two that is not above.
+    let slots = 1 << slots.ilog2();
+    vec![
+        ("{title}", title),
+        ("{bytes}", bytes.to_string()),
+        ("{align}", if bytes >= PIECE_BYTES { PAGE_BYTES } else { LINE_BYTES }.to_string()),
+        ("{NAME}", name.to_owned()),
+        ("{FIRST}", first.to_uppercase()),
+        ("{SECOND}", second.to_uppercase()),
+        ("{first}", first.to_owned()),
+        ("{second}", second.to_owned()),
+        ("{second_end}", second_end.to_owned()),
+        ("{what}", if is_stream { "message" } else { "round trip" }.to_owned()),
+        (
+            "{type}",
+            if spec.mechanism == "unix-seqpacket" { "SOCK_SEQPACKET" } else { "SOCK_STREAM" }.to_owned(),
+        ),
+        ("{size}", size.map_or(0, |size| size.0).to_string()),
+        ("{rings}", if is_stream { "1" } else { "2" }.to_owned()),
+        ("{slots}", u64::to_string(&slots)),
+        ("{piece}", piece.to_string()),
+        ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
+        ("{wait}", if spins(spec) { "sem_trywait" } else { "sem_wait" }.to_owned()),
+    ]
+}
+
+fn indented(text: &str) -> String {
+    let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Demand;
+    use stats::choice::SIMPLEST_FIRST;
+
+    use super::*;
+
+    #[test]
+    fn whatever_can_be_recommended_is_known_and_has_programs() {
+        for (spec, language) in
+            SIMPLEST_FIRST.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |l| (spec, l)))
+        {
+            let spec: Spec = spec.parse().expect("a spec");
+            assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
+            for (pattern, between) in
+                [(Pattern::Stream, Between::Processes), (Pattern::RequestReply, Between::Threads)]
+            {
+                let question = Question {
+                    message_bytes: 200,
+                    pattern,
+                    between,
+                    demand: Demand::default(),
+                    must: vec![],
+                };
+                let program = Program::new(&spec, *language, &question).expect("a template");
+                let text = program.text();
+                let own =
+                    text.lines().count() - program.library.map_or(0, |library| library.text.lines().count());
+                assert!(own <= 150 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
+                let left = values(&spec, "", &question).into_iter().find(|(mark, _)| text.contains(mark));
+                assert_eq!(left, None, "{spec} in {language}");
+                assert_eq!(program.text_beside_library() == text, program.library.is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+/* {title}
+   cc -O2 -pthread -o example example.c -lrt && ./example 1000000
+   Its arguments: COUNT (1 if not given), and a NAME at which the ends meet. */
+#define _GNU_SOURCE
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+@threads #include <pthread.h>
+@fork #include <sys/wait.h>
+
+enum { BYTES = {bytes} };
+enum { {FIRST}, {SECOND} };
+/* On a cache line of its own, and at the start of a page if large: a copy to 1 to 31 bytes into a page may take twice as long. */
+static struct { _Alignas({align}) char sent[BYTES]; _Alignas({align}) char received[BYTES]; } ends[2];
+static long count = 1;
+static const char *name = "{NAME}";
+static struct timespec began, ended;
+
+@@family
+
+/* A message is its number and bytes of 'x'. */
+static void number_message(int me, long number) {
+    memcpy(ends[me].sent, &number, BYTES < sizeof number ? BYTES : sizeof number);
+}
+static void check_message(int me, long number) {
+    if (memcmp(ends[me].received, ends[me].sent, BYTES) != 0) errx(1, "message %ld arrived altered", number);
+}
+
+static void *run_{first}(void *unused) {
+    open_end({FIRST});
+    memset(ends[{FIRST}].sent, 'x', BYTES);
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    for (long number = 0; number < count; number++) {
+        number_message({FIRST}, number);
+        send_message({FIRST}, ends[{FIRST}].sent);
+@reply         receive_message({FIRST}, ends[{FIRST}].received);
+@reply         check_message({FIRST}, number);
+    }
+    return unused;
+}
+static void *run_{second}(void *unused) {
+    open_end({SECOND});
+    memset(ends[{SECOND}].sent, 'x', BYTES);
+    for (long number = 0; number < count; number++) {
+        receive_message({SECOND}, ends[{SECOND}].received);
+        number_message({SECOND}, number);
+        check_message({SECOND}, number);
+@reply         send_message({SECOND}, ends[{SECOND}].sent);
+    }
+    return unused;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && (count = atol(argv[1])) < 1) errx(2, "COUNT is at least 1, not %s", argv[1]);
+    if (argc > 2) name = argv[2];
+    make_meeting_place();
+@fork     int status;
+@fork     pid_t {second} = fork();
+@fork     if ({second} < 0) err(1, "fork");
+@fork     if ({second} == 0) run_{second}(NULL), _exit(0); /* {second_end} */
+@fork     run_{first}(NULL);
+@fork     if (waitpid({second}, &status, 0) < 0 || status != 0) errx(1, "the {second} failed");
+@threads     pthread_t {second};
+@threads     if (pthread_create(&{second}, NULL, run_{second}, NULL) != 0) errx(1, "no thread");
+@threads     run_{first}(NULL);
+@threads     pthread_join({second}, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    double ns = (ended.tv_sec - began.tv_sec) * 1e9 + (ended.tv_nsec - began.tv_nsec);
+    printf("%.1f ns per {what}: %ld of %d bytes, all as sent\n", ns / count, count, BYTES);
+    return 0;
+}
