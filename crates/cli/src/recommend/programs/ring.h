@@ -18,7 +18,7 @@ struct ring {
     _Alignas(RING_LINE) _Atomic uint32_t sent;  /* messages, written by the sender only */
     _Alignas(RING_LINE) _Atomic uint32_t taken; /* written by the receiver only */
     _Alignas(RING_LINE) _Atomic uint32_t sender_sleeps, receiver_sleeps;
-    _Alignas(4096) struct { _Alignas(64) char bytes[RING_BYTES]; } slots[RING_SLOTS];
+    _Alignas(RING_LINE) struct { _Alignas(64) char bytes[RING_BYTES]; } slots[RING_SLOTS];
 };
 
 /* What an end knows without a look at the other end's cache line. */

@@ -9,8 +9,9 @@ use core::ffi::{c_int, c_long};
 use core::marker::PhantomData;
 use core::{array, ptr};
 use std::sync::atomic::{
-    AtomicU32, fence,
+    AtomicU32,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
 };
 
 /// What an end that must wait does after it has looked `LOOKS` times.
@@ -62,16 +63,13 @@ struct Line(AtomicU32);
 #[repr(C, align(64))]
 struct Slot<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
 
-#[repr(C, align(4096))]
-struct Slots<const BYTES: usize, const SLOTS: usize>([Slot<BYTES>; SLOTS]);
-
 #[repr(C)]
 pub struct Ring<S, const BYTES: usize, const SLOTS: usize> {
     sent: Line,
     taken: Line,
     sender_sleeps: Line,
     receiver_sleeps: Line,
-    slots: Slots<BYTES, SLOTS>,
+    slots: [Slot<BYTES>; SLOTS],
     how: PhantomData<S>,
 }
 
@@ -107,8 +105,15 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Ring<S, BYTES, SLOTS> {
 impl<S, const BYTES: usize, const SLOTS: usize> Default for Ring<S, BYTES, SLOTS> {
     fn default() -> Self {
         let line = || Line(AtomicU32::new(0));
-        let slots = Slots(array::from_fn(|_| Slot(UnsafeCell::new([0; BYTES]))));
-        Self { sent: line(), taken: line(), sender_sleeps: line(), receiver_sleeps: line(), slots, how: PhantomData }
+        let slots = array::from_fn(|_| Slot(UnsafeCell::new([0; BYTES])));
+        Self {
+            sent: line(),
+            taken: line(),
+            sender_sleeps: line(),
+            receiver_sleeps: line(),
+            slots,
+            how: PhantomData,
+        }
     }
 }
 
@@ -120,7 +125,7 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Sender<'_, S, BYTES, SLOT
         while self.sent.wrapping_sub(self.taken) == SLOTS as u32 {
             self.taken = wait::<S>(&ring.taken.0, self.taken, &ring.sender_sleeps.0);
         }
-        let slot = ring.slots.0[self.sent as usize % SLOTS].0.get().cast::<u8>();
+        let slot = ring.slots[self.sent as usize % SLOTS].0.get().cast::<u8>();
         // SAFETY: the slot is the sender's: the receiver has taken what was in it.
         unsafe { ptr::copy_nonoverlapping(message.as_ptr(), slot, message.len()) };
         self.sent = self.sent.wrapping_add(1);
@@ -137,7 +142,7 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Receiver<'_, S, BYTES, SL
         while self.taken == self.sent {
             self.sent = wait::<S>(&ring.sent.0, self.sent, &ring.receiver_sleeps.0);
         }
-        let slot = ring.slots.0[self.taken as usize % SLOTS].0.get().cast::<u8>();
+        let slot = ring.slots[self.taken as usize % SLOTS].0.get().cast::<u8>();
         // SAFETY: the slot is the receiver's: `sent` counts it, and `taken` does not yet.
         unsafe { ptr::copy_nonoverlapping(slot, message.as_mut_ptr(), message.len()) };
         self.taken = self.taken.wrapping_add(1);

@@ -1,25 +1,31 @@
-#include <fcntl.h>
-#include <sys/mman.h>
+@fork #include <fcntl.h>
+@fork #include <sys/mman.h>
 #define RING_BYTES {piece}
 #define RING_SLOTS {slots}
 @spin #define RING_SPIN
 @library
 static struct ring_end in[2], out[2];
 
-static void remove_meeting_place(void) { shm_unlink(name); }
-static void make_meeting_place(void) {
-    remove_meeting_place(); /* the memory outlives its users */
-    int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
-    if (fd < 0 || ftruncate(fd, {rings} * sizeof(struct ring)) || close(fd)) err(1, "shm_open %s", name);
-    atexit(remove_meeting_place);
-}
-static void open_end(int me) {
-    int fd = shm_open(name, O_RDWR, 0);
-    struct ring *rings = mmap(NULL, {rings} * sizeof *rings, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (fd < 0 || rings == MAP_FAILED || close(fd)) err(1, "mmap %s", name);
-    *(me == {FIRST} ? &out[me] : &in[me]) = (struct ring_end){.ring = rings};
-@reply     *(me == {FIRST} ? &in[me] : &out[me]) = (struct ring_end){.ring = rings + 1};
-}
+@fork static void remove_meeting_place(void) { shm_unlink(name); }
+@fork static void make_meeting_place(void) {
+@fork     remove_meeting_place(); /* the memory outlives its users */
+@fork     int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+@fork     if (fd < 0 || ftruncate(fd, {rings} * sizeof(struct ring)) || close(fd)) err(1, "shm_open %s", name);
+@fork     atexit(remove_meeting_place);
+@fork }
+@fork static void open_end(int me) {
+@fork     int fd = shm_open(name, O_RDWR, 0);
+@fork     struct ring *rings = mmap(NULL, {rings} * sizeof *rings, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+@fork     if (fd < 0 || rings == MAP_FAILED || close(fd)) err(1, "mmap %s", name);
+@fork     *(me == {FIRST} ? &out[me] : &in[me]) = (struct ring_end){.ring = rings};
+@reply @fork     *(me == {FIRST} ? &in[me] : &out[me]) = (struct ring_end){.ring = rings + 1};
+@fork }
+@threads static struct ring rings[{rings}]; /* zeroed: empty */
+@threads static void make_meeting_place(void) { (void)name; /* both ends see the same memory */ }
+@threads static void open_end(int me) {
+@threads     *(me == {FIRST} ? &out[me] : &in[me]) = (struct ring_end){.ring = rings};
+@reply @threads     *(me == {FIRST} ? &in[me] : &out[me]) = (struct ring_end){.ring = rings + 1};
+@threads }
 @whole static void send_message(int me, const char *message) { ring_send(&out[me], message, BYTES); }
 @whole static void receive_message(int me, char *message) { ring_receive(&in[me], message, BYTES); }
 @pieces /* In pieces: the sender's copy of one overlaps the receiver's copy of the one before. */

@@ -157,6 +157,32 @@ fn every_program_in_c_sends_and_receives() {
     }
 }
 
+/// ThreadSanitizer knows the order that atomics make, whatever this CPU would keep: no byte of a message is read before it is written.
+#[test]
+fn the_ring_in_c_has_no_data_race() {
+    let lab = Lab::new();
+    let sanitizer = ["-fsanitize=thread", "-Wno-tsan", "-g", "-O1", "-pthread"];
+    fs::write(lab.here("empty.c"), "int main(void) { return 0; }\n").expect("a file");
+    let has_sanitizer = Command::new("gcc")
+        .args(sanitizer)
+        .args(["-o", "empty", "empty.c"])
+        .current_dir(lab.here(""))
+        .output();
+    let runs = || Command::new(lab.here("empty")).output().is_ok_and(|done| done.status.success());
+    if !has_sanitizer.is_ok_and(|done| done.status.success()) || !runs() {
+        return skip("there is no gcc with ThreadSanitizer");
+    }
+    record(
+        &lab,
+        "run.json",
+        vec![CaseRecord { tasks: Tasks::Threads, ..case("shm-ring:wait=futex", 900, 900) }],
+    );
+    answer(&lab, &["--between", "threads", "--code-to", "ring.c"], 0);
+    compile("ring", Command::new("gcc").args(sanitizer).args(["-o", "ring", "ring.c", "-lrt"]), &lab);
+    let done = Command::new(lab.here("ring")).arg("30000").output().expect("it starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 /// Compiled as one program, which takes seconds and not minutes: each is a module of it, and the third argument says which runs.
 #[test]
 fn every_program_in_rust_sends_and_receives() {
