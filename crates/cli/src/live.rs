@@ -4,12 +4,15 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use model::visible;
+use model::{Certainty, visible};
 use pipeline::{ReadProgress, StageSnapshot};
 use report::numbers;
 
 /// Between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Columns of a line without the name of its stage.
+const WITHOUT_NAME: usize = 66;
 
 /// Rows left to the pipeline's own output at the least.
 const ROWS_ABOVE: usize = 3;
@@ -101,15 +104,30 @@ impl Live {
             _ if cpu >= 0.5 => "computes".to_owned(),
             _ => "at work".to_owned(),
         };
+        let bytes = |shown: Option<String>| match shown {
+            None if stage.has_link => "?".to_owned(),
+            shown => shown.unwrap_or_default(),
+        };
+        let so_far = stage.bytes.map(|(bytes, is)| numbers::known(is, numbers::decimal_size(bytes)));
+        // What is added to a bound is a bound of what is added.
+        let new = |(now, is): (u64, Certainty)| {
+            let (then, was) = before.bytes.unwrap_or((0, is));
+            (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
+        };
+        let rate =
+            stage.bytes.and_then(new).map(|(rate, is)| numbers::known(is, report::chains::speed(rate)));
         let lines = stage.lines.map(|lines| {
             let new = lines.saturating_sub(before.lines.unwrap_or(0));
             format!(" {:>8} lines/s", numbers::amount(new as f64 / since.as_secs_f64()))
         });
+        let name = self.columns.saturating_sub(WITHOUT_NAME).clamp(12, 32);
         let line = format!(
-            " {number} {:<32.32} {:>9} {:>6}{}  {state}",
+            " {number} {:<name$.name$} {:>9} {:>6} {:>8} {:>10}{}  {state}",
             visible(&stage.command).replace('\n', " "),
             numbers::time(stage.cpu_ns as f64),
             numbers::percent(cpu),
+            bytes(so_far),
+            bytes(rate),
             lines.unwrap_or_default(),
         );
         self.fitting(&line)

@@ -44,7 +44,7 @@ pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
     RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
-pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+pub use run::{Bottleneck, Certainty, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};

@@ -88,6 +88,31 @@ impl StageRecord {
     }
 }
 
+/// How a figure is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Certainty {
+    /// It was counted.
+    #[serde(rename = "exact")]
+    Exact,
+    /// It is a lower bound.
+    #[serde(rename = "at least")]
+    AtLeast,
+    /// It is an upper bound.
+    #[serde(rename = "at most")]
+    AtMost,
+}
+
+impl Certainty {
+    /// What stands before the figure in a text.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Exact => "",
+            Self::AtLeast => "≥",
+            Self::AtMost => "≤",
+        }
+    }
+}
+
 /// One link of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
@@ -99,6 +124,9 @@ pub struct LinkRecord {
     pub granted: BTreeMap<String, u64>,
     /// Bytes that went through it; `null` if unknown.
     pub bytes: Option<u64>,
+    /// How they are known; `null` if they are not, and in records of earlier versions, which have exact ones only.
+    #[serde(default)]
+    pub bytes_is: Option<Certainty>,
     /// Line feeds among them; absent without `--lines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
@@ -124,9 +152,22 @@ pub struct LinkRecord {
 }
 
 impl LinkRecord {
+    /// Bytes that went through it, and how they are known.
+    pub fn flowed(&self) -> Option<(u64, Certainty)> {
+        Some((self.bytes?, self.bytes_is.unwrap_or(Certainty::Exact)))
+    }
+
     /// Adds the same link of another run, as [`StageRecord::add`] does a stage.
     pub fn add(&mut self, other: &Self) {
-        self.bytes = sum(self.bytes, other.bytes);
+        let both = self.flowed().zip(other.flowed()).and_then(|(one, other)| {
+            let known = match (one.1, other.1) {
+                (Certainty::Exact, known) | (known, Certainty::Exact) => known,
+                (known, same) if known == same => known,
+                _ => return None,
+            };
+            Some((one.0 + other.0, known))
+        });
+        (self.bytes, self.bytes_is) = both.unzip();
         self.lines = sum(self.lines, other.lines);
         self.stored_bytes = sum(self.stored_bytes, other.stored_bytes);
         self.trouble = self.trouble.take().or_else(|| other.trouble.clone());

@@ -1,11 +1,10 @@
 //! Every chain of processes that pipes, FIFOs and socket pairs join on this machine, sampled from outside.
 //!
 //! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graph`); each sample
-//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`flow`) and for which stage
+//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`crate::flow`) and for which stage
 //! the chain waits (`blame`).
 
 mod census;
-mod flow;
 mod graph;
 mod process;
 mod record;

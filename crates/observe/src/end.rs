@@ -73,7 +73,9 @@ pub fn holdings(pid: i32) -> io::Result<Holdings> {
         let is_counter = shown_as.starts_with(b"anon_inode:") && !shown_as.ends_with(b"[io_uring]");
         let is_terminal = shown_as.starts_with(b"/dev/pts/") || shown_as == b"/dev/tty";
         let mode = lstat(&path).map_or(0o600, |stat| stat.st_mode);
-        holdings.reads_elsewhere |= !is_counter && mode & 0o400 != 0 && fd != 1 && fd != 2;
+        let holds_nothing = shown_as == b"/dev/null";
+        let may_read = mode & 0o400 != 0 && !holds_nothing && !matches!(fd, 1 | 2);
+        holdings.reads_elsewhere |= !is_counter && may_read;
         holdings.writes_elsewhere |= !is_counter && mode & 0o200 != 0 && fd != 0 && !(is_terminal && fd >= 2);
     }
     Ok(holdings)

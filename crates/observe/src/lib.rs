@@ -7,6 +7,7 @@ pub mod brief_pipe;
 pub mod call;
 pub mod chains;
 pub mod end;
+pub mod flow;
 pub mod fullness;
 pub mod open_file;
 pub mod pace;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use model::{StageRecord, shell_line};
+use observe::flow::Moved;
 use pipes::protocol::{Head, Usage};
 use process::shown_status;
 
@@ -54,6 +55,8 @@ pub(crate) struct Process {
     /// Children it had before: no part of the program.
     pub(crate) aside: Vec<i32>,
     ended: Option<Ended>,
+    /// What it read and wrote in all, once it has ended.
+    moved: Option<Moved>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +147,31 @@ impl Ledger {
         if is_new {
             self.children.entry(parent).or_default().push(self.latest[&head.pid]);
         }
+    }
+
+    /// A process has ended, and has moved so much.
+    pub(crate) fn moved(&mut self, pid: i32, moved: Moved) {
+        if let Some(index) = self.latest.get(&pid) {
+            self.processes[*index].moved = Some(moved);
+        }
+    }
+
+    /// What the writers of a link, or its readers, have moved in all; of those that still run, so far. `None` where that is not known of
+    /// one.
+    pub(crate) fn moved_at_end(
+        &self,
+        link: u64,
+        writes: bool,
+        so_far: impl Fn(usize) -> Option<Moved>,
+    ) -> Option<u64> {
+        let has = |process: &Process| if writes { process.writes } else { process.reads } == Some(link);
+        let ends = self.processes.iter().enumerate().filter(|(_, process)| has(process));
+        let moved = ends.map(|(index, process)| {
+            let is_over = process.ended.is_some() || process.moved.is_some();
+            let moved = if is_over { process.moved } else { so_far(index) }?;
+            Some(if writes { moved.written } else { moved.read })
+        });
+        moved.sum()
     }
 
     /// A process was waited for.

@@ -27,7 +27,7 @@ pub use mechanism::{Folder, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
 use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};
-use model::{ByteSize, LinkRecord};
+use model::{ByteSize, Certainty, LinkRecord};
 use rustix::pipe::fcntl_setpipe_size;
 
 use file::LinkFile;
@@ -210,6 +210,12 @@ impl Link {
         self.copy.is_some() || self.file.is_some() && self.relays.is_empty() && self.lines.are_wanted()
     }
 
+    /// Bytes that went through so far; `None` where nothing of ours sees them.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let relayed = self.relays.last().map(Relay::bytes);
+        relayed.or_else(|| self.file.as_ref()?.look().ok())
+    }
+
     /// Lines that went through so far; `None` where they are not counted.
     pub fn lines(&self) -> Option<u64> {
         self.lines.seen()
@@ -263,8 +269,9 @@ impl Link {
         let mut record = std::mem::take(&mut self.record);
         let (mut cut_short, mut reader_left) = (false, false);
         record.relay = !self.relays.is_empty();
-        for outcome in self.relays.iter_mut().map(Relay::finish) {
-            record.bytes = Some(outcome.bytes);
+        for relay in &mut self.relays {
+            let outcome = relay.finish();
+            record.bytes = Some(relay.bytes());
             record.trouble = record.trouble.or(outcome.trouble);
             cut_short |= outcome.cut_short;
             reader_left |= outcome.reader_left;
@@ -289,6 +296,7 @@ impl Link {
             record.trouble =
                 file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
         }
+        record.bytes_is = record.bytes.map(|_| Certainty::Exact);
         record.lines = self.lines.seen();
         (record, cut_short)
     }

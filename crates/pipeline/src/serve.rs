@@ -4,7 +4,8 @@
 mod links;
 mod stages;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mechanism::Folder;
+use mechanism::{Folder, Order};
 use model::monotonic_ns;
 use nix::sys::signal::Signal;
 use pipes::protocol::{HEAD_BYTES, Head, Plain, kind};
@@ -26,6 +27,7 @@ use crate::ledger::Ledger;
 use crate::run::Text;
 use crate::socket::{self, Message, Socket};
 use crate::stage_sampler::StageSampler;
+use observe::flow::Moved;
 use observe::read_progress::ReadProgressTracker;
 
 use links::Served;
@@ -92,6 +94,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
         cut_short: false,
         forget_at: FORGET_MIN,
         ledger: Ledger::of(shell),
+        counters: HashMap::new(),
         began_ns: monotonic_ns(),
         sampler: text.watched.map(|_| StageSampler::new()),
         drawn: Instant::now(),
@@ -183,6 +186,9 @@ pub(crate) struct Server<'a> {
     /// How many processes there are in the ledger when those are forgotten that have ended.
     forget_at: usize,
     pub(crate) ledger: Ledger,
+    /// The /proc/PID/io of living stages. One that was opened while a process lived tells an ordinary user what it moved in all, until the
+    /// process is reaped; of a zombie only root may open it.
+    counters: HashMap<i32, File>,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     began_ns: u64,
     sampler: Option<StageSampler>,
@@ -206,7 +212,17 @@ impl Server<'_> {
             kind::TOOK => {
                 self.ledger.took(&head);
                 if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
-                    served.hold(reply);
+                    match served.order {
+                        Order::Sequential if head.value == 0 => served.hold(reply),
+                        _ => drop(self.counters.insert(head.pid, reply.into())),
+                    }
+                }
+            }
+            // The shell waits until `reply` is closed.
+            kind::ENDED => {
+                let counters = self.counters.get(&head.pid).and_then(process::proc::read_at);
+                if let Some(moved) = counters.and_then(|bytes| Moved::parse(&bytes)) {
+                    self.ledger.moved(head.pid, moved);
                 }
             }
             kind::EXEC => {
@@ -226,6 +242,7 @@ impl Server<'_> {
                     self.ended_by_limit(head.pid);
                 }
                 self.ledger.reaped(&head);
+                self.counters.remove(&head.pid);
                 self.forget();
             }
             kind::COMMAND => {

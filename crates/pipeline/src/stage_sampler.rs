@@ -7,7 +7,8 @@ use std::time::Duration;
 use model::{LinkRecord, StageRecord};
 use observe::activity::{self, Activity, Awaits, Slice};
 use observe::blame::{LinkState, StageState, assign_waiting};
-use observe::end::end;
+use observe::end::{end, holdings};
+use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::open_file::{Identity, OpenFile};
 use observe::pace::Pace;
@@ -20,6 +21,9 @@ use crate::serve::StageSnapshot;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The most descriptors of a process among which the pipes of a process substitution are looked for.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
+
+/// CPU time after which a program has read the files that it is made of.
+const UNDER_WAY_NS: u64 = 1_000_000_000;
 
 /// Where it shows how full a link is.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +63,8 @@ struct StageHistory {
     blocked_read_ns: u64,
     blocked_write_ns: u64,
     peak_bytes: u64,
+    /// What its living processes moved, with what their ended children did.
+    moved: Option<Moved>,
     /// Bytes were seen at its standard input, which is no link.
     has_input: bool,
     blame: Blame,
@@ -69,6 +75,12 @@ struct LinkHistory {
     watched_ns: u64,
     full_ns: u64,
     empty_ns: u64,
+    /// What its reader has read from it between samples at which it had no other file.
+    read_bytes: u64,
+    /// What the reader's only thread had read in all at the last sample, if it had no other file then.
+    last_read: Option<u64>,
+    /// The reader was seen to wait for its standard input, or has run for so long that it has read what it is made of.
+    is_under_way: bool,
 }
 
 /// What was seen of the stages and links of a shell.
@@ -144,6 +156,9 @@ impl StageSampler {
             self.shell_peak_bytes = self.shell_peak_bytes.max(peak);
         }
         stage.peak_bytes = stage.peak_bytes.max(peak);
+        if !is_shell && (process.reads.is_some() || process.writes.is_some()) {
+            stage.moved = activity.pids.iter().map(|pid| moved(&format!("/proc/{pid}/io"))).sum();
+        }
         let last = stage.last.replace(activity.clone());
         // What a process did before its first sample is not known.
         let ns = if last.is_some() { ns } else { 0 };
@@ -171,6 +186,12 @@ impl StageSampler {
                 FillSource::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
                 FillSource::Known(fill) => Some(fill),
             };
+            if let (false, Some(last)) = (
+                matches!(source, FillSource::Known(_)),
+                self.stages.get(index).and_then(|stage| stage.last.as_ref()),
+            ) {
+                self.links.entry(link).or_default().note_read(last);
+            }
             let Some(fill) = fill else { continue };
             fills.insert(link, fill);
             if !matches!(source, FillSource::Known(_)) {
@@ -320,6 +341,16 @@ impl StageSampler {
         record.empty_ns = Some(link.empty_ns);
     }
 
+    /// What a stage that runs has read and written so far.
+    pub(crate) fn moved(&self, index: usize) -> Option<Moved> {
+        self.stages.get(&index)?.moved
+    }
+
+    /// How much was surely read from a link, at the least.
+    pub(crate) fn seen_read(&self, link: u64) -> u64 {
+        self.links.get(&link).map_or(0, |link| link.read_bytes)
+    }
+
     /// The processes of a stage, as they were seen last.
     pub(crate) fn pids(&self, index: usize) -> &[i32] {
         self.stages.get(&index).and_then(|stage| stage.last.as_ref()).map_or(&[], |last| &last.pids)
@@ -335,6 +366,30 @@ impl StageSampler {
             ..StageSnapshot::default()
         })
     }
+}
+
+fn moved(path: &str) -> Option<Moved> {
+    Moved::parse(&process::proc::short(path)?)
+}
+
+impl LinkHistory {
+    /// Notes what the reader has read since the last sample, where it had nothing else to read from at both.
+    fn note_read(&mut self, reader: &Activity) {
+        self.is_under_way |=
+            reader.cpu_ns >= UNDER_WAY_NS || activity::awaits_input(&reader.pids) == Awaits::Input;
+        let read = if self.is_under_way { read_by_only_thread(reader) } else { None };
+        self.read_bytes += read.zip(self.last_read).map_or(0, |(read, last)| read.saturating_sub(last));
+        self.last_read = read;
+    }
+}
+
+/// What a reader of one thread has read in its life; `None` where it can read from something else than its standard input. A thread's
+/// counters are without those of children that have ended.
+fn read_by_only_thread(reader: &Activity) -> Option<u64> {
+    let ([pid], 1) = (&reader.pids[..], reader.threads) else { return None };
+    let held = holdings(*pid).ok().filter(|held| !held.reads_elsewhere)?;
+    let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
+    if reads_another { None } else { Some(moved(&format!("/proc/{pid}/task/{pid}/io"))?.read) }
 }
 
 /// The program at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it writes, as a

@@ -11,6 +11,9 @@ use crate::{server, start, sys};
 
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
+const WNOHANG: c_int = 1;
+const ECHILD: isize = -10;
+const EINVAL: isize = -22;
 
 /// pipe(2).
 #[unsafe(naked)]
@@ -210,8 +213,13 @@ unsafe fn reap(pid: c_int, status: *mut c_int, options: c_int, usage: *mut c_voi
     let (mut own_status, mut own_usage) = (0, sys::Rusage::default());
     let status = if status.is_null() { &raw mut own_status } else { status };
     let used: *mut sys::Rusage = if usage.is_null() { &raw mut own_usage } else { usage.cast() };
-    // SAFETY: the caller's own pointers, or ours.
-    let reaped = unsafe { sys::wait4(pid, status, options, used) };
+    let reaped = if SESSION.reports_usage() {
+        // SAFETY: the caller's own pointers, or ours.
+        unsafe { reap_reported(pid, status, options, used) }
+    } else {
+        // SAFETY: as above.
+        unsafe { sys::wait4(pid, status, options, used) }
+    };
     if reaped > 0 {
         SESSION.end_burst();
         // SAFETY: just filled in by the kernel.
@@ -222,4 +230,28 @@ unsafe fn reap(pid: c_int, status: *mut c_int, options: c_int, usage: *mut c_voi
         }
     }
     sys::answer(reaped)
+}
+
+/// wait4(2), where a child that has ended is reported before it is reaped.
+unsafe fn reap_reported(pid: c_int, status: *mut c_int, options: c_int, used: *mut sys::Rusage) -> isize {
+    loop {
+        let awaited = match sys::awaited_child(pid, options) {
+            // SAFETY: the caller's own arguments, which wait4(2) may take where waitid(2) does not.
+            Err(EINVAL) => return unsafe { sys::wait4(pid, status, options, used) },
+            Err(error) => return error,
+            Ok((0, _)) => return 0,
+            Ok((awaited, has_ended)) => {
+                if has_ended {
+                    server::report_ended(awaited);
+                }
+                awaited
+            }
+        };
+        // SAFETY: as above.
+        let reaped = unsafe { sys::wait4(awaited, status, options | WNOHANG, used) };
+        // A signal handler may have reaped it meanwhile, or it goes on.
+        if reaped != 0 && (reaped != ECHILD || pid == awaited) {
+            return reaped;
+        }
+    }
 }

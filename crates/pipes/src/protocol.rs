@@ -48,7 +48,8 @@ pub mod mode {
     pub const OWN: u32 = 2;
     /// Makes all pipes of `argument` bytes.
     pub const EXACTLY: u32 = 3;
-    /// Asks the server for the ends of a link. If `argument` is 0, messages have no `usage`, which costs one system call each.
+    /// Asks the server for the ends of a link. If `argument` is 0, messages have no `usage`, which costs one system call each, and the
+    /// server is not asked to read the counters of processes that have ended.
     pub const ASK: u32 = 4;
 }
 
@@ -117,7 +118,8 @@ pub mod kind {
     /// A request for a link: the answer is a [`Reply`](super::Reply), with the two ends, the reader's first, or with an error.
     pub const LINK: u32 = 1;
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). A reader that has to wait for its writers gets
-    /// a [`Reply`](super::Reply) when they are done. `usage` is that of the process, without children, until now.
+    /// a [`Reply`](super::Reply) when they are done. Any other process sends its own /proc/self/io, if usage is recorded. `usage` is
+    /// that of the process, without children, until now.
     pub const TOOK: u32 = 2;
     /// A process calls execve(2): `value` is its parent, the text its children's PIDs and then the arguments, each followed by a
     /// zero; `usage` is that of the process and its children until now.
@@ -130,6 +132,9 @@ pub mod kind {
     pub const LEFT: u32 = 6;
     /// A process that writes to link `id` has a file size limit of `value` bytes (getrlimit(2), RLIMIT_FSIZE).
     pub const LIMIT: u32 = 7;
+    /// A process has ended and is about to be reaped: until then its /proc/PID/io has what it read and wrote. The answer is that the
+    /// other end of the socket that came with it is closed.
+    pub const ENDED: u32 = 8;
 }
 
 /// The head of every message.

@@ -12,6 +12,8 @@ const CHILDREN_BYTES_MAX: usize = 256;
 /// The server answers within microseconds, on a busy machine within seconds. After this time the shell prints a notice and waits
 /// on until the server answers or ends, or until a signal: a plain pipe would not be the link that the user requested.
 const NOTICE_AFTER_MS: i64 = 20_000;
+/// Longest wait until the server has read the counters of a process that has ended.
+const COUNTERS_MS: i64 = 500;
 const WAITING: &[u8] =
     b"hosepipe: the process that serves the links has not answered for 20 s: waiting for it\n";
 
@@ -83,8 +85,10 @@ pub(crate) enum Answer {
 pub(crate) fn report_taken(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
     let head = Head { usage: own_usage(), ..head(kind::TOOK, id, target as i64) };
     if !hold {
+        let counters = if SESSION.reports_usage() { sys::open(c"/proc/self/io") } else { None };
         // Without a server the link is a stream like any other.
-        let _ = send(&head, b"", None);
+        let _ = send(&head, b"", counters);
+        counters.map(sys::close);
         if target > 0 {
             report_limit(target);
         }
@@ -147,6 +151,17 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
     let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
     // The limit may have changed since the process took the link.
     [1, 2].into_iter().for_each(report_limit);
+}
+
+/// Reports that a process has ended and is about to be reaped; waits until the server has read its counters.
+pub(crate) fn report_ended(pid: i32) {
+    let Ok([own, theirs]) = sys::socket_pair() else { return };
+    let asked = send(&Head { pid, ..head(kind::ENDED, 0, 0) }, b"", Some(theirs));
+    sys::close(theirs);
+    if asked.is_ok() {
+        sys::readable_within(own, COUNTERS_MS);
+    }
+    sys::close(own);
 }
 
 /// Reports that a process was reaped, and its resource usage.

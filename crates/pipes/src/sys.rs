@@ -27,6 +27,7 @@ numbers! {
     FCNTL 72 25;
     GETRUSAGE 98 165;
     GETPPID 110 173;
+    WAITID 247 95;
     CLOCK_GETTIME 228 113;
     EXIT_GROUP 231 94;
     OPENAT 257 56;
@@ -56,6 +57,9 @@ const STATX_BTIME: usize = 0x800;
 const RLIMIT_FSIZE: usize = 1;
 const F_SETPIPE_SZ: usize = 1031;
 const CLOCK_MONOTONIC: usize = 1;
+const P_ALL: usize = 0;
+const P_PID: usize = 1;
+const P_PGID: usize = 2;
 
 /// A system call with up to six arguments. Returns the kernel's result; an error is a negative number.
 #[cfg(target_arch = "x86_64")]
@@ -167,14 +171,17 @@ pub(crate) fn set_descriptor_flags(fd: i32, flags: c_int) {
     call!(number::FCNTL, fd, F_SETFD, flags);
 }
 
+/// Opens a file for reading.
+pub(crate) fn open(path: &core::ffi::CStr) -> Option<i32> {
+    let file = call!(number::OPENAT, AT_FDCWD, path.as_ptr(), O_CLOEXEC);
+    (file >= 0).then_some(file as i32)
+}
+
 /// Reads the beginning of a file; returns the number of bytes.
 pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
-    let file = call!(number::OPENAT, AT_FDCWD, path.as_ptr(), O_CLOEXEC);
-    if file < 0 {
-        return 0;
-    }
+    let Some(file) = open(path) else { return 0 };
     let len = call!(number::READ, file, room.as_mut_ptr(), room.len());
-    close(file as i32);
+    close(file);
     len.max(0) as usize
 }
 
@@ -213,6 +220,25 @@ pub(crate) struct Rusage {
 
 pub(crate) unsafe fn wait4(pid: i32, status: *mut c_int, options: c_int, usage: *mut Rusage) -> isize {
     call!(number::WAIT4, pid, status, options, usage)
+}
+
+/// A child that wait4(2) with these arguments would return, and whether it has ended; 0 where it would return 0. The child stays: it is
+/// not reaped.
+pub(crate) fn awaited_child(pid: c_int, options: c_int) -> Result<(c_int, bool), isize> {
+    const WEXITED: c_int = 4;
+    const WNOWAIT: c_int = 0x0100_0000;
+    // CLD_EXITED, CLD_KILLED and CLD_DUMPED.
+    const ENDED: core::ops::RangeInclusive<c_int> = 1..=3;
+    let (id_type, id) = match pid {
+        -1 => (P_ALL, 0),
+        1.. => (P_PID, pid),
+        _ => (P_PGID, -pid),
+    };
+    // siginfo_t has 128 bytes: the code is its third int, the process its fifth.
+    let mut info = [0 as c_int; 32];
+    let options = options | WEXITED | WNOWAIT;
+    let answer = call!(number::WAITID, id_type, id, info.as_mut_ptr(), options, 0usize);
+    if answer < 0 { Err(answer) } else { Ok((info[4], ENDED.contains(&info[2]))) }
 }
 
 pub(crate) fn monotonic_ns() -> u64 {

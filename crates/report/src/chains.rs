@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use model::{Chain, ChainLink, ChainStage, StageActivity, TopSnapshot, one_line};
+use model::{Certainty, Chain, ChainLink, ChainStage, StageActivity, TopSnapshot, one_line};
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
-use crate::numbers::{binary_size, percent, throughput, time};
+use crate::numbers::{binary_size, known, percent, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words::count_of as count;
+use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
 
 /// So many leaders of a stage are named.
 const NAMED_MAX: usize = 2;
@@ -77,7 +77,7 @@ fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
             |doing: StageActivity| (stage.doing == doing).then(|| (wall_s - cpu_s - queued_s).max(0.0));
         let link = |link: &&ChainLink| FlowLink {
             spec: link.kind.to_string(),
-            bytes: link.bytes_per_s.map(|rate| (rate * wall_s) as u64),
+            bytes: link.bytes_per_s.map(|rate| ((rate * wall_s) as u64, certainty(link))),
             note: format!("in it: {}", held(link)),
         };
         FlowStage {
@@ -124,9 +124,9 @@ fn notes(seen: &TopSnapshot) -> Vec<String> {
         any(is_outside).then(|| {
             format!("{OUTSIDE}: nobody who can be seen holds that end: a process of another user or another container, or none any more.")
         }),
-        any(|link| link.at_least).then(|| "≥: one end alone tells; what splice(2) and its kin move is counted nowhere.".to_owned()),
+        any(|link| link.at_least).then(|| AT_LEAST.to_owned()),
         any(|link| link.bytes_per_s.is_none() && !is_outside(link))
-            .then(|| "?: the ends have other files, too, or move bytes that are counted nowhere.".to_owned()),
+            .then(|| NOT_KNOWN.to_owned()),
         seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most)
             .then(|| "≤: children that ended count with all that they ever did.".to_owned()),
         (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
@@ -278,11 +278,11 @@ pub fn speed(rate: f64) -> String {
 }
 
 fn rate(link: &ChainLink) -> String {
-    match link.bytes_per_s {
-        Some(rate) if link.at_least => format!("≥{}", speed(rate)),
-        Some(rate) => speed(rate),
-        None => "?".to_owned(),
-    }
+    link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| known(certainty(link), speed(rate)))
+}
+
+fn certainty(link: &ChainLink) -> Certainty {
+    if link.at_least { Certainty::AtLeast } else { Certainty::Exact }
 }
 
 /// A stage by its processes: `make 12 (cc1 19 +2)`, `a 3, b 4`.
@@ -358,8 +358,8 @@ pub fn table(chain: &Chain) -> Table {
         table.add(column, chain.stages.iter().enumerate().map(|(at, stage)| Some(cell(at, stage))));
     };
     let moved = |stage: &ChainStage, rate: Option<f64>| {
-        let sign = if stage.at_most { "≤" } else { "" };
-        rate.map_or_else(|| ABSENT.to_owned(), |rate| format!("{sign}{}", speed(rate)))
+        let is = if stage.at_most { Certainty::AtMost } else { Certainty::Exact };
+        rate.map_or_else(|| ABSENT.to_owned(), |rate| known(is, speed(rate)))
     };
     let behind = links_behind(chain);
     let of_links = |at: usize, cell: fn(&ChainLink) -> String| {

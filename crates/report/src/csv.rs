@@ -246,7 +246,7 @@ fn of_chains(record: &TopRecord) -> Sheet {
 fn of_run(record: &RunRecord) -> Sheet {
     const STAGE: &str = "pipeline command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
         blocked_write_ns max_rss_bytes";
-    const LINK: &str = "link=spec link_bytes=bytes link_lines=lines link_stored_bytes=stored_bytes \
+    const LINK: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
         link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
     let links = Sheet::of_fields(LINK, links_behind(record).into_iter());
     Sheet::of_fields(STAGE, record.stages.iter()).with(links)

@@ -15,7 +15,7 @@ pub use theme::Theme;
 pub(crate) use theme::page_style;
 
 use maud::Markup;
-use model::{NoiseLevel, visible};
+use model::{Certainty, NoiseLevel, visible};
 
 use crate::table::Table;
 use crate::{noise, numbers};
@@ -248,7 +248,7 @@ pub struct FlowLink {
     /// What it was, as in "pipe:size=1MiB".
     pub spec: String,
     /// Bytes that went through it; `None` where unknown.
-    pub bytes: Option<u64>,
+    pub bytes: Option<(u64, Certainty)>,
     /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
 }

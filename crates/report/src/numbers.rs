@@ -1,7 +1,7 @@
 //! Numbers for people: three significant digits and the unit beside them. Machines get the raw ones. A record may hold any
 //! number, and quotients and sums of those leave the range of f64: what is not finite has no figure, what is huge an exponent.
 
-use model::ByteSize;
+use model::{ByteSize, Certainty};
 
 use crate::table::ABSENT;
 
@@ -16,6 +16,11 @@ pub fn throughput(bytes_per_s: f64) -> String {
 /// Bytes per second in binary units, as in "22.4 GiB/s".
 pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
+}
+
+/// A figure behind the sign of how it is known: `≥1.00 GB`.
+pub fn known(is: Certainty, figure: String) -> String {
+    is.sign().to_owned() + &figure
 }
 
 /// An amount in decimal units, as in "1.00 GB".

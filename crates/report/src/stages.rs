@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use model::{ByteSize, LinkRecord, RunRecord, Spec, StageRecord};
+use model::{ByteSize, Certainty, LinkRecord, RunRecord, Spec, StageRecord};
 
+use crate::chains::speed;
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::{Tone, shortened};
 use crate::lists::grouped as grouped_by;
-use crate::numbers::{amount, decimal_size, grouped, percent, size, time};
+use crate::numbers::{amount, decimal_size, grouped, known, percent, size, time};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words;
+use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN};
 
 /// A shorter time asleep is shown as none.
 const SEEN_NS: u64 = 1_000_000;
@@ -43,7 +44,10 @@ fn table(record: &RunRecord) -> Table {
         share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
     };
     let places = places(record);
-    let bytes_behind = |at: usize| behind[at].and_then(|link| link.bytes);
+    let out = |at: usize, shown: &dyn Fn(u64) -> String| {
+        let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| known(is, shown(bytes)));
+        behind[at].map_or_else(String::new, |link| flowed(link).unwrap_or_else(|| UNKNOWN.to_owned()))
+    };
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let part = |at: usize| match (record.partitions, stage(at).is_reduce) {
         (None, _) => "",
@@ -56,14 +60,15 @@ fn table(record: &RunRecord) -> Table {
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
     add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
-    add(Column::right("out"), &|at| bytes_behind(at).map(decimal_size).unwrap_or_default());
+    let per_s = |at: usize, amount: u64| amount as f64 * 1e9 / stage(at).wall_ns.max(1) as f64;
+    add(Column::right("out"), &|at| out(at, &decimal_size));
+    add(Column::right("out/s").drop(3), &|at| out(at, &|bytes| speed(per_s(at, bytes))));
     let lines_behind = |at: usize| behind[at].and_then(|link| link.lines);
     add(Column::right("lines"), &|at| {
         lines_behind(at).map(|lines| grouped(lines as f64, 0)).unwrap_or_default()
     });
     add(Column::right("lines/s"), &|at| {
-        let rate = |lines| amount(lines as f64 * 1e9 / stage(at).wall_ns.max(1) as f64);
-        lines_behind(at).map(rate).unwrap_or_default()
+        lines_behind(at).map(|lines| amount(per_s(at, lines))).unwrap_or_default()
     });
     add(Column::right("full"), &|at| share(at, |link| link.full_ns));
     add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
@@ -121,6 +126,7 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
     }
+    sentences.extend(bytes_notes(links_behind(record).into_iter().flatten()));
     if record.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
         sentences.push("queued: for how long a stage was ready to run and no CPU was free.".to_owned());
     }
@@ -142,6 +148,20 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     }
     sentences.extend(record.links.iter().filter_map(|link| link.trouble.clone()));
     sentences
+}
+
+/// What the signs before the bytes of these links mean.
+fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
+    let known: Vec<Option<Certainty>> = links.map(|link| Some(link.flowed()?.1)).collect();
+    let notes = [
+        (Some(Certainty::AtLeast), AT_LEAST),
+        (
+            Some(Certainty::AtMost),
+            "≤: both ends agree, and may have moved bytes of other files, too (--meter counts).",
+        ),
+        (None, NOT_KNOWN),
+    ];
+    notes.into_iter().filter(|(is, _)| known.contains(is)).map(|(_, note)| note.to_owned()).collect()
 }
 
 /// Where a text has several pipelines, which one the judgement is of.
@@ -183,7 +203,7 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
             "Time runs to the right, {} in all; a link is as thick as the bytes that went through it. Waits are \
-                sampled; bytes are known where a relay or a file counts them (--meter).",
+                sampled; a relay or a file counts bytes (--meter), else ≥, ≤ or ? says what both ends tell.",
             time(record.wall_ns as f64)
         ),
         chart: Chart::Flow(Flow {
@@ -213,7 +233,7 @@ fn flow_stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_u
 fn flow_link(link: Option<&LinkRecord>, via: &str) -> FlowLink {
     FlowLink {
         spec: link.map_or(via, |link| &link.spec).to_owned(),
-        bytes: link.and_then(|link| link.bytes),
+        bytes: link.and_then(LinkRecord::flowed),
         note: link.map(link_note).unwrap_or_default(),
     }
 }

@@ -6,6 +6,14 @@ use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
+/// What stands for bytes that are not known, and what that and the sign of a lower bound mean: bytes between processes are not counted by
+/// the kernel.
+pub(crate) const UNKNOWN: &str = "?";
+pub(crate) const NOT_KNOWN: &str =
+    "?: the ends have other files, too, or move bytes that are counted nowhere.";
+pub(crate) const AT_LEAST: &str =
+    "≥: one end alone tells; what splice(2) and its kin move is counted nowhere.";
+
 /// Who held the ends, and where: "two processes on CPUs 0,1".
 pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
     let who = match tasks {

@@ -2,9 +2,9 @@
 
 use std::io::stderr;
 
-use model::{LinkRecord, StageRecord, visible};
+use model::{Certainty, LinkRecord, StageRecord, visible};
 use nu_ansi_term::Style;
-use report::numbers::{decimal_size, time};
+use report::numbers::{decimal_size, known, time};
 use rustix::termios::{isatty, tcgetwinsize};
 
 /// The line after a pipeline, dim where colours are wanted. On a terminal it begins a new line even if a program's output did
@@ -29,8 +29,9 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     for (index, stage) in stages.iter().enumerate() {
         text.push_str(first_word(&stage.command));
         if index + 1 < stages.len() {
-            let carried = links.get(index).and_then(|link| link.bytes);
-            text.push_str(&carried.map_or(" → ".to_owned(), |bytes| format!(" →{}→ ", decimal_size(bytes))));
+            let carried = links.get(index).and_then(LinkRecord::flowed);
+            let shown = |(bytes, is): (u64, Certainty)| format!(" →{}→ ", known(is, decimal_size(bytes)));
+            text.push_str(&carried.map_or(" → ".to_owned(), shown));
         }
     }
     let mut specs: Vec<&str> = links.iter().map(|link| link.spec.as_str()).collect();

@@ -8,6 +8,7 @@ use process::proc::{self, Stat};
 
 use crate::activity::{self, Activity, Slice, queued_from};
 use crate::call::Call;
+use crate::flow::Moved;
 use crate::waits::{self, Waits};
 
 /// Most threads of a process that are sampled.
@@ -28,14 +29,6 @@ impl Kept {
     fn read(&self) -> Option<Vec<u8>> {
         self.file.as_ref().map_or_else(|| proc::short(&self.path), proc::read_at)
     }
-}
-
-/// Bytes that a process has read and written by system calls, from and to whatever file (proc_pid_io(5), `rchar` and `wchar`); those of
-/// children that it has waited for are among them.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Moved {
-    pub(crate) read: u64,
-    pub(crate) written: u64,
 }
 
 /// One sample of a process.
@@ -133,7 +126,7 @@ impl SampledProcess {
         }
         let (state, name, mut now) = look(self.pid, &self.files)?;
         if state == 'Z' {
-            // Only root may read `io` of a zombie.
+            // Of a zombie only root may open `io`.
             now.moved = now.moved.or(self.last.moved);
         }
         if name != self.name {
@@ -202,16 +195,8 @@ fn look(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     let at = Instant::now();
     let activity =
         activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_from(&bytes)));
-    let moved = files.io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
+    let moved = files.io.read().and_then(|bytes| Moved::parse(&bytes));
     Some((stat.state, name, ProcessSample { at, activity, moved }))
-}
-
-fn moved(text: &str) -> Option<Moved> {
-    let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.trim().parse().ok()
-    };
-    Some(Moved { read: value("rchar")?, written: value("wchar")? })
 }
 
 fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {

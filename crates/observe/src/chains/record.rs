@@ -5,10 +5,10 @@ use std::fs;
 use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity};
 
 use super::ChainSampler;
-use super::flow::{EndFlow, flow};
 use super::graph::{ChainGraph, GraphLink, LinkId};
 use crate::blame::stands_out;
 use crate::end::Joint;
+use crate::flow::{EndFlow, flow};
 use crate::quota::nameless;
 use crate::waits::Waits;
 

@@ -4,7 +4,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -72,8 +73,6 @@ pub(super) enum Pass {
 /// What a relay did.
 #[derive(Debug, Default)]
 pub(super) struct Relayed {
-    /// Bytes that went into the reader's pipe.
-    pub(super) bytes: u64,
     /// What went wrong.
     pub(super) trouble: Option<String>,
     /// It stopped before the end, for another reason than that its reader left: the reader saw an end that was none.
@@ -84,25 +83,37 @@ pub(super) struct Relayed {
 
 /// A running relay; dropping it stops it and waits for its end.
 pub(super) struct Relay {
-    stop: Arc<Stop>,
-    failed: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<Relayed>>,
+}
+
+/// What a relay's thread shares with its owner.
+struct Shared {
+    stop: Stop,
+    failed: AtomicBool,
+    /// Bytes that went into the reader's pipe.
+    bytes: AtomicU64,
 }
 
 impl Relay {
     /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone.
     pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
-        let stop = Arc::new(Stop::new()?);
-        let failed = Arc::new(AtomicBool::new(false));
-        let (stopped, fails) = (Arc::clone(&stop), Arc::clone(&failed));
-        let thread = spawn_thread("hosepipe-relay", move || run(source, pipe, &stopped, &fails))?;
-        Ok(Self { stop, failed, thread: Some(thread) })
+        let (failed, bytes) = Default::default();
+        let shared = Arc::new(Shared { stop: Stop::new()?, failed, bytes });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn_thread("hosepipe-relay", move || run(source, pipe, &of_thread))?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Whether it cannot go on and waits, for a while, for its reader to be ended, who would take an end for the end of everything.
     pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(SeqCst)
+        self.shared.failed.load(SeqCst)
+    }
+
+    /// Bytes that went into the reader's pipe so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Relaxed)
     }
 
     /// Whether it has come to its end.
@@ -112,10 +123,9 @@ impl Relay {
 
     /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
     pub(super) fn finish(&mut self) -> Relayed {
-        self.stop.raise();
+        self.shared.stop.raise();
         let Some(thread) = self.thread.take() else { return Relayed::default() };
         thread.join().unwrap_or_else(|_| Relayed {
-            bytes: 0,
             trouble: Some("the relay of the link failed".to_owned()),
             cut_short: true,
             reader_left: false,
@@ -129,9 +139,9 @@ impl Drop for Relay {
     }
 }
 
-fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicBool) -> Relayed {
+fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes }: &Shared) -> Relayed {
     let mut outcome = Relayed::default();
-    let carried = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes);
+    let carried = carry(source.as_mut(), &pipe, stop, bytes);
     outcome.trouble = source.trouble();
     let Err(error) = carried else {
         outcome.reader_left = has_now(&pipe, PollFlags::empty()).unwrap_or(false);
@@ -165,7 +175,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicB
 }
 
 /// Moves everything there is. The error is EPIPE where the reader has gone.
-fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) -> io::Result<()> {
+fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64) -> io::Result<()> {
     let mut deadline = None;
     let large = is_large(pipe);
     let mut may_drain = large;
@@ -179,7 +189,7 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) 
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match source.pass(pipe)? {
             Pass::Moved(moved) => {
-                *bytes += moved;
+                bytes.fetch_add(moved, Relaxed);
                 may_drain = large;
             }
             // Once; a reader that has taken nothing meanwhile is waited for.

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mechanism::Order;
-use model::{Bottleneck, LinkRecord, StageRecord};
+use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
 use observe::fullness::Fill;
 use observe::read_progress::ReadProgress;
 
 use super::Server;
+use super::links::Served;
 use crate::bottleneck::{Observed, judge};
 use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
 use crate::link::Link;
@@ -30,7 +31,11 @@ pub struct StageSnapshot {
     pub blocked_read_ns: u64,
     /// Time it was idle while what it writes to was full.
     pub blocked_write_ns: u64,
-    /// Lines that went through the link behind it; `None` where they are not counted.
+    /// Whether a link is behind it.
+    pub has_link: bool,
+    /// Bytes that went through that, and how they are known; `None` where they are not.
+    pub bytes: Option<(u64, Certainty)>,
+    /// Lines that went through it; `None` where they are not counted.
     pub lines: Option<u64>,
     /// How far it has come in what it reads; only of a first stage that reads a file.
     pub read_progress: Option<ReadProgress>,
@@ -71,9 +76,16 @@ impl Server<'_> {
         let Some(sampler) = &self.sampler else { return };
         let snapshot = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !running.contains(index));
-            let behind = joined.links.get(at).and_then(|link| self.links.get(link));
-            let lines = behind.and_then(|served| served.link().map_or(served.record.lines, Link::lines));
-            StageSnapshot { command, ended, lines, ..sampler.so_far(*index) }
+            let behind = joined.links.get(at).and_then(|id| Some((*id, self.links.get(id)?)));
+            let lines = |served: &Served| served.link().map_or(served.record.lines, Link::lines);
+            StageSnapshot {
+                command,
+                ended,
+                has_link: behind.is_some(),
+                bytes: behind.and_then(|(id, served)| self.flowed(id, served)),
+                lines: behind.and_then(|(_, served)| lines(served)),
+                ..sampler.so_far(*index)
+            }
         };
         let mut stages: Vec<StageSnapshot> = joined.processes.iter().enumerate().map(snapshot).collect();
         if let ([first, ..], [stage, ..]) = (&joined.processes[..], &mut stages[..]) {
@@ -134,12 +146,25 @@ impl Server<'_> {
 
     fn link_records(&self, pipeline: u32, joined: &Pipeline) -> Vec<LinkRecord> {
         let record = |id: &u64| {
-            let mut record = LinkRecord { pipeline, ..self.links.get(id)?.record.clone() };
+            let served = self.links.get(id)?;
+            let (bytes, bytes_is) = self.flowed(*id, served).unzip();
+            let mut record = LinkRecord { pipeline, bytes, bytes_is, ..served.record.clone() };
             if let Some(sampler) = &self.sampler {
                 sampler.complete_link(*id, &mut record);
             }
             Some(record)
         };
         joined.links.iter().filter_map(record).collect()
+    }
+
+    /// Bytes that went through a link so far: counted where something of ours sees them, else by what is known of both ends.
+    fn flowed(&self, id: u64, served: &Served) -> Option<(u64, Certainty)> {
+        if let Some(bytes) = served.link().map_or(served.record.bytes, Link::bytes) {
+            return Some((bytes, Certainty::Exact));
+        }
+        let sampler = self.sampler.as_ref()?;
+        let [written, read] =
+            [true, false].map(|writes| self.ledger.moved_at_end(id, writes, |index| sampler.moved(index)));
+        observe::flow::total(written, read, sampler.seen_read(id))
     }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::canvas::{Canvas, Drawing, pointed_at, px, sans_width, shortened, text};
 use super::{Flow, FlowLink, FlowStage, Unit};
-use crate::numbers::decimal_size;
+use crate::numbers::{decimal_size, known};
 
 /// Height of a stage and of a link.
 const STAGE: f64 = 58.0;
@@ -31,7 +31,7 @@ const PARTS: [(&str, &str); 5] = [
 
 pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
     let (key, mut y) = key(canvas);
-    let most = flow.stages.iter().filter_map(|stage| stage.link.as_ref()?.bytes).max().unwrap_or(0);
+    let most = flow.stages.iter().filter_map(|stage| Some(stage.link.as_ref()?.bytes?.0)).max().unwrap_or(0);
     let mut pieces = vec![key];
     for (at, stage) in flow.stages.iter().enumerate() {
         pieces.push(stage_box(flow, stage, y, canvas));
@@ -124,7 +124,7 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
 }
 
 fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
-    let share = link.bytes.map_or(0.0, |bytes| bytes as f64 / most.max(1) as f64);
+    let share = link.bytes.map_or(0.0, |(bytes, _)| bytes as f64 / most.max(1) as f64);
     let thick = (share * HOSE[0]).max(HOSE[1]);
     let amount = amount(link);
     let left = HOSE_X + HOSE[0] / 2.0 + 12.0;
@@ -159,10 +159,10 @@ fn arrow(thick: f64, y: f64) -> String {
     )
 }
 
-/// "≥ 1.00 GB", or that it was not counted.
+/// "≥1.00 GB", or that it was not counted.
 pub(super) fn amount(link: &FlowLink) -> String {
     match link.bytes {
-        Some(bytes) => decimal_size(bytes),
+        Some((bytes, is)) => known(is, decimal_size(bytes)),
         None => "bytes not counted".to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! Figures: the SVG of each chart as a golden file, and for any data at all a drawing of finite numbers and a table of
 //! whole rows.
 
+use model::Certainty;
 use proptest::prelude::*;
 use report::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Flow, FlowLink, FlowStage, Heat, Lines, Point, Reference,
@@ -133,7 +134,7 @@ fn flow() {
         held_up,
         link: bytes.map(|bytes| FlowLink {
             spec: "pipe".to_owned(),
-            bytes: Some(bytes),
+            bytes: Some((bytes, Certainty::Exact)),
             note: String::new(),
         }),
     };
@@ -231,7 +232,11 @@ fn any_flow() -> impl Strategy<Value = Chart> {
     let times = (0.0f64..1e6, 0.0f64..1e6, prop::option::of(0.0f64..1e6), prop::option::of(0.0f64..1e6));
     let stage = (name(), times, any::<bool>(), prop::option::of(prop::option::of(any::<u64>())));
     (0.0f64..1e6, prop::collection::vec(stage, 0..6)).prop_map(|(wall_s, all)| {
-        let link = |bytes| FlowLink { spec: "pipe".to_owned(), bytes, note: String::new() };
+        let link = |bytes: Option<u64>| FlowLink {
+            spec: "pipe".to_owned(),
+            bytes: bytes.map(|bytes| (bytes, Certainty::AtLeast)),
+            note: String::new(),
+        };
         let stage = |(command, (wall_s, cpu_s, read_wait_s, write_wait_s), held_up, bytes): (
             _,
             (_, _, _, _),

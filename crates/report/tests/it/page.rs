@@ -55,6 +55,7 @@ fn run(pipeline: &str) -> Loaded {
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
         bytes: Some(100_000_000),
+        bytes_is: Some(model::Certainty::Exact),
         lines: None,
         stored_bytes: stored,
         path: None,

@@ -1,6 +1,6 @@
 //! The table of `hosepipe run --stats`, at several widths.
 
-use model::{Bottleneck, LinkRecord, Record, RecordHead, RunRecord, StageRecord};
+use model::{Bottleneck, Certainty, LinkRecord, Record, RecordHead, RunRecord, StageRecord};
 use report::read::Loaded;
 use report::study::StudyView;
 use report::{FORMATS, Style};
@@ -30,6 +30,7 @@ fn link(bytes: Option<u64>) -> LinkRecord {
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
         bytes,
+        bytes_is: None,
         lines: None,
         stored_bytes: None,
         path: None,
@@ -68,6 +69,30 @@ fn table(width: usize) -> String {
 #[test]
 fn the_table_at_a_hundred_columns() {
     insta::assert_snapshot!(table(100));
+}
+
+/// Expected: a figure of an earlier record, without a word on how it is known, was counted; a bound has its sign, and what that means
+/// stands below.
+#[test]
+fn bytes_have_the_sign_of_how_they_are_known() {
+    let mut record = record();
+    let mut shown = |bytes_is| {
+        record.links[0].bytes_is = bytes_is;
+        report::terminal(
+            &Record::Run(record.clone()),
+            &Style { width: 160, ..Style::default() },
+            StudyView::unknown,
+        )
+    };
+    for (bytes_is, figure, rate, note) in [
+        (None, " 100 MB ", " 14.7 MB/s ", "?: the ends"),
+        (Some(Certainty::Exact), " 100 MB ", " 14.7 MB/s ", "?: the ends"),
+        (Some(Certainty::AtLeast), " ≥100 MB ", " ≥14.7 MB/s ", "≥: one end alone tells"),
+        (Some(Certainty::AtMost), " ≤100 MB ", " ≤14.7 MB/s ", "≤: both ends agree"),
+    ] {
+        let text = shown(bytes_is);
+        assert!([figure, rate, note, " ? "].iter().all(|part| text.contains(part)), "{text}");
+    }
 }
 
 #[test]

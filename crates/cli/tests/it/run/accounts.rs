@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use model::RunRecord;
+use model::{Certainty, RunRecord};
 use serde_json::Value;
 
-use super::place::{as_nobody, recorded, run};
+use super::place::{PARALLEL, as_nobody, recorded, run};
 use crate::common::{Done, Lab, is_root, skip};
 
 #[test]
@@ -31,8 +31,9 @@ fn the_record_has_every_field_of_the_contract() {
     let of_stages = "command pid status signal wall_ns user_ns system_ns blocked_read_ns blocked_write_ns \
                      queued_ns held_up_ns max_rss_bytes";
     fields("stages", &of_stages.split_whitespace().collect::<Vec<_>>(), 3);
-    fields("links", &["spec", "bytes", "stored_bytes", "path", "watched_ns", "full_ns", "empty_ns"], 2);
+    fields("links", &["spec", "bytes", "bytes_is", "stored_bytes", "path", "full_ns", "empty_ns"], 2);
     assert_eq!(record["links"][0]["bytes"], 3893);
+    assert_eq!(record["links"][0]["bytes_is"], "exact");
     assert_eq!(record["links"][0]["stored_bytes"], 3893);
 }
 
@@ -71,6 +72,74 @@ fn bytes_of_a_link_are_counted_where_a_relay_or_a_file_tells() {
             assert!(path.starts_with(&lab.tmp().display().to_string()), "{path}");
         }
     }
+}
+
+/// Expected: what is said of a link's bytes holds, whatever its ends are: they copy, splice, write elsewhere, too, or leave early. An ordinary
+/// user is told as much as root.
+#[test]
+fn bytes_of_every_link_are_exact_or_bounds_that_hold() {
+    const SENT: u64 = 30_000_000;
+    let texts = [
+        "head -c 30000000 /dev/zero | wc -c",
+        "head -c 30000000 /dev/zero | tee copy | wc -c",
+        "head -c 30000000 /dev/zero | (cat; exit 0) | (wc -c; cat /etc/passwd >&2)",
+        "(echo message >&2; head -c 30000000 /dev/zero) 2>/dev/null | (head -c 30000000; sleep 0.1) | wc -c",
+    ];
+    for via in PARALLEL {
+        for (at, text) in texts.iter().enumerate() {
+            let lab = Lab::new();
+            let args = ["run", "--via", via, "--json", "r.json", text];
+            let command = if is_root() { as_nobody(&lab, &args) } else { lab.command(&args) };
+            let done = lab.finish(command).expect_code(0);
+            assert_eq!(done.stdout, format!("{SENT}\n"), "{via} {text}");
+            let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+            let record: RunRecord = serde_json::from_str(&json).expect("JSON");
+            assert_eq!(record.links.len(), if at == 0 { 1 } else { 2 }, "{json}");
+            for link in &record.links {
+                let holds = match link.bytes_is {
+                    Some(Certainty::Exact) => link.bytes == Some(SENT),
+                    Some(Certainty::AtLeast) => link.bytes <= Some(SENT),
+                    Some(Certainty::AtMost) => (SENT..SENT * 101 / 100).contains(&link.bytes.unwrap_or(0)),
+                    None => link.bytes.is_none() && at == 1,
+                };
+                let is_counted = link.relay || link.stored_bytes.is_some();
+                assert!(holds && (link.bytes_is == Some(Certainty::Exact)) == is_counted, "{text}: {link:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_meter_counts_every_link_exactly() {
+    for via in PARALLEL {
+        for option in ["--meter", "--lines", "--keep=kept"] {
+            let lab = Lab::new();
+            let (done, record) =
+                recorded(&lab, &["--via", via, option, "seq 300000 | tee /dev/null | wc -c"]);
+            assert_eq!(done.stdout, "1988895\n", "{via}");
+            for link in &record.links {
+                assert_eq!(
+                    (link.bytes, link.bytes_is),
+                    (Some(1_988_895), Some(Certainty::Exact)),
+                    "{via} {option}"
+                );
+                assert_eq!(link.lines, (option == "--lines").then_some(300_000), "{via}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_says_how_the_bytes_are_known() {
+    let lab = Lab::new();
+    let text = "head -c 30000000 /dev/zero | wc -c";
+    let done = run(&lab, &["--stats", text]).expect_code(0);
+    let first = done.stderr.lines().nth(1).unwrap_or_default();
+    assert!(first.contains("≤30.0 MB") && first.contains("B/s"), "{}", done.stderr);
+    assert!(done.stderr.contains("≤: both ends agree"), "{}", done.stderr);
+    let done = run(&lab, &["--meter", text]).expect_code(0);
+    let first = done.stderr.lines().nth(1).unwrap_or_default();
+    assert!(first.contains(" 30.0 MB") && !done.stderr.contains('≤'), "{}", done.stderr);
 }
 
 /// No figure contradicts another.

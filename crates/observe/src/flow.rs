@@ -4,6 +4,36 @@
 //! none of them. So a figure is given as it is only where both ends say the same, and as a lower bound where one end has no other
 //! file that the bytes could be of.
 
+use model::Certainty;
+
+/// Bytes that a process has read and written by system calls, from and to whatever file (proc_pid_io(5), `rchar` and `wchar`); those of
+/// children that it has waited for are among them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+impl Moved {
+    /// From the bytes of /proc/PID/io, or of a thread's.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(bytes).ok()?;
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Some(Self { read: value("rchar:")?, written: value("wchar:")? })
+    }
+}
+
+impl std::iter::Sum for Moved {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            read: sum.read + one.read,
+            written: sum.written + one.written,
+        })
+    }
+}
+
 /// Both ends say the same where they differ by no more than this share; and as they are not looked at in one moment, by so many
 /// bytes, or such a share of few: tee(1) writes twice what it hands on.
 const SAME_SHARE: f64 = 0.05;
@@ -28,16 +58,28 @@ pub(crate) fn flow(writers: EndFlow, readers: EndFlow, more_bytes: f64) -> Optio
     if writers.slept || (readers.slept && more_bytes == 0.0) {
         return Some((0.0, false));
     }
-    if let (Some(written), Some(read)) = (writers.bytes, readers.bytes) {
-        let apart = (written - read - more_bytes).abs();
-        let most = written.max(read);
-        let same = SAME_SHARE * most + SAME_BYTES.min(SAME_SHARE_OF_FEW * most);
-        if written > 0.0 && read > 0.0 && apart <= same {
-            return Some((written, false));
-        }
+    if let (Some(written), Some(read)) = (writers.bytes, readers.bytes)
+        && agree(written, read, more_bytes)
+    {
+        return Some((written, false));
     }
     let bound = |end: EndFlow| end.bytes.filter(|bytes| *bytes > 0.0 && end.only_here && !end.at_most);
     bound(writers).into_iter().chain(bound(readers)).reduce(f64::max).map(|bytes| (bytes, true))
+}
+
+fn agree(written: f64, read: f64, more_bytes: f64) -> bool {
+    let most = written.max(read);
+    let same = SAME_SHARE * most + SAME_BYTES.min(SAME_SHARE_OF_FEW * most);
+    written > 0.0 && read > 0.0 && (written - read - more_bytes).abs() <= same
+}
+
+/// Bytes that went through a link from its beginning on, by all that its writers wrote and its readers read in their lives, and by how much
+/// of that was seen to be read from this link. A reader reads other files, too, if only those it is made of, so what both ends
+/// agree on is an upper bound.
+pub fn total(written: Option<u64>, read: Option<u64>, seen_read: u64) -> Option<(u64, Certainty)> {
+    let both = written.zip(read).filter(|(written, read)| agree(*written as f64, *read as f64, 0.0));
+    let upper = both.map(|(written, read)| (written.max(read), Certainty::AtMost));
+    upper.or_else(|| (seen_read > 0).then_some((seen_read, Certainty::AtLeast)))
 }
 
 #[cfg(test)]
@@ -50,6 +92,35 @@ mod tests {
 
     fn end(bytes: f64) -> EndFlow {
         EndFlow { bytes: Some(bytes), ..END }
+    }
+
+    #[test]
+    fn a_total_is_a_bound() {
+        let (most, least) = (Certainty::AtMost, Certainty::AtLeast);
+        for (written, read, seen_read, expected) in [
+            // The reader has read its libraries, too.
+            (Some(1_000_000), Some(1_006_976), 900_000, Some((1_006_976, most))),
+            // It left early, or its writer has written messages, too.
+            (Some(1_040_000), Some(1_000_000), 0, Some((1_040_000, most))),
+            // tee: one end alone tells; and of pages that splice(2) moved no end tells.
+            (Some(2_000_000), Some(1_006_976), 900_000, Some((900_000, least))),
+            (Some(0), Some(6976), 0, None),
+            // A header by write(2) before what was spliced.
+            (Some(7), Some(6983), 0, None),
+            (None, Some(1_006_976), 0, None),
+            (None, None, 5, Some((5, least))),
+        ] {
+            assert_eq!(total(written, read, seen_read), expected, "{written:?} {read:?}");
+        }
+    }
+
+    #[test]
+    fn counters_of_a_process_are_read() {
+        let text = b"rchar: 191740\nwchar: 151445\nsyscr: 12\n";
+        assert_eq!(Moved::parse(text), Some(Moved { read: 191_740, written: 151_445 }));
+        assert_eq!(Moved::parse(&text[..20]), None);
+        let own = process::proc::short("/proc/self/io").and_then(|bytes| Moved::parse(&bytes));
+        assert!(own.is_some_and(|moved| moved.read > 0));
     }
 
     #[test]
