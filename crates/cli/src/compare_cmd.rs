@@ -5,7 +5,7 @@ mod parameters;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
@@ -15,6 +15,7 @@ use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_be
 use pipeline::link::LinkProblem;
 use pipeline::shell::{Kind, Shell};
 use report::read::Loaded;
+use stats::changes::{PAIRS_MAX, looks_for_order};
 
 use self::parameters::{Values, called, combined, filled};
 use crate::bar::Bar;
@@ -38,7 +39,7 @@ Examples:
   hosepipe compare --via pipe,ssh:db2 'hosepipe gen --bytes 1GiB | hosepipe sink'     what it costs to go through another host
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
 
-All of them take turns in a random order. A time is that of a whole program, from its start to its end: `bash -c` for the shell by
+All of them take turns in a random order, until it is certain which of any two is faster (--time, --trials). A time is that of a whole program, from its start to its end: `bash -c` for the shell by
 itself (`--shell` names another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
 
 Several pipelines are ranked: how many times as long as the fastest each takes is made within rounds, and its bounds hold
@@ -58,9 +59,14 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "LINKS", value_parser = typed::links())]
     via: Option<String>,
 
-    /// Timed runs of each [default: 8, or as many more as so many pipelines take to be told apart]
+    /// Timed runs of each [default: until it is certain which of any two is faster, and 8 at the most, or as many more as so many
+    /// pipelines take to be told apart]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     trials: Option<u32>,
+
+    /// Begin no round after this time; without --trials further rounds are made until then while the order is not certain
+    #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
+    time: Option<Duration>,
 
     /// Untimed runs of each before them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(0u32..=1000))]
@@ -102,7 +108,7 @@ pub(crate) struct CompareArgs {
 
 /// The links of one pipeline without --via.
 const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
-/// Timed runs without --trials.
+/// Timed runs without --trials, at the most.
 const TRIALS: u32 = 8;
 /// Below this the start of the shell is a good part of a time.
 const SHORT_S: f64 = 0.005;
@@ -128,21 +134,45 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let vias = links(args.via.as_deref().unwrap_or(default));
     let contenders = contenders(args, &pipelines, &vias, &shell)?;
     let needed = stats::figures_needed(pipelines.len() - 1, 1, true) as u32;
-    let trials = args.trials.unwrap_or(TRIALS.max(if several { needed } else { 0 }));
+    let usual =
+        if args.time.is_some() { PAIRS_MAX as u32 } else { TRIALS.max(if several { needed } else { 0 }) };
+    let trials = args.trials.unwrap_or(usual);
+    let results: Vec<&CompareResult> = contenders.iter().map(Contender::result).collect();
+    let looks = match (args.trials, stats::pairs_to_order(&results)) {
+        (Some(_), _) | (_, 0) => vec![trials as usize],
+        (None, pairs) => looks_for_order(pairs, trials as usize),
+    };
+    let looks_made = looks.len() as u32;
+    let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks_made);
+    let is_enough = |rounds, results: &[&CompareResult]| {
+        looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
+    };
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
     let start = || Start { hosepipe: &hosepipe, shell: &shell };
-    let contest =
-        Contest { start: start(), warmup: args.warmup, trials, seed: args.seed, must_succeed: several };
+    let contest = Contest {
+        start: start(),
+        warmup: args.warmup,
+        trials,
+        is_enough: &is_enough,
+        seed: args.seed,
+        must_succeed: several,
+    };
+    let mut elapsed_s = 0.0;
     let (mut results, left_behind) = with_set_up(args, &pipelines, &shell, &stop, || {
         let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
-        take_turns(&contest, contenders, runs, &stop)
+        let began = Instant::now();
+        let until = args.time.and_then(|time| began.checked_add(time));
+        let made = take_turns(&contest, contenders, runs, (&stop, until));
+        elapsed_s = began.elapsed().as_secs_f64();
+        made
     })?;
     let interrupted = stop.is_set();
 
-    stats::summarise_times(&mut results);
+    stats::summarise_times(&mut results, looks_made);
+    let order_is_certain = is_certain(&results.iter().collect::<Vec<_>>());
     let is_short =
         |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);
     let starts =
@@ -152,6 +182,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         trials,
         warmup: args.warmup,
+        looks: Some(looks_made),
+        elapsed_s: Some(elapsed_s),
+        order_is_certain,
         interrupted,
         shell_start_s: starts.and_then(|starts| stats::estimate::median(&starts)),
         conditions: conditions(args, &shell),
@@ -225,9 +258,10 @@ fn take_turns(
     contest: &Contest<'_>,
     contenders: Vec<Contender>,
     runs: u64,
-    stop: &StopRequest,
+    (stop, until): (&StopRequest, Option<Instant>),
 ) -> Result<Vec<CompareResult>, NotPrepared> {
-    let mut turns = CompareProgress { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop };
+    let bar = Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}");
+    let mut turns = CompareProgress { bar, stop, until };
     turns.bar.tick_every(Duration::from_millis(200));
     let made = contest.run(contenders, &mut turns);
     turns.bar.finish();
@@ -272,11 +306,17 @@ fn links(text: &str) -> Vec<String> {
 struct CompareProgress<'a> {
     bar: Bar,
     stop: &'a StopRequest,
+    /// No round begins later.
+    until: Option<Instant>,
 }
 
 impl Follower for CompareProgress<'_> {
     fn stops(&self) -> bool {
         self.stop.is_set()
+    }
+
+    fn is_over(&self) -> bool {
+        self.stops() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn turn(&mut self, next: &CompareResult, _done: f64, make: &mut dyn FnMut()) {

@@ -14,10 +14,20 @@ pub struct CompareRecord {
     pub head: RecordHead,
     /// Seed of the order within rounds.
     pub seed: u64,
-    /// Requested trials.
+    /// Largest number of trials of each.
     pub trials: u32,
     /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
+    /// How often it was judged whether to end it early; `null` in records of earlier versions, of which none could.
+    #[serde(default)]
+    pub looks: Option<u32>,
+    /// How long all trials took, with the untimed ones, in seconds; `null` in records of earlier versions.
+    #[serde(default)]
+    pub elapsed_s: Option<f64>,
+    /// Whether it is certain of any two results of one ranking which one is faster; `null` where there is one result, and in records of
+    /// earlier versions.
+    #[serde(default)]
+    pub order_is_certain: Option<bool>,
     /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
     /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.

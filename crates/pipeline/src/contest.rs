@@ -19,8 +19,10 @@ pub struct Contest<'a> {
     pub start: Start<'a>,
     /// Untimed rounds, before the timed ones.
     pub warmup: u32,
-    /// Timed rounds.
+    /// Timed rounds, at the most.
     pub trials: u32,
+    /// Whether no more are needed than these, by what came of them.
+    pub is_enough: &'a dyn Fn(u32, &[&CompareResult]) -> bool,
     /// Decides the order within timed rounds.
     pub seed: u64,
     /// Whether a run that ends with another status than 0 has failed: who does nothing is soon done.
@@ -57,6 +59,11 @@ impl Contender {
     #[must_use]
     pub fn between(self, prepare: Option<String>, conclude: Option<String>) -> Self {
         Self { prepare, conclude, ..self }
+    }
+
+    /// What came of it so far.
+    pub fn result(&self) -> &CompareResult {
+        &self.result
     }
 
     /// The same with the parameters that it was made with.
@@ -180,6 +187,10 @@ impl Contest<'_> {
                 }
                 taken += 1.0;
             }
+            let so_far: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
+            if timed && (self.is_enough)(round + 1 - self.warmup, &so_far) {
+                break;
+            }
         }
         Ok(None)
     }
@@ -275,7 +286,8 @@ mod tests {
                 let contender = Contender::new(text, text, SHELL, &shell).expect("the shell");
                 contender.between(prepare.map(str::to_owned), None)
             };
-            let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, must_succeed };
+            let is_enough = &|rounds, _: &[&CompareResult]| rounds == 2;
+            let contest = Contest { start: start(), warmup: 1, trials: 9, is_enough, seed: 1, must_succeed };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(texts.map(contender).into(), &mut turns), turns.0)
         };

@@ -8,7 +8,7 @@ use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, Serie
 use crate::layout::{self, Tone};
 use crate::lists::grouped;
 use crate::noise;
-use crate::numbers::{decimal_size, fixed, ratio};
+use crate::numbers::{decimal_size, fixed, ratio, time};
 use crate::table::{Column, Table};
 use crate::versus::{self, BAR_COLUMNS, median, spread, whereby};
 use crate::words::{count, machine};
@@ -34,8 +34,7 @@ pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
 type Results<'a> = (&'a str, Vec<&'a CompareResult>);
 
 fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
-    let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
-    let mut heading = vec![machine(&record.head.host), trials];
+    let mut heading = vec![machine(&record.head.host), trials(record)];
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
     blocks.push(Block::Heading(heading));
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
@@ -47,6 +46,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>,
         blocks.push(Block::Table(versus::table(results)));
         blocks.extend(versus::sentences(record, results).into_iter().map(Block::Line));
     }
+    blocks.extend(certainty(record).map(Block::Line));
     blocks.extend(versus::remarks(record).into_iter().map(Block::Note));
     blocks.push(Block::Remarks(remarks(record)));
 }
@@ -59,11 +59,9 @@ fn on_page(
     context: &Context,
     section: &mut Section,
 ) {
-    section.lead.push(format!(
-        "{} of each, in turns within a round; {} before them.",
-        count(record.trials as usize, "trial"),
-        count(record.warmup as usize, "untimed run"),
-    ));
+    let before = count(record.warmup as usize, "untimed run");
+    section.lead.push(format!("{}; {before} before them.", trials(record)));
+    section.lead.extend(certainty(record));
     section.lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
     section.lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
     section.lead.extend(versus::remarks(record));
@@ -76,6 +74,30 @@ fn on_page(
     let figures = of_links.chain(of_pipelines).enumerate();
     let figures = figures.map(|(at, (title, bars))| figure(title, bars, context.number * 100 + at));
     section.blocks.extend(figures.map(Block::Figure));
+}
+
+/// Rounds that were made.
+fn rounds(record: &CompareRecord) -> usize {
+    record.results.iter().map(|result| result.times_s.len()).max().unwrap_or(0)
+}
+
+/// "8 trials each, in turns, in 3.20 s"
+fn trials(record: &CompareRecord) -> String {
+    let Some(elapsed_s) = record.elapsed_s else {
+        return format!("{} each, in turns", count(record.trials as usize, "trial"));
+    };
+    format!("{} each, in turns, in {}", count(rounds(record), "trial"), time(elapsed_s * 1e9))
+}
+
+/// Whether it is certain which of any two results of a ranking is faster.
+fn certainty(record: &CompareRecord) -> Option<String> {
+    let rounds = count(rounds(record), "round");
+    Some(match record.order_is_certain? {
+        true => format!("The order, which of any two takes longer, is certain after {rounds}."),
+        false => format!(
+            "The order, which of any two takes longer, is not certain after {rounds}: --time 5m makes more while it is not."
+        ),
+    })
 }
 
 fn table(results: &[&CompareResult]) -> Table {
@@ -196,12 +218,15 @@ mod tests {
             ..CompareResult::new("a | b", via)
         };
         let mut results: Vec<CompareResult> = trials.iter().map(result).collect();
-        stats::summarise_times(&mut results);
+        stats::summarise_times(&mut results, 1);
         CompareRecord {
             head: model::RecordHead::default(),
             seed: 1,
             trials: 8,
             warmup: 0,
+            looks: None,
+            elapsed_s: None,
+            order_is_certain: None,
             interrupted: false,
             shell_start_s: None,
             conditions: std::collections::BTreeMap::new(),

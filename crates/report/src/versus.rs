@@ -218,12 +218,15 @@ mod tests {
             ..CompareResult::new(text, "bash")
         };
         let mut results: Vec<CompareResult> = pipelines.iter().map(result).collect();
-        stats::summarise_times(&mut results);
+        stats::summarise_times(&mut results, 1);
         CompareRecord {
             head: model::RecordHead::default(),
             seed: 1,
             trials: 8,
             warmup: 1,
+            looks: None,
+            elapsed_s: None,
+            order_is_certain: None,
             interrupted: false,
             shell_start_s: None,
             conditions: std::collections::BTreeMap::new(),

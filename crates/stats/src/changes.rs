@@ -105,6 +105,13 @@ pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
     early[first..].iter().copied().chain([most]).collect()
 }
 
+/// The same where an order is looked for: two looks where there are too few rounds for more.
+pub fn looks_for_order(pairs: usize, most: usize) -> Vec<usize> {
+    let early = figures_needed(pairs, 2, true);
+    let looks = looks_for(pairs, most);
+    if looks.len() == 1 && early < most { vec![early, most] } else { looks }
+}
+
 /// Whether a figure can be compared by factors: no clock gives one that is beyond these bounds, and quotients of those between
 /// them, in whatever unit, are numbers.
 pub fn usable(figure: f64) -> bool {

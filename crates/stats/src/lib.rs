@@ -36,4 +36,4 @@ pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
 pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, sat_on_one_cpu, seats, shared_cpu};
 pub use summary::summarise;
-pub use times::summarise_times;
+pub use times::{is_order_certain, pairs_to_order, summarise_times};

@@ -1,16 +1,16 @@
 //! The summary of a comparison: each pipeline's times over each link, and how they compare round by round.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CompareResult, Ratio};
 
-use crate::changes::{BothSides, shifts, usable};
+use crate::changes::{BothSides, Shift, shifts, usable};
 use crate::estimate::{self, Estimate};
 use crate::paired::ratio_of;
 
 /// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
-/// several pipelines over one link with the fastest.
-pub fn summarise_times(results: &mut [CompareResult]) {
+/// several pipelines over one link with the fastest, by bounds that hold over `looks` looks.
+pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
     let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
         .map(|result| (result.pipeline.clone(), result.is_shell_alone(), result.times_s.clone()))
@@ -29,32 +29,22 @@ pub fn summarise_times(results: &mut [CompareResult]) {
         result.high_s = Some(estimate.high);
     }
     let links: BTreeSet<String> = results.iter().map(|result| result.via.clone()).collect();
-    links.iter().for_each(|via| against_fastest(results, via));
+    links.iter().for_each(|via| against_fastest(results, via, looks));
 }
 
 /// Compares the pipelines over one link with the fastest of them, in the rounds that both have.
 ///
 /// The bounds are corrected for the number of comparisons with the fastest, not for all pairs, although the same trials determine
 /// which one is the fastest (multiple comparisons with the best: J. C. Hsu, *Annals of Statistics* 12, 1984).
-fn against_fastest(results: &mut [CompareResult], via: &str) {
-    let over_it = |at: &usize| {
-        let result = &results[*at];
-        let measured = !result.times_s.is_empty() && result.times_s.iter().all(|time| usable(*time));
-        result.via == via && result.error.is_none() && measured
-    };
+fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
+    let over_it = |at: &usize| results[*at].via == via && is_measured(&results[*at]);
     let mut ranked: Vec<usize> = (0..results.len()).filter(over_it).collect();
     let median = |at: &usize| estimate::median(&results[*at].times_s).unwrap_or(f64::INFINITY);
     ranked.sort_by(|one, other| median(one).total_cmp(&median(other)));
     let [fastest, others @ ..] = &ranked[..] else { return };
-    let cases: Vec<BothSides<'_>> = others
-        .iter()
-        .map(|at| {
-            let (old, new) = (&results[*fastest].times_s, &results[*at].times_s);
-            let rounds = old.len().min(new.len());
-            BothSides { old: &old[..rounds], new: &new[..rounds], paired: true }
-        })
-        .collect();
-    let ratios: Vec<Option<Ratio>> = shifts(&cases, 1)
+    let cases: Vec<BothSides<'_>> =
+        others.iter().map(|at| in_rounds_of_both(&results[*fastest], &results[*at])).collect();
+    let ratios: Vec<Option<Ratio>> = shifts(&cases, looks)
         .into_iter()
         .map(|shift| {
             let (median, (low, high)) = shift.and_then(|shift| Some((shift.ratio, shift.interval?)))?;
@@ -67,6 +57,61 @@ fn against_fastest(results: &mut [CompareResult], via: &str) {
     for (at, ratio) in others.iter().zip(ratios) {
         results[*at].times_fastest = ratio;
     }
+}
+
+fn is_measured(result: &CompareResult) -> bool {
+    result.error.is_none() && !result.times_s.is_empty() && result.times_s.iter().all(|time| usable(*time))
+}
+
+fn in_rounds_of_both<'a>(old: &'a CompareResult, new: &'a CompareResult) -> BothSides<'a> {
+    let rounds = old.times_s.len().min(new.times_s.len());
+    BothSides { old: &old.times_s[..rounds], new: &new.times_s[..rounds], paired: true }
+}
+
+/// The results that an order is looked for among: those of several pipelines over one link, and those of one pipeline over several links,
+/// each group with the fastest first.
+fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
+    let by = |key: fn(&CompareResult) -> &str| {
+        let mut groups: BTreeMap<&str, Vec<&'a CompareResult>> = BTreeMap::new();
+        for result in results {
+            groups.entry(key(result)).or_default().push(result);
+        }
+        groups.into_values()
+    };
+    let median = |result: &CompareResult| estimate::median(&result.times_s).unwrap_or(f64::INFINITY);
+    let groups = by(|result| &result.via).chain(by(|result| &result.pipeline));
+    let several = groups.filter(|group| group.len() > 1).map(|mut group| {
+        group.sort_by(|one, other| median(one).total_cmp(&median(other)));
+        group
+    });
+    several.collect()
+}
+
+/// How many pairs of results have an order.
+pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
+    rankings(results).iter().map(|group| group.len() * (group.len() - 1) / 2).sum()
+}
+
+/// Whether it is certain which of any two results of a ranking is the faster one, after `looks` looks at the most; what failed has no place.
+/// `None` where no two are left.
+///
+/// The neighbours of a ranking are compared, and their bounds are corrected for all pairs: which ones are neighbours is found by the same
+/// trials.
+pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> {
+    let measured: Vec<&CompareResult> =
+        results.iter().copied().filter(|result| is_measured(result)).collect();
+    let rankings = rankings(&measured);
+    let pairs = rankings.iter().flat_map(|group| {
+        let beside = |at: usize| (at + 1..group.len()).map(move |other| (other == at + 1, at, other));
+        let pairs = (0..group.len()).flat_map(beside);
+        pairs
+            .map(|(are_neighbours, one, other)| (are_neighbours, in_rounds_of_both(group[one], group[other])))
+    });
+    let (are_neighbours, cases): (Vec<bool>, Vec<BothSides<'_>>) = pairs.unzip();
+    let is_slower = |shift: &Shift| shift.interval.is_some_and(|(low, _)| low > 1.0);
+    let found = shifts(&cases, looks);
+    let is_sure = |(found, needed): (&Option<Shift>, &bool)| !needed || found.as_ref().is_some_and(is_slower);
+    (!found.is_empty()).then(|| found.iter().zip(&are_neighbours).all(is_sure))
 }
 
 /// The paired ratio: both lists are in the order of the rounds.
@@ -90,7 +135,7 @@ mod tests {
             result("tmpfile", &[2.0, 4.0, 6.0]),
             result("bash", &[4.0, 8.0, 12.0]),
         ];
-        summarise_times(&mut results);
+        summarise_times(&mut results, 1);
         assert_eq!(results[1].times_first.map(|ratio| ratio.median), Some(2.0));
         assert_eq!(results[0].times_shell.map(|ratio| ratio.median), Some(0.25));
         assert_eq!(results[0].median_s, Some(2.0));
@@ -100,7 +145,7 @@ mod tests {
     #[test]
     fn without_times_there_is_no_summary() {
         let mut results = [result("pipe", &[]), result("tcp", &[1.0])];
-        summarise_times(&mut results);
+        summarise_times(&mut results, 1);
         assert_eq!(results[0].median_s, None);
         assert_eq!(results[1].times_first, None);
     }
@@ -111,7 +156,7 @@ mod tests {
             .enumerate()
             .map(|(at, times)| CompareResult { pipeline: at.to_string(), ..result("bash", times) });
         let mut results: Vec<CompareResult> = named.collect();
-        summarise_times(&mut results);
+        summarise_times(&mut results, 1);
         results
             .iter()
             .map(|one| one.times_fastest.map(|ratio| (ratio.low, ratio.median, ratio.high)))
@@ -159,5 +204,33 @@ mod tests {
         assert_eq!(pipelines(&[&[1.0; 8], &[2.0, f64::NAN]]), [None, None]);
         // Interrupted: the first has one more round.
         assert_eq!(pipelines(&[&[1.0; 9], &[2.0; 8]])[1].map(|(low, ..)| low > 1.9), Some(true));
+    }
+
+    /// Expected: of equal pipelines an order is found in at most one of twenty comparisons, however often it is looked for; and one of
+    /// others as soon as their times tell.
+    #[test]
+    fn an_order_is_certain_where_there_is_one() {
+        use crate::changes::looks_for_order;
+        let mut random = fastrand::Rng::with_seed(20);
+        let mut until_certain = |factors: &[f64], most: usize| {
+            let mut results: Vec<CompareResult> = factors.iter().map(|_| result("bash", &[])).collect();
+            let pairs = pairs_to_order(&results.iter().collect::<Vec<_>>());
+            assert_eq!(pairs, 2 * factors.len() * (factors.len() - 1) / 2, "one link, and one text");
+            let looks = looks_for_order(pairs, most);
+            (1..=most).find(|round| {
+                for (result, factor) in results.iter_mut().zip(factors) {
+                    result.times_s.push(factor * (0.05 * crate::mock::normal(&mut random)).exp());
+                }
+                let all: Vec<&CompareResult> = results.iter().collect();
+                looks.contains(round) && is_order_certain(&all, looks.len() as u32) == Some(true)
+            })
+        };
+        assert_eq!(until_certain(&[1.0, 2.0], 9), Some(8), "before the last round");
+        assert!(until_certain(&[2.0, 1.0, 4.0], 163).is_some_and(|rounds| rounds < 20));
+        assert_eq!(until_certain(&[1.0, 1.0, 9.0], 20), None, "two of them are level");
+        let alarms = (0..400).filter(|_| until_certain(&[1.0, 1.0], 40).is_some()).count();
+        assert!(alarms <= 20, "{alarms} of 400");
+        let failed = CompareResult { error: Some("no".to_owned()), ..result("pipe", &[1.0; 9]) };
+        assert_eq!(is_order_certain(&[&failed, &result("bash", &[1.0; 9])], 1), None);
     }
 }

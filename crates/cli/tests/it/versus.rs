@@ -214,3 +214,29 @@ fn what_the_shell_takes_is_told_of_short_pipelines_only() {
     // A busy machine may take longer for each of them.
     assert!(known.is_none_or(|seconds| seconds > 0.0), "{known:?}");
 }
+
+/// Expected: no more rounds than it takes to be certain of the order, none that begins later than asked, and exactly as many as asked for.
+#[test]
+fn rounds_end_when_the_order_is_certain() {
+    let lab = Lab::new();
+    let rounds =
+        |found: &CompareRecord| found.results.iter().map(|one| one.times_s.len()).collect::<Vec<_>>();
+    let far = ["--warmup", "0", "sleep 0.01", "sleep 0.2"];
+    let found = record(&lab, &far, 0);
+    assert_eq!((rounds(&found), found.trials, found.looks), (vec![7, 7], 8, Some(2)), "{found:?}");
+    assert_eq!(found.order_is_certain, Some(true));
+    assert!(found.elapsed_s.is_some_and(|elapsed_s| elapsed_s >= 7.0 * 0.21), "{found:?}");
+    let shown = compare(&lab, &far).expect_code(0).stdout;
+    assert!(
+        shown.contains("is certain after 7 rounds.") && shown.contains("7 trials each, in turns, in "),
+        "{shown}"
+    );
+    let level = ["--warmup", "0", "sleep 0.3", "sleep 0.3; true"];
+    let found = record(&lab, &[&["--time", "1s"], &level[..]].concat(), 0);
+    assert!(rounds(&found).iter().all(|made| (1..=3).contains(made)), "{found:?}");
+    assert_eq!(found.order_is_certain, Some(false));
+    let found = record(&lab, &[&["--trials", "3"], &far[..]].concat(), 0);
+    assert_eq!((rounds(&found), found.looks, found.order_is_certain), (vec![3, 3], Some(1), Some(false)));
+    let problem = compare(&lab, &["--time", "0s", "true", "false"]).expect_code(2).stderr;
+    assert!(problem.contains("--time"), "{problem}");
+}

@@ -34,6 +34,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         trials,
         seed: run.job.seed,
         must_succeed: false,
+        is_enough: &|_, _| false,
     };
     let (results, signal) = contest.run(contenders, run)?;
     signal.into_iter().for_each(run.job.note_signal);
