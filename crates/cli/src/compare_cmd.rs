@@ -144,7 +144,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     };
     let looks_made = looks.len() as u32;
     let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks_made);
-    let is_enough = |rounds, results: &[&CompareResult]| {
+    let is_enough = |rounds: u32, results: &[&CompareResult]| {
         looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
     let hosepipe = std::env::current_exe().context("this program's own file")?;

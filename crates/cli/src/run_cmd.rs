@@ -141,6 +141,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         if shown {
             let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());
+            if (args.meter || args.lines) && ran.summary.links.is_empty() {
+                terminal::remark(
+                    "Nothing was counted: bytes and lines are counted in links, and there was none.",
+                );
+            }
         }
         args.outputs.write(&[Loaded::new("this run", record)])?;
     }

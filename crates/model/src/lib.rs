@@ -15,6 +15,7 @@ mod machine;
 mod mitigations;
 mod observer;
 mod pipes;
+mod places;
 mod quantity;
 mod record;
 mod run;

@@ -36,8 +36,12 @@ pub struct RunRecord {
 /// One stage of a run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
-    /// The index of its pipeline in the list, from 0.
+    /// The index of its pipeline in the list, from 0; in JSON from 1.
+    #[serde(with = "crate::places")]
     pub pipeline: u32,
+    /// The index of the stage in its pipeline, from 0; in JSON from 1.
+    #[serde(with = "crate::places")]
+    pub stage: u32,
     /// Whether it is a stage of the reduce of `hosepipe spread`; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_reduce: bool,
@@ -116,7 +120,8 @@ impl Certainty {
 /// One link of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// The index of its pipeline in the list, from 0.
+    /// The index of its pipeline in the list, from 0; in JSON from 1.
+    #[serde(with = "crate::places")]
     pub pipeline: u32,
     /// Its spec.
     pub spec: String,
@@ -184,7 +189,8 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 /// The bottleneck of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bottleneck {
-    /// The index of the stage in `stages`; `null` if it was a link, or no single stage.
+    /// The index of the stage in `stages`, in JSON from 1; `null` if it was a link, or no single stage.
+    #[serde(with = "crate::places")]
     pub stage: Option<usize>,
     /// A sentence for the user: the bottleneck, and what would help.
     pub sentence: String,

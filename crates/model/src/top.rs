@@ -39,12 +39,16 @@ pub struct Chain {
     /// Its links.
     pub links: Vec<ChainLink>,
     /// The index of the stage that limits the chain; `null` if no single stage does, or the chain is idle.
+    #[serde(with = "crate::places")]
     pub held_up_by: Option<usize>,
 }
 
 /// One stage: a process, or several that have the same ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainStage {
+    /// Its index in the chain; in JSON from 1, as all indices here.
+    #[serde(with = "crate::places")]
+    pub stage: usize,
     /// Its processes; first those whose parent is not among them.
     pub processes: Vec<ChainProcess>,
     /// Number of its processes whose parent is not among them.
@@ -62,6 +66,7 @@ pub struct ChainStage {
     /// Their state.
     pub doing: StageActivity,
     /// The index of the link for which they wait.
+    #[serde(with = "crate::places")]
     pub waits_at: Option<usize>,
     /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
     pub held_up: f64,
@@ -86,8 +91,10 @@ pub struct ChainLink {
     /// Its identity: the inode, and the path of a FIFO.
     pub name: String,
     /// The indices of the stages that can write to it; empty if no visible process can.
+    #[serde(with = "crate::places")]
     pub writers: Vec<usize>,
     /// The indices of the stages that can read from it.
+    #[serde(with = "crate::places")]
     pub readers: Vec<usize>,
     /// Bytes per second that went through it; `null` if unknown.
     pub bytes_per_s: Option<f64>,

@@ -286,7 +286,7 @@ mod tests {
                 let contender = Contender::new(text, text, SHELL, &shell).expect("the shell");
                 contender.between(prepare.map(str::to_owned), None)
             };
-            let is_enough = &|rounds, _: &[&CompareResult]| rounds == 2;
+            let is_enough = &|rounds: u32, _: &[&CompareResult]| rounds == 2;
             let contest = Contest { start: start(), warmup: 1, trials: 9, is_enough, seed: 1, must_succeed };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(texts.map(contender).into(), &mut turns), turns.0)

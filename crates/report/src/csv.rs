@@ -219,7 +219,7 @@ fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
 fn of_chains(record: &TopRecord) -> Sheet {
     type Stage<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
     let columns: &[Column<Stage>] = &[
-        ("chain", |(at, ..)| Some(at.to_string())),
+        ("chain", |(at, ..)| Some((at + 1).to_string())),
         ("stage", |(_, stage, _)| Some(crate::chains::name(stage))),
         ("pid", |(_, stage, _)| text(stage.processes.first().map(|process| process.pid))),
         ("cpus", |(_, stage, _)| Some(digits(stage.cpus))),
@@ -244,7 +244,7 @@ fn of_chains(record: &TopRecord) -> Sheet {
 }
 
 fn of_run(record: &RunRecord) -> Sheet {
-    const STAGE: &str = "pipeline command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
+    const STAGE: &str = "pipeline stage command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
         blocked_write_ns max_rss_bytes";
     const LINK: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
         link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";

@@ -1,6 +1,7 @@
 //! Records read back: which kind a text is, and in plain words why it is none.
 
 mod checks;
+mod earlier;
 
 use checks::Measurable;
 use model::{Record, SCHEMA};
@@ -54,6 +55,10 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     }
     let kind = outline.kind().map_err(&refused)?;
     let record = Record::of_kind(kind, &mut serde_json::Deserializer::from_str(text));
+    let record = record.or_else(|error| match earlier::counted_from_one(text) {
+        Some(value) => Record::of_kind(kind, value),
+        None => Err(error),
+    });
     let record = record.map_err(|error| damaged(error.to_string()))?;
     checks::check(&record).map_err(damaged)?;
     Ok(Loaded::new(name, record))

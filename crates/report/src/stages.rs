@@ -43,7 +43,6 @@ fn table(record: &RunRecord) -> Table {
         let share = watched.and_then(|watched| Some(part(link)? as f64 / watched as f64));
         share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
     };
-    let places = places(record);
     let out = |at: usize, shown: &dyn Fn(u64) -> String| {
         let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| known(is, shown(bytes)));
         behind[at].map_or_else(String::new, |link| flowed(link).unwrap_or_else(|| UNKNOWN.to_owned()))
@@ -55,7 +54,7 @@ fn table(record: &RunRecord) -> Table {
         (Some(_), true) => "reduce ",
     };
     add(Column::left("stage").fit(Fit::Cut), &|at| {
-        format!("{}{} {}", part(at), places[at] + 1, stage(at).command)
+        format!("{}{} {}", part(at), stage(at).stage + 1, stage(at).command)
     });
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
@@ -85,27 +84,16 @@ fn measured(ns: Option<u64>) -> String {
     ns.filter(|ns| *ns >= SEEN_NS).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
 }
 
-/// The place of each stage in its pipeline, from 0.
-fn places(record: &RunRecord) -> Vec<usize> {
-    let mut before: HashMap<u32, usize> = HashMap::new();
-    let next = |stage: &StageRecord| {
-        let count = before.entry(stage.pipeline).or_default();
-        *count += 1;
-        *count - 1
-    };
-    record.stages.iter().map(next).collect()
-}
-
 /// The link that each stage writes to; `None` behind the last one of a pipeline.
 pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
     let links: HashMap<u32, Vec<&LinkRecord>> =
         grouped_by(record.links.iter().map(|link| (link.pipeline, link))).into_iter().collect();
-    let behind = |(at, place): (usize, usize)| {
-        let (writer, reader) = (&record.stages[at], record.stages.get(at + 1)?);
+    let behind = |(at, writer): (usize, &StageRecord)| {
+        let reader = record.stages.get(at + 1)?;
         let links = links.get(&writer.pipeline).filter(|_| writer.pipeline == reader.pipeline)?;
-        links.get(place).copied()
+        links.get(writer.stage as usize).copied()
     };
-    places(record).into_iter().enumerate().map(behind).collect()
+    record.stages.iter().enumerate().map(behind).collect()
 }
 
 fn sentences(record: &RunRecord) -> Vec<String> {

@@ -39,6 +39,7 @@ impl ChainSampler {
         };
         let (doing, waits_at) = self.doing(graph, at);
         ChainStage {
+            stage: at,
             leaders: group.pids[..group.leaders]
                 .iter()
                 .filter(|pid| self.processes.contains_key(pid))

@@ -120,6 +120,7 @@ impl Server<'_> {
             let first = summary.stages.len();
             let stages = joined.processes.iter().enumerate().filter_map(|(place, index)| {
                 let mut stage = self.ledger.stage(number as u32, joined, *index)?;
+                stage.stage = place as u32;
                 if stage.command == IN_THE_SHELL
                     && let Some(typed) = typed.get(place)
                 {

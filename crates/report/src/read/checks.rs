@@ -93,7 +93,7 @@ fn histograms(cases: &[CaseRecord]) -> Result<(), String> {
 
 fn of_fleet(record: &FleetRecord) -> Result<(), String> {
     let ranks = record.meetings.iter().flat_map(|meeting| [meeting.from, meeting.to]);
-    places("a rank in `meetings`", ranks, "nodes", record.nodes.len())?;
+    places("a rank in `meetings`", 0, ranks, "nodes", record.nodes.len())?;
     record
         .nodes
         .iter()
@@ -104,7 +104,7 @@ fn of_fleet(record: &FleetRecord) -> Result<(), String> {
 
 fn of_run(record: &RunRecord) -> Result<(), String> {
     let stage = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    places("`bottleneck.stage`", stage, "stages", record.stages.len())
+    places("`bottleneck.stage`", 1, stage, "stages", record.stages.len())
 }
 
 fn of_chain(chain: &Chain) -> Result<(), String> {
@@ -112,7 +112,7 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
     if stages == 0 {
         return Err("a chain has no `stages`".to_owned());
     }
-    places("`held_up_by`", chain.held_up_by, "stages", stages)?;
+    places("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
     let joined: usize = chain
         .links
         .iter()
@@ -122,14 +122,26 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
         return Err(format!("the links of a chain join {joined} pairs of stages"));
     }
     let ends = chain.links.iter().flat_map(|link| link.writers.iter().chain(&link.readers));
-    places("an end of a link", ends.copied(), "stages", stages)?;
-    places("`waits_at`", chain.stages.iter().filter_map(|stage| stage.waits_at), "links", chain.links.len())
+    places("an end of a link", 1, ends.copied(), "stages", stages)?;
+    places(
+        "`waits_at`",
+        1,
+        chain.stages.iter().filter_map(|stage| stage.waits_at),
+        "links",
+        chain.links.len(),
+    )
 }
 
-/// Whether all places are before the end of a list.
-fn places(what: &str, places: impl IntoIterator<Item = usize>, list: &str, end: usize) -> Result<(), String> {
+/// Whether all places are before the end of a list, whose first one has the number `first` in a record.
+fn places(
+    what: &str,
+    first: usize,
+    places: impl IntoIterator<Item = usize>,
+    list: &str,
+    end: usize,
+) -> Result<(), String> {
     match places.into_iter().find(|place| *place >= end) {
-        Some(place) => Err(format!("{what} is {place}, and `{list}` ends before it")),
+        Some(place) => Err(format!("{what} is {}, and `{list}` ends before it", place.saturating_add(first))),
         None => Ok(()),
     }
 }

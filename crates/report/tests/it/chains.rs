@@ -20,6 +20,7 @@ pub(crate) fn stage(
         command: format!("{name} --option"),
     };
     ChainStage {
+        stage: 0,
         processes: names.iter().map(process).collect(),
         leaders: 1,
         read_bytes_per_s: Some(rates[0]),
@@ -147,16 +148,46 @@ fn places_that_do_not_exist_are_refused() {
     type Change = fn(&mut Chain);
     let all: [(Change, &str); 6] = [
         (|chain| chain.stages.clear(), "a chain has no `stages`"),
-        (|chain| chain.held_up_by = Some(99), "`held_up_by` is 99, and `stages` ends before it"),
-        (|chain| chain.links[0].writers = vec![99], "an end of a link is 99"),
-        (|chain| chain.links[1].readers = vec![0, 3], "an end of a link is 3"),
-        (|chain| chain.stages[2].waits_at = Some(2), "`waits_at` is 2, and `links` ends before it"),
+        (|chain| chain.held_up_by = Some(99), "`held_up_by` is 100, and `stages` ends before it"),
+        (|chain| chain.links[0].writers = vec![99], "an end of a link is 100"),
+        (|chain| chain.links[1].readers = vec![0, 3], "an end of a link is 4"),
+        (|chain| chain.stages[2].waits_at = Some(2), "`waits_at` is 3, and `links` ends before it"),
         (|chain| chain.links[0] = link([&[0; 2000], &[1; 2000]], None, 0), "join 4000001 pairs"),
     ];
     for (change, said) in all {
         let message = refused(change);
         assert!(message.contains("top.json: the record is damaged") && message.contains(said), "{message}");
     }
+}
+
+/// Expected: a record of an earlier version, whose places count from 0 and whose stages have no number, is read as what it was.
+#[test]
+fn places_of_earlier_records_count_from_zero() {
+    let now = record();
+    let mut json = serde_json::to_value(&now).expect("JSON");
+    let lower = |place: &mut serde_json::Value| {
+        if let Some(from_one) = place.as_u64() {
+            *place = (from_one - 1).into();
+        }
+    };
+    for chain in json["chains"].as_array_mut().expect("chains") {
+        lower(&mut chain["held_up_by"]);
+        for stage in chain["stages"].as_array_mut().expect("stages") {
+            stage.as_object_mut().expect("fields").remove("stage");
+            lower(&mut stage["waits_at"]);
+        }
+        for link in chain["links"].as_array_mut().expect("links") {
+            ["writers", "readers"]
+                .iter()
+                .for_each(|ends| link[*ends].as_array_mut().expect("ends").iter_mut().for_each(lower));
+        }
+    }
+    let earlier = read("top.json", &json.to_string()).expect("a record").record;
+    let Record::Top(mut expected) = Record::from(now) else { unreachable!("it is one") };
+    for chain in &mut expected.seen.chains {
+        (0..).zip(&mut chain.stages).for_each(|(at, stage)| stage.stage = at);
+    }
+    assert_eq!(earlier, Record::Top(expected));
 }
 
 /// Expected: sentences that do not contradict themselves. Happened: "jq holds the chain up: it waits for sort to read".

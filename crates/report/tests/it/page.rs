@@ -36,6 +36,7 @@ fn tool() -> Tool {
 fn run(pipeline: &str) -> Loaded {
     let stage = |command: &str, wall_ms: u64, waits_ms: [u64; 2]| StageRecord {
         pipeline: 0,
+        stage: 0,
         is_reduce: false,
         command: command.to_owned(),
         pid: Some(7),
@@ -81,8 +82,8 @@ fn run(pipeline: &str) -> Loaded {
         pipestatus: vec![Some(0); 3],
         stages: vec![
             stage("cat big", 6790, [0, 6500]),
-            stage("sort", 8940, [10, 20]),
-            stage("head -1", 8940, [8940, 0]),
+            StageRecord { stage: 1, ..stage("sort", 8940, [10, 20]) },
+            StageRecord { stage: 2, ..stage("head -1", 8940, [8940, 0]) },
         ],
         links: vec![link(None), link(Some(7190))],
         partitions: None,
@@ -104,7 +105,7 @@ fn compare() -> Loaded {
     results[1].stored_bytes = Some(1 << 30);
     results[1].equal = Some(false);
     results[2].error = Some("the link could not be made: EMFILE".to_owned());
-    stats::summarise_times(&mut results);
+    stats::summarise_times(&mut results, 1);
     let record = CompareRecord {
         head: RecordHead {
             tool: tool(),
@@ -115,6 +116,9 @@ fn compare() -> Loaded {
         seed: 1,
         trials: 7,
         warmup: 1,
+        looks: None,
+        elapsed_s: None,
+        order_is_certain: None,
         interrupted: false,
         shell_start_s: None,
         conditions: std::collections::BTreeMap::new(),

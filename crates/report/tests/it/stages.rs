@@ -8,6 +8,7 @@ use report::{FORMATS, Style};
 fn stage(command: &str, wall_ms: u64, waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
     StageRecord {
         pipeline: 0,
+        stage: 0,
         is_reduce: false,
         command: command.to_owned(),
         pid: Some(7),
@@ -43,6 +44,11 @@ fn link(bytes: Option<u64>) -> LinkRecord {
     }
 }
 
+fn numbered(mut stages: Vec<StageRecord>) -> Vec<StageRecord> {
+    (0..).zip(&mut stages).for_each(|(at, stage)| stage.stage = at);
+    stages
+}
+
 fn record() -> RunRecord {
     RunRecord {
         head: RecordHead::default(),
@@ -51,11 +57,11 @@ fn record() -> RunRecord {
         wall_ns: 8_940_000_000,
         status: 0,
         pipestatus: vec![Some(0), Some(141), Some(0)],
-        stages: vec![
+        stages: numbered(vec![
             stage("cat some/rather/long/path/of/a/file and another", 6790, [0, 6500], None),
             stage("sort", 8940, [10, 20], Some(13)),
             stage("head -1", 8940, [8940, 0], None),
-        ],
+        ]),
         links: vec![link(Some(100_000_000)), link(None)],
         partitions: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
@@ -93,6 +99,34 @@ fn bytes_have_the_sign_of_how_they_are_known() {
         let text = shown(bytes_is);
         assert!([figure, rate, note, " ? "].iter().all(|part| text.contains(part)), "{text}");
     }
+}
+
+/// Expected: numbers of pipelines and stages count from 1 in JSON and CSV as in the text, and a record of an earlier version, where
+/// they count from 0, is read as what it was.
+#[test]
+fn numbers_count_from_one_and_earlier_records_are_read() {
+    let now = record();
+    let mut json = serde_json::to_value(Record::Run(now.clone())).expect("JSON");
+    assert_eq!((&json["bottleneck"]["stage"], &json["stages"][1]["stage"]), (&2.into(), &2.into()));
+    assert_eq!((&json["stages"][0]["pipeline"], &json["links"][1]["pipeline"]), (&1.into(), &1.into()));
+    let csv = FORMATS.iter().find(|format| format.flag == "csv").expect("CSV");
+    let csv = (csv.render)(&[Loaded::new("r", now.clone())], StudyView::unknown).expect("text");
+    assert!(csv.lines().nth(2).is_some_and(|row| row.starts_with("1,2,sort,")), "{csv}");
+    let read = |json: &serde_json::Value| report::read::read("r.json", &json.to_string());
+    assert_eq!(read(&json).expect("a record").record, Record::Run(now.clone()));
+    json["bottleneck"]["stage"] = 1.into();
+    for list in ["stages", "links"] {
+        for entry in json[list].as_array_mut().expect("a list") {
+            entry["pipeline"] = 0.into();
+            entry.as_object_mut().expect("fields").remove("stage");
+        }
+    }
+    assert_eq!(read(&json).expect("an earlier record").record, Record::Run(now));
+    json["bottleneck"]["stage"] = 3.into();
+    let problem = read(&json).expect_err("a place beyond the end").to_string();
+    assert!(problem.contains("`bottleneck.stage` is 4, and `stages` ends before it"), "{problem}");
+    json["stages"][0]["stage"] = 0.into();
+    assert!(read(&json).is_err());
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn the_table_says_how_the_bytes_are_known() {
     let done = run(&lab, &["--meter", text]).expect_code(0);
     let first = done.stderr.lines().nth(1).unwrap_or_default();
     assert!(first.contains(" 30.0 MB") && !done.stderr.contains('≤'), "{}", done.stderr);
+    let done = run(&lab, &["--lines", "seq 3"]).expect_code(0);
+    assert!(done.stderr.contains("Nothing was counted"), "{}", done.stderr);
 }
 
 /// No figure contradicts another.

@@ -211,6 +211,22 @@ fn the_live_picture_says_how_far_the_first_stage_is_and_lines_a_second() {
         window.expect(" % read, ");
         window.expect(" to the end");
         window.expect(" lines/s  ");
+        window.expect(" MB/s ");
+        window.type_in("\x03");
+        end(&lab, &mut child);
+    }
+}
+
+/// Expected: bytes so far behind each stage that has a link, with the sign of how they are known, and what comes a second.
+#[test]
+fn the_live_picture_has_the_bytes_of_each_link() {
+    let lab = Lab::new();
+    for (option, said) in [("--stats", "≤21.0 MB"), ("--meter", " 21.0 MB ")] {
+        let window = Window::new();
+        let text = "(head -c 20M /dev/zero; sleep 60) | (cat; sleep 60) >/dev/null";
+        let mut child = window.start(lab.wrapped(&LEADER, &["run", "--live", option, text]));
+        window.expect(said);
+        window.expect("0 B/s ");
         window.type_in("\x03");
         end(&lab, &mut child);
     }
