@@ -42,7 +42,7 @@ fails costs its own figures and nothing else. Exit status: 0 all was measured; 1
 130 stopped by Ctrl-C, with what was finished.")]
 pub(crate) struct FleetArgs {
     /// Print the job for a launcher that starts the nodes
-    #[arg(long, value_name = "LAUNCHER", value_parser = typed::launcher(&["slurm", "mpi", "ssh"]))]
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Slurm, Launcher::Mpi, Launcher::Ssh]))]
     on: Option<Launcher>,
 
     /// Hand the job to the launcher, and follow it to the merged record

@@ -1,7 +1,7 @@
 //! `hosepipe peer`: the other end of a benchmark, held for another host; and `bench --peer`, which reaches it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -123,13 +123,17 @@ pub(crate) fn remarks(who: &'static str) -> impl FnMut(&str) + Send {
     }
 }
 
+pub(crate) fn token(file: &Path) -> Result<Token, UsageError> {
+    Token::read(file).map_err(|problem| UsageError(problem.to_string()))
+}
+
 pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let (stops, cpus) = (|| stop.is_set(), host::cpus());
     let mut remark = remarks("peer");
     let (server, idle) = match (args.listen, &args.token_file) {
         (Some(address), Some(file)) => {
-            let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+            let token = token(file)?;
             let listener = Listener::at(address)?;
             terminal::print(&format!("listening on {}\n", listener.address()?))?;
             let own = (record::tool(), host::facts());
@@ -195,10 +199,7 @@ impl BenchPeerArgs {
     /// Reaches the other host, where one was named.
     pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<PeerClient<'c>>> {
         let client = match (&self.target, &self.token_file) {
-            (Some(Target::Tcp(address)), Some(file)) => {
-                let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
-                PeerClient::over_tcp(address, &token)
-            }
+            (Some(Target::Tcp(address)), Some(file)) => PeerClient::over_tcp(address, &token(file)?),
             (Some(Target::Ssh(host)), _) => {
                 PeerClient::over_ssh(host, self.peer_address, self.send_binary, cleaner)
             }

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use model::{Observer, Record, StudyRecord};
 use report::read::Loaded;
 use study::{Have, Job, STUDIES, Scale, Study};
@@ -36,7 +35,7 @@ Exit status: 0 all measured; 1 something failed or differed; 2 the command line 
 disk or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
 pub(crate) struct ReproduceArgs {
     /// The study
-    #[arg(value_name = "STUDY", value_parser = study_parser())]
+    #[arg(value_name = "STUDY", value_parser = typed::one_of(STUDIES))]
     study: &'static Study,
 
     /// How much of the study's bytes, counts and repetitions, as in 0.1
@@ -69,11 +68,6 @@ pub(crate) struct ReproduceArgs {
     /// Write each figure as SVG into this folder
     #[arg(long, value_name = "DIR", hide = true)]
     figures: Option<PathBuf>,
-}
-
-fn study_parser() -> impl TypedValueParser<Value = &'static Study> {
-    let names = PossibleValuesParser::new(STUDIES.iter().map(|study| study.name));
-    names.try_map(|name| Study::named(&name).ok_or("unknown study"))
 }
 
 /// Runs what is missing, prints the tables, writes what was asked for.

@@ -146,8 +146,16 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     args.elsewhere.check_words(&folder, &hosepipe)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
-    if job.is_left() {
-        job = args.elsewhere.job(job, submitter.as_deref(), args.jobs);
+    let launcher = args.elsewhere.launcher();
+    if launcher != Launcher::Local && job.is_left() {
+        job = SpreadJob {
+            launcher,
+            hosts: &args.elsewhere.hosts,
+            submitter: submitter.as_deref(),
+            options: &args.elsewhere.engine_option,
+            jobs: args.jobs.map(usize::from),
+            ..job
+        };
     }
     if job.launcher != Launcher::Local && args.elsewhere.only_prints() {
         return elsewhere::print(&job);

@@ -13,7 +13,6 @@ use clap::{Arg, Args, Command, Error, FromArgMatches};
 use model::{ByteSize, PayloadKind};
 use pipeline::contest::SHELL;
 use pipeline::link::LinkSpec;
-use remote::launcher::Launcher;
 
 /// The arguments of a command, as if these words stood behind its name.
 ///
@@ -25,11 +24,6 @@ pub(crate) fn arguments<A: Args + FromArgMatches>(
 ) -> Result<A, Error> {
     let command = A::augment_args(Command::new(command).no_binary_name(true));
     A::from_arg_matches(&command.try_get_matches_from(words)?)
-}
-
-/// The name of one of these launchers.
-pub(crate) fn launcher(names: &'static [&'static str]) -> impl TypedValueParser<Value = Launcher> {
-    PossibleValuesParser::new(names).try_map(|name| Launcher::named(&name).ok_or("is no launcher"))
 }
 
 /// A payload, whose file need not have a name that is text.

@@ -18,40 +18,23 @@ const SAID_MAX: usize = 2000;
 /// How long programs that were asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What starts programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Launcher {
-    /// This machine, a process for each program.
-    Local,
-    /// An ssh for each program.
-    Ssh,
-    /// A batch job.
-    Slurm,
-    /// mpirun of Open MPI.
-    Mpi,
-    /// A program in Python for spark-submit.
-    Spark,
+model::words! {
+    /// What starts programs.
+    pub enum Launcher {
+        /// This machine, a process for each program.
+        Local = "local",
+        /// An ssh for each program.
+        Ssh = "ssh",
+        /// A batch job.
+        Slurm = "slurm",
+        /// mpirun of Open MPI.
+        Mpi = "mpi",
+        /// A program in Python for spark-submit.
+        Spark = "spark",
+    }
 }
 
 impl Launcher {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Ssh => "ssh",
-            Self::Slurm => "slurm",
-            Self::Mpi => "mpi",
-            Self::Spark => "spark",
-        }
-    }
-
-    /// The launcher of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Local, Self::Ssh, Self::Slurm, Self::Mpi, Self::Spark]
-            .into_iter()
-            .find(|one| one.name() == name)
-    }
-
     /// The file of the program that has to be installed here.
     ///
     /// # Errors
@@ -67,10 +50,7 @@ impl Launcher {
         let found = file_on_path(name).or_else(|| if self == Self::Spark { spark_submit() } else { None });
         let printed = if self == Self::Ssh { "" } else { "; without --submit the job is only printed" };
         found.ok_or_else(|| {
-            format!(
-                "{name} is not installed here, or not on the PATH: --on {} takes {needs}{printed}",
-                self.name()
-            )
+            format!("{name} is not installed here, or not on the PATH: --on {self} takes {needs}{printed}")
         })
     }
 }

@@ -359,8 +359,11 @@ pub(crate) fn line<'a>(name: &str, cases: impl IntoIterator<Item = &'a CaseRecor
             n: u32::try_from(case.samples.len()).ok(),
         })
     };
-    let points = cases.into_iter().filter_map(point).collect();
-    Series { name: name.to_owned(), style: SeriesStyle::Measured, points, model: Vec::new() }
+    series(name.to_owned(), SeriesStyle::Measured, cases.into_iter().filter_map(point).collect())
+}
+
+pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Series {
+    Series { name, style, points, model: Vec::new() }
 }
 
 /// A bar of what was measured: its median with its interval, and the samples that it was made of.

@@ -10,7 +10,7 @@ use process::Cleaner;
 use remote::fleet::{self, Node, RECORD, Rank, Rendezvous, Status, Trouble};
 
 use super::{FleetArgs, new_folder, record, several, show, usage};
-use crate::peer_cmd::remarks;
+use crate::peer_cmd::{remarks, token};
 use crate::record::tool;
 use crate::signals::StopRequest;
 use crate::terminal::UsageError;
@@ -113,7 +113,7 @@ fn meeting(
     folder: &Path,
 ) -> anyhow::Result<Rendezvous> {
     let file = args.token_file.as_deref().unwrap_or(Path::new(""));
-    let token = remote::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+    let token = token(file)?;
     let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
         _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),

@@ -16,12 +16,12 @@ use crate::typed;
 #[derive(Debug, Args)]
 pub(crate) struct Elsewhere {
     /// What runs the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
-    #[arg(long, value_name = "LAUNCHER", value_parser = typed::launcher(&["local", "slurm", "spark", "ssh"]))]
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Local, Launcher::Slurm, Launcher::Spark, Launcher::Ssh]))]
     on: Option<Launcher>,
 
     /// The hosts that ssh reaches; alone it means --on ssh
     #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', required_if_eq("on", "ssh"))]
-    hosts: Vec<String>,
+    pub(super) hosts: Vec<String>,
 
     /// Hand that program to Slurm or Spark, wait, and print what the reduce does
     #[arg(long)]
@@ -29,7 +29,7 @@ pub(crate) struct Elsewhere {
 
     /// An option for sbatch or spark-submit, as in --engine-option=--partition=long
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
-    engine_option: Vec<String>,
+    pub(super) engine_option: Vec<String>,
 }
 
 impl Elsewhere {
@@ -104,26 +104,6 @@ impl Elsewhere {
         let options = self.engine_option.iter().chain(&self.hosts).map(Path::new);
         let mut words = options.chain([work, hosepipe, &here]);
         Ok(words.try_for_each(|word| model::script_word(word).map(drop)).map_err(UsageError)?)
-    }
-
-    /// What would be run here, by the launcher.
-    pub(super) fn job<'a>(
-        &'a self,
-        here: SpreadJob<'a>,
-        submitter: Option<&'a Path>,
-        jobs: Option<u16>,
-    ) -> SpreadJob<'a> {
-        match self.launcher() {
-            Launcher::Local => here,
-            launcher => SpreadJob {
-                launcher,
-                hosts: &self.hosts,
-                submitter,
-                options: &self.engine_option,
-                jobs: jobs.map(usize::from),
-                ..here
-            },
-        }
     }
 }
 

@@ -6,25 +6,15 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::figure::throughput_bytes_per_s;
 use stats::{paired_ratios, ratio_of};
 
-/// What can be said of two cases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The interval of the ratio lies within the bound.
-    Indistinguishable,
-    /// The interval lies outside 1, and not within the bound.
-    Different,
-    /// The interval is too wide to say, or made of too few rounds.
-    Undecided,
-}
-
-impl Verdict {
-    /// In a word or two.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Indistinguishable => "indistinguishable",
-            Self::Different => "different",
-            Self::Undecided => "undecided",
-        }
+model::words! {
+    /// What can be said of two cases.
+    pub enum Verdict {
+        /// The interval of the ratio lies within the bound.
+        Indistinguishable = "indistinguishable",
+        /// The interval lies outside 1, and not within the bound.
+        Different = "different",
+        /// The interval is too wide to say, or made of too few rounds.
+        Undecided = "undecided",
     }
 }
 

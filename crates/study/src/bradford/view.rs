@@ -8,10 +8,10 @@ use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
 
 use super::equivalence::{Equivalence, Verdict, equivalence};
-use super::{Bradford, STUDY};
+use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
-    PartView, Words, absent, case_words, figure, line, median, part, remarks, throughputs, words,
+    PartView, Words, absent, case_words, figure, line, median, part, remarks, series, throughputs, words,
 };
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
@@ -84,30 +84,24 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
             let y = throughput_bytes_per_s(sample)?;
             Some(Point { x: case.block_bytes as f64, y, low: None, high: None, n: Some(1) })
         };
-        Series {
-            name: format!("pipe, run {}", round + 1),
-            style: SeriesStyle::Measured,
-            points: cases.iter().filter_map(of_round).collect(),
-            model: Vec::new(),
-        }
+        let points = cases.iter().filter_map(of_round).collect();
+        series(format!("pipe, run {}", round + 1), SeriesStyle::Measured, points)
     };
     (0..rounds.unwrap_or(0)).map(line).collect()
 }
 
 fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
-    let mut series = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
-    series.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
+    let mut lines = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
+    lines.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
     let ends = [1, threads.cases.iter().map(|case| case.block_bytes).max().unwrap_or(1)];
-    for one in &study.published {
+    let peak = |one: &PublishedSystem| {
+        let name = one.words["system"].split(' ').take(2).collect::<Vec<_>>().join(" ");
         let y = one.peak_mb_per_s * 1e6;
-        series.push(Series {
-            name: format!("{}, peak", one.words["system"].split(' ').take(2).collect::<Vec<_>>().join(" ")),
-            style: SeriesStyle::Published,
-            points: ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None }).to_vec(),
-            model: Vec::new(),
-        });
-    }
-    series
+        let points = ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None });
+        series(format!("{name}, peak"), SeriesStyle::Published, points.to_vec())
+    };
+    lines.extend(study.published.iter().map(peak));
+    lines
 }
 
 /// Records made elsewhere.
@@ -210,7 +204,7 @@ fn found_words(found: Option<Equivalence>) -> Words {
         ("ratio", found.map(|found| fixed(found.ratio, 3)).or(absent())),
         ("interval", found.map(interval)),
         ("rounds", Some(found.map_or(0, |found| found.pairs).to_string())),
-        ("verdict", found.map(|found| found.verdict.words().to_owned())),
+        ("verdict", found.map(|found| found.verdict.to_string())),
     ])
 }
 

@@ -2,9 +2,10 @@
 
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
-use report::figure::{Axis, Bar, BarGroup, Cell, Scale, Unit};
+use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::noise::{level, mark};
 use report::numbers::{decimal_size, ratio};
+use stats::Estimate;
 
 use super::{Comp517, Link, STUDY};
 use crate::view::{PartView, Words, absent, measured_bar, part, published_bar, remarks, words};
@@ -116,12 +117,8 @@ fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
 }
 
 fn here_bar(result: &CompareResult) -> Bar {
-    let bar = measured_bar("here", None, result.times_s.clone(), result.error.as_deref());
-    let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
-    Bar {
-        cell: Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, ..bar.cell },
-        ..bar
-    }
+    let found = Estimate::of(&result.times_s).map(|one| [one.median, one.low, one.high]);
+    measured_bar("here", found, result.times_s.clone(), result.error.as_deref())
 }
 
 pub(super) fn facts_of(record: &StudyRecord) -> Words {

@@ -152,6 +152,14 @@ fn kernel_pipe() -> StudyRecord {
         ],
         ..part("calls", 3)
     };
+    let level = |data: DataLevel, gb_per_s: f64| {
+        Mock::stream("pipe").data(data).gb_per_s(gb_per_s, 1.0, Work::Copying)
+    };
+    let memcpy = Mock::stream("memcpy").data(DataLevel::None).gb_per_s(9.0, 1.0, Work::Copying);
+    let levels =
+        vec![level(DataLevel::None, 3.0), level(DataLevel::Write, 2.5), level(DataLevel::Verify, 2.2)];
+    let copies =
+        StudyPart { cases: cases(levels.into_iter().chain([memcpy]).collect()), ..part("copies", 5) };
     let atomicity = StudyPart {
         measures: vec![
             measure("4096 bytes: sent", "messages", &[1000.0]),
@@ -175,7 +183,7 @@ fn kernel_pipe() -> StudyRecord {
         ]),
         ..part("alternatives", 9)
     };
-    record("kernel-pipe", 0.1, vec![languages, buffers, calls, atomicity, room, alternatives])
+    record("kernel-pipe", 0.1, vec![languages, buffers, calls, copies, atomicity, room, alternatives])
 }
 
 fn stover() -> StudyRecord {
