@@ -15,6 +15,7 @@ pub mod load;
 pub mod measured;
 mod normal;
 pub mod paired;
+pub mod race;
 mod rank_test;
 pub mod seats;
 mod shift;

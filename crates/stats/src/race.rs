@@ -1,0 +1,302 @@
+//! Which of several cases costs least, decided while they are measured: best-arm identification by successive elimination
+//! (Even-Dar, Mannor and Mansour, *JMLR* 7, 2006) over costs that are compared within rounds.
+//!
+//! In each round an entrant is compared with the one that has beaten it most often in the rounds before. Were it the cheapest in more
+//! than half of all rounds, whichever other one is picked, losing would be less likely than for a fair coin, and betting on it would
+//! gain nothing: the gain of a bet whose odds are spread evenly over 1/2 to 1 ever reaches `g` with a chance of at most 1/`g` (Ville, 1939;
+//! for quantiles and best arms: Howard and Ramdas, *Bernoulli* 28, 2022). So it does not matter how often one looks, nor how many
+//! entrants there are: only one of them is the cheapest. Nothing is assumed of the noise but that rounds do not depend on each other:
+//! heavy tails and mixtures of one CPU and two only cost rounds.
+
+use std::collections::BTreeMap;
+
+use crate::changes::ERRORS;
+use crate::estimate::median;
+
+/// Costs that differ by at most this factor, for sure, are the same: nobody would choose by less.
+pub const SAME_TIMES: f64 = 1.1;
+/// More rounds than this are not suggested.
+const ROUNDS_MAX: usize = 5_000;
+
+/// The cost of an entrant in each round, by the round's number; less is better.
+pub type RoundCosts = BTreeMap<u32, f64>;
+
+/// How many times as much one entrant costs as another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factor {
+    /// In the median round.
+    pub median: f64,
+    /// At least.
+    pub low: f64,
+    /// At most; infinite where too few rounds bound it.
+    pub high: f64,
+}
+
+/// What the rounds so far say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Standing {
+    /// The entrants that may be the cheapest, by index, the least median cost first. Empty only where no entrant has a cost.
+    pub first: Vec<usize>,
+    /// How many times as much each of them costs as the first of them, in their order.
+    pub factors: Vec<Factor>,
+    /// The entrant with the least median cost of all others, and how many times as much it costs. At least so many times as much
+    /// costs every other one.
+    pub next: Option<(usize, Factor)>,
+    /// About how many rounds it takes until only one may be the cheapest; `None` where that is not to be seen.
+    pub rounds_needed: Option<usize>,
+}
+
+impl Standing {
+    /// Whether further rounds have nothing to tell: one entrant is left, or those left cost the same (see [`SAME_TIMES`]).
+    pub fn is_decided(&self) -> bool {
+        self.factors.iter().all(|factor| factor.high <= SAME_TIMES)
+    }
+}
+
+/// Judges entrants by the rounds that they have in common.
+///
+/// The cheapest one is among [`Standing::first`] with a chance of at least 95 %, however often this is asked; with the same chance
+/// [`Standing::next`] costs at least what is said.
+pub fn race(entrants: &[RoundCosts]) -> Standing {
+    let median_of = |costs: &RoundCosts| median(&costs.values().copied().collect::<Vec<f64>>());
+    let medians = entrants.iter().enumerate().filter_map(|(at, costs)| Some((at, median_of(costs)?)));
+    let mut ranked: Vec<(usize, f64)> = medians.collect();
+    ranked.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let against: Vec<Vec<f64>> = (0..entrants.len()).map(|at| against_the_strongest(entrants, at)).collect();
+    let (mut first, mut out): (Vec<usize>, Vec<usize>) =
+        ranked.iter().map(|(at, _)| *at).partition(|at| least(&against[*at]) < 1.0);
+    if first.is_empty() {
+        // Each of three may beat the next one in most rounds.
+        first = std::mem::take(&mut out);
+    }
+    let Some(&leader) = first.first() else { return Standing::default() };
+    // Bounds of each pair, two of a pair.
+    let sure = 2.0 * (ranked.len() as f64 - 1.0).max(1.0) / ERRORS;
+    let factor = |at: usize| match at == leader {
+        true => Factor { median: 1.0, low: 1.0, high: 1.0 },
+        false => factor(ratios(&entrants[at], &entrants[leader]), sure),
+    };
+    let every_other = out.iter().map(|at| least(&against[*at])).fold(f64::INFINITY, f64::min);
+    let next = out.first().map(|at| (*at, Factor { low: every_other, ..factor(*at) }));
+    let needed = first[1..].iter().map(|at| {
+        let wins = against[*at].iter().filter(|ratio| **ratio > 1.0).count();
+        rounds_for(wins as f64 / against[*at].len().max(1) as f64)
+    });
+    Standing {
+        rounds_needed: needed.max().unwrap_or(Some(0)),
+        factors: first.iter().copied().map(factor).collect(),
+        next,
+        first,
+    }
+}
+
+/// The cost of an entrant divided by that of the one which, before the round, had beaten it most often, round by round.
+fn against_the_strongest(entrants: &[RoundCosts], at: usize) -> Vec<f64> {
+    let mut won = vec![(0i64, 0.0f64); entrants.len()];
+    let mut found = Vec::new();
+    for (round, own) in &entrants[at] {
+        let others = (0..entrants.len()).filter(|other| *other != at);
+        let ratio = |other: usize| {
+            entrants[other].get(round).map(|cost| own / cost).filter(|ratio| ratio.is_finite())
+        };
+        let present: Vec<(usize, f64)> = others.filter_map(|other| Some((other, ratio(other)?))).collect();
+        let strength = |one: &&(usize, f64)| won[one.0];
+        let by_strength =
+            |one: &(i64, f64), other: &(i64, f64)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1));
+        let strongest = present.iter().max_by(|one, other| by_strength(&strength(one), &strength(other)));
+        found.extend(strongest.map(|(_, ratio)| *ratio));
+        for (other, ratio) in present {
+            won[other].0 += i64::from(ratio > 1.0) - i64::from(ratio < 1.0);
+            won[other].1 += ratio.ln();
+        }
+    }
+    found
+}
+
+/// One cost divided by the other, in each round that has both.
+fn ratios(numerator: &RoundCosts, denominator: &RoundCosts) -> Vec<f64> {
+    let both = numerator.iter().filter_map(|(round, cost)| Some((cost, denominator.get(round)?)));
+    both.map(|(cost, other)| cost / other).filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// A factor by which ratios are surely larger in most rounds: at least 1 where they were surely larger than 1 after any of the rounds;
+/// 0 where they never were.
+fn least(ratios: &[f64]) -> f64 {
+    let mut wins = 0;
+    let sure = (1..).zip(ratios).any(|(count, ratio)| {
+        wins += usize::from(*ratio > 1.0);
+        2 * wins > count && gain(wins, count) >= 1.0 / ERRORS
+    });
+    if sure { factor(ratios.to_vec(), 1.0 / ERRORS).low.max(1.0) } else { 0.0 }
+}
+
+/// The median of ratios, and the bounds beyond which a bet against them would have gained as much as makes one `sure`.
+fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
+    ratios.sort_by(f64::total_cmp);
+    let count = ratios.len();
+    let wins = (count.div_ceil(2)..=count).find(|wins| count > 0 && gain(*wins, count) >= sure);
+    Factor {
+        median: median(&ratios).unwrap_or(f64::NAN),
+        low: wins.map_or(0.0, |wins| ratios[count - wins]),
+        high: wins.map_or(f64::INFINITY, |wins| ratios[wins - 1]),
+    }
+}
+
+/// What betting 1 on one side of a coin has become after it won `wins` of `count`: 2^`count` times the mean of
+/// p^`wins` (1 - p)^(`count` - `wins`) over p from 1/2 to 1, which is a sum of binomial coefficients.
+fn gain(wins: usize, count: usize) -> f64 {
+    // C(count + 1, k) / C(count, wins) / (count + 1), summed over k up to `wins`, from the largest k down.
+    let (n, w) = (count as f64, wins as f64);
+    let mut term = 1.0 / (n - w + 1.0);
+    let mut sum = 0.0;
+    for k in (0..=wins).rev() {
+        sum += term;
+        term *= k as f64 / (n + 2.0 - k as f64);
+        if term < sum * 1e-12 {
+            break;
+        }
+    }
+    sum
+}
+
+/// After how many rounds a bet on a side that wins this share of them makes one sure; `None` for more than are suggested.
+fn rounds_for(share: f64) -> Option<usize> {
+    let wins = |count: usize| (share * count as f64).round() as usize;
+    (1..=ROUNDS_MAX).find(|count| share > 0.5 && gain(wins(*count), *count) >= 1.0 / ERRORS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::normal;
+    use fastrand::Rng;
+
+    #[test]
+    fn a_fair_bet_gains_by_what_it_wins() {
+        // All of n won: (2^(n+1) - 1) / (n + 1).
+        for (wins, count, expected) in [(0, 0, 1.0), (1, 1, 1.5), (9, 9, 102.3), (11, 11, 341.25)] {
+            assert!((gain(wins, count) - expected).abs() < 1e-9, "{wins} of {count}: {}", gain(wins, count));
+        }
+        // The mean over a fair coin's next throw is what one had.
+        for (wins, count) in [(0, 3), (5, 7), (40, 50), (150, 200)] {
+            let next = (gain(wins + 1, count + 1) + gain(wins, count + 1)) / 2.0;
+            assert!((next / gain(wins, count) - 1.0).abs() < 1e-9, "{wins} of {count}");
+        }
+    }
+
+    fn entrants(costs: &[&[f64]]) -> Vec<RoundCosts> {
+        costs.iter().map(|costs| (0..).zip(costs.iter().copied()).collect()).collect()
+    }
+
+    #[test]
+    fn the_cheapest_of_most_rounds_is_first_and_the_factor_is_bounded() {
+        let (one, other): (Vec<f64>, Vec<f64>) =
+            (0..12).map(|round| (1.0 + f64::from(round), 2.0 * (1.0 + f64::from(round)))).unzip();
+        let standing = race(&entrants(&[&other, &one, &[]]));
+        assert_eq!((standing.first.as_slice(), standing.is_decided()), (&[1][..], true));
+        assert_eq!(standing.next, Some((0, Factor { median: 2.0, low: 2.0, high: 2.0 })), "by 12 of 12");
+        let few = race(&entrants(&[&other[..5], &one[..5]]));
+        assert_eq!((few.first.as_slice(), few.is_decided()), (&[1, 0][..], false));
+        assert_eq!((few.factors[1].low, few.factors[1].high), (0.0, f64::INFINITY));
+        assert_eq!(few.rounds_needed, Some(7), "all rounds won: 2^8 / 8 > 20");
+        assert_eq!(race(&[]), Standing::default());
+    }
+
+    #[test]
+    fn what_costs_the_same_is_decided_without_a_winner() {
+        let costs: Vec<f64> = (0..40).map(|round| 1.0 + 0.01 * f64::from(round % 7)).collect();
+        let others: Vec<f64> = (0..40).map(|round| 1.0 + 0.01 * f64::from(round % 5)).collect();
+        let standing = race(&entrants(&[&costs, &others]));
+        assert_eq!((standing.first.len(), standing.is_decided()), (2, true));
+    }
+
+    #[test]
+    fn three_that_beat_each_other_in_turn_stay() {
+        let cycle =
+            |shift: usize| (0..60).map(|round| ((round + shift) % 3) as f64 + 1.0).collect::<Vec<f64>>();
+        let turns = [cycle(0), cycle(1), cycle(2)];
+        let standing = race(&entrants(&[&turns[0], &turns[1], &turns[2]]));
+        assert_eq!(standing.first.len(), 3);
+    }
+
+    /// The noise that was seen on virtual machines: each trial on one CPU or on two, with other costs; tails; a machine that
+    /// becomes slower and faster for some rounds.
+    struct Noise {
+        /// The chance of a trial on one CPU, and what it costs there.
+        one_cpu: (f64, f64),
+        spread: f64,
+        /// The chance of a trial that is disturbed.
+        tail: f64,
+        drift: bool,
+    }
+
+    impl Noise {
+        fn cost(&self, random: &mut Rng, round: u32) -> f64 {
+            let seat = if random.f64() < self.one_cpu.0 { self.one_cpu.1 } else { 1.0 };
+            let tail = if random.f64() < self.tail { 1.0 + 1.0 / random.f64().max(0.02) } else { 1.0 };
+            let drift = if self.drift { 1.0 + 0.5 * (f64::from(round) / 4.0).sin() } else { 1.0 };
+            seat * tail * drift * (self.spread * normal(random)).exp()
+        }
+    }
+
+    /// And the most rounds: a mixture takes more.
+    const NOISES: [(Noise, u32); 4] = [
+        (Noise { one_cpu: (0.0, 1.0), spread: 0.08, tail: 0.0, drift: false }, 15),
+        (Noise { one_cpu: (0.0, 1.0), spread: 0.15, tail: 0.1, drift: true }, 40),
+        (Noise { one_cpu: (0.3, 0.25), spread: 0.1, tail: 0.05, drift: false }, 80),
+        (Noise { one_cpu: (0.2, 3.0), spread: 0.15, tail: 0.1, drift: true }, 80),
+    ];
+
+    /// The first rounds have all entrants, the others those that may still be the cheapest; ended when decided or after `most`.
+    fn run(random: &mut Rng, true_costs: &[f64], noise: &Noise, most: u32) -> Standing {
+        const ALL: u32 = 9;
+        let mut entrants = vec![RoundCosts::new(); true_costs.len()];
+        let mut standing = Standing::default();
+        for round in 0..most {
+            for at in (0..entrants.len()).filter(|at| round < ALL || standing.first.contains(at)) {
+                entrants[at].insert(round, true_costs[at] * noise.cost(random, round));
+            }
+            // Every third round, which takes a third of the time.
+            if round + 1 >= ALL && round % 3 == 2 {
+                standing = race(&entrants);
+                if standing.is_decided() {
+                    break;
+                }
+            }
+        }
+        race(&entrants)
+    }
+
+    /// Of 200 runs the shares with a wrong winner, with none, and with a next one that costs less than at least.
+    fn outcomes(gap: f64, noise: &Noise, most: u32) -> [f64; 3] {
+        const RUNS: usize = 200;
+        let mut random = Rng::with_seed(28);
+        let others = [1.0, 1.3, 1.5, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0].map(|cost| cost * gap);
+        let costs = [&[1.0], &others[..]].concat();
+        let mut counts = [0; 3];
+        for _ in 0..RUNS {
+            let standing = run(&mut random, &costs, noise, most);
+            counts[0] += usize::from(standing.first.len() == 1 && standing.first != [0]);
+            counts[1] += usize::from(standing.first.len() > 1);
+            let least = standing.next.filter(|_| standing.first == [0]).map(|(_, factor)| factor.low);
+            counts[2] += usize::from(least.is_some_and(|least| least > gap));
+        }
+        counts.map(|count| f64::from(count as u32) / RUNS as f64)
+    }
+
+    #[test]
+    fn a_wrong_winner_is_rare_and_a_true_gap_is_found() {
+        for (noise, most) in &NOISES {
+            let [wrong, none, bound] = outcomes(1.3, noise, *most);
+            assert!(wrong <= 0.05, "{wrong} of the runs named a wrong winner");
+            assert!(none <= 0.25, "{none} of the runs could not tell");
+            assert!(bound <= 0.05, "{bound} of the runs promised too much");
+            // One of two that are all but the same.
+            let [wrong, _, bound] = outcomes(1.0 + 1e-9, noise, *most);
+            assert!(
+                wrong <= 0.05 && bound <= 0.05,
+                "{wrong} named a wrong winner, {bound} promised too much"
+            );
+        }
+    }
+}
