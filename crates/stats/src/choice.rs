@@ -7,9 +7,10 @@
 //! 3. With a rate, a mechanism whose interval does not lie above it is out. With a CPU budget, one whose interval reaches above it.
 //! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
 //!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
-//! 5. Whatever has an interval that reaches that of the least cost, and costs at most a quarter more in the median ([`LEVEL_TIMES`]), is
-//!    as good; of those the simplest is taken ([`effort`]), and of equally simple ones the cheapest. Wide intervals
-//!    alone are no reason to take what costs three times as much. Fewer than six trials have no interval, and reach every other.
+//! 5. The rest race ([`crate::race`]): whatever is surely beaten within rounds is out of the first place, unless it surely costs nearly
+//!    the same. Whatever is not, and costs at most a quarter more than the leader in the median round ([`LEVEL_TIMES`]), is as good; of those the simplest is taken
+//!    ([`effort`]), and of equally simple ones the cheapest. That too few rounds were made is no reason to take what costs three
+//!    times as much.
 
 use std::cmp::Ordering;
 
@@ -18,6 +19,7 @@ use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait};
 use crate::Estimate;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
+use crate::race::{Factor, RoundCosts, Standing, race};
 use crate::seats::sat_on_one_cpu;
 
 /// What can be recommended: what a standard library, or a few lines, can set up, from the simplest to what asks most of a program:
@@ -38,7 +40,7 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
     "shm-ring:wait=spin",
 ];
 
-/// A simpler mechanism may cost this many times as much as the cheapest, if their intervals overlap.
+/// A simpler mechanism may cost this many times as much as the leader, if it is not surely beaten.
 pub const LEVEL_TIMES: f64 = 1.25;
 
 /// Options that only set a size or a mode; every other option is another way of moving bytes, with code of its own.
@@ -107,7 +109,9 @@ pub struct Weighed {
     pub cost: Option<MessageCost>,
     /// Why it is no choice; `None` where it is one.
     pub excluded: Option<Excluded>,
-    /// Whether it counts as good as the cheapest: rule 5 of the module.
+    /// How many times as much it costs as the leader, in each round; `None` where it is no choice.
+    pub factor: Option<Factor>,
+    /// Whether it counts as good as the leader: rule 5 of the module.
     pub level: bool,
 }
 
@@ -118,6 +122,8 @@ pub struct Weighing {
     pub taken: Option<usize>,
     /// All cases: first those that can be chosen, cheapest first, then the excluded ones.
     pub weighed: Vec<Weighed>,
+    /// How those that can be chosen stand to each other, by their places among the cases.
+    pub standing: Standing,
 }
 
 impl Weighing {
@@ -126,7 +132,7 @@ impl Weighing {
         self.weighed.iter().find(|weighed| weighed.at == at)
     }
 
-    /// Those that count as good as the cheapest, with the recommended one.
+    /// Those that count as good as the leader, with the recommended one.
     pub fn level(&self) -> impl Iterator<Item = &Weighed> {
         self.weighed.iter().filter(|weighed| weighed.level)
     }
@@ -142,24 +148,26 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
             Some(_) if case.data == DataLevel::None || Some(case.data) != data => Some(Excluded::LessData),
             Some(cost) => out(case, cost, demand),
         };
-        Weighed { at, cost, excluded, level: false }
+        Weighed { at, cost, excluded, factor: None, level: false }
     };
     let mut weighed: Vec<Weighed> = cases.iter().enumerate().map(weigh).collect();
-    weighed.sort_by(by_cost);
-    let best = weighed.first().filter(|best| best.excluded.is_none()).and_then(|best| best.cost);
-    for one in &mut weighed {
-        let reaches = |best: MessageCost| {
-            one.cost.is_some_and(|own| {
-                let few = own.has_few_trials() || best.has_few_trials();
-                let (own, best) = (own.decisive_ns, best.decisive_ns);
-                (few || own.low <= best.high) && own.median <= LEVEL_TIMES * best.median
-            })
-        };
-        one.level = one.excluded.is_none() && best.is_some_and(reaches);
+    let entrants = weighed.iter().map(|one| match one.excluded {
+        None => round_costs(cases[one.at], demand),
+        Some(_) => RoundCosts::new(),
+    });
+    let standing = race(&entrants.collect::<Vec<_>>());
+    for (at, factor) in standing.first.iter().chain(&standing.beaten) {
+        weighed[*at].factor = Some(*factor);
+        weighed[*at].level = factor.is_same();
     }
+    for (at, factor) in &standing.first {
+        // Without a common round nothing is known of the factor.
+        weighed[*at].level |= !(factor.median > LEVEL_TIMES);
+    }
+    weighed.sort_by(by_cost);
     // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.
     let taken = weighed.iter().filter(|one| one.level).min_by_key(|one| effort(&cases[one.at].spec));
-    Weighing { taken: taken.map(|one| one.at), weighed }
+    Weighing { taken: taken.map(|one| one.at), weighed, standing }
 }
 
 /// Cases that can be chosen before excluded ones, each group by cost; a case without a cost last.
@@ -180,26 +188,21 @@ fn out(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Exclude
     }
 }
 
+/// The decisive cost of each round.
+fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
+    let of_sample =
+        |sample: &Sample| Some((sample.round, decisive_cost_ns(case.wait, case.tasks, sample, demand)?));
+    case.samples.iter().filter_map(of_sample).collect()
+}
+
+/// The cost that ranks mechanisms, of one trial; `None` where it lacks a figure, or CPU time.
+pub fn decisive_cost_ns(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<f64> {
+    costs(wait, tasks, sample, demand).map(|[.., decisive_ns]| decisive_ns)
+}
+
 /// What a message costs; `None` without samples, or where they lack CPU time.
 fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
-    let of_sample = |sample: &Sample| {
-        let time_ns = match sample.latency_histogram {
-            Some(_) => round_trip_p50_ns(sample),
-            None => elapsed_per_block_ns(sample),
-        }?;
-        let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
-        let share = match demand.messages_per_s {
-            // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns.
-            _ if case.wait == Wait::Spin => {
-                (cpu_ns / whole_ns).max(if case.tasks == Tasks::Single { 1.0 } else { 2.0 })
-            }
-            Some(rate) => cpu_ns * rate / 1e9,
-            None => cpu_ns / whole_ns,
-        };
-        let decisive_ns = if demand.messages_per_s.is_some() { cpu_ns } else { time_ns + cpu_ns };
-        let all = [time_ns, cpu_ns, share, decisive_ns];
-        all.iter().all(|figure| figure.is_finite() && *figure > 0.0).then_some(all)
-    };
+    let of_sample = |sample: &Sample| costs(case.wait, case.tasks, sample, demand);
     let figures: Vec<[f64; 4]> = case.samples.iter().filter_map(of_sample).collect();
     let estimate = |at: usize| Estimate::of(&figures.iter().map(|all| all[at]).collect::<Vec<f64>>());
     Some(MessageCost {
@@ -208,6 +211,24 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
         cpus: estimate(2)?,
         decisive_ns: estimate(3)?,
     })
+}
+
+/// The figures of [`MessageCost`] of one trial, in its order.
+fn costs(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<[f64; 4]> {
+    let time_ns = match sample.latency_histogram {
+        Some(_) => round_trip_p50_ns(sample),
+        None => elapsed_per_block_ns(sample),
+    }?;
+    let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
+    let share = match demand.messages_per_s {
+        // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns.
+        _ if wait == Wait::Spin => (cpu_ns / whole_ns).max(if tasks == Tasks::Single { 1.0 } else { 2.0 }),
+        Some(rate) => cpu_ns * rate / 1e9,
+        None => cpu_ns / whole_ns,
+    };
+    let decisive_ns = if demand.messages_per_s.is_some() { cpu_ns } else { time_ns + cpu_ns };
+    let all = [time_ns, cpu_ns, share, decisive_ns];
+    all.iter().all(|figure| figure.is_finite() && *figure > 0.0).then_some(all)
 }
 
 #[cfg(test)]

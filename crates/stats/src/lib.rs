@@ -28,13 +28,14 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use changes::{BothSides, Shift, figures_needed, looks_for, shifts};
-pub use choice::{Demand, Excluded, MessageCost, Weighed, Weighing, choose};
+pub use choice::{Demand, Excluded, MessageCost, Weighed, Weighing, choose, decisive_cost_ns};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};
 pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
+pub use race::{Factor, RoundCosts, Standing, race};
 pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, sat_on_one_cpu, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::{is_order_certain, pairs_to_order, summarise_times};

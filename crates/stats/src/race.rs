@@ -35,13 +35,13 @@ pub struct Factor {
 /// What the rounds so far say.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Standing {
-    /// The entrants that may be the cheapest, by index, the least median cost first. Empty only where no entrant has a cost.
-    pub first: Vec<usize>,
-    /// How many times as much each of them costs as the first of them, in their order.
-    pub factors: Vec<Factor>,
-    /// The entrant with the least median cost of all others, and how many times as much it costs. At least so many times as much
-    /// costs every other one.
-    pub next: Option<(usize, Factor)>,
+    /// The entrants that may be the cheapest, the least median cost first, and how many times as much each costs as the first of
+    /// them. Empty only where no entrant has a cost.
+    pub first: Vec<(usize, Factor)>,
+    /// The same of all others: they are surely beaten.
+    pub beaten: Vec<(usize, Factor)>,
+    /// At least so many times as much costs every one of the others.
+    pub lead: f64,
     /// About how many rounds it takes until only one may be the cheapest; `None` where that is not to be seen.
     pub rounds_needed: Option<usize>,
 }
@@ -49,14 +49,14 @@ pub struct Standing {
 impl Standing {
     /// Whether further rounds have nothing to tell: one entrant is left, or those left cost the same (see [`SAME_TIMES`]).
     pub fn is_decided(&self) -> bool {
-        self.factors.iter().all(|factor| factor.high <= SAME_TIMES)
+        self.first.iter().all(|(_, factor)| factor.is_same())
     }
 }
 
 /// Judges entrants by the rounds that they have in common.
 ///
 /// The cheapest one is among [`Standing::first`] with a chance of at least 95 %, however often this is asked; with the same chance
-/// [`Standing::next`] costs at least what is said.
+/// [`Standing::lead`] holds.
 pub fn race(entrants: &[RoundCosts]) -> Standing {
     let median_of = |costs: &RoundCosts| median(&costs.values().copied().collect::<Vec<f64>>());
     let medians = entrants.iter().enumerate().filter_map(|(at, costs)| Some((at, median_of(costs)?)));
@@ -76,17 +76,22 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
         true => Factor { median: 1.0, low: 1.0, high: 1.0 },
         false => factor(ratios(&entrants[at], &entrants[leader]), sure),
     };
-    let every_other = out.iter().map(|at| least(&against[*at])).fold(f64::INFINITY, f64::min);
-    let next = out.first().map(|at| (*at, Factor { low: every_other, ..factor(*at) }));
     let needed = first[1..].iter().map(|at| {
         let wins = against[*at].iter().filter(|ratio| **ratio > 1.0).count();
         rounds_for(wins as f64 / against[*at].len().max(1) as f64)
     });
     Standing {
         rounds_needed: needed.max().unwrap_or(Some(0)),
-        factors: first.iter().copied().map(factor).collect(),
-        next,
-        first,
+        lead: out.iter().map(|at| least(&against[*at])).fold(f64::INFINITY, f64::min),
+        first: first.iter().map(|at| (*at, factor(*at))).collect(),
+        beaten: out.iter().map(|at| (*at, factor(*at))).collect(),
+    }
+}
+
+impl Factor {
+    /// Whether this is surely no difference that anybody would choose by.
+    pub fn is_same(&self) -> bool {
+        self.high <= SAME_TIMES
     }
 }
 
@@ -193,11 +198,12 @@ mod tests {
         let (one, other): (Vec<f64>, Vec<f64>) =
             (0..12).map(|round| (1.0 + f64::from(round), 2.0 * (1.0 + f64::from(round)))).unzip();
         let standing = race(&entrants(&[&other, &one, &[]]));
-        assert_eq!((standing.first.as_slice(), standing.is_decided()), (&[1][..], true));
-        assert_eq!(standing.next, Some((0, Factor { median: 2.0, low: 2.0, high: 2.0 })), "by 12 of 12");
+        let factor = |all: f64| Factor { median: all, low: all, high: all };
+        assert_eq!((&standing.first, standing.is_decided()), (&vec![(1, factor(1.0))], true));
+        assert_eq!((&standing.beaten, standing.lead), (&vec![(0, factor(2.0))], 2.0), "by 12 of 12");
         let few = race(&entrants(&[&other[..5], &one[..5]]));
-        assert_eq!((few.first.as_slice(), few.is_decided()), (&[1, 0][..], false));
-        assert_eq!((few.factors[1].low, few.factors[1].high), (0.0, f64::INFINITY));
+        assert_eq!((few.first.len(), few.first[1].0, few.is_decided()), (2, 0, false));
+        assert_eq!((few.first[1].1.low, few.first[1].1.high), (0.0, f64::INFINITY));
         assert_eq!(few.rounds_needed, Some(7), "all rounds won: 2^8 / 8 > 20");
         assert_eq!(race(&[]), Standing::default());
     }
@@ -253,7 +259,9 @@ mod tests {
         let mut entrants = vec![RoundCosts::new(); true_costs.len()];
         let mut standing = Standing::default();
         for round in 0..most {
-            for at in (0..entrants.len()).filter(|at| round < ALL || standing.first.contains(at)) {
+            for at in (0..entrants.len())
+                .filter(|at| round < ALL || standing.first.iter().any(|(one, _)| one == at))
+            {
                 entrants[at].insert(round, true_costs[at] * noise.cost(random, round));
             }
             // Every third round, which takes a third of the time.
@@ -276,10 +284,10 @@ mod tests {
         let mut counts = [0; 3];
         for _ in 0..RUNS {
             let standing = run(&mut random, &costs, noise, most);
-            counts[0] += usize::from(standing.first.len() == 1 && standing.first != [0]);
-            counts[1] += usize::from(standing.first.len() > 1);
-            let least = standing.next.filter(|_| standing.first == [0]).map(|(_, factor)| factor.low);
-            counts[2] += usize::from(least.is_some_and(|least| least > gap));
+            let winner = if let [(winner, _)] = standing.first.as_slice() { Some(*winner) } else { None };
+            counts[0] += usize::from(winner.is_some_and(|winner| winner != 0));
+            counts[1] += usize::from(winner.is_none());
+            counts[2] += usize::from(winner == Some(0) && standing.lead > gap);
         }
         counts.map(|count| f64::from(count as u32) / RUNS as f64)
     }
