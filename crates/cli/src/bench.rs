@@ -1,6 +1,7 @@
 //! `hosepipe bench`: the command line becomes a plan, the plan a run, the run a record, the record a table.
 
 mod args;
+mod decision;
 mod plan;
 mod plan_text;
 mod progress;
@@ -9,12 +10,16 @@ mod workers;
 mod workers_args;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
 pub(crate) use args::{BenchArgs, PlaceArgument};
+use decision::Decision;
 use model::{BenchRecord, Settings};
+use progress::Until;
 use report::Style;
 use report::read::Loaded;
+use stats::Demand;
 
 use crate::signals::StopRequest;
 use crate::{record, terminal};
@@ -31,12 +36,12 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     args.outputs.check()?;
-    let (record, stop) = measure(&args)?;
+    let (record, stop) = measure(&args, Demand::default())?;
     show(&args, record, &stop)
 }
 
-/// Measures mechanisms as the command line says.
-pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequest)> {
+/// Measures mechanisms as the command line says, until it is known which one meets the demand best.
+pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let cpus = host::cpus();
     let (plan, suite) = plan::make(args, &cpus)?;
 
@@ -48,9 +53,16 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
     // Until the other host is reached there is nothing to be saved: a signal ends this at once.
     let mut near = args.peer.reach(&cleaner)?;
     let stop = StopRequest::listen()?;
-    let mut progress = progress::BenchProgress::new(args.precision);
+    let until = match args.precision {
+        Some(percent) => Until::Precise(percent),
+        None if plan.further_rounds_are_optional => Until::Decided(Decision::new(&plan.cases, demand)),
+        None => Until::Planned,
+    };
+    let mut progress = progress::BenchProgress::new(until);
+    let began = Instant::now();
     let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
     let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());
+    let took = began.elapsed();
     progress.finish();
     let peer = near.as_ref().map(|near| Box::new(near.record.clone()));
     // Its ssh ends before who would end it otherwise.
@@ -67,6 +79,7 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
         suite,
+        took_s: Some(took.as_secs_f64()),
         repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
     };
     let record = record::bench(settings, outcome.cases, host, started)?;

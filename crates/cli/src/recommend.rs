@@ -14,6 +14,7 @@ pub(crate) use args::RecommendArgs;
 use clap::Parser;
 use model::{BenchRecord, Record};
 use report::read::Loaded;
+use stats::Demand;
 
 use crate::bench::PlaceArgument;
 use crate::destination::Destination;
@@ -33,7 +34,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let (record, stop) = match &args.from {
         Some(path) => (of_bench(record::load(path)?)?, None),
         None => {
-            let (record, stop) = measure(&proof(args, &question, &available(&candidates), args.place))?;
+            let (record, stop) =
+                measure(&proof(args, &question, &available(&candidates), args.place), question.demand)?;
             (record, Some(stop))
         }
     };
@@ -118,10 +120,10 @@ fn proof(
 }
 
 /// Runs a command line of `bench`, and gives its record.
-fn measure(words: &[String]) -> anyhow::Result<(BenchRecord, StopRequest)> {
+fn measure(words: &[String], demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let typed = std::iter::once("hosepipe").chain(words.iter().map(String::as_str));
     match Cli::try_parse_from(typed).context("cannot measure")?.command {
-        Command::Bench(args) => bench::measure(&args),
+        Command::Bench(args) => bench::measure(&args, demand),
         _ => anyhow::bail!("`{}` is not a bench", words.join(" ")),
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use model::{Case, CaseRecord};
 
+use crate::amount::{PLANNED_PART, TRIAL_MAX};
+
 /// Every case of a run and how often, in what order, for how long.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -13,6 +15,12 @@ pub struct Plan {
     pub trials: u32,
     /// The most rounds. More rounds than trials are run of the cases of which the observer wants more samples, while the budget lasts.
     pub rounds_max: u32,
+    /// Whether a run whose budget ends in those further rounds has come to its end.
+    pub further_rounds_are_optional: bool,
+    /// The part of the budget that the first `trials` rounds are to fill.
+    pub first_part: f64,
+    /// What one trial may measure at most, however large the budget is.
+    pub trial_max: Duration,
     /// Whether rounds in which other programs used the CPUs are repeated.
     pub repeats: bool,
     /// Seed of the order within each round, and of random payloads.
@@ -22,9 +30,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan that repeats no round.
+    /// A plan of so many rounds that repeats none.
     pub fn new(cases: Vec<Case>, trials: u32, seed: u64, budget: Option<Duration>) -> Self {
-        Self { cases, trials, rounds_max: trials, repeats: false, seed, budget }
+        Self {
+            cases,
+            trials,
+            rounds_max: trials,
+            further_rounds_are_optional: false,
+            first_part: PLANNED_PART,
+            trial_max: TRIAL_MAX,
+            repeats: false,
+            seed,
+            budget,
+        }
     }
 }
 

@@ -11,9 +11,7 @@ use model::{
 };
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{
-    PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
-};
+use crate::amount::{TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks};
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
@@ -217,55 +215,56 @@ impl Bench<'_, '_> {
 
     /// What one trial may measure, so that all of them fit in what is left of the budget.
     fn trial_target(&self) -> Duration {
-        let Some(budget) = self.plan.budget else { return TRIAL_MAX };
-        let left = budget.mul_f64(PLANNED_PART).saturating_sub(self.began.elapsed());
+        let Some(budget) = self.plan.budget else { return self.plan.trial_max };
+        let left = budget.mul_f64(self.plan.first_part).saturating_sub(self.began.elapsed());
         let overhead: Duration = self.alive().map(|index| self.runners[index].overhead).sum();
         let round = (left / self.plan.trials.max(1)).saturating_sub(overhead);
         let cases = self.alive().count().max(1) as u32;
-        (round / cases).clamp(TRIAL_MIN, TRIAL_MAX)
+        (round / cases).clamp(TRIAL_MIN, self.plan.trial_max.max(TRIAL_MIN))
     }
 
     fn take_rounds(&mut self, cpus: &[Cpu]) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         let mut disturbance = self.plan.repeats.then(|| DisturbanceCheck::new(cpus));
         for round in 0..self.plan.rounds_max {
+            // Who takes part is decided before the round: its figures must not choose what they are compared with.
             let mut indices: Vec<usize> = self.alive().collect();
+            indices.retain(|index| !self.progress.enough(*index, &self.runners[*index].record.samples));
             order.shuffle(&mut indices);
-            if round > 0 && self.budget_spent() {
-                let samples = |index: usize| &self.runners[index].record.samples;
-                let missing = indices.iter().any(|&index| !self.progress.enough(index, samples(index)));
-                return if missing { Err(Interrupted) } else { Ok(()) };
-            }
-            let mut measured = self.take_round(round, &indices)?;
-            if let Some(disturbance) = &mut disturbance {
-                while measured && disturbance.disturbed() && self.may_repeat(round) {
-                    self.set_aside(round);
-                    measured = self.take_round(round, &indices)?;
-                }
-            }
-            if !measured {
+            if indices.is_empty() {
                 return Ok(());
+            }
+            let is_optional = self.plan.further_rounds_are_optional && round >= self.plan.trials;
+            if round > 0 && self.budget_spent() {
+                return if is_optional { Ok(()) } else { Err(Interrupted) };
+            }
+            if let Some(budget) = self.plan.budget.filter(|_| is_optional) {
+                self.progress.deciding(budget.saturating_sub(self.began.elapsed()));
+            }
+            self.take_round(round, &indices)?;
+            if let Some(disturbance) = &mut disturbance {
+                while disturbance.disturbed() && self.may_repeat(round) {
+                    self.set_aside(round);
+                    self.take_round(round, &indices)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Runs a trial of each of these cases that needs more samples; returns whether there was one.
-    fn take_round(&mut self, round: u32, indices: &[usize]) -> Result<bool, Interrupted> {
-        let mut any = false;
+    /// Runs a trial of each of these cases that has not failed.
+    fn take_round(&mut self, round: u32, indices: &[usize]) -> Result<(), Interrupted> {
         for &index in indices {
-            let runner = &self.runners[index];
-            if runner.record.error.is_some() || self.progress.enough(index, &runner.record.samples) {
+            if self.runners[index].record.error.is_some() {
                 continue;
             }
-            any = true;
             self.progress.trial_started(index, &self.runners[index].name());
             if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
                 self.progress.trial_finished(index, &sample);
                 self.runners[index].record.samples.push(sample);
             }
         }
-        Ok(any)
+        Ok(())
     }
 
     /// Limits repeated rounds to one in four, so that a machine that is never quiet is measured, too.

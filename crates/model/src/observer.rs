@@ -17,8 +17,8 @@ pub trait Observer {
     fn trial_started(&mut self, _index: usize) {}
     /// It has ended without an error.
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {}
-    /// Whether these samples of a row are enough, so that its remaining trials are omitted.
-    fn enough(&self, _index: usize, _samples: &[Sample]) -> bool {
+    /// Whether these samples of a row are enough, so that its remaining trials can be left out.
+    fn enough(&mut self, _index: usize, _samples: &[Sample]) -> bool {
         false
     }
     /// A part of a study begins: its number, from 1, and the number of parts.
@@ -44,13 +44,15 @@ pub struct RunProgress<'a> {
     finished: u64,
     /// When the last trial is expected to end.
     over_at: Option<Instant>,
+    /// Whether the planned trials are over, and others are made until something is decided.
+    decides: bool,
     what: String,
 }
 
 impl<'a> RunProgress<'a> {
     /// No trial is planned yet.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
-        Self { observer, trials: 0, finished: 0, over_at: None, what: String::new() }
+        Self { observer, trials: 0, finished: 0, over_at: None, decides: false, what: String::new() }
     }
 
     /// The current action is not a trial.
@@ -64,12 +66,20 @@ impl<'a> RunProgress<'a> {
         self.over_at = estimate.map(|estimate| Instant::now() + estimate);
     }
 
+    /// All planned trials were made; further ones follow until something is decided, for so long at most.
+    pub fn deciding(&mut self, at_most: Duration) {
+        self.decides = true;
+        self.over_at = Some(Instant::now() + at_most);
+    }
+
     /// A trial of a row is about to start.
     pub fn trial_started(&mut self, index: usize, name: &str) {
         self.observer.trial_started(index);
         let left_s = self.over_at.map_or(0, |at| at.saturating_duration_since(Instant::now()).as_secs());
-        let left = if left_s == 0 { String::new() } else { format!(" · {left_s} s left") };
-        self.what = format!("trial {}/{} {name}{left}", self.finished + 1, self.trials);
+        let at_most = if self.decides { "at most " } else { "" };
+        let left = if left_s == 0 { String::new() } else { format!(" · {at_most}{left_s} s left") };
+        let of = if self.decides { " (to decide)".to_owned() } else { format!("/{}", self.trials) };
+        self.what = format!("trial {}{of} {name}{left}", self.finished + 1);
         self.trial_progress(0.0);
     }
 
@@ -89,7 +99,7 @@ impl<'a> RunProgress<'a> {
     }
 
     /// As [`Observer::enough`].
-    pub fn enough(&self, index: usize, samples: &[Sample]) -> bool {
+    pub fn enough(&mut self, index: usize, samples: &[Sample]) -> bool {
         self.observer.enough(index, samples)
     }
 }

@@ -72,12 +72,13 @@ pub struct PeerRecord {
     pub host: Host,
 }
 
-/// The settings of all cases of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What holds for all cases of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
-    /// Requested trials; a case that was stopped early has fewer samples.
+    /// Trials asked for; a case that was stopped early has fewer samples. Where nothing fixed their number, as many as the case
+    /// with the most has.
     pub trials: u32,
     /// Whether Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
@@ -85,7 +86,10 @@ pub struct Settings {
     /// option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
-    /// The suite whose cases these are (`--suite`); absent without that option.
+    /// What the run took, in seconds; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<f64>,
+    /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
     /// Rounds that were repeated because other programs used the CPUs; absent without `--precision`.

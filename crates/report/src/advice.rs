@@ -1,12 +1,12 @@
 //! What the figures say to do next, with the command to try.
-//! Every figure named here is in the record, is steady, and holds for the placement that the sentence names; what the record does
+//! Every figure named here is in the record, every order is sure, and holds for the placement that the sentence names; what the record does
 //! not show is at most suggested.
 
-use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Ratio, Tasks, Workload};
-use stats::{Bound, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
+use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
+use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
 
 use crate::lists::{distinct, first_of};
-use crate::verdict::{faster, spins, steady, verdict};
+use crate::verdict::{faster, spins, times_as_fast, verdict};
 use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, words};
@@ -17,45 +17,48 @@ const SENTENCES_MAX: usize = 3;
 const NAMES_MAX: usize = 8;
 /// A round trip with this many sleeps is made of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
-/// What is to be gained must be more than this, in the lower end of the interval and in the medians shown.
+/// What is to be gained must be more than this, in the lower end of the interval.
 const WORTH_A_SENTENCE: f64 = 1.1;
 /// The half width in percent at which figures have settled: they are quiet then.
 const PRECISION_PERCENT: f64 = 5.0;
 
-/// Whether to believe the figures, which mechanism to take, and what to try next; empty where the figures suggest nothing.
+/// What a record of mechanisms says to do.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Which mechanism to take.
+    pub(crate) answers: Vec<String>,
+    /// Whether to believe the figures, what else to know and what to try next, the most important first.
+    pub(crate) further: Vec<String>,
+}
+
+/// Which mechanism to take, and what to try next; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
+    let Findings { mut answers, further } = findings(record);
+    answers.extend(further);
+    answers
+}
+
+pub(crate) fn findings(record: &BenchRecord) -> Findings {
     // The table of languages says it itself.
     if languages::is_of_workers(record) {
-        return Vec::new();
+        return Findings::default();
     }
     let view = View::of(record);
     if record.peer.is_some() {
         // There is nothing to choose between one way and the other.
-        return noise(&view).into_iter().collect();
+        return Findings { further: noise(&view).into_iter().collect(), ..Findings::default() };
     }
     let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
     let next = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
-    noise(&view).into_iter().chain(verdict(&view)).chain(next).collect()
+    let verdict = verdict(&view);
+    let further = noise(&view).into_iter().chain(verdict.further).chain(next).collect();
+    Findings { answers: verdict.answers, further }
 }
 
-/// By how much one case beats another: round by round, and in the medians that the table shows. `None` unless both are steady
-/// and both ways of comparing say that it is worth a sentence.
-fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
-    let medians = match better.workload {
-        Workload::Stream => {
-            better.throughput.as_ref()?.median_bytes_per_s / worse.throughput.as_ref()?.median_bytes_per_s
-        }
-        Workload::PingPong => worse.latency_ns.as_ref()?.p50 as f64 / better.latency_ns.as_ref()?.p50 as f64,
-    };
-    // What costs least to know comes first: a record may have very many rows.
-    if !(steady(better) && steady(worse) && medians > WORTH_A_SENTENCE) {
-        return None;
-    }
-    let ratio = match better.workload {
-        Workload::Stream => paired_ratio(&better.samples, &worse.samples, figure::throughput_bytes_per_s),
-        Workload::PingPong => paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns),
-    };
-    ratio.filter(|ratio| ratio.low > WORTH_A_SENTENCE)
+/// How many times as fast one case is as another, round by round. `None` unless this surely is worth a sentence.
+fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<f64> {
+    let times = times_as_fast(better, worse)?;
+    (times.low > WORTH_A_SENTENCE).then_some(times.median)
 }
 
 /// Figures that jump about are the first thing to know.
@@ -94,8 +97,8 @@ fn placement_of(row: &RankedRow) -> Option<String> {
         cases.into_iter().filter_map(|(free, pinned)| Some((free?, pinned?))).collect();
     let cpus = words::cpus(&pairs.first()?.1.cpus);
     let command = format!("hosepipe bench {} --place all", pairs.first()?.0.spec);
-    let gains = |better: &dyn Fn(&(&CaseRecord, &CaseRecord)) -> Option<Ratio>| -> Vec<String> {
-        pairs.iter().filter_map(|pair| Some(faster(pair.0.workload, better(pair)?.median))).collect()
+    let gains = |better: &dyn Fn(&(&CaseRecord, &CaseRecord)) -> Option<f64>| -> Vec<String> {
+        pairs.iter().filter_map(|pair| Some(faster(pair.0.workload, better(pair)?))).collect()
     };
     let free = gains(&|(free, pinned)| gain(free, pinned));
     let pinned = gains(&|(free, pinned)| gain(pinned, free));
@@ -131,7 +134,7 @@ fn pipe_waits_in(ranking: &Ranking, pinned: bool) -> Option<String> {
         Some((case, ratio)) => format!(
             "A pipe {whereabouts} waits for wake-ups, not for copies: `{}` {} (hosepipe bench pipe {} --place {place}).",
             case.spec,
-            faster(Workload::Stream, ratio.median),
+            faster(Workload::Stream, ratio),
             case.spec,
         ),
         // A larger pipe that was measured and did not help is no advice.
@@ -146,7 +149,6 @@ fn pipe_waits_in(ranking: &Ranking, pinned: bool) -> Option<String> {
 /// A plain pipe whose ends sit on two CPUs and wait for each other.
 fn waits_to_be_woken(case: &CaseRecord) -> bool {
     case.spec == model::Spec::plain("pipe")
-        && steady(case)
         && shared_cpu(case) == Some(false)
         && bound_of(case) == Some(Bound::WakeUps)
 }
@@ -171,7 +173,7 @@ fn one_core(view: &View) -> Option<String> {
             .is_some_and(|n| n >= SLEEPS_PER_ROUND_TRIP)
     };
     let apart = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
-    let far = trips().filter(apart).filter(woken).filter(|case| steady(case));
+    let far = trips().filter(apart).filter(woken);
     let far = far.min_by_key(|case| case.spec.mechanism != "pipe")?;
     let alike = |case: &&CaseRecord| {
         case.placement == Placement::Same
@@ -190,7 +192,7 @@ fn one_core(view: &View) -> Option<String> {
     Some(format!(
         "With both ends on one core a round trip over `{}` is {} times as fast as on two ({command}).",
         far.spec,
-        numbers::ratio(ratio.median),
+        numbers::ratio(ratio),
     ))
 }
 
@@ -221,7 +223,7 @@ fn sockets(view: &View) -> Option<String> {
         "`{}` {} {} as the pipe (hosepipe bench pipe {} --place {}).",
         socket.spec,
         whereabouts(pipe),
-        faster(Workload::Stream, ratio.median),
+        faster(Workload::Stream, ratio),
         socket.spec,
         pipe.placement,
     ))
@@ -233,9 +235,9 @@ fn fastest_checked(view: &View) -> Option<String> {
         return None;
     }
     let ranking = view.rankings.iter().find(|ranking| ranking.axes.data == DataLevel::Verify)?;
-    let best = ranking.rows.first().filter(|row| row.stream.is_some_and(steady))?;
+    let best = ranking.rows.first()?;
     Some(format!(
-        "The fastest with every byte checked: `{}`, {} (hosepipe bench {} --data verify).",
+        "With every byte checked the fastest in the median: `{}`, {} (hosepipe bench {} --data verify).",
         best.label,
         numbers::throughput(best.throughput()?.median_bytes_per_s),
         best.stream?.spec

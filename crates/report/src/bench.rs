@@ -12,7 +12,7 @@ pub(crate) use cases::Source;
 pub(crate) use highlights::highlights;
 pub(crate) use page::sections;
 
-use crate::advice::advice;
+use crate::advice::{Findings, findings};
 use crate::costs::Costs;
 use crate::document::{Block, Medium};
 use crate::table::Table;
@@ -60,7 +60,11 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     blocks.extend(tables.into_iter().map(Block::Table));
     blocks.extend(remarks::references(&view).map(Block::Note));
     blocks.extend(remarks::noise_legend(record).map(Block::Note));
-    blocks.push(Block::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
+    let Findings { answers, further } = findings(record);
+    blocks.push(Block::Remarks(further.into_iter().chain(remarks::remarks(&view)).collect()));
+    // What was asked stands last, where a terminal shows it.
+    let answer = |(number, text)| if number == 0 { Block::Paragraph(text) } else { Block::Line(text) };
+    blocks.extend(answers.into_iter().enumerate().map(answer));
     blocks
 }
 

@@ -34,16 +34,24 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
     pieces.extend(view.common(Ranking::data).map(str::to_owned));
     pieces.extend(chain(view));
     pieces.extend(odd_payload(view));
-    let trials = view.record.settings.trials as usize;
-    pieces.push(format!(
-        "{}{}",
-        words::count(trials, "trial"),
-        if trials > 1 { ", interleaved" } else { "" }
-    ));
+    pieces.push(trials_made(view));
     let repeated = view.record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
     pieces.extend(repeated.map(|rounds| format!("{} repeated", words::count(rounds as usize, "round"))));
     pieces.retain(|piece| !piece.is_empty());
     pieces
+}
+
+/// "9 to 41 trials, interleaved, in 32 s".
+fn trials_made(view: &View) -> String {
+    let settings = &view.record.settings;
+    let made = ranked(view.record).map(|case| case.samples.len()).filter(|trials| *trials > 0);
+    let least = made.min().filter(|least| *least < settings.trials as usize && !settings.interrupted);
+    let least =
+        least.filter(|_| settings.took_s.is_some()).map(|least| format!("{least} to ")).unwrap_or_default();
+    let interleaved = if settings.trials > 1 { ", interleaved" } else { "" };
+    let took =
+        settings.took_s.map(|took_s| format!(", in {}", numbers::time(took_s * 1e9))).unwrap_or_default();
+    format!("{least}{}{interleaved}{took}", words::count(settings.trials as usize, "trial"))
 }
 
 /// A sentence where the run did not come to its end.

@@ -162,7 +162,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
     }
     for (at, factor) in &standing.first {
         // Without a common round nothing is known of the factor.
-        weighed[*at].level |= !(factor.median > LEVEL_TIMES);
+        weighed[*at].level |= factor.median.is_nan() || factor.median <= LEVEL_TIMES;
     }
     weighed.sort_by(by_cost);
     // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.

@@ -166,14 +166,7 @@ mod tests {
     }
 
     fn figures(cases: Vec<CaseRecord>) -> Vec<CaseFigures> {
-        let settings = Settings {
-            seed: 1,
-            trials: 9,
-            interrupted: false,
-            precision_percent: None,
-            suite: None,
-            repeated_rounds: None,
-        };
+        let settings = Settings { seed: 1, trials: 9, ..Settings::default() };
         of_bench(&BenchRecord { head: RecordHead::default(), peer: None, settings, cases })
     }
 

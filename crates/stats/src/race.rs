@@ -1,8 +1,7 @@
 //! Which of several cases costs least, decided while they are measured: best-arm identification by successive elimination
 //! (Even-Dar, Mannor and Mansour, *JMLR* 7, 2006) over costs that are compared within rounds.
 //!
-//! In each round an entrant is compared with the one that has beaten it most often in the rounds before. Were it the cheapest in more
-//! than half of all rounds, whichever other one is picked, losing would be less likely than for a fair coin, and betting on it would
+//! In each round an entrant is compared with the one that led the others before. Were it the cheapest in more than half of all rounds, whichever other one is picked, losing would be less likely than for a fair coin, and betting on it would
 //! gain nothing: the gain of a bet whose odds are spread evenly over 1/2 to 1 ever reaches `g` with a chance of at most 1/`g` (Ville, 1939;
 //! for quantiles and best arms: Howard and Ramdas, *Bernoulli* 28, 2022). So it does not matter how often one looks, nor how many
 //! entrants there are: only one of them is the cheapest. Nothing is assumed of the noise but that rounds do not depend on each other:
@@ -15,6 +14,8 @@ use crate::estimate::median;
 
 /// Costs that differ by at most this factor, for sure, are the same: nobody would choose by less.
 pub const SAME_TIMES: f64 = 1.1;
+/// The logarithm of a cost counts up to here: a factor of 20.
+const SCORE_MAX: f64 = 3.0;
 /// More rounds than this are not suggested.
 const ROUNDS_MAX: usize = 5_000;
 
@@ -62,7 +63,7 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
     let medians = entrants.iter().enumerate().filter_map(|(at, costs)| Some((at, median_of(costs)?)));
     let mut ranked: Vec<(usize, f64)> = medians.collect();
     ranked.sort_by(|one, other| one.1.total_cmp(&other.1));
-    let against: Vec<Vec<f64>> = (0..entrants.len()).map(|at| against_the_strongest(entrants, at)).collect();
+    let against = against_leaders(entrants);
     let (mut first, mut out): (Vec<usize>, Vec<usize>) =
         ranked.iter().map(|(at, _)| *at).partition(|at| least(&against[*at]) < 1.0);
     if first.is_empty() {
@@ -95,27 +96,48 @@ impl Factor {
     }
 }
 
-/// The cost of an entrant divided by that of the one which, before the round, had beaten it most often, round by round.
-fn against_the_strongest(entrants: &[RoundCosts], at: usize) -> Vec<f64> {
-    let mut won = vec![(0i64, 0.0f64); entrants.len()];
-    let mut found = Vec::new();
-    for (round, own) in &entrants[at] {
-        let others = (0..entrants.len()).filter(|other| *other != at);
-        let ratio = |other: usize| {
-            entrants[other].get(round).map(|cost| own / cost).filter(|ratio| ratio.is_finite())
-        };
-        let present: Vec<(usize, f64)> = others.filter_map(|other| Some((other, ratio(other)?))).collect();
-        let strength = |one: &&(usize, f64)| won[one.0];
-        let by_strength =
-            |one: &(i64, f64), other: &(i64, f64)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1));
-        let strongest = present.iter().max_by(|one, other| by_strength(&strength(one), &strength(other)));
-        found.extend(strongest.map(|(_, ratio)| *ratio));
-        for (other, ratio) in present {
-            won[other].0 += i64::from(ratio > 1.0) - i64::from(ratio < 1.0);
-            won[other].1 += ratio.ln();
+/// What each entrant's cost was, divided by that of the one which led the others before the round, round by round.
+fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
+    let mut rounds: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
+    for (at, costs) in entrants.iter().enumerate() {
+        for (round, cost) in costs {
+            rounds.entry(*round).or_default().push((at, *cost));
+        }
+    }
+    let mut scores = vec![Score::default(); entrants.len()];
+    let mut found = vec![Vec::new(); entrants.len()];
+    for costs in rounds.values() {
+        let mut order: Vec<&(usize, f64)> = costs.iter().collect();
+        order.sort_by(|one, other| scores[one.0].mean().total_cmp(&scores[other.0].mean()));
+        for (at, cost) in costs {
+            let rival = order.iter().find(|(other, _)| other != at);
+            found[*at].extend(rival.map(|(_, other)| cost / other).filter(|ratio| ratio.is_finite()));
+        }
+        let middle = median(&costs.iter().map(|(_, cost)| *cost).collect::<Vec<f64>>());
+        for (at, cost) in costs {
+            scores[*at].add(middle.map_or(0.0, |middle| cost / middle));
         }
     }
     found
+}
+
+/// How dear an entrant was in the rounds so far: the mean logarithm of its cost as a share of the round's median, cut off where tails
+/// begin.
+#[derive(Debug, Clone, Copy, Default)]
+struct Score {
+    sum: f64,
+    rounds: u32,
+}
+
+impl Score {
+    fn add(&mut self, share: f64) {
+        self.sum += share.ln().clamp(-SCORE_MAX, SCORE_MAX);
+        self.rounds += 1;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.rounds.max(1))
+    }
 }
 
 /// One cost divided by the other, in each round that has both.

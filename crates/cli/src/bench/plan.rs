@@ -19,13 +19,22 @@ const STREAM_BLOCK_BYTES: u64 = 64 << 10;
 const PINGPONG_BLOCK_BYTES: u64 = 1;
 
 /// Trials of each case when nothing else is said: enough for an order-statistics interval of the median.
-const TRIALS: u32 = 9;
+pub(super) const TRIALS: u32 = 9;
 
 /// Trials that are planned with when `--precision` decides.
 const TRIALS_FOR_PRECISION: u32 = 400;
 
 /// Rounds at the most when `--precision` and the time decide: what cases that are precise enough leave over is the others'.
 const ROUNDS_FOR_PRECISION: u32 = 100_000;
+
+/// Rounds at the most of what may be the best, when the answer and the time decide.
+const ROUNDS_TO_DECIDE: u32 = 10_000;
+
+/// The part of the time that the trials of all cases are planned to take; the rest is for what may be the best.
+const FIRST_PART: f64 = 0.5;
+
+/// What a trial may measure when the answer decides: many short trials tell sooner which is the best than few long ones.
+const TRIAL_TO_DECIDE: Duration = Duration::from_millis(50);
 
 /// What a run may take when neither `--time` nor fixed amounts say otherwise.
 const BUDGET: Duration = Duration::from_secs(45);
@@ -50,6 +59,12 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
     };
     let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
     let mut plan = Plan::new(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
+    let is_fixed = suite.is_some() || args.trials.is_some() || args.bytes.is_some() || args.count.is_some();
+    if !is_fixed && args.precision.is_none() && args.peer.target.is_none() && plan.budget.is_some() {
+        plan.rounds_max = ROUNDS_TO_DECIDE;
+        plan.further_rounds_are_optional = true;
+        (plan.first_part, plan.trial_max) = (FIRST_PART, TRIAL_TO_DECIDE);
+    }
     if args.precision.is_some() {
         plan.repeats = true;
         if args.trials.is_none() && plan.budget.is_some() {

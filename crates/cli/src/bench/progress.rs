@@ -2,18 +2,28 @@
 
 use model::{Observer, Sample};
 
+use super::decision::Decision;
 use crate::bar::Bar;
 
-/// BenchProgresses a run.
+/// What ends the trials of a case.
+pub(crate) enum Until {
+    /// Their number was fixed.
+    Planned,
+    /// The interval's half width, in percent of the median, is narrow enough.
+    Precise(f64),
+    /// The best is known.
+    Decided(Decision),
+}
+
+/// Follows a run.
 pub(crate) struct BenchProgress {
     bar: Bar,
-    /// The interval's half width, in percent of the median, that is narrow enough.
-    precision_percent: Option<f64>,
+    until: Until,
 }
 
 impl BenchProgress {
-    pub(crate) fn new(precision_percent: Option<f64>) -> Self {
-        Self { bar: Bar::of_shares("{bar:30} {msg}"), precision_percent }
+    pub(crate) fn new(until: Until) -> Self {
+        Self { bar: Bar::of_shares("{bar:30} {msg}"), until }
     }
 
     /// Takes the bar off the terminal.
@@ -33,7 +43,17 @@ impl Observer for BenchProgress {
         }
     }
 
-    fn enough(&self, _index: usize, samples: &[Sample]) -> bool {
-        self.precision_percent.is_some_and(|percent| stats::precise_enough(samples, percent))
+    fn trial_finished(&mut self, index: usize, sample: &Sample) {
+        if let Until::Decided(decision) = &mut self.until {
+            decision.take(index, sample);
+        }
+    }
+
+    fn enough(&mut self, index: usize, samples: &[Sample]) -> bool {
+        match &mut self.until {
+            Until::Planned => false,
+            Until::Precise(percent) => stats::precise_enough(samples, *percent),
+            Until::Decided(decision) => decision.is_enough(index, samples),
+        }
     }
 }

@@ -9,7 +9,7 @@ use worker::{BuildCache, LanguageVariant, Program, Registry, TrialSize, Worker, 
 
 use super::args::BenchArgs;
 use super::plan;
-use super::progress::BenchProgress;
+use super::progress::{BenchProgress, Until};
 use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let started = std::time::SystemTime::now();
     let stop = StopRequest::listen()?;
     let cache = BuildCache::open(registry.clone())?;
-    let mut progress = BenchProgress::new(None);
+    let mut progress = BenchProgress::new(Until::Planned);
     let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, &workers, &places);
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         suite: None,
         repeated_rounds: None,
         precision_percent: None,
+        took_s: None,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;
     super::show(args, record, &stop)

@@ -43,14 +43,7 @@ fn of_cases(cases: Vec<CaseRecord>) -> BenchRecord {
             ..RecordHead::default()
         },
         peer: None,
-        settings: Settings {
-            seed: 1,
-            trials: 9,
-            interrupted: false,
-            precision_percent: None,
-            suite: None,
-            repeated_rounds: None,
-        },
+        settings: Settings { seed: 1, trials: 9, ..Settings::default() },
         cases,
     }
 }

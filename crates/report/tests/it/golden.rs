@@ -134,7 +134,8 @@ fn noise_few_trials_and_an_early_end() {
     // Whoever asked for 5 % already is told something else; whoever asked for 50 % is not.
     for (percent, told) in [(5.0, "(--time, --trials)"), (50.0, "--precision 5)")] {
         record.settings.precision_percent = Some(percent);
-        let first = &advice(&record)[0];
+        let said = advice(&record);
+        let first = said.iter().find(|text| text.contains("too noisy")).expect("the noise");
         assert!(first.contains(told) && first.contains("--precision 5") == (percent > 5.0), "{first}");
     }
 }
@@ -300,7 +301,8 @@ fn the_schedulers_choice_stands_beside_pinned_ends() {
     insta::assert_debug_snapshot!("placed_advice", advice(&record));
 }
 
-/// A larger pipe that helps pinned ends only is advice for pinned ends only, and nothing follows from rows that are not steady.
+/// A larger pipe that helps pinned ends only is advice for pinned ends only. However much figures vary, what every round says is
+/// sure; nothing follows from rows of which now one and now the other is faster.
 #[test]
 fn advice_holds_for_the_placement_it_names() {
     let stream = |spec: &str, free: f64, pinned: f64, spread: f64| {
@@ -314,18 +316,25 @@ fn advice_holds_for_the_placement_it_names() {
     let both = |spread| {
         let cases =
             stream("pipe", 4.8, 0.6, spread).into_iter().chain(stream("pipe:size=1MiB", 4.5, 1.8, spread));
-        advice(&record(cases))
+        record(cases)
     };
-    let quiet = both(1.0);
-    let larger: Vec<&String> =
-        quiet.iter().filter(|sentence| sentence.contains("waits for wake-ups")).collect();
-    assert!(matches!(larger.as_slice(), [one] if one.starts_with("A pipe on CPUs 0,1 ")), "{quiet:#?}");
-    let placed = "Placed by the scheduler, `pipe` moves 8.0 times as much";
-    assert!(quiet.iter().any(|sentence| sentence.starts_with(placed)), "{quiet:#?}");
-    for spread in [12.0, 40.0] {
-        let unsure = both(spread).join("\n");
-        assert!(!unsure.contains("times as much") && !unsure.contains("take `"), "{unsure}");
+    for spread in [1.0, 12.0, 40.0] {
+        let sure = advice(&both(spread));
+        let larger: Vec<&String> =
+            sure.iter().filter(|sentence| sentence.contains("waits for wake-ups")).collect();
+        assert!(matches!(larger.as_slice(), [one] if one.starts_with("A pipe on CPUs 0,1 ")), "{sure:#?}");
+        let placed = "Placed by the scheduler, `pipe` moves 8.0 times as much";
+        assert!(sure.iter().any(|sentence| sentence.starts_with(placed)), "{sure:#?}");
     }
+    let mut changing = both(1.0);
+    for case in &mut changing.cases {
+        let own = case.spec.options.len() + case.cpus.len();
+        for sample in case.samples.iter_mut().filter(|sample| (sample.round as usize + own) % 3 == 0) {
+            sample.elapsed_ns *= 20;
+        }
+    }
+    let unsure = advice(&changing).join("\n");
+    assert!(!unsure.contains("times as much"), "{unsure}");
 }
 
 #[test]

@@ -166,14 +166,7 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
             ..RecordHead::default()
         },
         peer: None,
-        settings: Settings {
-            seed: 1,
-            trials: TRIALS,
-            interrupted: false,
-            precision_percent: None,
-            suite: None,
-            repeated_rounds: None,
-        },
+        settings: Settings { seed: 1, trials: TRIALS, ..Settings::default() },
         cases,
     }
 }

@@ -1,0 +1,161 @@
+//! When a run has its answer: rows that surely are not the best need no further trials, and nothing does once the best is known.
+
+use model::{Case, CaseRecord, DataLevel, Role, Sample, Spec, Wait};
+use stats::{Demand, RoundCosts, Standing, choose, decisive_cost_ns, precise_enough, race};
+
+use super::plan::TRIALS;
+
+/// The half width in percent of the median at which a figure that is compared with no other is known well enough.
+const ALONE_PERCENT: f64 = 10.0;
+/// Trials of such a figure at the most: one that varies so much is a mixture, which more trials do not narrow.
+const ALONE_TRIALS_MAX: usize = 60;
+
+/// What the trials so far say of all rows.
+pub(crate) struct Decision {
+    demand: Demand,
+    records: Vec<CaseRecord>,
+    races: Vec<Race>,
+}
+
+/// Rows that differ in nothing but the mechanism.
+struct Race {
+    /// Their places among all rows.
+    rows: Vec<usize>,
+    costs: Vec<RoundCosts>,
+    /// Once all planned trials were made: how they stand, those that are no choice left out.
+    standing: Option<Standing>,
+}
+
+impl Decision {
+    /// Nothing is known yet of these rows.
+    pub(crate) fn new(cases: &[Case], demand: Demand) -> Self {
+        let mut kinds: Vec<(Case, Vec<usize>)> = Vec::new();
+        let weighs = |case: &Case| case.role == Role::Ranked && case.data != DataLevel::None;
+        for (at, case) in cases.iter().enumerate().filter(|(_, case)| weighs(case)) {
+            let kind = Case { spec: Spec::plain("any"), wait: Wait::Block, ..case.clone() };
+            match kinds.iter_mut().find(|(one, _)| *one == kind) {
+                Some((_, rows)) => rows.push(at),
+                None => kinds.push((kind, vec![at])),
+            }
+        }
+        let raced = kinds.into_iter().map(|(_, rows)| rows).filter(|rows| rows.len() > 1);
+        let races =
+            raced.map(|rows| Race { costs: vec![RoundCosts::new(); rows.len()], standing: None, rows });
+        Self {
+            races: races.collect(),
+            records: cases.iter().cloned().map(CaseRecord::from).collect(),
+            demand,
+        }
+    }
+
+    /// A trial of a row has ended well.
+    pub(crate) fn take(&mut self, row: usize, sample: &Sample) {
+        let record = &mut self.records[row];
+        let cost = decisive_cost_ns(record.wait, record.tasks, sample, &self.demand);
+        record.samples.push(sample.clone());
+        for race in &mut self.races {
+            let Some(at) = race.rows.iter().position(|one| *one == row) else { continue };
+            race.costs[at].extend(cost.map(|cost| (sample.round, cost)));
+            race.standing = None;
+        }
+    }
+
+    /// Whether these samples of a row are enough.
+    pub(crate) fn is_enough(&mut self, row: usize, samples: &[Sample]) -> bool {
+        if samples.len() < TRIALS as usize {
+            return false;
+        }
+        let is_alone = self.races.is_empty() && self.records[row].role == Role::Ranked;
+        match self.races.iter_mut().find(|race| race.rows.contains(&row)) {
+            Some(race) => race.is_settled(row, &self.records, &self.demand),
+            None if is_alone => samples.len() >= ALONE_TRIALS_MAX || precise_enough(samples, ALONE_PERCENT),
+            None => true,
+        }
+    }
+}
+
+impl Race {
+    /// Whether further trials of a row tell nothing about which one is the best.
+    fn is_settled(&mut self, row: usize, records: &[CaseRecord], demand: &Demand) -> bool {
+        if self.standing.is_none() {
+            // What a demand leaves out is known after the planned trials.
+            let first = self.costs.iter().all(|costs| costs.len() <= TRIALS as usize);
+            if first {
+                let cases: Vec<&CaseRecord> = self.rows.iter().map(|row| &records[*row]).collect();
+                let weighing = choose(&cases, demand);
+                let out = weighing.weighed.iter().filter(|one| one.excluded.is_some());
+                out.for_each(|one| self.costs[one.at].clear());
+            }
+            self.standing = Some(race(&self.costs));
+        }
+        self.standing.as_ref().is_some_and(|standing| {
+            standing.is_decided() || standing.first.iter().all(|(at, _)| self.rows[*at] != row)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(specs: &[&str]) -> Vec<Case> {
+        let case = |spec: &&str| {
+            let spec: Spec = spec.parse().expect("a spec");
+            let wait = if spec.to_string().contains("spin") { Wait::Spin } else { Wait::Block };
+            Case { wait, ..Case::stream(spec) }
+        };
+        specs.iter().map(case).collect()
+    }
+
+    /// Makes rounds until nothing is wanted any more or there were so many; gives the number of samples of each row.
+    fn trials(specs: &[&str], cost: impl Fn(usize, u32) -> u64, most: u32) -> Vec<usize> {
+        let cases = cases(specs);
+        let mut decision = Decision::new(&cases, Demand::default());
+        let mut samples = vec![Vec::new(); cases.len()];
+        for round in 0..most {
+            let wanted: Vec<usize> =
+                (0..cases.len()).filter(|row| !decision.is_enough(*row, &samples[*row])).collect();
+            for row in wanted {
+                let elapsed_ns = cost(row, round) * 1_000_000;
+                let sample = Sample {
+                    round,
+                    elapsed_ns,
+                    system_ns: elapsed_ns,
+                    messages: 1000,
+                    bytes: 1 << 30,
+                    ..Sample::default()
+                };
+                decision.take(row, &sample);
+                samples[row].push(sample);
+            }
+        }
+        samples.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_clear_winner_needs_the_planned_trials() {
+        let made = trials(
+            &["pipe", "fifo", "shm-ring"],
+            |row, round| (30 - 10 * row as u64) * 10 + u64::from(round % 3),
+            50,
+        );
+        assert_eq!(made, [9, 9, 9]);
+    }
+
+    #[test]
+    fn those_that_may_be_first_go_on_and_those_that_spin_do_not() {
+        let noisy = |row: usize, round: u32| match row {
+            0 | 1 => 100 + u64::from((round * 7 + row as u32 * 3) % 11) * 5,
+            2 => 900,
+            _ => 10,
+        };
+        let made = trials(&["pipe", "fifo", "tcp", "shm-ring:wait=spin"], noisy, 40);
+        assert_eq!(made, [40, 40, 9, 9]);
+    }
+
+    #[test]
+    fn a_row_alone_ends_when_its_figure_is_known() {
+        assert_eq!(trials(&["pipe"], |_, round| 100 + u64::from(round % 2), 100), [10]);
+        assert_eq!(trials(&["pipe"], |_, round| 100 + 100 * u64::from(round % 2), 100), [ALONE_TRIALS_MAX]);
+    }
+}
