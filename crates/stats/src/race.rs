@@ -109,7 +109,9 @@ fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
     for costs in rounds.values() {
         let mut order: Vec<&(usize, f64)> = costs.iter().collect();
         order.sort_by(|one, other| scores[one.0].mean().total_cmp(&scores[other.0].mean()));
-        for (at, cost) in costs {
+        // In the first round of several nobody leads yet.
+        let is_known = costs.len() == 2 || costs.iter().any(|(at, _)| scores[*at].rounds > 0);
+        for (at, cost) in costs.iter().filter(|_| is_known) {
             let rival = order.iter().find(|(other, _)| other != at);
             found[*at].extend(rival.map(|(_, other)| cost / other).filter(|ratio| ratio.is_finite()));
         }
