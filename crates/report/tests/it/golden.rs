@@ -329,7 +329,8 @@ fn advice_holds_for_the_placement_it_names() {
     let mut changing = both(1.0);
     for case in &mut changing.cases {
         let own = case.spec.options.len() + case.cpus.len();
-        for sample in case.samples.iter_mut().filter(|sample| (sample.round as usize + own) % 3 == 0) {
+        for sample in case.samples.iter_mut().filter(|sample| (sample.round as usize + own).is_multiple_of(3))
+        {
             sample.elapsed_ns *= 20;
         }
     }
