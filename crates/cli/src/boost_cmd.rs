@@ -17,7 +17,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Run a command, or take one that runs, and enlarge its pipes where they are full
+/// Enlarge the full pipes of a command, or of a running process
 #[derive(Debug, Args)]
 #[command(
     override_usage = "hosepipe boost [OPTIONS] COMMAND...\n       hosepipe boost [OPTIONS] --pid PID",

@@ -26,7 +26,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Compare pipelines with each other, or one over several links, in turns
+/// Compare pipelines, or one pipeline over several links, with alternating trials
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -45,7 +45,7 @@ fn without_what_is_hidden(command: &Command) -> Command {
     if let Some(version) = version { made.version(version) } else { made }
 }
 
-/// The lines for positional arguments, which clap_complete leaves out for fish: their values, and commands with arguments.
+/// The lines for positional arguments, which clap_complete omits for fish: their values, and commands with arguments.
 fn values_for_fish(command: &Command) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
     let lines_of = |command: &Command| -> Vec<String> {
@@ -64,7 +64,7 @@ fn values_for_fish(command: &Command) -> String {
     };
     let of_commands = command.get_subcommands().filter(runs_a_command).map(|command| {
         let condition = format!("__fish_hosepipe_using_subcommand {}", command.get_name());
-        // Completion goes on without the first two words, `hosepipe` and the subcommand.
+        // Completes the words after the first two, `hosepipe` and the subcommand.
         format!("complete -c hosepipe -n \"{condition}\" -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
     });
     command.get_subcommands().flat_map(lines_of).chain(of_commands).collect()

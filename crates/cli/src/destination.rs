@@ -1,4 +1,4 @@
-//! Where records go: files, replaced only when complete, and standard output.
+//! Destinations of records: files, which are replaced only when complete, and standard output.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::terminal::{self, UsageError};
 /// The heading of these options in the help.
 pub(crate) const OUTPUTS: &str = "Records and other outputs";
 
-/// Where a record goes: a file, or standard output for `-`.
+/// The destination of a record: a file, or standard output for `-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Stdout,
@@ -21,7 +21,7 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// Reads one as typed; a path need not be text.
+    /// Parses a destination; a path may be other than UTF-8.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
         let of = |typed: OsString| if typed == "-" { Self::Stdout } else { Self::File(typed.into()) };
         OsStringValueParser::new().map(of)
@@ -45,7 +45,7 @@ impl Destination {
         }
     }
 
-    /// The file, where it is one.
+    /// The file, if it is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Stdout => None,
@@ -54,8 +54,8 @@ impl Destination {
     }
 }
 
-/// Writes a file that replaces the old one only when it is complete. What is no regular file (/dev/stderr, a FIFO, a
-/// process substitution) is written directly.
+/// Writes a file that replaces the old one only when it is complete. Writes directly to anything but a regular file (/dev/stderr,
+/// a FIFO, a process substitution).
 fn write_file(path: &Path, text: &str) -> io::Result<()> {
     if is_special(path) {
         return std::fs::write(path, text);
@@ -70,7 +70,7 @@ fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Checks what can be checked without leaving a trace. A special file is not opened: the other end of a FIFO would see it.
+/// Checks without side effects. A special file is not opened: the other end of a FIFO would notice it.
 fn can_be_written(path: &Path) -> io::Result<()> {
     if is_special(path) {
         return Ok(());
@@ -92,7 +92,7 @@ fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // With the mode of a shell's redirection: 0666 less the umask; tempfile's own is 0600.
+    // The mode of a shell's redirection, 0666 without the umask; tempfile's own is 0600.
     let make = |path: &Path| std::fs::File::options().write(true).create_new(true).open(path);
     tempfile::Builder::new().prefix(".hosepipe-").make_in(folder, make)
 }

@@ -1,4 +1,4 @@
-//! `hosepipe diff`: what changed between two records, or between two commands that take turns.
+//! `hosepipe diff`: what changed between two records, or between two commands with alternating trials.
 
 mod in_turns;
 
@@ -22,7 +22,7 @@ use crate::record::{load, record_head};
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Say what changed between two records, or two commands run in turns
+/// Show what changed between two records, or between two commands with alternating trials
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,15 +48,15 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "NEW")]
     new: OsString,
 
-    /// What both commands are given; `bench …` for two hosepipes
+    /// Arguments for both commands; `bench …` for two hosepipes
     #[arg(value_name = "ARGS", last = true, requires = "run")]
     arguments: Vec<OsString>,
 
-    /// OLD and NEW are commands: run them in turns, pair by pair
+    /// OLD and NEW are commands: run them alternately, in pairs
     #[arg(long)]
     run: bool,
 
-    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: any change that is found counts]
+    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: every change that is found counts]
     #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     fail_over: Option<f64>,
 
@@ -64,11 +64,11 @@ pub(crate) struct DiffArgs {
     #[arg(long, conflicts_with = "run")]
     across_hosts: bool,
 
-    /// With --run: make so many pairs, and look once [default: until nothing more is to be found out, 10 to 163]
+    /// With --run: number of pairs, with one test at the end [default: 10 to 163, until the result no longer changes]
     #[arg(long, value_name = "N", requires = "run", value_parser = typed::whole(1u32..=10_000))]
     trials: Option<u32>,
 
-    /// With --run: begin no pair after this time [default: 5m, but not before the first look]
+    /// With --run: begin no pair after this time [default: 5m, but not before the first test]
     #[arg(long, value_name = "DURATION", requires = "run", value_parser = typed::positive_duration)]
     time: Option<Duration>,
 
@@ -80,11 +80,11 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = typed::seed)]
     seed: u64,
 
-    /// Print this format in place of the tables
+    /// Print this format instead of the tables
     #[arg(long, value_name = "FORMAT")]
     format: Option<Foreign>,
 
-    /// With --format go: whose samples
+    /// With --format go: the samples of OLD, NEW or both
     #[arg(long, value_name = "SIDE", default_value = "both", requires = "format")]
     side: SidesArgument,
 
@@ -96,26 +96,26 @@ pub(crate) struct DiffArgs {
     outputs: Outputs,
 }
 
-/// A format of other programs.
+/// A format for other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Foreign {
     /// Go's benchmark format, a line for each sample, for benchstat
     Go,
-    /// JSON for github-action-benchmark (customSmallerIsBetter): the new side
+    /// JSON for github-action-benchmark (customSmallerIsBetter): only NEW
     GithubAction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SidesArgument {
-    /// One after the other, told apart by `side:` (benchstat -col side)
+    /// Both, distinguished by `side:` (benchstat -col side)
     Both,
-    /// The old one
+    /// Only OLD
     Old,
-    /// The new one
+    /// Only NEW
     New,
 }
 
-/// Compares, shows it, and says by the status whether anything became worse.
+/// Compares and prints the result; the status shows whether anything became worse.
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     if args.format.is_some() && args.outputs.has_stdout() {
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     show(args, record)
 }
 
-/// Writes and prints the record; the status says whether anything became worse.
+/// Writes and prints the record; the status shows whether anything became worse.
 fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
     let foreign = match args.format {
@@ -142,7 +142,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     match foreign {
         None => args.outputs.show(loaded, &style)?,
         Some(text) => {
-            // What is read by people goes beside it.
+            // Standard output has the format: text for the user goes to standard error.
             terminal::remark_painted(&report::terminal(
                 &loaded.record,
                 &terminal::style_of_stderr(),
@@ -162,11 +162,11 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         let figures = sides::figures(&loaded);
         Ok((loaded, figures))
     };
-    // Long records take their time, most of it over histograms.
+    // Reading large records takes time, mostly for histograms: the old one is read by another thread.
     let (old, new) = std::thread::scope(|scope| {
         let old = std::thread::Builder::new().spawn_scoped(scope, || read(&args.old));
         let new = read(&args.new);
-        // Without a thread of its own it is read by this one.
+        // If no thread can be started, this one reads it.
         (old.map_or_else(|_| Ok(read(&args.old)), ScopedJoinHandle::join), new)
     });
     let (old, old_figures) =
@@ -197,7 +197,7 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     Ok(DiffRecord { hosts_differ, interrupted, ..record })
 }
 
-/// How figures are judged.
+/// The conditions of a comparison.
 struct Judged {
     paired: bool,
     looks: u32,

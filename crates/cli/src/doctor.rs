@@ -1,5 +1,4 @@
-//! `hosepipe doctor`: what this machine does at all, what would cap or spoil a measurement on it, and what to type against it.
-//! The figures are the engine's, the findings the host's; this file only prints them.
+//! `hosepipe doctor`: prints the machine's figures (crate `engine`) and findings (crate `host`).
 
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
-/// Measures this machine in three seconds, and says what on it would spoil or cap figures.
+/// Measures this machine in three seconds, and shows what would distort or limit figures on it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hosepipe doctor                                      figures, what they mean, and findings
@@ -47,10 +46,10 @@ enum Entry<'a> {
     Found(&'a Finding),
 }
 
-/// Examines this machine and prints its figures, then the findings, worst first; as JSON in one array, in the order of
-/// examination. A finding is no failure: the status is 0.
+/// Prints the figures, then the findings, worst first; as JSON in one array, in the order of examination. The status is 0, also
+/// with findings.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    // Looked at first: afterwards the load would be our own.
+    // First: afterwards the load would be hosepipe's own.
     let findings = host::diagnose();
     let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
     if args.json {
@@ -69,8 +68,8 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The findings as text of at most `width` columns, worst first, and a line that counts them. Commands are
-/// never broken, so that they can be copied; what is good gets one line.
+/// The findings as text of at most `width` columns, worst first, and a line that counts them. Commands are never broken, so that
+/// users can copy them; good findings have one line.
 pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String {
     let mut text = String::new();
     for state in Severity::ALL.iter().copied() {
@@ -87,7 +86,7 @@ pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String 
     text
 }
 
-/// One finding: state, name, what was found; below it why it matters and the command.
+/// One finding: state, name and value; below them why it matters, and the command.
 fn entry(finding: &Finding, width: usize, color: bool) -> String {
     let mut lines = wrap(&finding.what, width);
     if finding.state != Severity::Good {
@@ -103,7 +102,7 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     text
 }
 
-/// The state's word, padded, in its colour.
+/// Colours the padded word of a state.
 fn paint(word: &str, state: Severity, color: bool) -> String {
     let code = match state {
         Severity::Spoils => "31",

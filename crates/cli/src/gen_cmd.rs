@@ -11,10 +11,10 @@ use model::{ByteSize, PayloadKind};
 
 use crate::{signals, typed};
 
-/// What a shell reports of a filter that died of SIGPIPE.
+/// The status that a shell shows for a filter that was killed by SIGPIPE.
 const STATUS_SIGPIPE: u8 = 141;
 
-/// Write a payload to standard output, as fast as what reads it
+/// Write a payload to standard output, as fast as its reader
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,19 +26,19 @@ Examples:
 Byte i is always the same for the same payload and seed; `hosepipe sink --verify` knows it again.
 On a pipe the bytes are handed over by reference (tee, vmsplice), elsewhere they are written.")]
 pub(crate) struct GenArgs {
-    /// How much to write, exactly [default: until the reader goes away]
+    /// Exact number of bytes to write [default: until the reader ends]
     #[arg(long, value_name = "SIZE")]
     bytes: Option<ByteSize>,
 
-    /// The most to hand over in one call
+    /// Most bytes to write in one call
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = typed::positive_size)]
     block: ByteSize,
 
-    /// What to write: sequence (the bytes 0 to 255, over and over), printable, random, zero, or file:PATH, repeated
+    /// The bytes to write: sequence (the bytes 0 to 255, repeated), printable, random, zero, or file:PATH, repeated
     #[arg(long, value_name = "PAYLOAD", default_value = "sequence", value_parser = typed::payload())]
     payload: PayloadKind,
 
-    /// Which of the printable or random payloads
+    /// Seed of the printable or random payload
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     seed: u64,
 }

@@ -1,26 +1,26 @@
-//! How the closing words of `--help` are laid out: paragraphs, and examples with their comments, wrapped once, at the terminal's
-//! width. The source has them in lines that suit an editor.
+//! The layout of the text after the options in `--help`: paragraphs, and examples with comments, are wrapped at the terminal's width,
+//! independent of the line breaks in the source.
 
 use clap::Command;
 
 use report::wrap;
 
-/// Longer lines are hard to read.
+/// Longest line of text.
 const WIDTH_MAX: usize = 110;
 
-/// A comment narrower than this goes below its command.
+/// Narrowest comment next to its command; a narrower one goes below it.
 const COMMENT_MIN: usize = 24;
 
-/// The column where it begins there.
+/// Indent of a comment below its command.
 const COMMENT_INDENT: usize = 6;
 
-/// Begins a paragraph of its own.
+/// Begins a new paragraph.
 const EXIT_STATUS: &str = "Exit status:";
 
-/// Replaces the blanks of a command, so that clap does not break a line that is to be copied.
+/// Replaces the spaces of a command, so that clap does not break a line that users copy.
 const UNBROKEN: &str = "\u{a0}";
 
-/// What `hosepipe` without arguments prints.
+/// The output of `hosepipe` without arguments.
 const FIRST_STEPS: &str = "Four things to try:
   hosepipe bench                                    rank the ways to move bytes here
   hosepipe recommend --message 1KiB                 which one to take
@@ -28,12 +28,12 @@ const FIRST_STEPS: &str = "Four things to try:
   hosepipe top                                      pipelines that run now
 All commands: hosepipe --help";
 
-/// The same, laid out for a terminal of `width` columns.
+/// [`FIRST_STEPS`] for a terminal of `width` columns.
 pub(crate) fn first_steps(width: usize) -> String {
     rendered(&lay_out(FIRST_STEPS, width.min(WIDTH_MAX)))
 }
 
-/// The command with the closing words of its help, and of all its subcommands', for a terminal of `width` columns.
+/// Lays out the help of a command and of all its subcommands for a terminal of `width` columns.
 pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     let width = width.min(WIDTH_MAX);
     let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
@@ -45,7 +45,7 @@ pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |one| laid_out(one, width)))
 }
 
-/// What clap has made of it, with blanks in commands again.
+/// The text that clap has rendered, with spaces in commands again.
 pub(crate) fn rendered(text: &str) -> String {
     text.replace(UNBROKEN, " ")
 }
@@ -69,7 +69,7 @@ fn lay_out(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// A command and, behind two blanks or more, a comment: side by side where there is room.
+/// Lays out a command and its comment, which follows after at least two spaces: in one line if there is room.
 fn lay_out_example(example: &str, width: usize) -> Vec<String> {
     let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
     let comment = comment.trim_start();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_go_below_where_there_is_no_room_beside() {
+    fn comments_go_below_their_command_without_room_next_to_it() {
         let expected = "Examples:\n  hp short\n      what it does, in some\n      words\n";
         assert!(rendered(&lay_out(TEXT, 30)).starts_with(expected), "{}", lay_out(TEXT, 30));
     }

@@ -1,4 +1,4 @@
-//! `hosepipe list`: the registry, as a table for people or as JSON.
+//! `hosepipe list`: the registry, as text, Markdown or JSON.
 
 use std::process::ExitCode;
 
@@ -15,13 +15,13 @@ use crate::terminal::{self, wrap};
     after_help = "Examples:\n  hosepipe list\n  hosepipe list --links\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'"
 )]
 pub(crate) struct ListArgs {
-    /// Only what can stand between programs, each with what programs see of it that is not as with a pipe
+    /// Only mechanisms that can connect programs, each with how it differs from a pipe for them
     #[arg(long, conflicts_with = "md")]
     links: bool,
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]
     json: bool,
-    /// Print Markdown, as in docs/MECHANISMS.md: what holds on every machine
+    /// Print Markdown, as in docs/MECHANISMS.md: without what depends on this machine
     #[arg(long, conflicts_with = "json", help_heading = OUTPUTS)]
     md: bool,
 }
@@ -51,10 +51,10 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Columns of the names.
+/// Width of the column of names.
 const INDENT: usize = 16;
 
-/// A mechanism as `list` shows it.
+/// A mechanism in the output.
 #[derive(Serialize)]
 struct MechanismEntry {
     name: &'static str,
@@ -68,7 +68,7 @@ struct MechanismEntry {
     waits: Vec<&'static str>,
     data: Vec<&'static str>,
     options: Vec<OptionEntry>,
-    /// What is not as with a pipe; only in a list of links.
+    /// Differences from a pipe; only in a list of links.
     #[serde(skip_serializing_if = "Option::is_none")]
     differs_from_pipe: Option<&'static str>,
     limits: &'static str,
@@ -147,7 +147,7 @@ impl MechanismEntry {
         text
     }
 
-    /// A section of the page of documentation: what holds on every machine.
+    /// A section of docs/MECHANISMS.md, without what depends on this machine.
     fn markdown(&self) -> String {
         let mut text = format!("\n## `{}`\n\n{}.\n\n| | |\n|---|---|\n", self.name, self.summary);
         for (label, value) in [

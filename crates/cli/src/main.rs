@@ -1,4 +1,4 @@
-//! The `hosepipe` command: reads the command line and hands over to one file per subcommand.
+//! The `hosepipe` command: parses the command line and calls the file of the subcommand.
 
 mod bar;
 mod bench;
@@ -51,7 +51,7 @@ use clap::{Parser, Subcommand};
   hosepipe bench pipe --sweep        one mechanism over block sizes
   hosepipe recommend --message 1KiB  which one to take for your messages, and how to set it up
   hosepipe list                      what there is, with options and limits
-  hosepipe doctor                    what would spoil or cap the figures here
+  hosepipe doctor                    what would distort or limit the figures here
   hosepipe gen --bytes 1GiB | hosepipe sink --verify"
 )]
 struct Cli {
@@ -67,41 +67,41 @@ enum Command {
     Recommend(Box<recommend::RecommendArgs>),
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
-    /// Show the pipelines that run on this machine: what flows, which stage waits for which, and which one holds them up
+    /// Show the pipelines that run on this machine: throughput, which stage waits for which, and the bottleneck
     Top(top_cmd::TopArgs),
-    /// Compare pipelines with each other, or one over several links, in turns
+    /// Compare pipelines, or one pipeline over several links, with alternating trials
     Compare(Box<compare_cmd::CompareArgs>),
-    /// Say what changed between two records, or two commands run in turns
+    /// Show what changed between two records, or between two commands with alternating trials
     Diff(Box<diff_cmd::DiffArgs>),
-    /// Show records again: as tables, or as one page with charts
+    /// Show records: as tables, or as one page with charts
     Report(report_cmd::ReportArgs),
-    /// Run a command, or take one that runs, and enlarge its pipes where they are full
+    /// Enlarge the full pipes of a command, or of a running process
     Boost(boost_cmd::BoostArgs),
-    /// Run a pipeline over many files, or a large one in pieces, as many at a time as there are CPUs
+    /// Run a pipeline in parallel over many files, or over the parts of a large one
     Spread(Box<spread_cmd::SpreadArgs>),
     /// Measure many nodes, and all pairs of them: which is slow?
     Fleet(Box<fleet_cmd::FleetArgs>),
     /// One partition of a spread, or its reduce
     #[command(name = "__part", hide = true)]
     Part(part_cmd::PartArgs),
-    /// Hold the other end of a benchmark for another host
+    /// Run the other end of a benchmark for another host
     Peer(peer_cmd::PeerArgs),
     /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
-    /// What the functions of a prompt call
+    /// Called by the functions of a prompt
     #[command(name = "__prompt", hide = true)]
     Prompt(prompt_cmd::PromptArgs),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Show the languages of `bench --workers`, and build their programs
     Workers(workers_cmd::WorkersArgs),
-    /// Run a published study here, and print its figures beside ours
+    /// Run a published study on this machine, and print its published figures next to the new ones
     Reproduce(Box<reproduce_cmd::ReproduceArgs>),
     /// Write a payload to standard output: a filter
     Gen(gen_cmd::GenArgs),
     /// Read standard input to its end, and check it: a filter
     Sink(sink_cmd::SinkArgs),
-    /// Say what on this machine would spoil or cap figures, and what to type against it
+    /// Show what would distort or limit figures on this machine, and the commands that change it
     Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
@@ -109,7 +109,7 @@ enum Command {
 
 fn main() -> ExitCode {
     standard::refuse_closed_streams();
-    signals::settle();
+    signals::reset_signals();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return terminal::print_answer(answer),
@@ -140,7 +140,7 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|error| terminal::report_error(&error))
 }
 
-/// The version, with the revision it was built from where that is known.
+/// The version, with the revision from which it was built, if known.
 fn version() -> String {
     match option_env!("HOSEPIPE_REVISION") {
         Some(revision) => format!("{} ({revision})", env!("CARGO_PKG_VERSION")),

@@ -1,4 +1,4 @@
-//! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry, alike in every command that makes records.
+//! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry, the same in every command that makes records.
 
 use std::io::stderr;
 use std::os::fd::{OwnedFd, RawFd};
@@ -11,17 +11,17 @@ use rustix::io::fcntl_dupfd_cloexec;
 use crate::destination::{Destination, OUTPUTS};
 use crate::terminal::{self, UsageError};
 
-/// The formats asked for and where each goes.
+/// The requested formats and their destinations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outputs(Vec<(&'static Format, Destination)>);
 
 impl Outputs {
-    /// Where a format goes, by its option.
+    /// The destination of a format, by its option.
     pub(crate) fn of(&self, flag: &str) -> Option<&Destination> {
         self.0.iter().find_map(|(format, destination)| (format.flag == flag).then_some(destination))
     }
 
-    /// Whether any format was asked for.
+    /// Whether no format was requested.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -31,8 +31,7 @@ impl Outputs {
         self.0.iter().any(|(_, destination)| *destination == Destination::Stdout)
     }
 
-    /// What a program that is run has as its standard output, for [`process::spawn`]: standard error, where a format is to be alone on
-    /// ours.
+    /// The descriptors of a program for [`process::spawn`]: its standard output is standard error if a format uses standard output.
     ///
     /// # Errors
     /// Standard error cannot be duplicated.
@@ -41,7 +40,7 @@ impl Outputs {
         Ok(stderr.map(|stderr| (stderr, 1)).into_iter().collect())
     }
 
-    /// Refuses what could not be written after the run, before it.
+    /// Checks before a run that the formats can be written after it.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (index, (_, destination)) in self.0.iter().enumerate() {
             if self.0[..index].iter().any(|(_, other)| other == destination) {
@@ -55,7 +54,7 @@ impl Outputs {
         self.0.iter().try_for_each(|(_, destination)| destination.check())
     }
 
-    /// Writes records in every format asked for.
+    /// Writes records in every requested format.
     pub(crate) fn write(&self, records: &[Loaded]) -> anyhow::Result<()> {
         for (format, destination) in &self.0 {
             destination.write(&(format.render)(records, study::view)?)?;
@@ -63,10 +62,10 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes a record in every format asked for, and prints its tables unless one of them has standard output.
+    /// Writes a record in every requested format, and prints its tables unless a format uses standard output.
     pub(crate) fn show(&self, record: Loaded, style: &Style) -> anyhow::Result<()> {
         let record = [record];
-        // What cannot be saved is at least shown.
+        // A record that cannot be saved is still printed.
         let written = self.write(&record);
         if !self.has_stdout() {
             terminal::print_painted(&report::terminal(&record[0].record, style, study::view))?;

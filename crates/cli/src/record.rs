@@ -1,4 +1,4 @@
-//! What every record begins with, and records read back.
+//! Makes the head of records, and reads records.
 
 use std::fs::File;
 use std::io::{self, Read, stdin};
@@ -12,13 +12,13 @@ use stats::Looks;
 
 use crate::terminal::UsageError;
 
-/// What goes on for longer is no record: a device, or another file by mistake.
+/// Largest record that is read: a larger input is a device, or another file by mistake.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// What tells a longer file from a record.
+/// Bytes of an input that are tested before the rest is read.
 const BEGIN_BYTES: u64 = 64 << 10;
 
-/// Which hosepipe this is.
+/// This hosepipe's version.
 pub(crate) fn tool() -> Tool {
     Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// What a record of this command line begins with.
+/// The head of a record of this command line.
 pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
     let (tool, arguments, started) = (tool(), arguments(), rfc3339(started));
     RecordHead { tool, host, arguments, started, ..RecordHead::default() }
@@ -35,7 +35,7 @@ pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
 /// The record of a bench, with the summaries of its cases.
 ///
 /// # Errors
-/// A histogram that does not read back.
+/// A histogram cannot be decoded.
 pub(crate) fn bench(
     settings: Settings,
     mut cases: Vec<CaseRecord>,
@@ -47,10 +47,10 @@ pub(crate) fn bench(
     Ok(BenchRecord { head: record_head(host, started), peer: None, settings, cases })
 }
 
-/// Reads a record back; `-` is standard input. One that cannot be read is a mistake on the command line.
+/// Reads a record; `-` is standard input.
 ///
 /// # Errors
-/// There is no such file, or it holds no record: a [`UsageError`] that names it.
+/// There is no such file, or it is not a record: a [`UsageError`] that names it.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     // The folder of a fleet.
     let path = &if path.is_dir() { path.join(remote::fleet::RECORD) } else { path.to_owned() };
@@ -62,21 +62,21 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let bytes = bytes
         .map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
     if bytes.len() as u64 == BEGIN_BYTES && !begins_as_a_record(&bytes) {
-        return Err(UsageError(format!("{name}: this is no record: it does not begin with {{")).into());
+        return Err(UsageError(format!("{name}: this is not a record: it does not begin with {{")).into());
     }
     if bytes.len() as u64 == RECORD_BYTES_MAX {
-        return Err(UsageError(format!("{name}: this is no record: it goes on beyond 1 GiB")).into());
+        return Err(UsageError(format!("{name}: this is not a record: it is longer than 1 GiB")).into());
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let place = error.valid_up_to();
         UsageError(format!(
-            "{name}: this is no record: byte {place} is no text in UTF-8; a record is what `hosepipe bench --json F` writes"
+            "{name}: this is not a record: byte {place} is not UTF-8; a record is what `hosepipe bench --json F` writes"
         ))
     })?;
     report::read::read(&name, text).map_err(|error| UsageError(error.to_string()).into())
 }
 
-/// All that may be a record, or the beginning of what is none.
+/// Reads a whole record, or only the beginning of anything else.
 fn read(mut source: impl Read) -> io::Result<Block> {
     let begin = Block::read_to_end((&mut source).take(BEGIN_BYTES))?;
     if (begin.len() as u64) < BEGIN_BYTES || !begins_as_a_record(&begin) {
@@ -94,7 +94,7 @@ fn arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect()
 }
 
-/// A time as RFC 3339 has it.
+/// A time in the format of RFC 3339.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }

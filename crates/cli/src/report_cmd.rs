@@ -12,7 +12,7 @@ use crate::outputs::Outputs;
 use crate::record::load;
 use crate::terminal;
 
-/// Show records again: as tables, or as one page with charts
+/// Show records: as tables, or as one page with charts
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -19,7 +19,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Run a published study here, and print its figures beside ours
+/// Run a published study on this machine, and print its published figures next to the new ones
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -126,7 +126,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
         },
         Some(path) => {
             let Record::Study(record) = load(path)?.record else {
-                let problem = format!("{}: this is no record of `hosepipe reproduce`", path.display());
+                let problem = format!("{}: this is not a record of `hosepipe reproduce`", path.display());
                 return Err(UsageError(problem).into());
             };
             let here = args.study.is_missing_any(&args.part, &record).then_some(&host);

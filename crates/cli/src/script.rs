@@ -1,4 +1,4 @@
-//! What the commands that run pipelines share: reading the text, the link and the shell, and ending as the shell did.
+//! Functions that the commands that run pipelines share: parsing the text, the link and the shell, and exiting as the shell did.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +13,7 @@ use crate::terminal::UsageError;
 /// Refuses a text without a command.
 ///
 /// # Errors
-/// It has none.
+/// The text has no command.
 pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
     let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if text.to_string_lossy().lines().all(is_empty) {
@@ -23,15 +23,15 @@ pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a text that the shell itself does not take, with the shell's own words.
+/// Refuses a text that the shell cannot parse, with the shell's own message.
 ///
 /// # Errors
 /// There is no command in it, or an error of syntax.
 pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
     check(text.as_ref())?;
     let mut command = Command::new(&shell.path);
-    // A text that switches extended patterns on means them from the next line on; without running it bash cannot know. Other
-    // shells have no such option.
+    // A text may switch extended patterns on for the lines that follow, which bash does not notice without running it. Other shells
+    // have no such option.
     if shell.kind == Kind::Bash && text.contains("extglob") {
         command.args(["-O", "extglob"]);
     }
@@ -58,15 +58,15 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
 /// Finds a shell.
 ///
 /// # Errors
-/// There is none of this name, or none that a library can be preloaded into.
+/// There is no shell with this name, or no library can be preloaded into it.
 pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
     Shell::find(name).map_err(|problem| UsageError(problem.to_string()).into())
 }
 
-/// A shell's arguments, with what makes its pipelines end as their last failing stage where that is asked for.
+/// A shell's arguments, with those of pipefail if requested.
 ///
 /// # Errors
-/// The shell has nothing of the kind.
+/// The shell has no pipefail.
 pub(crate) fn arguments(
     pipefail: bool,
     shell: &Shell,
@@ -81,8 +81,8 @@ pub(crate) fn arguments(
     Ok(option.iter().map(Into::into).chain(own).collect())
 }
 
-/// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look
-/// like a normal end, whatever the stages made of it.
+/// Exits as a shell did: by the same signal if a signal ended it. If data was lost, the status is not 0, also if the stages did not
+/// notice it.
 pub(crate) fn exit(ran: &Ran) -> ExitCode {
     exit_as(ran.ended, ran.status())
 }

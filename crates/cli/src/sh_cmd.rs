@@ -1,4 +1,4 @@
-//! `hosepipe sh`: the user's own shell, with a link of their choice for its `|`.
+//! `hosepipe sh`: the user's own shell; its `|` makes the links that the user chooses.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stderr, stdin};
@@ -31,11 +31,11 @@ Examples:
 
 What stands behind hosepipe's own options is the shell's, as it takes it.
 
-~/.config/hosepipe/config.toml may set how a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
+~/.config/hosepipe/config.toml may contain the settings with which a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
 mark_pipes = false, and pipelines by name under [presets]."
 )]
 pub(crate) struct ShArgs {
-    /// What stands between stages [default: pipe; at a prompt what config.toml says]
+    /// The link between stages [default: pipe; at a prompt the one in config.toml]
     #[arg(long, value_name = "LINK", value_parser = typed::link())]
     via: Option<String>,
 
@@ -43,7 +43,7 @@ pub(crate) struct ShArgs {
     #[arg(long)]
     pipefail: bool,
 
-    /// The shell [default: bash; at a prompt yours, as SHELL has it]
+    /// The shell [default: bash; at a prompt $SHELL]
     #[arg(long, value_name = "SHELL")]
     shell: Option<OsString>,
 
@@ -51,7 +51,7 @@ pub(crate) struct ShArgs {
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
 
-    /// The shell's own arguments: its options, a file to run and what that is given, -c TEXT, -s
+    /// The shell's own arguments: its options, a file to run and the file's arguments, -c TEXT, -s
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -107,9 +107,9 @@ fn run_shell(
     Ok(script::exit(&pipeline::run(&text)?))
 }
 
-/// Whether a shell with these arguments reads commands that a person types (bash(1), INVOCATION; other shells have the same letters).
+/// Whether a shell with these arguments is interactive (bash(1), INVOCATION; other shells have the same letters).
 fn is_interactive(arguments: &[OsString], has_terminal: bool) -> bool {
-    let (mut is_asked_for, mut reads_stdin) = (has_terminal, false);
+    let (mut is_requested, mut reads_stdin) = (has_terminal, false);
     let mut words = arguments.iter().map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {
         let letters = word.trim_start_matches(['-', '+']);
@@ -117,23 +117,23 @@ fn is_interactive(arguments: &[OsString], has_terminal: bool) -> bool {
             // With `-c` a text follows.
             "-" | "+" if letters.contains('c') => return false,
             "-" | "+" => {
-                is_asked_for |= word.starts_with('-') && letters.contains('i');
+                is_requested |= word.starts_with('-') && letters.contains('i');
                 reads_stdin |= letters.contains('s');
                 // The name of an option follows.
                 if letters.ends_with(['o', 'O']) {
                     words.next();
                 }
             }
-            "--" if letters.is_empty() => return is_asked_for && (reads_stdin || words.next().is_none()),
-            "--" if letters == "interactive" => is_asked_for = true,
+            "--" if letters.is_empty() => return is_requested && (reads_stdin || words.next().is_none()),
+            "--" if letters == "interactive" => is_requested = true,
             "--" if ["rcfile", "init-file"].contains(&letters) => drop(words.next()),
             "--" if letters.starts_with("command") => return false,
             "--" => {}
             // A file to run.
-            _ => return is_asked_for && reads_stdin,
+            _ => return is_requested && reads_stdin,
         }
     }
-    is_asked_for
+    is_requested
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Signals: those that ask the program to end are noted, so that what was finished is still printed and saved;
-//! those that a parent has set in a way that would spoil our work are set back.
+//! Signals: those that request the end of the program set a flag, so that finished results are still printed and saved; those with an
+//! inherited disposition that would cause wrong results are reset.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use anyhow::Context;
 use process::signals::{ignore, to_default, was_ignored};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
 
-/// The first signal that asked the program to end, if one did.
+/// The first signal that requested the end of the program, if any.
 #[derive(Clone)]
 pub(crate) struct StopRequest(Arc<AtomicUsize>);
 
 impl StopRequest {
-    /// From now on SIGINT, SIGTERM and SIGHUP are noted instead of ending the program.
+    /// Installs handlers: from now on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the program.
     ///
     /// # Errors
     /// The system refused to install a handler.
@@ -25,7 +25,7 @@ impl StopRequest {
         Ok(stop)
     }
 
-    /// Listens to one more signal. One that was ignored from the beginning (nohup(1)) stays ignored.
+    /// Handles one more signal. A signal that was ignored at the start (nohup(1)) stays ignored.
     pub(crate) fn listen_also(&self, signal: i32) -> anyhow::Result<()> {
         if !was_ignored(signal) {
             signal_hook::flag::register_usize(signal, Arc::clone(&self.0), signal as usize)
@@ -39,49 +39,48 @@ impl StopRequest {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Sleeps for so long, or until the program should end.
+    /// Sleeps for `duration`, or until the program should end.
     pub(crate) fn wait(&self, duration: Duration) {
-        const LOOK_AGAIN: Duration = Duration::from_millis(50);
+        const POLL_INTERVAL: Duration = Duration::from_millis(50);
         let end = Instant::now() + duration;
         while !self.is_set() && Instant::now() < end {
-            std::thread::sleep(LOOK_AGAIN.min(end.saturating_duration_since(Instant::now())));
+            std::thread::sleep(POLL_INTERVAL.min(end.saturating_duration_since(Instant::now())));
         }
     }
 
-    /// Notes a signal that came another way: to a program that was waited for.
+    /// Sets the flag by a signal that a child has received.
     pub(crate) fn note(&self, signal: Option<i32>) {
         if let Some(signal) = signal {
             self.0.store(signal as usize, Ordering::Relaxed);
         }
     }
 
-    /// The signal that asked for it.
+    /// The signal that requested the end.
     pub(crate) fn signal(&self) -> Option<i32> {
         let signal = self.0.load(Ordering::Relaxed);
         (signal != 0).then_some(signal as i32)
     }
 
-    /// The exit status a shell would show for the signal: 130 for Ctrl-C.
+    /// The exit status that a shell shows for the signal: 130 for Ctrl-C.
     pub(crate) fn exit_status(&self) -> Option<u8> {
         self.signal().map(|signal| 128 + signal as u8)
     }
 
-    /// That, or else whether anything failed.
+    /// That status, or else 1 if anything failed.
     pub(crate) fn exit_code(&self, failed: bool) -> ExitCode {
         self.exit_status().unwrap_or(u8::from(failed)).into()
     }
 }
 
-/// Takes care of what a parent may have left behind and of what would end the program without a word: a file that
-/// grows beyond RLIMIT_FSIZE shall be EFBIG with a sentence, not SIGXFSZ; and ends shall be there to be waited
-/// for, which an inherited SIGCHLD=SIG_IGN would prevent (wait(2)).
-pub(crate) fn settle() {
+/// Ignores SIGXFSZ, so that a file beyond RLIMIT_FSIZE gives EFBIG with a message, and resets SIGCHLD: if it were ignored, as
+/// inherited from a parent, wait(2) could not return the status of children.
+pub(crate) fn reset_signals() {
     ignore(&[SIGXFSZ]);
     to_default(&[SIGCHLD]);
 }
 
-/// Lets this process die of SIGPIPE (status 141 in a shell) when its reader goes away, as `yes | head` does: the Rust
-/// runtime ignores the signal from the start.
+/// Restores the default of SIGPIPE, which the Rust runtime ignores: the process ends when its reader has ended (status 141 in a
+/// shell), as in `yes | head`.
 pub(crate) fn die_of_sigpipe() {
     to_default(&[SIGPIPE]);
 }

@@ -1,4 +1,4 @@
-//! `hosepipe sink`: a filter's end that reads standard input and, on request, knows every byte.
+//! `hosepipe sink`: reads standard input to its end, and checks every byte if requested.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use payload::Mismatch;
 use crate::destination::{Destination, OUTPUTS};
 use crate::{terminal, typed};
 
-/// A stream that differs this early from every payload is an unknown one, not a damaged one.
+/// A stream that differs within this many bytes from every payload is an unknown payload, not a damaged one.
 const RECOGNISED_BYTES: u64 = 64;
 
 /// Read standard input to its end, and check every byte with --verify
@@ -33,24 +33,24 @@ pub(crate) struct SinkArgs {
     #[arg(long)]
     verify: bool,
 
-    /// What the bytes must be: sequence, printable, random, zero, or file:PATH [default: any but file:PATH]
+    /// The expected bytes: sequence, printable, random, zero, or file:PATH [default: any of them except file:PATH]
     #[arg(long, value_name = "PAYLOAD", requires = "verify", value_parser = typed::payload())]
     payload: Option<PayloadKind>,
 
-    /// Which of the printable or random payloads
+    /// Seed of the printable or random payload
     #[arg(long, value_name = "N", default_value_t = 1, requires = "verify", value_parser = typed::seed)]
     seed: u64,
 
-    /// How much must come in, exactly: exit status 1 where it is less or more
+    /// Expected number of bytes: exit status 1 if it is less or more
     #[arg(long, value_name = "SIZE")]
     bytes: Option<ByteSize>,
 
-    /// Write what came in, and how fast, as JSON to this file (- is standard output)
+    /// Write the number of bytes, their check and the rate as JSON to this file (- is standard output)
     #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 }
 
-/// Reads to the end, and reports on standard error what came in.
+/// Reads to the end, and prints a summary to standard error.
 pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
     let named = args.payload.is_some();
     let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });
@@ -78,14 +78,14 @@ fn summary(report: &SinkReport) -> String {
     }
     let what = match &report.payload {
         Some(payload) => format!("all as in the payload {payload}"),
-        None => "not looked at (--verify would)".into(),
+        None => "not checked (use --verify)".into(),
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let Some(speed) = report.throughput_bytes_per_s else {
         return format!("{bytes} bytes, {what}; all had come before the clock started, so there is no rate");
     };
     let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
-    // Where it makes no difference to the rate it need not be said.
+    // Only if it changes the printed rate.
     match report.waiting_bytes {
         waiting if waiting > bytes / 100 => {
             format!("{summary} without the {waiting} that had come before the clock started")

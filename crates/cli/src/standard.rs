@@ -1,8 +1,8 @@
 //! Standard streams that were closed when this program was started.
 //!
-//! The Rust runtime opens /dev/null in their place before `main`: what is written there would be lost, with status 0,
-//! where every other program says EBADF. So they are examined before the runtime starts, and what takes their place
-//! afterwards refuses what they are for, and is not handed on to programs.
+//! The Rust runtime opens /dev/null in their place before `main`: output would be lost, with status 0, where other programs fail with
+//! EBADF. Therefore the streams are examined before the runtime starts, and replaced afterwards by descriptors that are open for the
+//! other direction and closed in children.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,12 +17,12 @@ static BEFORE_MAIN: extern "C" fn() = note_closed_streams;
 
 extern "C" fn note_closed_streams() {
     for (number, was_closed) in WAS_CLOSED.iter().enumerate() {
-        // SAFETY: asks about a descriptor, by its number; no memory is involved.
+        // SAFETY: F_GETFD uses no memory.
         was_closed.store(unsafe { libc::fcntl(number as i32, libc::F_GETFD) } < 0, Relaxed);
     }
 }
 
-/// Makes closed streams answer EBADF again. They stay taken, or the next file opened would be standard output.
+/// Makes closed streams fail with EBADF again. Their numbers stay in use: otherwise the next opened file would be standard output.
 pub(crate) fn refuse_closed_streams() {
     for (number, _) in WAS_CLOSED.iter().enumerate().filter(|(_, was_closed)| was_closed.load(Relaxed)) {
         let opposite = if number == 0 { libc::O_WRONLY } else { libc::O_RDONLY };

@@ -1,5 +1,5 @@
-//! The standard streams, written to without a panic. All text for a terminal goes through here or through [`crate::bar`], and cannot
-//! steer the terminal: our own colours are its only escape sequences.
+//! Writes to the standard streams without a panic. All text for a terminal goes through this file or [`crate::bar`]; its only escape
+//! sequences are hosepipe's own colours.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +15,7 @@ pub(crate) use report::wrap;
 
 use crate::help;
 
-/// A mistake on the command line that the parser could not see: exit status 2.
+/// An error of the command line that the parser cannot find: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
@@ -23,10 +23,10 @@ pub(crate) struct UsageError(pub(crate) String);
 /// Prints an error and returns its exit status.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
-        // The reader of our output has ended: there is nothing to report.
+        // The reader of the output has ended: no error has to be reported.
         return ExitCode::from(141);
     }
-    // What a name holds must not look like a line of its own.
+    // A line feed within a name must not begin a new message.
     remark(&format!("hosepipe: {}", describe(error).replace('\n', "\n  ")));
     if error.downcast_ref::<UsageError>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
@@ -39,7 +39,7 @@ fn describe(error: &anyhow::Error) -> String {
     };
     let mut said = String::new();
     for words in error.chain().map(words) {
-        // Some sentences end with their cause already.
+        // Some messages already end with their cause.
         if !said.ends_with(&words) {
             said += if said.is_empty() { "" } else { ": " };
             said += &words;
@@ -48,9 +48,9 @@ fn describe(error: &anyhow::Error) -> String {
     said
 }
 
-/// Prints what the parser has to say: help and version on standard output, a mistake on standard error.
+/// Prints the parser's message: help and version on standard output, an error on standard error.
 pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
-    // It quotes arguments between its colours, so it is asked again about arguments that cannot steer the terminal.
+    // The message contains arguments and colours: it is made again with arguments that are safe for a terminal.
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| one_line(&argument.to_string_lossy())).collect();
     let style = if answer.use_stderr() { style_of_stderr() } else { style() };
@@ -88,7 +88,7 @@ fn quotes(answer: &clap::Error, words: &[String]) -> Option<String> {
     let Some(ContextValue::String(unknown)) = answer.get(ContextKind::InvalidArg) else { return None };
     let first = words.iter().skip(2).position(|word| !word.starts_with('-'))? + 2;
     let several = !words[first].contains(' ') && words[first + 1..].contains(unknown);
-    // Behind an option it may be that one's value.
+    // After an option it may be the option's value.
     let line = if first == 2 { words[2..].join(" ") } else { "a | b".to_owned() };
     let line = model::shell_quoted(line.as_bytes());
     several.then(|| format!("a pipeline is one word, in quotes: hosepipe {} {line}", words[1]))
@@ -101,7 +101,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(broken)
 }
 
-/// Writes words to standard output.
+/// Writes text to standard output.
 ///
 /// # Errors
 /// It is closed, a pipe without a reader, or a full disk.
@@ -109,7 +109,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_painted(&visible(text))
 }
 
-/// Writes a format to standard output: as it is, unless that is a terminal.
+/// Writes a format to standard output: unchanged, unless that is a terminal.
 ///
 /// # Errors
 /// As [`print`].
@@ -117,12 +117,12 @@ pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(text) } else { print_painted(text) }
 }
 
-/// Writes what was painted with our own colours, after it was made visible, to standard output.
+/// Writes text with hosepipe's own colours, which was already made visible, to standard output.
 ///
 /// # Errors
 /// As [`print`].
 pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
-    // Not through `Stdout`, which takes EBADF for success.
+    // Not through `Stdout`, which ignores EBADF.
     let written = io::stdout().as_fd().try_clone_to_owned();
     let written = written.and_then(|fd| File::from(fd).write_all(text.as_bytes()));
     written.context("cannot write standard output")
@@ -133,22 +133,22 @@ pub(crate) fn remark(text: &str) {
     remark_painted(&visible(text));
 }
 
-/// The same for what was painted with our own colours, after it was made visible.
+/// The same for text with hosepipe's own colours, which was already made visible.
 pub(crate) fn remark_painted(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// How tables should look on standard output.
+/// The style of tables on standard output.
 pub(crate) fn style() -> Style {
     style_of(&io::stdout())
 }
 
-/// How tables should look on standard error.
+/// The style of tables on standard error.
 pub(crate) fn style_of_stderr() -> Style {
     style_of(&io::stderr())
 }
 
-/// As wide as the terminal or COLUMNS says, colours only on a terminal and only where they are wanted.
+/// The width of the terminal or of COLUMNS; colours only on a terminal and only if they are wanted.
 fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let window = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));

@@ -21,7 +21,7 @@ const ONCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Samples within one interval: from these it is known which stage was waited for.
 const LOOKS: u32 = 5;
 
-/// Show the pipelines that run on this machine: what flows, which stage waits for which, and which one holds them up
+/// Show the pipelines that run on this machine: throughput, which stage waits for which, and the bottleneck
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! How words of the command line are read that several commands share.
+//! Parsers of arguments that several commands share.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -14,7 +14,7 @@ use model::{ByteSize, PayloadKind};
 use pipeline::contest::SHELL;
 use pipeline::link::LinkSpec;
 
-/// The arguments of a command, as if these words stood behind its name.
+/// Parses words as the arguments of a command.
 ///
 /// # Errors
 /// They are wrong.
@@ -26,17 +26,17 @@ pub(crate) fn arguments<A: Args + FromArgMatches>(
     A::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// A payload, whose file need not have a name that is text.
+/// Parses a payload; the name of its file may be other than UTF-8.
 pub(crate) fn payload() -> impl TypedValueParser<Value = PayloadKind> {
     OsStringValueParser::new().try_map(|typed| PayloadKind::parse(&typed))
 }
 
-/// Words that are read by a function, and whose beginnings help and completions list: options may follow a name.
+/// A parser of words that begin with a known name and may have options; help and completions list the names.
 #[derive(Clone)]
 pub(crate) struct Listed<T: 'static> {
-    /// Reads a word; the error is said as it is.
+    /// Parses a word; its error is printed unchanged.
     pub(crate) read: fn(&str) -> Result<T, String>,
-    /// What help and completions list.
+    /// The names for help and completions.
     pub(crate) values: fn() -> Vec<PossibleValue>,
 }
 
@@ -55,7 +55,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
     }
 }
 
-/// A link, as text.
+/// Parses a link, as text.
 pub(crate) fn link() -> Listed<String> {
     Listed {
         read: |text| Ok(text.to_owned()),
@@ -63,12 +63,12 @@ pub(crate) fn link() -> Listed<String> {
     }
 }
 
-/// Several links with commas, among which may be the shell by itself.
+/// Parses several links, separated by commas, one of which may be the shell's own pipes.
 pub(crate) fn links() -> Listed<String> {
     Listed { values: || LinkSpec::names().chain([SHELL]).map(PossibleValue::new).collect(), ..link() }
 }
 
-/// One of the values of an enum, by its word; help and completions list them.
+/// Parses the word of an enum's value; help and completions list them.
 pub(crate) fn one_of<T: Copy + ToString + Send + Sync>(
     all: &'static [T],
 ) -> impl TypedValueParser<Value = T> {
@@ -76,10 +76,10 @@ pub(crate) fn one_of<T: Copy + ToString + Send + Sync>(
     values.map(|word| *all.iter().find(|one| one.to_string() == word).unwrap_or(&all[0]))
 }
 
-/// What may stand behind a number of things, and what it multiplies it by. (Of bytes `k` is 1024: [`ByteSize`].)
+/// Suffixes of a number and their factors. (For bytes `k` is 1024: [`ByteSize`].)
 const MULTIPLES: [(char, u64); 3] = [('k', 1_000), ('m', 1_000_000), ('g', 1_000_000_000)];
 
-/// A number, and what the letter behind it multiplies it by.
+/// A number, and the factor of its suffix.
 fn multiple(text: &str) -> (&str, u64) {
     let known = text.chars().next_back().and_then(|last| {
         MULTIPLES.iter().find(|(letter, _)| last.eq_ignore_ascii_case(letter)).map(|(_, factor)| *factor)
@@ -87,7 +87,7 @@ fn multiple(text: &str) -> (&str, u64) {
     known.map_or((text, 1), |factor| (&text[..text.len() - 1], factor))
 }
 
-/// A whole number within bounds, as in 9 or 50k.
+/// Parses a whole number within bounds, such as 9 or 50k.
 pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
 where
     T: TryFrom<u64> + PartialOrd + Display + Clone + Send + Sync + 'static,
@@ -97,29 +97,30 @@ where
         let number = digits.parse().ok().and_then(|number: u64| number.checked_mul(factor));
         let number =
             number.and_then(|number| T::try_from(number).ok()).filter(|number| bounds.contains(number));
-        number
-            .ok_or_else(|| format!("`{text}` is no whole number from {} to {}", bounds.start(), bounds.end()))
+        number.ok_or_else(|| {
+            format!("`{text}` is not a whole number from {} to {}", bounds.start(), bounds.end())
+        })
     }
 }
 
-/// Any seed.
+/// Parses a seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     whole(0..=u64::MAX)(text)
 }
 
-/// A number above 0 that need not be whole, as in 2.5 or 50k.
+/// Parses a number above 0, such as 2.5 or 50k.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let (digits, factor) = multiple(text);
     above_zero(digits)
         .map(|number| number * factor as f64)
-        .ok_or_else(|| format!("`{text}` is no number above 0, as in 1000, 50k or 2.5"))
+        .ok_or_else(|| format!("`{text}` is not a number above 0, such as 1000, 50k or 2.5"))
 }
 
 fn above_zero(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite())
 }
 
-/// At least one byte.
+/// Parses a size of at least one byte.
 pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
     match model::parse_size(text) {
         Ok(ByteSize(0)) => Err("0 bytes move nothing: give at least 1, as in 64KiB".to_owned()),
@@ -127,27 +128,27 @@ pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
     }
 }
 
-/// Any time but none.
+/// Parses a duration above 0.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
     if duration.is_zero() {
-        Err("no time measures nothing: give at least 1s".to_owned())
+        Err("a duration of 0 measures nothing: give at least 1s".to_owned())
     } else {
         Ok(duration)
     }
 }
 
-/// A change in percent, with or without the sign; more than 100 of what can grow without an end.
+/// Parses a change in percent, with or without `%`; more than 100 for values that can grow without limit.
 pub(crate) fn any_percent(text: &str) -> Result<f64, String> {
     above_zero(text.trim_end_matches('%'))
-        .ok_or_else(|| format!("`{text}` is no percentage above 0, as in 2 or 0.5"))
+        .ok_or_else(|| format!("`{text}` is not a percentage above 0, such as 2 or 0.5"))
 }
 
-/// A share in percent, with or without the sign.
+/// Parses a share in percent, with or without `%`.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     above_zero(text.trim_end_matches('%'))
         .filter(|percent| *percent <= 100.0)
-        .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
+        .ok_or_else(|| format!("`{text}` is not a percentage between 0 and 100, such as 2 or 0.5"))
 }
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
         for wrong in ["", "k", "0", "-1", "1.5", "5x", "101k", "18446744073709551616", "\u{e9}"] {
             let problem = read(wrong).expect_err(wrong);
-            assert_eq!(problem, format!("`{wrong}` is no whole number from 1 to 100000"));
+            assert_eq!(problem, format!("`{wrong}` is not a whole number from 1 to 100000"));
         }
         assert_eq!(["2.5k", "1M", "0.5"].map(|text| rate(text).ok()), [Some(2500.0), Some(1e6), Some(0.5)]);
         for wrong in ["", "k", "0", "inf", "NaN", "-1k", "50kB"] {

@@ -179,7 +179,7 @@ impl Contest<'_> {
                     Ok(Some(Ok(Trial { status, .. }))) if status != 0 && self.must_succeed => {
                         result.status = Some(status);
                         result.error =
-                            Some(format!("ended with status {status} (where that is meant, add `|| true`)"));
+                            Some(format!("ended with status {status} (if that is intended, add `|| true`)"));
                     }
                     Ok(Some(Ok(made))) => take(result, made, timed),
                     Ok(Some(Err(error))) => result.error = Some(error.to_string()),

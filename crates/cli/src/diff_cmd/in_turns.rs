@@ -1,5 +1,5 @@
-//! `hosepipe diff --run`: two commands, or two hosepipes, take turns in a seeded random order, pair by pair, until there is no more
-//! to find out.
+//! `hosepipe diff --run`: runs two commands, or two hosepipes, in pairs and in a seeded random order, until more pairs would not
+//! change the result.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,20 +21,20 @@ use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::UsageError;
 
-/// No pair begins later than this where nobody says how long it may take.
+/// Default of `--time`: no pair begins later.
 const BUDGET: Duration = Duration::from_secs(300);
-/// Options of `bench` that each turn has from us.
+/// Options of `bench` that `diff` sets for each trial.
 const OURS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
 
-/// One of the two sides.
+/// The old or the new command.
 enum Contestant {
     /// A command line, timed as a whole.
     Text(String),
-    /// A hosepipe and the `bench` that it is given.
+    /// A hosepipe, with the arguments of its `bench`.
     Hosepipe(OsString, Vec<OsString>),
 }
 
-/// Makes the pairs and shows what came of them.
+/// Makes the pairs and prints the result.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell("bash".as_ref())?;
     let (contestants, sides) = contestants(args, &shell)?;
@@ -52,12 +52,12 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(if interrupted || failed { stop.exit_code(failed) } else { code })
 }
 
-/// Whether a command ended with another status than 0; what failed of a bench is judged case by case.
+/// Whether a command ended with a status other than 0; the failures of a bench are in its cases.
 fn has_failed(figures: &CaseFigures) -> bool {
     figures.figure == DiffFigure::WallTime && figures.problem.is_some()
 }
 
-/// What was typed, as contestants.
+/// The two commands as typed, parsed.
 fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2], [DiffSide; 2])> {
     let named = [&args.old, &args.new];
     let is_bench = args.arguments.first().is_some_and(|first| first == "bench");
@@ -69,7 +69,7 @@ fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2
         };
         if let Some(word) = args.arguments.iter().find(ours) {
             let problem =
-                format!("`{}` is given to each turn by `diff` itself: leave it out", word.to_string_lossy());
+                format!("`diff` itself sets `{}` for each trial: leave it out", word.to_string_lossy());
             return Err(UsageError(problem).into());
         }
         let arguments = args.arguments.iter().map(|word| word.to_string_lossy().into_owned());
@@ -94,7 +94,7 @@ fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2
     Ok((texts.map(Contestant::Text), sides))
 }
 
-/// What a hosepipe says of its version; `None` where it is none.
+/// The version that a hosepipe prints; `None` if the program is not a hosepipe.
 fn version(program: &OsStr) -> Option<String> {
     let asked =
         Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -102,7 +102,7 @@ fn version(program: &OsStr) -> Option<String> {
     said.starts_with("hosepipe ").then(|| said.trim().to_owned())
 }
 
-/// The pairs, and what they gave so far.
+/// The pairs, and their figures so far.
 struct Pairing<'a> {
     args: &'a DiffArgs,
     shell: &'a Shell,
@@ -112,7 +112,7 @@ struct Pairing<'a> {
 }
 
 impl Pairing<'_> {
-    /// Makes pairs until enough are made, and says how many looks that was judged by.
+    /// Makes pairs until there are enough; returns the number of interim looks.
     fn take_turns(&mut self) -> anyhow::Result<u32> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
@@ -163,7 +163,7 @@ impl Pairing<'_> {
         Ok(looks.len() as u32)
     }
 
-    /// Whether further pairs would say no more.
+    /// Whether further pairs would not change the result.
     fn is_settled(&self, looks: u32) -> bool {
         let [old, new] = &self.figures;
         let changes = stats::differences(old, new, true, looks);
@@ -172,7 +172,7 @@ impl Pairing<'_> {
             .all(|change| change.kind != ChangeKind::TooFew && stats::is_settled(change, self.args.fail_over))
     }
 
-    /// Takes in the figures of a pair.
+    /// Adds the figures of a pair.
     fn take(&mut self, pair: [Vec<CaseFigures>; 2]) {
         for (known, further) in self.figures.iter_mut().zip(pair) {
             for one in further {
@@ -184,7 +184,7 @@ impl Pairing<'_> {
         }
     }
 
-    /// One turn of a side: its figures, all of them of this round.
+    /// One trial of the old or the new command: its figures, all of this round.
     fn turn(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         match &self.contestants[side] {
             Contestant::Text(text) => self.time(text, turn, round),
@@ -199,7 +199,7 @@ impl Pairing<'_> {
         let Trial { wall, status, output, ended_by, .. } = trial(&start, text, &Carrier::Shell, complaints)?;
         self.stop.note(ended_by);
         let problem = (status != 0)
-            .then(|| format!("`{text}` ended with status {status} (where that is meant, add `|| true`)"));
+            .then(|| format!("`{text}` ended with status {status} (if that is intended, add `|| true`)"));
         let values = if problem.is_none() { vec![(round, wall.as_secs_f64())] } else { Vec::new() };
         Ok(vec![CaseFigures {
             case: BTreeMap::from([("spec".to_owned(), "command".to_owned())]),
@@ -229,7 +229,7 @@ impl Pairing<'_> {
         if self.stop.is_set() {
             return Ok(Vec::new());
         }
-        // A case that fails is in the record; without a record the words on standard error are all there is.
+        // A case that fails is in the record; without a record there are only the messages on standard error.
         let text = String::from_utf8_lossy(&output.stdout);
         let record = report::read::read(&name, &text).map_err(|_| {
             let said = String::from_utf8_lossy(&output.stderr);

@@ -82,10 +82,10 @@ fn a_wrong_value_is_refused_with_what_would_be_right() {
         ("--bytes", "0", "at least 1"),
         ("--bytes", "much", "much"),
         ("--count", "0", "0"),
-        ("--count", "many", "`many` is no whole number from 1 to"),
-        ("--count", "5x", "`5x` is no whole number from 1 to"),
-        ("--rate", "50x", "`50x` is no whole number from 1 to 10000000"),
-        ("--seed", "x", "`x` is no whole number from 0 to"),
+        ("--count", "many", "`many` is not a whole number from 1 to"),
+        ("--count", "5x", "`5x` is not a whole number from 1 to"),
+        ("--rate", "50x", "`50x` is not a whole number from 1 to 10000000"),
+        ("--seed", "x", "`x` is not a whole number from 0 to"),
         ("--trials", "0", "0"),
         ("--trials", "100001", "100001"),
         ("--time", "0s", "at least 1s"),
@@ -128,12 +128,12 @@ fn numbers_may_be_thousands() {
     assert!(done.stderr.contains("cannot read the record"), "{}", done.stderr);
     assert_refused(
         &[&words[..], &["--messages-per-second", "50x"]].concat(),
-        &["`50x` is no number above 0"],
+        &["`50x` is not a number above 0"],
     );
-    assert_refused(&["compare", "true", "--trials", "x"], &["`x` is no whole number from 1 to 100000"]);
+    assert_refused(&["compare", "true", "--trials", "x"], &["`x` is not a whole number from 1 to 100000"]);
     assert_refused(
         &["spread", "--map", "cat", "--jobs", "x", "f"],
-        &["`x` is no whole number from 1 to 4096"],
+        &["`x` is not a whole number from 1 to 4096"],
     );
 }
 

@@ -234,7 +234,7 @@ fn two_hosepipes_are_compared_case_by_case() {
     assert!(record.old.tool.starts_with("hosepipe ") && record.changes.len() > 4, "{}", done.stdout);
     assert!(record.changes.iter().all(|change| change.old.len() == 2 && change.kind == ChangeKind::TooFew));
     let given = diff(&[], &["--", "bench", "pipe", "--trials=3"]).expect_code(2);
-    assert!(given.stderr.contains("`--trials=3` is given to each turn by `diff` itself"), "{}", given.stderr);
+    assert!(given.stderr.contains("`diff` itself sets `--trials=3` for each trial"), "{}", given.stderr);
     let wrong = diff(&[], &["--", "bench", "no-such-mechanism"]).expect_code(2);
     assert!(wrong.stderr.contains("no-such-mechanism"), "{}", wrong.stderr);
 }
@@ -296,7 +296,7 @@ fn an_endless_file_is_no_record_and_a_wrong_command_is_told_by_its_side() {
         assert!(done.stderr.contains(words), "{args:?}: {}", done.stderr);
     };
     // Not after a GiB of it.
-    told(&["diff", "/dev/zero", "/dev/zero"], "/dev/zero: this is no record: it does not begin with {");
+    told(&["diff", "/dev/zero", "/dev/zero"], "/dev/zero: this is not a record: it does not begin with {");
     told(&["diff", "--run", "true", ""], "the new command: the pipeline is empty");
     told(&["diff", "--run", "echo (", "true"], "the old command: ");
 }

@@ -40,7 +40,7 @@ fn what_is_no_record_is_refused_with_its_name() {
         ("cut.json", "the JSON ends in the middle, at line"),
         ("future.json", "the schema `hosepipe/9`, and this hosepipe reads `hosepipe/1`"),
         ("other.json", "no record of hosepipe"),
-        ("binary.json", "byte 12 is no text in UTF-8"),
+        ("binary.json", "byte 12 is not UTF-8"),
         ("damaged.json", "the record is damaged: missing field `median_bytes_per_s`"),
     ] {
         for args in [&["report", "run.json", file][..], &["report", file, "--html", "page.html"]] {
