@@ -36,7 +36,7 @@ pub struct GenReport {
     pub method: GenMethod,
     /// The capacity of standard output in bytes; `None`: it is not a pipe.
     pub pipe_bytes: Option<u64>,
-    /// Calls that handed bytes over.
+    /// System calls that wrote bytes.
     pub syscalls: u64,
 }
 

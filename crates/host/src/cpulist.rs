@@ -20,12 +20,12 @@ impl CpuList {
         &self.0
     }
 
-    /// True where no CPU is in the list.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True where `cpu` is in the list.
+    /// Whether `cpu` is in the list.
     pub(crate) fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }

@@ -16,7 +16,7 @@ model::words! {
     pub enum Severity {
         /// The figures become unsteady, or are not those of the named machine.
         Spoils = "spoils",
-        /// A limit keeps a mechanism below what this machine could do; `remedy` lifts it.
+        /// A limit makes a mechanism slower than this machine allows; `remedy` raises the limit.
         Caps = "caps",
         /// Nothing is wrong, but it explains the figures.
         Note = "note",
@@ -88,12 +88,12 @@ fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
     findings
 }
 
-/// `Good` where `fine`, else `otherwise`.
+/// `Good` if `fine`, else `otherwise`.
 fn unless(fine: bool, otherwise: Severity) -> Severity {
     if fine { Severity::Good } else { otherwise }
 }
 
-/// Bytes as a person reads them: "1 MiB", "23.5 GiB".
+/// Bytes in binary units: "1 MiB", "23.5 GiB".
 fn size(bytes: u64) -> String {
     model::ByteSize(bytes).rounded()
 }

@@ -73,7 +73,7 @@ fn mitigations(roots: &Roots) -> BTreeMap<String, String> {
     roots.sys_names(folder).into_iter().filter_map(mitigation).collect()
 }
 
-/// Limits that cap mechanisms.
+/// Limits of mechanisms.
 fn limits(roots: &Roots) -> Limits {
     let sysctl = |name: &str| roots.proc_number(&format!("sys/{name}"));
     let soft = |resource| getrlimit(resource).current;

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_metal_is_none_whatever_the_firmware_is_called() {
+    fn bare_metal_has_no_hypervisor_whatever_the_names_in_the_firmware() {
         let fake = Fake::new();
         fake.proc("cpuinfo", "flags : fpu");
         fake.sys("class/dmi/id/sys_vendor", "Amazon EC2");

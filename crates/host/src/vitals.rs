@@ -62,9 +62,9 @@ pub(crate) struct Vitals {
     pub(crate) numa_balancing: Option<bool>,
     /// kernel.io_uring_disabled: 0 for all, 1 for privileged users only, 2 off (since Linux 6.6).
     pub(crate) io_uring_disabled: Option<u64>,
-    /// net.unix.max_dgram_qlen: datagrams waiting in a Unix socket before the sender does (unix(7)).
+    /// net.unix.max_dgram_qlen: most datagrams in the queue of a Unix socket; then the sender waits (unix(7)).
     pub(crate) unix_max_dgram_qlen: Option<u64>,
-    /// vm.nr_hugepages: huge pages set aside for MAP_HUGETLB (mmap(2)).
+    /// vm.nr_hugepages: huge pages reserved for MAP_HUGETLB (mmap(2)).
     pub(crate) nr_hugepages: Option<u64>,
     /// /dev/shm, in which shm_open(3) makes its files; `None` if it is missing.
     pub(crate) shm: Option<FileSystem>,
@@ -146,7 +146,7 @@ fn words_after(stat: &str, name: &str) -> Vec<u64> {
     line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok()).collect()
 }
 
-/// Of `user nice system idle iowait irq softirq steal`, in ticks; guest time is within user time (proc_stat(5)).
+/// `ticks`: `user nice system idle iowait irq softirq steal`, where user time contains guest time (proc_stat(5)).
 fn stolen_percent(ticks: &[u64]) -> Option<f64> {
     let steal = *ticks.get(7)?;
     let total: u64 = ticks.iter().take(8).sum();

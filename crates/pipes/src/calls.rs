@@ -1,5 +1,5 @@
-//! The functions that replace the C library's. Each does the same as the C library's; in addition, a pipeline's pipe may be
-//! another link, and the server learns which processes take, leave and end with its ends.
+//! The functions that replace the C library's. Each does the same as the C library's; in addition, they may make another link for
+//! a pipeline, and they report which processes take and leave its ends, execute programs and end.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};

@@ -124,8 +124,7 @@ pub(crate) fn report_left(id: u64, target: c_int) {
     let _ = send(&Head { usage: own_usage(), ..head(kind::LEFT, id, target as i64) }, b"", None);
 }
 
-/// Reports the program that this process executes, and its children: those of the shell's, which are process substitutions in the
-/// program's arguments.
+/// Reports the program that this process executes, and its children, which are the process substitutions in the program's arguments.
 pub(crate) fn report_exec(argv: *const *const c_char) {
     let mut text = [0; TEXT_BYTES_MAX];
     let mut len = sys::read_file(c"/proc/thread-self/children", &mut text[..CHILDREN_BYTES_MAX]) + 1;

@@ -3,7 +3,7 @@
 //!
 //! - **Fit.** Times are compared in logarithms, as sizes span six decades and noise is proportional to the time. The samples of
 //!   a size give its bisquare mean (outliers have little or no weight), the means give the line
-//!   (Huber's weights, every size alike, no parameter below zero).
+//!   (Huber's weights, all sizes equal, no parameter below zero).
 //! - **Intervals** are a jackknife's over rounds (without one round at a time, at most [`GROUPS_MAX`] groups of them) with
 //!   Student's t: rounds are independent, but a disturbance affects all samples of a round.
 //! - **Fillings** are part of the model only if at least three sizes fill the buffer and four do not, and if they make the fit clearly
@@ -69,7 +69,7 @@ pub struct Deviation {
 pub enum Straightness {
     /// No size is off the line; the largest deviation is this share.
     Straight(f64),
-    /// Some sizes are off the line, with their whole intervals.
+    /// The whole intervals of some sizes are off the line.
     Bent,
     /// The intervals are too wide to decide.
     Unclear,

@@ -1,4 +1,4 @@
-//! The normal distribution, for tests and intervals of more values than exact ones are computed for.
+//! The normal distribution, for tests and intervals with too many values for exact ones.
 
 use std::f64::consts::SQRT_2;
 

@@ -1,7 +1,7 @@
 //! Rank tests: the probability of a difference at least as large if nothing has changed. They assume nothing about the distribution
 //! of the noise, and an outlier counts no more than any other value.
 //!
-//! Mann and Whitney's of two groups (1947), and Wilcoxon's signed ranks of pairs (1945; zeros as Pratt has them, 1959): Conover,
+//! Mann and Whitney's of two groups (1947), and Wilcoxon's signed ranks of pairs (1945; zeros by Pratt's method, 1959): Conover,
 //! *Practical Nonparametric Statistics*, §5.1 and §5.7. With few values the test is exact, also with ties; with more it uses the
 //! normal approximation, with the variance of the actual ranks and a continuity correction.
 

@@ -25,7 +25,7 @@ enum Steps {
 }
 
 /// The factor between at least one old and one new figure, all positive and finite, with an error probability of `tail` at each
-/// bound. Pairs are as many new figures as old ones.
+/// bound. If `paired`, there are as many new figures as old ones.
 pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bool, tail: f64) -> Factor {
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let (old, new) = (logs(old), logs(new));

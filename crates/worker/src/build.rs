@@ -1,4 +1,4 @@
-//! Building a language's program, once for each state of its sources, its build command, its toolchain and this CPU.
+//! Builds a language's program, once for each version of its sources, its build command, its toolchain and this CPU.
 
 use std::ffi::OsString;
 use std::fs;
@@ -108,7 +108,7 @@ pub(crate) fn cache_of(language: &Language, root: &Path) -> PathBuf {
     root.join(CACHES).join(&language.key)
 }
 
-/// What a language sets for its programs and tools.
+/// The variables that are set for a language's programs and tools.
 pub(crate) fn environment<'a>(
     language: &'a Language,
     folder: &'a Path,
@@ -360,7 +360,7 @@ mod tests {
     const COPY: &str = "cp {src}/source {out}/program && echo built >>$NOTES";
 
     #[test]
-    fn what_was_built_is_not_built_again_until_it_changes() {
+    fn a_program_is_built_again_only_after_a_change() {
         let lab = Lab::new();
         let first = lab.build(COPY).expect("built");
         assert_eq!(fs::read_to_string(first.folder.join("out/program")).expect("there"), "one");
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_changed_is_built_anew_and_they_cannot() {
+    fn a_build_that_other_users_could_have_changed_is_built_again() {
         let lab = Lab::new();
         // As under a umask of 0.
         let built = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
@@ -386,7 +386,7 @@ mod tests {
         let again = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
         assert_eq!((again, lab.builds()), (built, 2));
         assert_eq!(fs::read_to_string(&program).expect("there"), "one");
-        // In a folder of everybody's nothing is built at all.
+        // Nothing is built in a folder to which all users may write.
         fs::set_permissions(lab.root.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
         let everybodys = lab.root.path().join("everybodys");
         fs::create_dir(&everybodys).expect("made");
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compilers_own_files_go_with_it() {
+    fn a_compilers_temporary_files_are_removed() {
         let lab = Lab::new();
         let built = lab.build(&format!("{COPY} && touch $TMPDIR/cc1.s && echo $TMPDIR >{{out}}/where"));
         let written = fs::read_to_string(built.expect("built").folder.join("out/where")).expect("there");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_fails_leaves_nothing_and_shows_its_words() {
+    fn a_build_that_fails_leaves_no_files_and_shows_its_output() {
         let lab = Lab::new();
         let Err(Unbuilt::Compiler { how, said, .. }) = lab.build("echo line 3: no >&2; exit 7") else {
             panic!("it failed");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn two_who_build_the_same_both_have_it() {
+    fn two_simultaneous_builds_of_the_same_program_succeed() {
         let lab = Lab::new();
         let slow = format!("sleep 0.1; {COPY}");
         let (one, other) = std::thread::scope(|scope| {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_cleared_away() {
+    fn old_builds_are_removed() {
         let lab = Lab::new();
         let old = |name: &str, age: Duration| {
             let path = lab.root.path().join(name);

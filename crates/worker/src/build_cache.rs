@@ -191,7 +191,7 @@ fn side_by_side(
 fn root() -> io::Result<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());
-    // The XDG base directory specification has relative paths ignored.
+    // Relative paths are ignored (XDG Base Directory Specification).
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cached = |folder: PathBuf| folder.join("hosepipe/workers");
     let temporary = variable("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"));

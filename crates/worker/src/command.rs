@@ -24,7 +24,7 @@ impl From<io::Error> for Cut {
     }
 }
 
-/// Waits until every process has ended, until the time limit, or until `stop` says so. Calls `sample` repeatedly meanwhile.
+/// Waits until every process has ended, until the time limit, or until `stop` is true. Calls `sample` repeatedly meanwhile.
 pub(crate) fn wait(
     children: &mut [Child<'_>],
     limit: Duration,
@@ -47,7 +47,7 @@ pub(crate) fn wait(
 pub(crate) struct Said {
     /// Its exit status, or the signal.
     pub(crate) status: ExitStatus,
-    /// Both of its outputs.
+    /// Its standard output and standard error.
     pub(crate) text: String,
 }
 

@@ -24,7 +24,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Every byte of the stream, the warm-up's included.
+    /// Bytes of the stream, warm-up included.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.warmup_bytes)
     }
@@ -34,8 +34,8 @@ impl Job {
         (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
     }
 
-    /// The job with at most BYTES/256 + 3 more bytes, and at most 255, so that the XOR is not 0, as of a worker that
-    /// computes none, and not the same in each launch. They come last, where they do not move blocks within the pipe's pages.
+    /// The job with at most BYTES/256 + 3 more bytes, and at most 255, so that the XOR is neither 0, as if it
+    /// were not computed, nor the same in each launch. They come last, where they do not move blocks within the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
         // Of an odd number of bytes, modulo 256, the XOR is 0 only for one byte, and different for every other number.
@@ -54,7 +54,7 @@ impl Job {
         START_MAX + Duration::from_nanos(ns)
     }
 
-    /// The arguments that follow the role, the path of the result file apart.
+    /// The arguments between the role and the path of the result file.
     pub(crate) fn arguments(&self) -> [String; 3] {
         [self.bytes, self.block_bytes, self.warmup_bytes].map(|number| number.to_string())
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn no_launch_can_be_answered_with_zero_or_with_the_answer_of_the_one_before() {
+    fn the_xor_is_never_0_and_differs_between_launches() {
         let mut random = fastrand::Rng::with_seed(1);
         for bytes in (1..2000).chain([1 << 20, 1 << 30, (1 << 30) + 255]) {
             for warmup_bytes in [0, 1, 4099] {

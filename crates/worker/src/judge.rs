@@ -12,7 +12,7 @@ use crate::result_line::{RecvLine, ResultLines, SendLine};
 pub(crate) struct Role {
     /// As in messages: `the reader c:tuned`.
     pub(crate) name: String,
-    /// Which ends it holds.
+    /// Which ends it has.
     pub(crate) sends: bool,
     pub(crate) receives: bool,
 }

@@ -47,7 +47,7 @@ pub struct Launch<'a> {
     pub cpus: &'a [u32],
 }
 
-/// Starts workers, one run at a time. No process and no file of theirs stays when it is dropped, or killed by SIGKILL.
+/// Starts workers, one run at a time. Its drop removes their processes and files; after SIGKILL the cleaner process does.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,

@@ -1,4 +1,4 @@
-//! The registry: one entry for each language, as workers.toml has it.
+//! The registry of languages, read from workers.toml.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::sources::Sources;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Language {
-    /// As people write it: "C++".
+    /// Its name in tables: "C++".
     pub name: String,
     /// Its name on the command line, in lower case.
     pub key: String,

@@ -217,7 +217,7 @@ fn root_without_its_capability_gets_no_command_to_raise_limits() {
 }
 
 #[test]
-fn load_is_judged_by_the_cpus_there_are() {
+fn load_is_judged_by_the_number_of_cpus() {
     let (mut host, vitals) = healthy();
     for (cpus, load, state) in [
         (2, 0.2, Severity::Good),
