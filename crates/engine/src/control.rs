@@ -14,7 +14,7 @@ const POLLS_BEFORE_YIELD: u32 = 2_000;
 #[repr(C, align(128))]
 struct TaskCounters {
     moved: AtomicU64,
-    /// The same when the first of several pairs, or senders, was done.
+    /// The progress when the first of several pairs or senders was done.
     moved_while_all_ran: AtomicU64,
     cpu: TaskCpu,
 }

@@ -192,7 +192,7 @@ impl PayloadKind {
     /// The kinds that need no file.
     pub const NAMED: &'static [Self] = &[Self::Sequence, Self::Printable, Self::Random, Self::Zero];
 
-    /// A kind as typed: the path of a file need not be text.
+    /// Parses a kind; the path of its file may be other than UTF-8.
     ///
     /// # Errors
     /// No kind has this name.

@@ -1,4 +1,4 @@
-//! The kinds of records: a new one is a line here and a file with its type.
+//! The kinds of records. To add one: a line here and a file with its type.
 
 use serde::{Deserialize, Deserializer, Serialize};
 

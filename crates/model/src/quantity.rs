@@ -30,7 +30,7 @@ impl QuantityError {
     }
 }
 
-/// Unit suffixes and their bytes; `k` alone is 1024, `kB` is 1000, as dd(1) has it.
+/// Unit suffixes and their bytes; `k` alone is 1024, `kB` is 1000, as in dd(1).
 const UNITS: [(&str, u64); 22] = [
     ("", 1),
     ("b", 1),
@@ -166,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes_as_the_contract_has_them() {
+    fn sizes_of_every_unit() {
         for (text, bytes) in [
             ("64KiB", 65536),
             ("64k", 65536),
