@@ -11,6 +11,7 @@ mod memory;
 mod neighbours;
 mod peers;
 mod pipelines;
+mod programs;
 mod prompt;
 mod recommended;
 mod reference;

@@ -15,8 +15,8 @@ use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::{
-    boosts, by_reference, changes, peers, pipelines, prompt, recommended, scripts, spreading, tops, trips,
-    workers,
+    boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, scripts, spreading, tops,
+    trips, workers,
 };
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
@@ -174,6 +174,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(prompt::TARGETS.iter().copied())
         .chain(tops::TARGETS.iter().copied())
         .chain(recommended::TARGETS.iter().copied())
+        .chain(programs::TARGETS.iter().copied())
         .chain(changes::TARGETS.iter().copied())
 }
 
