@@ -1,10 +1,12 @@
 //! `hosepipe recommend`: a question becomes a plan of `bench`, its record an answer: what to take, why, what proves it, and how to set it up.
 
 mod args;
+mod contest;
 mod explain;
 mod figures;
 mod program;
 mod question;
+mod timing;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,13 +43,31 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     };
     let weighable = figures::within_limits(record.clone(), question.message_bytes);
     let figures = Figures::of(&weighable, &question, &candidates, args.place).map_err(UsageError)?;
-    let weighing = stats::choose(&figures.cases, &question.demand);
+    let mut weighing = stats::choose(&figures.cases, &question.demand);
+    let taken_by_loops = weighing.taken;
+    let programs = match &stop {
+        Some(stop) if !stop.is_set() && weighing.taken.is_some() => {
+            contest::run(&question, &figures, &weighing, args.code, args.time, &|| stop.is_set())?
+        }
+        Some(_) => Vec::new(),
+        // Those of a record that answers this question.
+        None => {
+            let title = explain::title(&question, &figures);
+            let own =
+                |one: &&Box<model::Recommendation>| one.title == title && one.language == args.code.word();
+            record.recommendation.as_ref().filter(own).map_or(Vec::new(), |own| own.programs.clone())
+        }
+    };
+    weighing.taken = contest::choose(&programs, &figures, &question.demand).or(weighing.taken);
     let answer = explain::Answer {
         question: &question,
         candidates: &candidates,
         figures: &figures,
         weighing: &weighing,
         is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
+        programs: &programs,
+        language: args.code,
+        taken_by_loops,
     };
     let program = weighing.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, &question));
     if let (Some(path), Some(program)) = (&args.code_to, &program) {
@@ -58,11 +78,12 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         let proof =
             format!("hosepipe {}", proof(args, &question, &specs, args.place.or(figures.place())).join(" "));
         let mut text = answer.document(&proof).terminal(&terminal::style());
-        let shown = program.filter(|_| args.code_to.is_none());
+        let shown = program.as_ref().filter(|_| args.code_to.is_none());
         text.extend(shown.map(|program| format!("\n{}", program.text())));
         terminal::print_painted(&text)?;
     }
-    args.outputs.write(&[Loaded::new("this run", record)])?;
+    let recommendation = Some(Box::new(answer.recommendation(program.as_ref())));
+    args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;
     match stop {
         Some(stop) => Ok(stop.exit_code(weighing.taken.is_none())),
         None => Ok(ExitCode::from(u8::from(weighing.taken.is_none()))),
@@ -91,7 +112,7 @@ fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
 
 /// The specs of the candidates that are there on this machine.
 fn available(candidates: &[Candidate]) -> Vec<String> {
-    let there = candidates.iter().filter(|candidate| candidate.missing.is_none());
+    let there = candidates.iter().filter(|one| one.missing.is_none() && one.unfit.is_none());
     there.map(|candidate| candidate.spec.to_string()).collect()
 }
 

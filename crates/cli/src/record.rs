@@ -44,7 +44,7 @@ pub(crate) fn bench(
 ) -> anyhow::Result<BenchRecord> {
     let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
     cases.iter_mut().try_for_each(|case| stats::summarise(case, looks))?;
-    Ok(BenchRecord { head: record_head(host, started), peer: None, settings, cases })
+    Ok(BenchRecord { head: record_head(host, started), peer: None, recommendation: None, settings, cases })
 }
 
 /// Reads a record; `-` is standard input.

@@ -17,6 +17,7 @@ mod observer;
 mod pipes;
 mod places;
 mod quantity;
+mod recommendation;
 mod record;
 mod run;
 mod screen;
@@ -41,6 +42,7 @@ pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
 pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
+pub use recommendation::{ProgramFigures, Recommendation};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
     RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,

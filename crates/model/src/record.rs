@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Toward, Wait, WorkerCase,
-    Workload,
+    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Recommendation, Role, Spec, Tasks, Toward,
+    Wait, WorkerCase, Workload,
 };
 
 /// The name and version of the record format.
@@ -53,6 +53,9 @@ pub struct BenchRecord {
     /// The host that ran the other end of each case (`--peer`); absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Box<PeerRecord>>,
+    /// The answer of `hosepipe recommend`; absent in other records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<Box<Recommendation>>,
     /// The settings of the run.
     pub settings: Settings,
     /// One entry for each case, in the order of the plan.

@@ -6,7 +6,7 @@ mod page;
 mod round_trips;
 mod throughput;
 
-use model::BenchRecord;
+use model::{BenchRecord, Recommendation};
 
 pub(crate) use cases::Source;
 pub(crate) use highlights::highlights;
@@ -56,6 +56,10 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     }
     tables.extend(load::tables(record));
     let mut blocks = vec![Block::Heading(remarks::heading(&view))];
+    if let Some(recommendation) = &record.recommendation {
+        blocks.push(Block::Title(recommendation.title.clone()));
+        blocks.extend(recommended(recommendation));
+    }
     blocks.extend(remarks::interruption(&view).map(Block::Notice));
     blocks.extend(tables.into_iter().map(Block::Table));
     blocks.extend(remarks::references(&view).map(Block::Note));
@@ -66,6 +70,12 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     let answer = |(number, text)| if number == 0 { Block::Paragraph(text) } else { Block::Line(text) };
     blocks.extend(answers.into_iter().enumerate().map(answer));
     blocks
+}
+
+/// The answer of `hosepipe recommend`, below its title.
+pub(crate) fn recommended(recommendation: &Recommendation) -> Vec<Block> {
+    let sentences = recommendation.sentences.iter().cloned().map(Block::Line);
+    sentences.chain(recommendation.program.clone().map(Block::Code)).collect()
 }
 
 /// What a block costs in a sweep.

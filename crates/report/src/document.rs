@@ -58,6 +58,8 @@ pub enum Block {
     Title(String),
     /// A command line that the blocks after it are about.
     Command(String),
+    /// A program, line by line.
+    Code(String),
     /// A chart, which can be read as a table too.
     Figure(Figure),
     /// A table that is always shown.

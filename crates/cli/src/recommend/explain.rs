@@ -1,16 +1,20 @@
 //! The answer in words: a table of what was weighed, three sentences, the command that proves it.
 
-use model::{CaseError, CaseRecord, ErrorKind, Workload};
+use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, Weighed, Weighing};
 
+use super::contest::ProgramCost;
 use super::figures::Figures;
+use super::program::{CodeLanguage, Program};
 use super::question::{Candidate, Question};
 
 /// Names in a sentence.
 const NAMES_MAX: usize = 3;
+/// What a ring cannot do.
+const RING: &str = "A ring has no end of stream, does not notice when the other end dies, and cannot be polled beside descriptors.";
 /// An interval wider than this on either side should be measured again.
 const WIDE: f64 = 0.25;
 
@@ -22,6 +26,11 @@ pub(super) struct Answer<'a> {
     pub(super) weighing: &'a Weighing,
     /// Whether the user stopped the measuring. That its time is over is no news: the number of trials is said where it matters.
     pub(super) is_stopped: bool,
+    /// The programs that were run, and their language.
+    pub(super) programs: &'a [ProgramFigures],
+    pub(super) language: CodeLanguage,
+    /// What the loops of `bench` alone would take.
+    pub(super) taken_by_loops: Option<usize>,
 }
 
 impl Answer<'_> {
@@ -31,7 +40,7 @@ impl Answer<'_> {
         if self.is_stopped {
             blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
         }
-        blocks.push(Block::Title(self.title()));
+        blocks.push(Block::Title(title(self.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.notes().into_iter().map(Block::Note));
@@ -40,25 +49,16 @@ impl Answer<'_> {
         Document::from_blocks(blocks)
     }
 
-    /// "Streams of 200 B between parent and child, placed by the scheduler".
-    fn title(&self) -> String {
-        let size = numbers::size(self.question.message_bytes);
-        let what = match self.question.pattern.workload() {
-            Workload::Stream => "Streams",
-            Workload::PingPong => "Round trips",
-        };
-        let place = self.figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
-        format!("{what} of {size}, {}, {place}", self.question.between)
-    }
-
     /// What to take, how the others stand to it, and what to know besides.
     fn sentences(&self) -> Vec<String> {
         let taken = self.weighing.taken.and_then(|at| self.weighing.of(at));
         match taken.and_then(|taken| Some((taken, taken.cost?))) {
             Some((taken, cost)) => {
-                let mut said = vec![self.taking(taken, &cost), self.against(taken, &cost)];
+                let against = self.overruled(taken).unwrap_or_else(|| self.against(taken, &cost));
+                let mut said = vec![self.taking(taken, &cost), self.program(taken, &cost), against];
                 said.extend(self.few_trials());
                 said.extend(self.besides(taken, &cost));
+                said.extend((self.case(taken).mechanism == "shm-ring").then(|| RING.to_owned()));
                 said
             }
             None => {
@@ -87,6 +87,65 @@ impl Answer<'_> {
             self.name(taken),
             rate.unwrap_or_default()
         )
+    }
+
+    fn program_of(&self, weighed: &Weighed) -> Option<&ProgramFigures> {
+        self.programs.iter().find(|program| program.spec == self.case(weighed).spec)
+    }
+
+    fn program_cost(&self, weighed: &Weighed) -> Option<ProgramCost> {
+        ProgramCost::new(self.program_of(weighed)?)
+    }
+
+    /// What the program takes beside the loop of `bench`, or why that is not known.
+    fn program(&self, taken: &Weighed, cost: &MessageCost) -> String {
+        let figures = self.program_of(taken);
+        if let Some((figures, own)) = figures.and_then(|figures| Some((figures, ProgramCost::new(figures)?)))
+        {
+            return format!(
+                "The program below: {}, and {} of CPU (median of {} of {}); hosepipe's own loop: {}.",
+                numbers::time(own.time_ns),
+                numbers::time(own.cpu_ns),
+                words::count(figures.time_ns.len(), "run"),
+                numbers::grouped(figures.messages as f64, 0),
+                numbers::time(cost.time_ns.median),
+            );
+        }
+        match figures.and_then(|figures| figures.failure.as_ref()) {
+            Some(why) => format!("The program below was not timed: {why}."),
+            None => "The program below was not run: give it a COUNT to time it.".to_owned(),
+        }
+    }
+
+    /// That the programs are ranked otherwise than the loops of `bench`.
+    fn overruled(&self, taken: &Weighed) -> Option<String> {
+        let loops = self.weighing.of(self.taken_by_loops.filter(|at| *at != taken.at)?)?;
+        let [own, other] = [taken, loops].map(|one| self.program_cost(one));
+        let (own, other) = (own?, other?);
+        Some(format!(
+            "By hosepipe's own loops it would be {}, but its program in {} takes {}, and {} of CPU, where that of {} takes {}, and {}.",
+            self.name(loops),
+            self.language.name(),
+            numbers::time(other.time_ns),
+            numbers::time(other.cpu_ns),
+            self.name(taken),
+            numbers::time(own.time_ns),
+            numbers::time(own.cpu_ns),
+        ))
+    }
+
+    /// The answer as a record has it.
+    pub(super) fn recommendation(&self, program: Option<&Program>) -> Recommendation {
+        let taken = self.weighing.taken.and_then(|at| self.weighing.of(at));
+        Recommendation {
+            title: title(self.question, self.figures),
+            taken: taken.map(|taken| self.case(taken).spec.clone()),
+            sentences: self.sentences(),
+            language: self.language.word().to_owned(),
+            program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
+            programs: self.programs.to_vec(),
+            program: program.map(Program::text),
+        }
     }
 
     /// How the others stand to it.
@@ -197,6 +256,10 @@ impl Answer<'_> {
         notes.extend(
             missing.map(|(spec, why)| format!("`{spec}` is not there on this machine: {}.", own_words(why))),
         );
+        let unfit = self.candidates.iter().filter_map(|one| Some((&one.spec, one.unfit?)));
+        notes.extend(unfit.map(|(spec, why)| format!("`{spec}` is left out: {why}.")));
+        let failed = self.programs.iter().filter_map(|one| Some((&one.spec, one.failure.as_ref()?)));
+        notes.extend(failed.map(|(spec, why)| format!("The program of `{spec}` was not timed: {why}.")));
         let wide = self.weighing.level().filter_map(|one| one.cost).filter(|cost| !cost.has_few_trials());
         let wide = wide.filter_map(|cost| cost.decisive_ns.relative_half_width());
         if wide.fold(0.0, f64::max) > WIDE {
@@ -231,6 +294,12 @@ impl Answer<'_> {
             let cost = one.cost?.decisive_ns;
             Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
         });
+        if !self.programs.is_empty() {
+            let title = format!("program in {}", self.language.name());
+            add(Column::right(title).short("program"), &|one| {
+                Some(numbers::time(self.program_cost(one)?.time_ns))
+            });
+        }
         add(Column::right("× taken").drop(1), &|one| {
             Some(numbers::ratio(one.cost?.decisive_ns.median / taken?.decisive_ns.median))
         });
@@ -244,6 +313,7 @@ impl Answer<'_> {
     fn say_of(&self, weighed: &Weighed, row: &mut Row) {
         if self.weighing.taken == Some(weighed.at) {
             row.tone = Tone::Bold;
+            row.reasons.push("taken".to_owned());
         }
         let case = self.case(weighed);
         let cost = weighed.cost;
@@ -279,6 +349,17 @@ impl Answer<'_> {
             }
         }));
     }
+}
+
+/// "Streams of 200 B between parent and child, placed by the scheduler".
+pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
+    let size = numbers::size(question.message_bytes);
+    let what = match question.pattern.workload() {
+        Workload::Stream => "Streams",
+        Workload::PingPong => "Round trips",
+    };
+    let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
+    format!("{what} of {size}, {}, {place}", question.between)
 }
 
 /// Why a case has no figures, and what to try.

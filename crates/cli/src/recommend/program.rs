@@ -32,7 +32,7 @@ pub(super) struct Library {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     template: String,
-    language: CodeLanguage,
+    pub(super) language: CodeLanguage,
     pub(super) library: Option<Library>,
 }
 
@@ -83,6 +83,24 @@ const PIECE_BYTES: u64 = 64 << 10;
 const RING_BYTES: u64 = 512 << 10;
 
 impl CodeLanguage {
+    /// Its name in a sentence.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::C => "C",
+            Self::Rust => "Rust",
+            Self::Python => "Python",
+        }
+    }
+
+    /// The end of a file's name.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Rust => "rs",
+            Self::Python => "py",
+        }
+    }
+
     fn imports(self, line: &str) -> bool {
         let prefixes: &[&str] = match self {
             Self::C => &["#include "],
@@ -138,7 +156,7 @@ impl Program {
     fn with_library(&self, library: &str) -> String {
         let whole = self.template.replace("@library\n", library);
         // The ring's header is configured by macros before it: it stays where it is.
-        let imports = |line: &str| self.language.imports(line) && !line.contains("ring.h");
+        let imports = |line: &str| self.language.imports(line) && !line.ends_with("\"ring.h\"");
         let mut imported: Vec<&str> = whole.lines().filter(|line| imports(line)).collect();
         imported.sort_unstable();
         imported.dedup();

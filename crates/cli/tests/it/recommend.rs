@@ -43,6 +43,7 @@ fn of_cases(cases: Vec<CaseRecord>) -> BenchRecord {
             ..RecordHead::default()
         },
         peer: None,
+        recommendation: None,
         settings: Settings { seed: 1, trials: 9, ..Settings::default() },
         cases,
     }
@@ -218,7 +219,16 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
         "request-reply",
     ];
     let done = lab
-        .run(&[&question[..], &["--time", "2s", "--place", "any", "--json", "run.json"]].concat())
+        .run(
+            &[
+                &question[..],
+                &[
+                    "--time", "2s", "--place", "any", "--json", "run.json", "--md", "run.md", "--html",
+                    "run.html",
+                ],
+            ]
+            .concat(),
+        )
         .expect_code(0);
     assert!(
         // On a busy machine the time may be over before all trials are made, which is said first.
@@ -232,6 +242,20 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
     let plan = lab.run(&words).expect_code(0).stdout;
     for spec in ["fifo", "unix-stream", "tcp"] {
         assert!(plan.contains(&format!("\n {spec} ")), "{plan}");
+    }
+    // What is printed was compiled and run here, where there is a compiler, and stands in every format.
+    let said = if programs::is_there("cc") {
+        "The program below: "
+    } else {
+        "The program below was not timed: there is no `cc`"
+    };
+    assert!(done.stdout.contains(said), "{}", done.stdout);
+    for format in ["run.json", "run.md", "run.html"] {
+        let text = std::fs::read_to_string(lab.here(format)).expect("a file");
+        assert!(
+            text.contains("int main(int argc, char **argv)") && text.contains("The program below"),
+            "{text}"
+        );
     }
     // The same question to its record has the same answer.
     let again = lab.run(&[&question[..], &["--from", "run.json"]].concat()).expect_code(0).stdout;

@@ -3,7 +3,7 @@
 use model::{BenchRecord, Workload};
 
 use super::cases::{self, CaseSet, Source};
-use super::{round_trips, throughput};
+use super::{recommended, round_trips, throughput};
 use crate::advice::advice;
 use crate::document::{Block, Section, labelled};
 use crate::figure::Figure;
@@ -45,11 +45,12 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     if let Some(first) = [&mut streams, &mut trips].into_iter().find(|blocks| !blocks.is_empty()) {
         first.extend(remarks_of(sources));
     }
-    let mut sections = vec![
+    let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
+    sections.extend([
         section("throughput", "Throughput", stream_findings, streams),
         section("round-trips", "Round trips", trip_findings, trips),
         section("distribution", "How round trips are distributed", Vec::new(), distributions),
-    ];
+    ]);
     sections.extend(
         sources
             .iter()
@@ -77,6 +78,13 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
 
 fn section(id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>) -> Section {
     Section { id: id.to_owned(), title: title.to_owned(), lead, code: None, blocks }
+}
+
+/// The answer of `hosepipe recommend`, with its program.
+fn recommendation((at, source): (usize, &Source<'_>)) -> Option<Section> {
+    let recommendation = source.record.recommendation.as_deref()?;
+    let title = labelled(&recommendation.title, source.label);
+    Some(section(&format!("recommendation-{at}"), &title, Vec::new(), recommended(recommendation)))
 }
 
 /// What the figures say to do next.

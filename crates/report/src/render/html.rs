@@ -143,6 +143,7 @@ fn block(block: &Block) -> Markup {
         },
         Block::Notice(text) => html! { p.notice role="note" { (text) } },
         Block::Title(text) => html! { h3 { (text) } },
+        Block::Code(text) => html! { pre.command { code { (text) } } },
         Block::Command(text) => html! { pre.command { code { (text) } } },
         Block::Heading(pieces) => html! { p.lead { (pieces.join(" · ")) } },
         Block::Note(text) | Block::Line(text) | Block::Paragraph(text) => {

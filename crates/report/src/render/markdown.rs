@@ -34,6 +34,10 @@ impl Block {
             Self::Notice(text) => format!("**{}**", escaped(text)),
             Self::Title(text) => format!("### {}", escaped(text)),
             Self::Command(text) => format!("### {}", escaped(&code(text))),
+            // Indented, whatever fences it may hold.
+            Self::Code(text) => {
+                text.lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
+            }
             Self::Figure(figure) => titled(&figure.table()),
             Self::Table(table) => titled(table),
             Self::Folded(title, tables) => {

@@ -58,7 +58,7 @@ impl Block {
     fn is_apart(&self) -> bool {
         match self {
             Self::Title(_) | Self::Command(_) | Self::Figure(_) | Self::Table(_) | Self::Folded(..) => true,
-            Self::Paragraph(_) => true,
+            Self::Paragraph(_) | Self::Code(_) => true,
             Self::Heading(_) | Self::Notice(_) | Self::Note(_) | Self::Remarks(_) | Self::Line(_) => false,
         }
     }
@@ -71,6 +71,7 @@ impl Block {
                 .collect(),
             Self::Notice(text) | Self::Title(text) => wrapped(Tone::Bold, text, style),
             Self::Command(text) => vec![Line::new(Tone::Bold, text.replace('\n', " "))],
+            Self::Code(text) => text.lines().map(|line| Line::new(Tone::Plain, line.to_owned())).collect(),
             Self::Figure(figure) => chart::lines(figure, style),
             Self::Table(table) => {
                 let mut lines = titled_table(&table.title, table, style);

@@ -166,6 +166,7 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
             ..RecordHead::default()
         },
         peer: None,
+        recommendation: None,
         settings: Settings { seed: 1, trials: TRIALS, ..Settings::default() },
         cases,
     }

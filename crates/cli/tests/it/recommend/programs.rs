@@ -4,13 +4,15 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use model::{CaseRecord, Tasks, Workload};
+use rustix::process::Signal;
 
 use super::{answer, case, record};
-use crate::common::{Lab, skip};
+use crate::common::{Lab, PROMPTLY, files_in, signal, skip, until};
 
 /// Everything that can be recommended, and what must be asked for so that it is.
 const ALL: [(&str, &[&str]); 13] = [
@@ -126,7 +128,7 @@ fn programs(lab: &Lab, language: &str) -> Vec<Printed> {
     all
 }
 
-fn there(program: &str) -> bool {
+pub(super) fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
     if !found {
         skip(&format!("there is no {program}"));
@@ -142,7 +144,7 @@ fn compile(what: &str, command: &mut Command, lab: &Lab) {
 #[test]
 fn every_program_in_c_sends_and_receives() {
     let lab = Lab::new();
-    if !there("cc") {
+    if !is_there("cc") {
         return;
     }
     for program in programs(&lab, "c") {
@@ -187,7 +189,7 @@ fn the_ring_in_c_has_no_data_race() {
 #[test]
 fn every_program_in_rust_sends_and_receives() {
     let lab = Lab::new();
-    if !there("rustc") {
+    if !is_there("rustc") {
         return;
     }
     let programs = programs(&lab, "rust");
@@ -212,7 +214,7 @@ fn every_program_in_rust_sends_and_receives() {
 #[test]
 fn every_program_in_python_sends_and_receives() {
     let lab = Lab::new();
-    if !there("python3") {
+    if !is_there("python3") {
         return;
     }
     for program in programs(&lab, "python") {
@@ -237,4 +239,39 @@ fn a_program_is_written_with_its_ring_beside_it() {
     answer(&lab, &["--code", "rust", "--code-to", "own.rs"], 0);
     assert!(fs::read_to_string(lab.here("own.rs")).expect("the program").contains("\nmod ring;\n"));
     assert!(answer(&lab, &["--code-to", "/dev/null"], 2).contains("`/dev/null` is no regular file"));
+}
+
+/// The compiled programs run in a folder and a process group of their own; names outside of it are removed, too.
+#[test]
+fn a_stop_while_programs_run_leaves_nothing() {
+    let lab = Lab::new();
+    if !is_there("cc") {
+        return;
+    }
+    let words =
+        ["recommend", "--message", "64B", "--between", "processes", "--time", "600ms", "--place", "any"];
+    for (stop, code) in [(Signal::INT, 130), (Signal::KILL, 137)] {
+        let mut running = lab.start(lab.command(&words));
+        let pid = running.pid();
+        until("a program runs", Duration::from_secs(60), || {
+            running.children().into_iter().find(|(_, name)| name.starts_with("program"))
+        });
+        signal(pid, stop);
+        running.end_within(PROMPTLY).expect_code(code);
+        lab.assert_nothing_left(pid, PROMPTLY);
+        let own = format!("hosepipe-{pid}-");
+        assert!(!files_in(Path::new("/dev/shm")).iter().any(|name| name.contains(&own)));
+    }
+}
+
+#[test]
+fn without_a_compiler_the_reason_is_a_sentence() {
+    let lab = Lab::new();
+    let words =
+        ["recommend", "--message", "64B", "--between", "processes", "--must", "filter", "--time", "600ms"];
+    let mut command = lab.command(&[&words[..], &["--place", "any"]].concat());
+    command.env("PATH", "/nonexistent");
+    let said = lab.finish(command).expect_code(0).stdout;
+    assert!(said.contains("The program below was not timed: there is no `cc` on this machine."), "{said}");
+    assert!(said.contains("int main("), "{said}");
 }
