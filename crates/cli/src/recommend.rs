@@ -53,9 +53,9 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         // Those of a record that answers this question.
         None => {
             let title = explain::title(&question, &figures);
-            let own =
-                |one: &&Box<model::Recommendation>| one.title == title && one.language == args.code.word();
-            record.recommendation.as_ref().filter(own).map_or(Vec::new(), |own| own.programs.clone())
+            let recommendation = record.recommendation.as_deref();
+            let own = recommendation.filter(|one| one.title == title && one.language == args.code.word());
+            own.map_or(Vec::new(), |own| own.programs.clone())
         }
     };
     weighing.taken = contest::choose(&programs, &figures, &question.demand).or(weighing.taken);

@@ -167,7 +167,13 @@ mod tests {
 
     fn figures(cases: Vec<CaseRecord>) -> Vec<CaseFigures> {
         let settings = Settings { seed: 1, trials: 9, ..Settings::default() };
-        of_bench(&BenchRecord { head: RecordHead::default(), peer: None, recommendation: None, settings, cases })
+        of_bench(&BenchRecord {
+            head: RecordHead::default(),
+            peer: None,
+            recommendation: None,
+            settings,
+            cases,
+        })
     }
 
     fn kinds(old: Vec<CaseRecord>, new: Vec<CaseRecord>) -> Vec<ChangeKind> {

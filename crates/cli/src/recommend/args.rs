@@ -24,8 +24,8 @@ Examples:
   hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
 
 It measures what could be the answer, ranks it, compiles and runs the programs of the best, and prints the reason, the
-command that proves it and a program that
-sets it up. A mechanism whose ends spin is the answer only where --cpu-budget allows it. docs/RECOMMEND.md has the rule.
+command that proves it and the program. A mechanism whose ends spin is the answer only where --cpu-budget allows it.
+docs/RECOMMEND.md has the rule.
 Exit status: 0 one is recommended; 1 none is left after measuring; 2 no mechanism can do what is asked.")]
 pub(crate) struct RecommendArgs {
     /// Bytes of a message

@@ -4,8 +4,8 @@ mod programs;
 
 use crate::common::Lab;
 use model::{
-    BenchRecord, CaseError, CaseRecord, ErrorKind, Placement, RecordHead, Sample, Settings, Spec, Tasks,
-    Tool, Wait, Workload,
+    BenchRecord, CaseError, CaseRecord, ErrorKind, Placement, ProgramFigures, Recommendation, RecordHead,
+    Sample, Settings, Spec, Tasks, Tool, Wait, Workload,
 };
 
 /// A stream of 200 bytes that takes so long, and so much CPU, per message.
@@ -77,6 +77,47 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
     assert!(rich.contains("Take `shm-ring:wait=spin`"), "{rich}");
     let seldom = answer(&lab, &["--messages-per-second", "10"], 0);
     assert!(seldom.contains("Take `pipe`") && seldom.contains("10 of them a second keep"), "{seldom}");
+}
+
+/// Expected: what is taken is the best as a program. Happened: a ring whose loop was measured fast was printed as a slow program.
+#[test]
+fn the_figures_of_the_programs_decide() {
+    let lab = Lab::new();
+    let program = |spec: &str, time_ns: f64| ProgramFigures {
+        spec: spec.parse().expect("a spec"),
+        messages: 1000,
+        time_ns: vec![time_ns; 5],
+        cpu_ns: vec![time_ns; 5],
+        failure: None,
+    };
+    let mut run = of_cases(vec![case("shm-ring:wait=futex", 100, 100), case("fifo", 900, 900)]);
+    run.recommendation = Some(Box::new(Recommendation {
+        title: "Streams of 200 B, processes, placed by the scheduler".to_owned(),
+        taken: None,
+        sentences: Vec::new(),
+        language: "c".to_owned(),
+        program_ns: None,
+        programs: vec![program("shm-ring:wait=futex", 1300.0), program("fifo", 800.0)],
+        program: None,
+    }));
+    write(&lab, "run.json", &run);
+    let said = answer(&lab, &["--between", "processes"], 0);
+    assert!(said.contains("Take `fifo`") && said.contains("The program below: 800 ns"), "{said}");
+    assert!(said.contains("By hosepipe's own loops it would be `shm-ring:wait=futex`"), "{said}");
+    // Of another language they say nothing.
+    let said = answer(&lab, &["--between", "processes", "--code", "rust"], 0);
+    assert!(said.contains("Take `shm-ring:wait=futex`") && said.contains("was not run"), "{said}");
+    assert!(said.contains("A ring has no end of stream"), "{said}");
+}
+
+#[test]
+fn replies_to_several_senders_go_over_no_pipe_and_no_fifo() {
+    let lab = Lab::new();
+    let trips = |spec| CaseRecord { workload: Workload::PingPong, ..case(spec, 900, 900) };
+    record(&lab, "run.json", vec![trips("unix-stream")]);
+    let said = answer(&lab, &["--pattern", "request-reply", "--must", "many-senders"], 0);
+    assert!(said.contains("Take `unix-stream`"), "{said}");
+    assert!(said.contains("`fifo` is left out: a reply cannot be sent to one of several senders"), "{said}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Block {
             Self::Command(text) => format!("### {}", escaped(&code(text))),
             // Indented, whatever fences it may hold.
             Self::Code(text) => {
-                text.lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
+                visible(text).lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
             }
             Self::Figure(figure) => titled(&figure.table()),
             Self::Table(table) => titled(table),
