@@ -27,7 +27,7 @@ const PRECISION_PERCENT: f64 = 5.0;
 pub(crate) struct Findings {
     /// Which mechanism to take.
     pub(crate) answers: Vec<String>,
-    /// Whether to believe the figures, what else to know and what to try next, the most important first.
+    /// What else to know, what to try next and how to make intervals narrower, the most important first.
     pub(crate) further: Vec<String>,
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn findings(record: &BenchRecord) -> Findings {
     let view = View::of(record);
     if record.peer.is_some() {
         // There is nothing to choose between one way and the other.
-        return Findings { further: noise(&view).into_iter().collect(), ..Findings::default() };
+        return Findings { further: wide(&view).into_iter().collect(), ..Findings::default() };
     }
     let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
     let next = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
     let verdict = verdict(&view);
-    let further = noise(&view).into_iter().chain(verdict.further).chain(next).collect();
+    let further = verdict.further.into_iter().chain(next).chain(wide(&view)).collect();
     Findings { answers: verdict.answers, further }
 }
 
@@ -61,8 +61,8 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<f64> {
     (times.low > WORTH_A_SENTENCE).then_some(times.median)
 }
 
-/// Figures that jump about are the first thing to know.
-fn noise(view: &View) -> Option<String> {
+/// How to make wide intervals narrower.
+fn wide(view: &View) -> Option<String> {
     let measured = ranked(view.record).filter(|case| !case.samples.is_empty()).count();
     // Where the scheduler chose now one CPU and now two, more trials make nothing steadier.
     let wild = |case: &&CaseRecord| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case);
@@ -71,12 +71,12 @@ fn noise(view: &View) -> Option<String> {
         let more = match view.record.settings.precision_percent {
             // They were measured until time or trials were spent.
             Some(percent) if percent <= PRECISION_PERCENT => {
-                "give them more time and trials (--time, --trials)".to_owned()
+                "more time and trials make them narrower (--time, --trials)".to_owned()
             }
-            _ => format!("measure until they settle (hosepipe bench --precision {PRECISION_PERCENT})"),
+            _ => format!("hosepipe bench --precision {PRECISION_PERCENT} measures until they are narrower"),
         };
-        let are = if wild == 1 { "is" } else { "are" };
-        format!("{wild} of {measured} cases {are} too noisy to believe: use a quieter machine, or {more}.")
+        let are = if wild == 1 { "interval is" } else { "intervals are" };
+        format!("{wild} of {measured} {are} wider than ±15 %: {more}.")
     })
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     blocks.extend(remarks::interruption(&view).map(Block::Notice));
     blocks.extend(tables.into_iter().map(Block::Table));
     blocks.extend(remarks::references(&view).map(Block::Note));
-    blocks.extend(remarks::noise_legend(record).map(Block::Note));
+    blocks.extend(remarks::interval_legend(record).map(Block::Note));
     let Findings { answers, further } = findings(record);
     blocks.push(Block::Remarks(further.into_iter().chain(remarks::remarks(&view)).collect()));
     // What was asked stands last, where a terminal shows it.

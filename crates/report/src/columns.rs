@@ -1,13 +1,14 @@
 //! The ranked list of a ranking as a table: its columns, and how much each matters when there is little room.
 
-use model::CaseRecord;
-use stats::{SeatGroup, bound_of, estimate, figure};
+use model::{CaseRecord, Workload};
+use stats::{SeatGroup, bound_of};
 
+use crate::case_figure::{FigureText, common_unit};
 use crate::layout::{self, Tone};
 use crate::reason::reasons;
 use crate::table::{Column, Fit, Table};
 use crate::view::{RankedRow, Ranking};
-use crate::{granted, noise, numbers};
+use crate::{granted, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
@@ -19,33 +20,33 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         table.add(column, ranking.rows.iter().map(cell));
     };
     let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
-    let spread = if ranking.few_trials { "± range" } else { "±95 %" };
     // With nothing but the pipe itself the column would hold a lone 1.0.
     let times_pipe = |row: &RankedRow| row.times_pipe.filter(|_| ranking.against_pipe).map(numbers::ratio);
-    let round_trip = || right("round trip p50").short("round trip");
     let cpu_per_trip = || right("CPU per trip").short("CPU/trip");
+    let streams = Figures::new(ranking, Workload::Stream);
+    let trips = Figures::new(ranking, Workload::PingPong);
+    let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
     add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
     if ranking.rows.iter().any(|row| row.stream.is_some()) {
-        add(right("throughput"), &|row| marked_speed(row.stream?));
+        add(streams.heading("throughput").short(&streams.unit.1), &|row| streams.cell(row, false));
         add(Column::picture().drop(13), &|row| bar(row, ranking));
         add(right("binary").drop(16), &|row| {
             Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
         });
-        add(right(spread).drop(9), &|row| spread_of_stream(row.stream?));
         add(right("on one CPU").drop(7), &|row| {
             Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))
         });
         add(right("on two").drop(7), &|row| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput)));
-        add(right("pinned").drop(2), &|row| marked_speed(row.pinned_stream?));
+        add(right("pinned").drop(2), &|row| streams.cell(row, true));
         if ranking.pinned.is_some() {
             add(left("bound by").drop(8), &|row| bound(row.pinned_stream?));
         }
         add(right("× pipe").drop(6), &times_pipe);
-        add(round_trip().drop(1), &|row| marked_p50(row.round_trip?));
+        add(round_trip().drop(1), &|row| trips.cell(row, false));
         add(right("p99").drop(10), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
         add(right("trip on one CPU").drop(12), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
         add(right("trip on two").drop(12), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
-        add(right("trip pinned").short("pinned").drop(3), &|row| marked_p50(row.pinned_round_trip?));
+        add(right("trip pinned").short("pinned").drop(3), &|row| trips.cell(row, true));
         add(right("CPU per block").short("CPU/block").drop(4), &|row| cpu_per_block(row.stream?));
         add(cpu_per_trip().drop(5), &|row| cpu_per_block(row.round_trip?));
         add(right("per block").drop(15), &|row| elapsed_per_block(row.stream?));
@@ -55,11 +56,10 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("retransmits").drop(9), &|row| retransmits(row.stream?));
         add(left("granted").drop(14), &|row| granted_text(row.stream?));
     } else {
-        add(round_trip(), &|row| marked_p50(row.round_trip?));
-        add(right(spread).drop(3), &|row| spread_of_trips(row.round_trip?));
+        add(round_trip(), &|row| trips.cell(row, false));
         add(right("on one CPU").drop(5), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
         add(right("on two").drop(5), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
-        add(right("pinned").drop(2), &|row| marked_p50(row.pinned_round_trip?));
+        add(right("pinned").drop(2), &|row| trips.cell(row, true));
         add(right("× pipe").drop(4), &times_pipe);
         add(right("p90").drop(8), &|row| Some(numbers::time(row.latency()?.p90 as f64)));
         add(right("p99").drop(1), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
@@ -79,22 +79,39 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     table
 }
 
+/// The figures of a workload in a list, with their intervals and in one unit.
+struct Figures {
+    workload: Workload,
+    /// What values are divided by, and the unit's name; empty where there are no figures.
+    unit: (f64, String),
+}
+
+impl Figures {
+    fn new(ranking: &Ranking, workload: Workload) -> Self {
+        let texts = |row| [false, true].into_iter().filter_map(move |pinned| figure(row, workload, pinned));
+        Self { workload, unit: common_unit(ranking.rows.iter().flat_map(texts)).unwrap_or_default() }
+    }
+
+    /// A heading that names the unit.
+    fn heading(&self, title: &str) -> Column {
+        let unit = &self.unit.1;
+        Column::right(if unit.is_empty() { title.to_owned() } else { format!("{title}, {unit}") })
+    }
+
+    fn cell(&self, row: &RankedRow, pinned: bool) -> Option<String> {
+        Some(figure(row, self.workload, pinned)?.in_unit(&self.unit))
+    }
+}
+
+fn figure(row: &RankedRow, workload: Workload, pinned: bool) -> Option<FigureText> {
+    FigureText::new(row.case(workload, pinned)?, if pinned { None } else { row.seats(workload) })
+}
+
 fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
     let speed = |row: &RankedRow| row.throughput().map(|throughput| throughput.median_bytes_per_s);
     // The rows are ranked. One bar alone compares nothing.
     let (best, _) = (speed(ranking.rows.first()?)?, speed(ranking.rows.get(1)?)?);
     speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
-}
-
-/// A median round trip, marked where it is noisy.
-pub(crate) fn marked_p50(case: &CaseRecord) -> Option<String> {
-    Some(format!("{}{}", numbers::time(case.latency_ns.as_ref()?.p50 as f64), noise::mark(case.noise)))
-}
-
-/// The median of a stream, marked where it is noisy.
-pub(crate) fn marked_speed(case: &CaseRecord) -> Option<String> {
-    let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
-    Some(format!("{speed}{}", noise::mark(case.noise)))
 }
 
 fn bound(case: &CaseRecord) -> Option<String> {
@@ -106,33 +123,17 @@ pub(crate) fn group(group: SeatGroup, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
 }
 
-/// The longer arm of a stream's interval, as a share of its median.
-pub(crate) fn spread_of_stream(case: &CaseRecord) -> Option<String> {
-    let throughput = case.throughput.as_ref()?;
-    spread(case, throughput.median_bytes_per_s, throughput.low, throughput.high)
-}
-
-fn spread_of_trips(case: &CaseRecord) -> Option<String> {
-    let latency = case.latency_ns.as_ref()?;
-    spread(case, latency.p50 as f64, latency.p50_low as f64, latency.p50_high as f64)
-}
-
-fn spread(case: &CaseRecord, point: f64, low: f64, high: f64) -> Option<String> {
-    let share = estimate::relative_half_width(point, low, high).filter(|_| case.samples.len() > 1)?;
-    Some(numbers::percent(share))
-}
-
 fn elapsed_per_block(case: &CaseRecord) -> Option<String> {
-    figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time)
+    stats::figure::median_of(case, stats::figure::elapsed_per_block_ns).map(numbers::time)
 }
 
 fn cpu_per_block(case: &CaseRecord) -> Option<String> {
-    figure::median_of(case, figure::cpu_per_block_ns).map(numbers::time)
+    stats::figure::median_of(case, stats::figure::cpu_per_block_ns).map(numbers::time)
 }
 
 /// What the sender sent again in the median trial, on the way to another host; 0 where that is nothing.
 fn retransmits(case: &CaseRecord) -> Option<String> {
-    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
+    stats::figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
 }
 
 fn granted_text(case: &CaseRecord) -> Option<String> {

@@ -1,16 +1,15 @@
 //! What came of a comparison: the table of `hosepipe compare`.
 
 use model::{CompareRecord, CompareResult};
-use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
+use crate::interval;
 use crate::layout::{self, Tone};
 use crate::lists::grouped;
-use crate::noise;
 use crate::numbers::{decimal_size, fixed, ratio, time};
 use crate::table::{Column, Table};
-use crate::versus::{self, BAR_COLUMNS, median, spread, whereby};
+use crate::versus::{self, BAR_COLUMNS, median, whereby};
 use crate::words::{count, machine};
 
 const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
@@ -122,8 +121,6 @@ fn table(results: &[&CompareResult]) -> Table {
     add(Column::picture().drop(6), &|result| {
         Some(layout::bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
     });
-    add(Column::right("±95 %").drop(3), &|result| spread(result, false));
-    add(Column::right("± range").drop(3), &|result| spread(result, true));
     add(Column::right("× first").drop(1), &|result| times(result, first));
     add(Column::right(times_shell).drop(2), &|result| times(result, shell));
     add(Column::right("stored").drop(5), &|result| result.stored_bytes.map(decimal_size));
@@ -140,15 +137,8 @@ fn table(results: &[&CompareResult]) -> Table {
 /// What should be known of the figures.
 fn remarks(record: &CompareRecord) -> Vec<String> {
     let trials = || record.results.iter().map(|result| result.times_s.len());
-    let levels = record.results.iter().filter_map(|result| noise::level(&result.times_s));
-    let few = if trials().any(noise::is_range) {
-        Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval, only the range of all trials."
-        ))
-    } else {
-        trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned())
-    };
-    [noise::legend_of(levels), few].into_iter().flatten().collect()
+    let single = trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned());
+    interval::legend(trials()).into_iter().chain(single).collect()
 }
 
 fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
@@ -157,7 +147,7 @@ fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
         title,
         caption: format!(
             "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
-            noise::interval_words(bars.iter().map(|bar| bar.samples.len()))
+            interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
@@ -170,7 +160,7 @@ fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
 fn bar(name: &str, result: &CompareResult) -> Bar {
     let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
     let (value, note) = (result.median_s, note(result));
-    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note, ..Cell::default() };
+    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note };
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 
@@ -260,16 +250,15 @@ mod tests {
     }
 
     #[test]
-    fn few_trials_have_a_range_and_noise_has_a_mark() {
+    fn a_median_has_its_interval_beside_it_and_of_few_trials_the_range() {
         let five = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.1])]);
-        assert!(five.contains("± range") && !five.contains("±95 %"), "{five}");
-        assert!(five.contains("1.00 s ~") && five.contains("~ noisy"), "{five}");
-        assert!(five.contains("Fewer than 6 trials give no 95 % interval"), "{five}");
+        assert!(five.contains(" 1.00 s ±10 % "), "{five}");
+        assert!(five.contains("± is the range of all trials; fewer than 6 give no 95 % interval."), "{five}");
         let seven = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 1.01, 1.01])]);
-        assert!(seven.contains("±95 %") && !seven.contains("range") && !seven.contains('~'), "{seven}");
-        let wild = document(&record(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0])])).markdown();
-        assert!(wild.contains("1.00 s !") && wild.contains("! wild"), "{wild}");
-        assert!(wild.contains("±95 %") && !wild.contains("± range"), "empty columns are left out: {wild}");
+        assert!(seven.contains(" 1.00 s ±1.0 % ") && !seven.contains("range"), "{seven}");
+        assert!(seven.contains("± is the 95 % interval of the median."), "{seven}");
+        let one = document(&record(&[("pipe", &[1.0])])).markdown();
+        assert!(one.contains("| 1.00 s |") && !one.contains("± is"), "{one}");
     }
 
     /// Expected: no time of a record, however false, breaks the table.

@@ -15,10 +15,10 @@ pub use theme::Theme;
 pub(crate) use theme::page_style;
 
 use maud::Markup;
-use model::{Certainty, NoiseLevel, visible};
+use model::{Certainty, visible};
 
 use crate::table::Table;
-use crate::{noise, numbers};
+use crate::{interval, numbers};
 use canvas::Canvas;
 
 /// A chart with the words around it.
@@ -179,8 +179,6 @@ pub struct Cell {
     pub high: Option<f64>,
     /// Samples it is made of.
     pub n: Option<u32>,
-    /// How far to believe it, where a mark is to say so.
-    pub noise: Option<NoiseLevel>,
     /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
 }
@@ -189,7 +187,15 @@ impl Cell {
     /// A value with the ends of its interval, and the number of its samples; or only a note on why there is none.
     pub fn new(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
         let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));
-        Self { value, low, high, n: found.and(u32::try_from(samples).ok()), noise: None, note }
+        Self { value, low, high, n: found.and(u32::try_from(samples).ok()), note }
+    }
+
+    /// Its interval, to stand behind the value.
+    fn spread(&self) -> String {
+        let found = self.value.zip(self.low).zip(self.high).zip(self.n);
+        found
+            .map(|(((value, low), high), n)| interval::plus_minus([value, low, high], n as usize))
+            .unwrap_or_default()
     }
 
     /// What is said of it when a reader points at it, line by line: its name, its figure, its interval, how many samples.
@@ -199,9 +205,9 @@ impl Cell {
             self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
         let lines = [
             Some(name.to_owned()),
-            self.value.map(|value| format!("{}{}", unit.text(value), noise::mark(self.noise))),
+            self.value.map(|value| unit.text(value)),
             self.value.map(|value| unit.exact(value)),
-            ends.zip(noise::interval_name(self.n)).map(|(ends, name)| format!("{name} {ends}")),
+            ends.zip(interval::interval_name(self.n)).map(|(ends, name)| format!("{name} {ends}")),
             self.n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0))),
             Some(self.note.clone()).filter(|note| !note.is_empty()),
             (self.value.is_none() && self.note.is_empty()).then(|| absent.to_owned()),

@@ -10,9 +10,9 @@ use crate::case_figure::{estimated, figure_cell};
 use crate::document::{Block, Context, Section};
 use crate::figure::{Cell, Chart, Figure, Heat, Unit};
 use crate::hosts;
+use crate::interval;
 use crate::layout::{Tone, shortened};
 use crate::lists::{distinct, first_of};
-use crate::noise;
 use crate::numbers::{percent, ratio, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
@@ -33,7 +33,7 @@ struct WorkloadFigures<'a> {
     slow_pairs: Vec<PairSpeed>,
     /// The share below which a pair would have been slow; `None` where there are none.
     pairs_below: Option<f64>,
-    /// How many figures are too noisy to judge by, and how many there are.
+    /// How many figures have intervals too wide to judge by, and how many there are.
     noisy: [usize; 2],
 }
 
@@ -52,12 +52,16 @@ struct NodeFigures {
 }
 
 impl NodeFigures {
-    /// How many times as fast a node is; marked where most of its figures tell nothing.
+    /// How many times as fast a node is; where most of its figures tell nothing, with the most that it may be.
     fn times(&self, rank: usize) -> Option<String> {
         let own = &self.nodes[rank];
         let is_noisy = 2 * own.iter().filter(|speed| speed.is_inconclusive()).count() > own.len();
-        let mark = noise::mark(is_noisy.then_some(NoiseLevel::Wild));
-        middle(own).map(|speed| format!("{}{mark}", ratio(speed.exp())))
+        let most = median(&own.iter().map(|speed| speed.most).collect::<Vec<f64>>());
+        let unsure = is_noisy.then(|| match most {
+            Some(most) => format!(" (up to {})", ratio(most.exp())),
+            None => " (few trials)".to_owned(),
+        });
+        middle(own).map(|speed| ratio(speed.exp()) + &unsure.unwrap_or_default())
     }
 }
 
@@ -151,7 +155,7 @@ impl<'a> WorkloadFigures<'a> {
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
         let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
-            cells[*from][*to] = Cell { noise: case.noise, ..figure_cell(case, false) };
+            cells[*from][*to] = figure_cell(case, false);
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
@@ -162,7 +166,7 @@ impl<'a> WorkloadFigures<'a> {
             Workload::Stream => ("Streams between nodes", "sender", "receiver", Unit::BytesPerS),
             Workload::PingPong => ("Round trips between nodes", "asks", "answers", Unit::Ns),
         };
-        let marks = noise::legend_of(self.cells.iter().filter_map(|(.., case)| case.noise));
+        let marks = interval::legend(self.cells.iter().map(|(.., case)| case.samples.len()));
         let marks = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
         let chart = Heat {
             rows_label: rows.to_owned(),
@@ -209,8 +213,8 @@ pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
         section.blocks.push(nodes);
         if record.nodes.len() <= MATRIX_NODES_MAX {
             section.blocks.extend(matrices.into_iter().map(|figure| Block::Table(narrow(figure))));
-            let levels = kinds.iter().flat_map(|kind| &kind.cells).filter_map(|(.., case)| case.noise);
-            section.blocks.extend(noise::legend_of(levels).map(Block::Note));
+            let trials = kinds.iter().flat_map(|kind| &kind.cells).map(|(.., case)| case.samples.len());
+            section.blocks.extend(interval::legend(trials).map(Block::Note));
         } else if !matrices.is_empty() {
             let elsewhere = "--html shows what was measured between the nodes as a matrix.";
             section.blocks.push(Block::Note(elsewhere.to_owned()));
@@ -357,8 +361,8 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     if noisy > 0 {
         let figures = count(all, "figure");
         said.push(format!(
-            "Too noisy to judge by: {noisy} of {figures} (!, or of fewer than {ENOUGH_FOR_95_PERCENT} trials). More --pair-time, and more \
-             --time for the bench, make them surer.",
+            "{noisy} of {figures} cannot be told from the others: their intervals are wide, or of fewer than \
+             {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
         ));
     }
     // Why a node that failed has no pairs is beside its name.

@@ -78,7 +78,7 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     blocks.extend(
         failures(record).into_iter().map(|(worker, reason)| Block::Note(format!("{worker}: {reason}"))),
     );
-    blocks.extend(remarks::noise_legend(record).map(Block::Note));
+    blocks.extend(remarks::interval_legend(record).map(Block::Note));
     blocks.push(Block::Remarks(findings(record)));
     blocks
 }

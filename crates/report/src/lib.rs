@@ -9,8 +9,8 @@ pub mod csv;
 pub mod difference;
 pub mod document;
 pub mod figure;
+pub mod interval;
 pub mod json;
-pub mod noise;
 pub mod numbers;
 pub mod read;
 pub mod study;
@@ -52,6 +52,7 @@ mod view;
 
 pub use advice::advice;
 pub use assemble::{disjoint_records, page, terminal, text};
+pub use case_figure::figure_text;
 pub use format::{Format, FormatError};
 pub use formats::FORMATS;
 pub use layout::wrap;

@@ -3,8 +3,7 @@
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::{figure, load};
 
-use crate::case_figure::estimated;
-use crate::columns::{marked_p50, marked_speed};
+use crate::case_figure::{estimated, figure_text};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::lists::grouped;
 use crate::reason::reason;
@@ -91,7 +90,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("pairs").drop(1), &|case| Some(case.pairs?.to_string()));
     add(right("senders").drop(1), &|case| Some(case.senders?.to_string()));
     add(right("asked for").drop(1), &|case| load::offered_per_s(case).map(per_s));
-    add(right("throughput").drop(1), &marked_speed);
+    add(right("throughput").drop(1), &|case| figure_text(case).filter(|_| case.throughput.is_some()));
     add(right("each").drop(4), &|case| {
         case.throughput.as_ref()?;
         median(case, load::share_bytes_per_s, numbers::throughput)
@@ -103,7 +102,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
     add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
     add(right("torn blocks").short("torn").drop(2), &|case| load::torn_share(case).map(numbers::percent));
-    add(right("p50").drop(1), &marked_p50);
+    add(right("p50").drop(1), &|case| figure_text(case).filter(|_| case.latency_ns.is_some()));
     add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
     add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
     add(right("once asked, p50").short("asked p50").drop(8), &|case| service(case).map(|[p50, _]| p50));

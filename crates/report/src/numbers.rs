@@ -123,6 +123,14 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
 }
 
+/// A number with so many digits from its first one on: "0.849", "10.5" of three.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
+    // Not from 10 on but where the digits would round up to it.
+    let rounds_up = 1.0 - 0.5 / 10f64.powi(digits as i32);
+    let before_the_point = [1.0, 10.0, 100.0].iter().filter(|power| value >= *power * rounds_up).count();
+    fixed(value, digits.saturating_sub(before_the_point))
+}
+
 pub(crate) fn three_digits(value: f64) -> String {
     match value {
         value if value < 9.995 => fixed(value, 2),
@@ -148,6 +156,14 @@ mod tests {
         assert_eq!([amount(999.4), amount(999.6), amount(1.2e6)], ["999", "1.00 k", "1.20 M"]);
         assert_eq!(percent(0.0213), "2.1 %");
         assert_eq!(percent(0.0999), "10 %");
+        assert_eq!(
+            [0.849, 9.996, 99.94, 230.4].map(|value| significant(value, 3)),
+            ["0.849", "10.0", "99.9", "230"]
+        );
+        assert_eq!(
+            [0.604, 0.996, 4.85, 23.4].map(|value| significant(value, 2)),
+            ["0.60", "1.0", "4.8", "23"]
+        );
         assert_eq!(size(65536), "64 KiB");
         assert_eq!(size(1), "1 B");
         assert_eq!(size(1_000_000), "1 MB");

@@ -3,18 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{BenchRecord, CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
-use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::{SeatGroup, Seats, figure, is_mixed};
+use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload};
+use stats::{SeatGroup, figure, is_mixed};
 
+use crate::case_figure::{mixture, seats_of, unit_of};
 use crate::lists::{distinct, first_of, grouped};
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
-use crate::{granted, load, noise, numbers, words};
-
-/// Two figures of one case are different where one is this many times the other.
-const MIXTURE_FROM: f64 = 1.25;
-/// Rows whose two figures are in a remark.
-const MIXTURES_MAX: usize = 3;
+use crate::{granted, interval, load, numbers, words};
 
 /// Lines of one kind; with more, none is read.
 const LINES_MAX: usize = 24;
@@ -125,7 +120,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     let mut remarks: Vec<String> = empty_sums(view).into_iter().chain(load::remarks(view.record)).collect();
     remarks.extend(first_lines(distinct(above)));
     remarks.extend(mixtures(view));
-    remarks.extend(few_trials(view.record));
+    remarks.extend(single_trial(view.record));
     remarks.extend(granted_otherwise(view));
     remarks.extend(zero_copy(view));
     remarks.extend(outliers(view.record));
@@ -242,49 +237,42 @@ fn first_lines(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// What the marks of noise mean, where there are any.
-pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
-    let has = |level| transports(record).any(|case| case.noise == Some(level));
-    let wild =
-        |mixed| move |case: &CaseRecord| case.noise == Some(NoiseLevel::Wild) && is_mixed(case) == mixed;
-    let legend = noise::legend(has(NoiseLevel::Noisy), transports(record).any(wild(false)));
-    let mixed = transports(record).any(wild(true));
-    let mixed =
-        mixed.then(|| "! may also be a median between two figures, of one CPU and of two.".to_owned());
-    let parts: Vec<String> = legend.into_iter().chain(mixed).collect();
+/// What stands beside the figures: ± and, where the scheduler's choice makes it two, the range of the two.
+pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
+    let measured = || transports(record).filter(|case| !case.samples.is_empty());
+    let mixed = measured().any(|case| is_mixed(case) && mixture(seats_of(case)).is_some());
+    let mixed = mixed.then(|| {
+        "a–b is what a mechanism reached where the scheduler used one CPU in some trials and two in others.".to_owned()
+    });
+    let intervals = interval::legend(measured().map(|case| case.samples.len()));
+    let parts: Vec<String> = intervals.into_iter().chain(mixed).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// Where the scheduler's choice makes a median of two figures; with the figures of the first rows.
+/// What each part of a mixture is, and its share of the trials; with more lines none is read.
 fn mixtures(view: &View) -> Option<String> {
     let rows = view.rankings.iter().flat_map(|ranking| &ranking.rows);
     let mixed: Vec<String> = rows.flat_map(two_figures).collect();
-    let rest = mixed.len().saturating_sub(MIXTURES_MAX);
-    let named = match rest {
-        0 => format!(": {}", mixed.join("; ")),
-        _ => format!(": {}; and {rest} more", mixed[..MIXTURES_MAX].join("; ")),
-    };
-    (!mixed.is_empty()).then(|| {
-        format!(
-            "The scheduler used one CPU in some trials and two in others, so the median is between two figures{named}."
-        )
-    })
+    let named = first_of(&mixed, LINES_MAX, "; ", String::clone);
+    (!mixed.is_empty()).then(|| format!("On one CPU and on two: {named}."))
 }
 
-/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)", of the streams and of the round trips; nothing where there are no two figures, or
-/// they hardly differ.
+/// "`pipe` 4.80 GB/s on one (5 of 9 trials), 1.20 GB/s on two (4)", of the streams and of the round trips; nothing where there are no two
+/// figures, or they hardly differ.
 fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
-    let spec = |case: Option<&CaseRecord>| case.map(|case| case.spec.to_string());
-    let text = |spec: Option<String>, found: Option<Seats>, text: fn(f64) -> String| {
-        let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
-        let times = one.median.max(two.median) / one.median.min(two.median);
-        let words =
-            |group: SeatGroup, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
-        let spec = spec.filter(|_| times > MIXTURE_FROM)?;
-        Some(format!("`{spec}` {}, {}", words(one, "one"), words(two, "two")))
-    };
-    let streams = text(spec(row.stream), row.stream_seats(), numbers::throughput);
-    streams.into_iter().chain(text(spec(row.round_trip), row.trip_seats(), numbers::time))
+    [Workload::Stream, Workload::PingPong].into_iter().filter_map(|workload| {
+        let [one, two] = mixture(row.seats(workload))?;
+        let text = |group: &SeatGroup| unit_of(workload).text(group.median);
+        let spec = &row.case(workload, false)?.spec;
+        let all = one.trials + two.trials;
+        Some(format!(
+            "`{spec}` {} on one ({} of {all} trials), {} on two ({})",
+            text(&one),
+            one.trials,
+            text(&two),
+            two.trials
+        ))
+    })
 }
 
 /// Rounds that were repeated, and what became of their first attempts.
@@ -298,17 +286,10 @@ fn repeated(record: &BenchRecord) -> Option<String> {
     ))
 }
 
-/// What few trials do not say.
-pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
-    // Tables of loads show no intervals.
-    let shown = || transports(record).filter(|case| !case.load().is_asked());
-    let any = |which: fn(usize) -> bool| shown().any(|case| which(case.samples.len()));
-    if any(noise::is_range) {
-        return Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval, only the range of all trials."
-        ));
-    }
-    any(|trials| trials == 1).then(|| "A single trial shows no spread: the figure may be far off.".to_owned())
+/// What one trial does not say.
+pub(crate) fn single_trial(record: &BenchRecord) -> Option<String> {
+    let single = ranked(record).any(|case| case.samples.len() == 1);
+    single.then(|| "A single trial shows no spread: the figure may be far off.".to_owned())
 }
 
 /// How many samples lie far from the others.

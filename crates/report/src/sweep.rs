@@ -2,11 +2,11 @@
 
 use model::Workload;
 
-use crate::layout;
+use crate::case_figure::FigureText;
 use crate::lists::grouped;
 use crate::table::{ABSENT, Column, Table};
 use crate::view::{RankedRow, Ranking};
-use crate::{noise, numbers, reason};
+use crate::{numbers, reason};
 
 /// One mechanism over all sizes: its label, its best figure, and a cell for each size.
 struct Curve {
@@ -41,7 +41,7 @@ fn table(workload: Workload, rankings: &[&Ranking]) -> Option<Table> {
     table.add(Column::right(""), rankings.iter().map(size));
     let some = !curves.is_empty();
     for curve in curves {
-        table.add(Column::right(format!("{}  ", curve.label)), curve.cells);
+        table.add(Column::right(format!("{} ", curve.label)), curve.cells);
     }
     some.then_some(table)
 }
@@ -58,7 +58,7 @@ fn curves(workload: Workload, rankings: &[&Ranking]) -> Vec<Curve> {
     });
     let curve = |(label, found): (&str, Vec<(usize, f64, String)>)| {
         let best = found.iter().map(|(_, value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
-        let mut cells = vec![Some(format!("{ABSENT}  ")); rankings.len()];
+        let mut cells = vec![Some(format!("{ABSENT} ")); rankings.len()];
         // Of several rows of one name the first is shown.
         for (at, _, text) in found.into_iter().rev() {
             cells[at] = Some(text);
@@ -77,14 +77,9 @@ fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (
     let best = if values().count() > 1 { values().fold(f64::NEG_INFINITY, f64::max) } else { f64::INFINITY };
     let cell = move |row: &'a RankedRow| {
         let value = value(row, workload)?;
-        let text = match workload {
-            Workload::Stream => numbers::throughput(value),
-            Workload::PingPong => numbers::time(-value),
-        };
-        // The last two places of a cell are for its marks.
-        let noise = noise::mark(row.case(workload, false)?.noise).trim_start();
-        let star = if value >= best { "*" } else { "" };
-        Some((row.label.as_str(), value, format!("{text}{}", layout::left(&format!("{noise}{star}"), 2))))
+        let text = FigureText::new(row.case(workload, false)?, row.seats(workload))?.in_own_unit();
+        // The last place of a cell is for its star.
+        Some((row.label.as_str(), value, text + if value >= best { "*" } else { " " }))
     };
     ranking.rows.iter().filter_map(cell)
 }

@@ -3,10 +3,10 @@
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
 use stats::spread::outlier_indices;
 
+use crate::interval::plus_minus;
 use crate::layout::{Tone, bar, code, shortened};
 use crate::lists::{first_of, grouped};
-use crate::noise;
-use crate::numbers::{decimal_size, percent, three_digits, time};
+use crate::numbers::{decimal_size, three_digits, time};
 use crate::table::{Column, Fit, Table};
 use crate::words::count;
 
@@ -49,8 +49,6 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
     });
     add(Column::right("median"), &median);
     add(Column::picture().drop(6), &|result| Some(bar(result.median_s? / slowest, BAR_COLUMNS)));
-    add(Column::right("±95 %").drop(3), &|result| spread(result, false));
-    add(Column::right("± range").drop(3), &|result| spread(result, true));
     add(Column::right("min").drop(5), &|result| extreme(result, f64::min));
     add(Column::right("max").drop(5), &|result| extreme(result, f64::max));
     add(Column::left("times as long"), &|result| match result.times_fastest {
@@ -190,17 +188,10 @@ pub(crate) fn whereby(via: &str) -> String {
     if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
 }
 
-/// The median with its mark.
+/// The median with its interval.
 pub(crate) fn median(result: &CompareResult) -> Option<String> {
-    Some(format!("{}{}", time(result.median_s? * 1e9), noise::mark(noise::level(&result.times_s))))
-}
-
-/// The interval of the median, or where there are too few trials for one the range: each has its own column.
-pub(crate) fn spread(result: &CompareResult, range: bool) -> Option<String> {
-    let trials = result.times_s.len();
     let (median, low, high) = (result.median_s?, result.low_s?, result.high_s?);
-    let share = stats::estimate::relative_half_width(median, low, high);
-    share.filter(|_| trials > 1 && noise::is_range(trials) == range).map(percent)
+    Some(time(median * 1e9) + &plus_minus([median, low, high], result.times_s.len()))
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use model::{
     Tasks, Throughput, Workload,
 };
 
-use stats::{Seats, figure, round_trip_seats, seats};
+use stats::Seats;
 
+use crate::case_figure::seats_of;
 use crate::references::References;
-use crate::{noise, words};
+use crate::words;
 
 /// From this many block sizes on, a sweep is shown over the sizes and not as a list for each.
 pub(crate) const SWEEP_FROM: usize = 4;
@@ -65,8 +66,6 @@ pub(crate) struct Ranking<'a> {
     pub(crate) rows: Vec<RankedRow<'a>>,
     /// Whether other rows than that of the pipe are held against it.
     pub(crate) against_pipe: bool,
-    /// Whether any case has so few trials that its spread is their whole range.
-    pub(crate) few_trials: bool,
 }
 
 /// One spec.
@@ -122,13 +121,7 @@ impl<'a> View<'a> {
             let axes = blocks.axes(case);
             let axes = RankingAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
             let (at, rows) = known.entry(axes).or_insert_with(|| {
-                rankings.push(Ranking {
-                    axes,
-                    pinned,
-                    rows: Vec::new(),
-                    against_pipe: false,
-                    few_trials: false,
-                });
+                rankings.push(Ranking { axes, pinned, rows: Vec::new(), against_pipe: false });
                 (rankings.len() - 1, HashMap::new())
             });
             let label = labels.of_case(case);
@@ -228,8 +221,6 @@ impl<'a> Ranking<'a> {
             row.times_pipe = times;
         }
         self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
-        let few = |case: &CaseRecord| noise::is_range(case.samples.len());
-        self.few_trials = self.rows.iter().flat_map(RankedRow::cases).any(few);
         self.rows.sort_by(by_rank);
     }
 
@@ -292,12 +283,19 @@ impl<'a> RankedRow<'a> {
 
     /// What streams reached on one CPU and on two, where the scheduler chose.
     pub(crate) fn stream_seats(&self) -> Option<Seats> {
-        seats(self.stream?, figure::throughput_bytes_per_s)
+        seats_of(self.stream?)
     }
 
     /// The same of median round trips.
     pub(crate) fn trip_seats(&self) -> Option<Seats> {
-        *self.trip_seats.get_or_init(|| round_trip_seats(self.round_trip?))
+        *self.trip_seats.get_or_init(|| seats_of(self.round_trip?))
+    }
+
+    pub(crate) fn seats(&self, workload: Workload) -> Option<Seats> {
+        match workload {
+            Workload::Stream => self.stream_seats(),
+            Workload::PingPong => self.trip_seats(),
+        }
     }
 
     /// True where there is anything to show but a reason.

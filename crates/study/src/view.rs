@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, DataLevel, Measure, NoiseLevel, Sample, StudyPart, StudyRecord};
+use model::{CaseRecord, DataLevel, Measure, Sample, StudyPart, StudyRecord};
 use report::document::{Block, Section};
 use report::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, Table, noise, numbers, words};
+use report::{ABSENT, Table, figure_text, interval, numbers, words};
 use stats::Estimate;
 
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
@@ -106,10 +106,9 @@ fn section(of: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
         lead.push(format!("{runs} of each case; {}.", settings.join("; ")));
     }
     lead.extend((!part.complete).then(|| INTERRUPTED.to_owned()));
-    let measured = part.cases.iter().filter_map(|case| case.noise);
-    let compared = part.results.iter().filter_map(|result| noise::level(&result.times_s));
-    let levels: Vec<NoiseLevel> = measured.chain(compared).collect();
-    let remarks = part.remarks.iter().cloned().chain(noise::legend_of(levels.into_iter()));
+    let cases = part.cases.iter().map(|case| case.samples.len());
+    let measures = part.measures.iter().map(|one| one.samples.len());
+    let remarks = part.remarks.iter().cloned().chain(interval::legend(cases.chain(measures)));
     blocks.extend(self::remarks(remarks.collect()));
     let id = part.name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     Section { id, title: of.heading.clone(), lead, code: of.is_command.then(|| of.heading.clone()), blocks }
@@ -149,27 +148,20 @@ pub(crate) fn words<const N: usize>(found: [(&str, Option<String>); N]) -> Words
 /// What is shown of a case, if there is one: `base` is the throughput of which `ratio` is a multiple.
 pub(crate) fn case_words(case: Option<&CaseRecord>, base: Option<f64>) -> Words {
     let throughput = case.and_then(median);
-    let marked = case.zip(throughput);
-    let marked = marked.map(|(case, median)| numbers::throughput(median) + noise::mark(case.noise));
+    let shown = case.filter(|_| throughput.is_some()).and_then(figure_text);
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
     let time = |case: &CaseRecord| {
         let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
         Some(numbers::time(Estimate::of(&times)?.mean))
     };
-    let spread = |case: &CaseRecord| {
-        let one = case.throughput.as_ref()?;
-        let share = stats::estimate::relative_half_width(one.median_bytes_per_s, one.low, one.high)?;
-        (case.samples.len() > 1).then(|| half_width(share, case.samples.len()))
-    };
     words([
         ("tasks", case.map(|case| case.tasks.to_string())),
         ("block", case.map(|case| numbers::size(case.block_bytes))),
         ("spec", case.map(|case| case.spec.to_string())),
-        ("throughput or error", marked.clone().or_else(|| error.clone()).or(absent())),
-        ("throughput", marked.or(absent())),
+        ("throughput or error", shown.clone().or_else(|| error.clone()).or(absent())),
+        ("throughput", shown.or(absent())),
         ("error", error),
         ("mean time", case.and_then(time).or(absent())),
-        ("spread", case.and_then(spread)),
         ("ratio", throughput.zip(base).map(|(one, base)| numbers::ratio(one / base))),
         ("by reference", case.and_then(|case| case.zero_copy.as_ref()).map(words::by_reference)),
     ])
@@ -184,13 +176,14 @@ fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
 /// What is shown of a measure.
 fn measure_words(one: &Measure) -> Words {
     let estimate = Estimate::of(&one.samples);
-    let mark = noise::mark(noise::level(&one.samples));
-    let share = estimate.as_ref().and_then(Estimate::relative_half_width);
+    let time = |found: Estimate| {
+        let spread = interval::plus_minus([found.median, found.low, found.high], found.count);
+        numbers::time(found.median) + &spread
+    };
     words([
         ("measure", Some(one.name.clone())),
-        ("time", estimate.map(|estimate| numbers::time(estimate.median) + mark).or(absent())),
+        ("time", estimate.map(time).or(absent())),
         ("bytes", one.samples.first().map(|bytes| numbers::size(*bytes as u64)).or(absent())),
-        ("spread", share.map(|share| half_width(share, one.samples.len()))),
     ])
 }
 
@@ -339,12 +332,6 @@ pub(crate) fn speed_axis(scale: Scale) -> Axis {
 /// Median throughput of a case, in bytes per second.
 pub(crate) fn median(case: &CaseRecord) -> Option<f64> {
     case.throughput.as_ref().map(|throughput| throughput.median_bytes_per_s)
-}
-
-/// The half width of an interval of `trials` trials: with too few it is their range, and called so.
-fn half_width(share: f64, trials: usize) -> String {
-    let what = if noise::is_range(trials) { " (range)" } else { "" };
-    format!("{}{what}", numbers::percent(share))
 }
 
 /// A line of cases over their block sizes.

@@ -156,7 +156,7 @@ fn governor(host: &Host, _: &Vitals) -> Option<Finding> {
             Some(found(Note, "no frequency governor: the hypervisor's host decides", why))
         }
         (None, None) => {
-            let why = "It is unknown whether the CPU frequency is constant; see the ±95 % column.";
+            let why = "It is unknown whether the CPU frequency is constant; see the intervals.";
             Some(found(Unknown, "no frequency governor is visible", why))
         }
     }

@@ -2,9 +2,10 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Role, Workload};
 
+use crate::case_figure::figure_text;
 use crate::document::Highlight;
+use crate::numbers;
 use crate::view::ranked;
-use crate::{noise, numbers};
 
 /// The fastest checked stream, the soonest round trip and, to hold them against, the plain pipe and the ceiling.
 pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
@@ -26,13 +27,13 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
     let ceiling = record.cases.iter().filter(|case| case.role == Role::Ceiling && case.throughput.is_some());
     let ceiling = ceiling.max_by(|a, b| speed(a).total_cmp(&speed(b)));
     let stream = |case: &CaseRecord, what: &str| Highlight {
-        figure: format!("{}{}", numbers::throughput(speed(case)), noise::mark(case.noise)),
-        what: format!("{what}, {} blocks{}", numbers::size(case.block_bytes), noisy(case)),
+        figure: figure_text(case).unwrap_or_default(),
+        what: format!("{what}, {} blocks", numbers::size(case.block_bytes)),
         whose: case.spec.to_string(),
     };
     let soonest = soonest.map(|case| Highlight {
-        figure: format!("{}{}", numbers::time(trip(case) as f64), noise::mark(case.noise)),
-        what: format!("lowest median round trip of {}{}", numbers::size(case.block_bytes), noisy(case)),
+        figure: figure_text(case).unwrap_or_default(),
+        what: format!("lowest median round trip of {}", numbers::size(case.block_bytes)),
         whose: case.spec.to_string(),
     });
     [
@@ -44,9 +45,4 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// The word for the mark beside a figure, which is far from its explanation.
-fn noisy(case: &CaseRecord) -> String {
-    noise::word(case.noise).map(|word| format!(", {word}")).unwrap_or_default()
 }

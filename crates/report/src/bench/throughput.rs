@@ -10,9 +10,10 @@ use crate::costs::Costs;
 use crate::figure::{
     Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
+use crate::interval::plus_minus;
 use crate::lists::grouped;
 use crate::table::{Column, Table};
-use crate::{noise, numbers, view, words};
+use crate::{interval, numbers, view, words};
 
 /// Points of a model's curve for each doubling of the block.
 const CURVE_STEPS: f64 = 8.0;
@@ -69,7 +70,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
         caption: format!(
             "{}. {better} The mark across is {}; each speck below is one trial.{}",
             sentence(&set.conditions()),
-            noise::interval_words(entries.iter().map(|entry| entry.case.samples.len())),
+            interval::interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
         chart: Chart::Bars(Bars {
@@ -103,17 +104,12 @@ fn bar(entry: &Entry, name: String) -> Bar {
     Bar { name, style: SeriesStyle::Measured, cell, samples }
 }
 
-/// What limits a stream, and how far to believe the figure.
+/// What limits a stream, and what is to be known of it.
 fn note(case: &CaseRecord) -> String {
     let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
-    let noise = match case.noise {
-        Some(model::NoiseLevel::Noisy) => Some("noisy: a difference below 15 % may be chance".to_owned()),
-        Some(model::NoiseLevel::Wild) => Some("wild: repeat before believing it".to_owned()),
-        _ => None,
-    };
     let by_reference = case.zero_copy.as_ref().map(words::by_reference);
     let failed = case.error.as_ref().map(crate::reason::text);
-    let parts: Vec<String> = [bound, by_reference, noise, failed].into_iter().flatten().collect();
+    let parts: Vec<String> = [bound, by_reference, failed].into_iter().flatten().collect();
     parts.join("; ")
 }
 
@@ -160,7 +156,7 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
         caption: format!(
             "{}. Both axes are logarithmic; the shade around a line is {}.{}",
             sentence(&set.conditions()),
-            noise::interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
+            interval::interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
             if series.iter().any(|one| !one.model.is_empty()) {
                 " Dotted: the cost model below."
             } else {
@@ -194,12 +190,13 @@ fn ceiling_name(case: &CaseRecord, set: &CaseSet) -> String {
     format!("ceiling: {}{level}", case.spec)
 }
 
-/// The same of one block size: "ceiling: memcpy (64KiB blocks, data none, noisy)".
+/// The same of one block size: "ceiling: memcpy (64KiB blocks, data none, ±12 %)".
 fn ceiling_with_block(case: &CaseRecord, set: &CaseSet) -> String {
     let level = (case.data != set.axes.data).then(|| format!("data {}", case.data));
     let block = Some(format!("{} blocks", numbers::size(case.block_bytes)));
-    let noise = noise::word(case.noise).map(str::to_owned);
-    let parts: Vec<String> = [block, level, noise].into_iter().flatten().collect();
+    let spread = estimated(case).map(|found| plus_minus(found, case.samples.len()).trim_start().to_owned());
+    let spread = spread.filter(|spread| !spread.is_empty());
+    let parts: Vec<String> = [block, level, spread].into_iter().flatten().collect();
     format!("ceiling: {} ({})", case.spec, parts.join(", "))
 }
 

@@ -83,7 +83,7 @@ impl Unit {
     }
 
     /// What to divide values by, and the name of the unit they are in then, so that the largest one is short.
-    pub(super) fn step(self, largest: f64) -> (f64, String) {
+    pub(crate) fn step(self, largest: f64) -> (f64, String) {
         let (digits, unit) = self.parted(largest);
         let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
         let whole_power = |base: f64| base.powf(((largest / shown).ln() / base.ln()).round());

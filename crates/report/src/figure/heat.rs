@@ -7,7 +7,6 @@ use super::axis::{Range, can_show};
 use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit};
-use crate::noise;
 use crate::numbers::three_digits;
 
 /// The widest column of names.
@@ -117,8 +116,8 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
         common if common >= SMALLEST => three_digits(common),
         _ => heat.unit.text(value),
     });
-    let words = words + noise::mark(cell.noise);
-    let shown = (sans_width(&words) <= layout.cell - 2.0).then_some(words);
+    let fits = |words: &String| sans_width(words) <= layout.cell - 2.0;
+    let shown = [format!("{words}{}", cell.spread()), words].into_iter().find(fits);
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",

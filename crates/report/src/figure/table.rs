@@ -3,7 +3,7 @@
 use super::axis::percentile;
 use super::flow::amount;
 use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Unit};
-use crate::noise;
+use crate::interval;
 use crate::table::{ABSENT, Table};
 
 pub(super) fn table(figure: &Figure) -> Table {
@@ -61,7 +61,7 @@ fn of_heat(heat: &Heat) -> Parts {
     let mut columns = vec![format!("{} ↓ {} →", heat.rows_label, heat.columns_label)];
     columns.extend(heat.columns.iter().cloned());
     let text = |cell: &Cell| match cell.value {
-        Some(value) => heat.unit.text(value) + noise::mark(cell.noise),
+        Some(value) => heat.unit.text(value) + &cell.spread(),
         None if cell.note.is_empty() => ABSENT.to_owned(),
         None => cell.note.clone(),
     };
@@ -135,7 +135,7 @@ fn optional(unit: Unit, value: Option<f64>) -> String {
 
 /// The heading of the column of lower ends, from the number of trials of each row.
 fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'static str {
-    let is_range = |n: Option<u32>| n.is_some_and(|n| noise::is_range(n as usize));
+    let is_range = |n: Option<u32>| n.is_some_and(|n| interval::is_range(n as usize));
     let all = trials.clone().count() > 0 && trials.clone().all(is_range);
     match (all, trials.any(is_range)) {
         (true, _) => "range from",

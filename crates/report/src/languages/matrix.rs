@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use model::{CaseRecord, WorkerEnd, WorkerStart};
 
 use super::{PlacedCases, end, speed, worker};
+use crate::case_figure::estimated;
+use crate::interval::plus_minus;
 use crate::layout::shortened;
 use crate::lists::distinct;
+use crate::numbers;
 use crate::table::{ABSENT, Column, Table};
-use crate::{noise, numbers};
 
 /// A heading's columns where there is little room: as many as a figure takes.
 const HEADING_COLUMNS: usize = 7;
@@ -43,7 +45,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// The matrix in GB/s, with the marks of what is noisy; the fastest cell is bold.
+/// The matrix in GB/s, each with its interval; the fastest cell is bold.
 pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     let matrix = Matrix::new(placed)?;
     let fastest = matrix.cases.values().map(|case| speed(case)).fold(0.0, f64::max);
@@ -53,9 +55,10 @@ pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     for (at, (reader, name)) in matrix.readers.iter().zip(Matrix::names(&matrix.readers)).enumerate() {
         let case = |writer: &&WorkerEnd| matrix.case(writer, reader).filter(|case| speed(case) > 0.0);
         let text = |case: &CaseRecord| {
-            format!("{}{:2}", numbers::fixed(speed(case) / 1e9, 2), noise::mark(case.noise))
+            let spread = estimated(case).map(|found| plus_minus(found, case.samples.len()));
+            numbers::fixed(speed(case) / 1e9, 2) + &spread.unwrap_or_default()
         };
-        let cell = |writer| Some(case(writer).map_or(format!("{ABSENT}  "), text));
+        let cell = |writer| Some(case(writer).map_or(ABSENT.to_owned(), text));
         let short = shortened(&name, HEADING_COLUMNS);
         table.add(Column::right(name).short(short), matrix.writers.iter().map(cell));
         for (row, writer) in table.rows.iter_mut().zip(&matrix.writers) {

@@ -33,7 +33,7 @@ pub(super) fn all(record: &BenchRecord) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.extend(remarks::few_trials(record));
+    notes.extend(remarks::single_trial(record));
     notes.extend(remarks::outliers(record));
     notes
 }

@@ -4,10 +4,11 @@ use model::CaseRecord;
 use stats::{Estimate, figure, seats};
 
 use super::{PlacedCases, is_yardstick, speed, title, worker};
-use crate::columns::{group, marked_speed, spread_of_stream};
+use crate::case_figure::figure_text;
+use crate::columns::group;
 use crate::layout::{self, Tone};
+use crate::numbers;
 use crate::table::{Column, Table};
-use crate::{noise, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
@@ -22,16 +23,13 @@ pub(super) fn table(placed: &PlacedCases) -> Table {
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, ranked.iter().map(|case| cell(case)));
     };
-    let is_range = |case: &CaseRecord| noise::is_range(case.samples.len());
     let seats = |case: &CaseRecord| seats(case, figure::throughput_bytes_per_s);
     let seated = |found| group(found, numbers::throughput);
     add(Column::left("worker"), &|case| worker(case).map(title));
-    add(Column::right("throughput"), &marked_speed);
+    add(Column::right("throughput"), &figure_text);
     add(Column::picture().drop(7), &|case| {
         (ranked.len() > 1).then(|| layout::bar(speed(case) / best, BAR_COLUMNS))
     });
-    add(Column::right("±95 %").drop(3), &|case| spread_of_stream(case).filter(|_| !is_range(case)));
-    add(Column::right("± range").drop(2), &|case| spread_of_stream(case).filter(|_| is_range(case)));
     add(Column::right("on one CPU").drop(1), &|case| seats(case)?.one_cpu.map(seated));
     add(Column::right("on two").drop(1), &|case| seats(case)?.two_cpus.map(seated));
     add(Column::right("ms/GB, mean ± sd").drop(6), &mean_time);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, NoiseLevel, WorkerStart};
+use model::{BenchRecord, CaseRecord, WorkerStart};
 use stats::{figure, paired_ratio};
 
 use super::{PlacedCases, speed, worker};
@@ -35,10 +35,9 @@ fn costs(placed: &PlacedCases, apart: &str) -> Vec<String> {
         .filter_map(|idiomatic| {
             let tuned = *tuned.get(worker(idiomatic)?.writer.language.as_str())?;
             let ratio = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
-            // A wild figure varies too much to compare.
-            let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
+            let disjoint = tuned.throughput.as_ref()?.low > idiomatic.throughput.as_ref()?.high;
             let times = speed(tuned) / speed(idiomatic);
-            (steady && ratio.low > COST_MIN && times > COST_MIN)
+            (disjoint && ratio.low > COST_MIN && times > COST_MIN)
                 .then(|| (times, cost(idiomatic, times, apart)))
         })
         .collect();

@@ -100,30 +100,31 @@ fn a_node_that_only_sends_slowly_is_told_as_that() {
     assert!(!text.contains("Slow pairs") && !text.contains("receives at"), "{text}");
 }
 
-/// Expected: marks, and nobody named whose figures reach those of the others. Happened: no mark, and names by chance.
+/// Expected: intervals, and nobody named whose figures reach those of the others. Happened: no mark, and names by chance.
 #[test]
-fn figures_too_noisy_to_judge_by_are_marked_and_counted_and_name_nobody() {
+fn figures_too_wide_to_judge_by_are_counted_and_name_nobody() {
     let noisy = |from, percent| {
         move |one: usize, _: usize, mock: Mock| {
             if one == from { mock.gb_per_s(0.5, percent, Work::Copying) } else { mock }
         }
     };
     let text = shown(alike(noisy(2, 120.0)));
-    assert!(text.contains("500 MB/s !") && text.contains("! wild: measure again."), "{text}");
-    assert!(text.contains("0.50 !") && text.contains("Too noisy to judge by: 4 of 25 figures"), "{text}");
+    assert!(text.contains("500 MB/s ±") && text.contains("± is the 95 % interval of the median."), "{text}");
+    assert!(text.contains("0.50 (up to ") && text.contains("4 of 25 figures cannot be told from"), "{text}");
     assert!(
         text.contains("No node and no pair stands out as slow. This would have: a node below "),
         "{text}"
     );
     // Wild as they are, even their fastest trials are far below.
     let text = shown(alike(noisy(2, 40.0)));
-    assert!(text.contains("n2 is slow: it sends at 50 %") && !text.contains("Too noisy"), "{text}");
+    assert!(text.contains("n2 is slow: it sends at 50 %") && !text.contains("cannot be told from"), "{text}");
     let mut few = alike(noisy(2, 2.0));
     for case in few.meetings.iter_mut().flat_map(|meeting| &mut meeting.cases) {
         case.samples.truncate(3);
     }
     let text = shown(few);
-    assert!(text.contains("Too noisy to judge by: 20 of 25 figures"), "of three trials: {text}");
+    assert!(text.contains("20 of 25 figures cannot be told from"), "of three trials: {text}");
+    assert!(text.contains("(few trials)") && text.contains("± is the range of all trials;"), "{text}");
     let untold = "Nothing can be told of slow ones by: sending, receiving";
     assert!(text.contains(untold) && !text.contains("a pair below"), "{text}");
 }

@@ -3,7 +3,8 @@
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
 use report::document::{Block, Section};
 use report::figure::{Point, Series, SeriesStyle};
-use report::noise::{is_range, mark};
+use report::figure_text;
+use report::interval::is_range;
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
 
@@ -52,9 +53,8 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
 
 /// What is shown of a sweep: of one thread the study has the peak alone.
 fn sweep_words(system: String, cases: &[&CaseRecord]) -> Words {
-    let peak = peak(cases).and_then(|case| {
-        Some(format!("{} at {}{}", throughput(median(case)?), size(case.block_bytes), mark(case.noise)))
-    });
+    let peak =
+        peak(cases).and_then(|case| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes))));
     let (system, peak) = (("system", Some(system)), peak.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
         return words([system, ("single", peak)]);
@@ -175,7 +175,7 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     let together = test(&pairs);
     let mut rows: Vec<Words> = Vec::new();
     for (pipe, fifo) in &pairs {
-        let speed = |case| case_words(Some(case), None).remove("throughput or error");
+        let speed = |case| median(case).map(throughput).or(absent());
         let mut row = case_words(Some(pipe), None);
         row.extend(words([("pipe", speed(*pipe)), ("fifo", speed(*fifo))]));
         row.extend(found_words(test(&[(*pipe, *fifo)])));

@@ -3,7 +3,6 @@
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
-use report::noise::{level, mark};
 use report::numbers::{decimal_size, ratio};
 use stats::Estimate;
 
@@ -95,7 +94,7 @@ fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
 
 fn mean(result: &CompareResult) -> Option<String> {
     let both = result.mean_s.zip(result.stddev_s);
-    let both = both.map(|(mean, sd)| format!("{mean:.4} ± {sd:.4} s{}", mark(level(&result.times_s))));
+    let both = both.map(|(mean, sd)| format!("{mean:.4} ± {sd:.4} s"));
     both.or_else(|| result.error.clone()).or(absent())
 }
 

@@ -58,10 +58,10 @@ pub(super) const WORDS: &[(&str, &str, Commands, &str)] = &[
         "What bounds the figures, measured in the same run: a copy in memory above, the harness that moves nothing below. A row above the ceiling says why.",
     ),
     (
-        "noisy, wild",
-        "word-noise",
+        "±, a–b",
+        "word-spread",
         TRIALS,
-        "The interval is wider than 5 %, or than 15 %, of the median on a side. Noisy: a difference below 15 % may be chance. Wild: repeat on a quieter machine before believing it.",
+        "±12 % behind a median: its 95 % interval reaches 12 % of the median away, on its longer side. 3.0–5.7: the scheduler used one CPU in some trials and two in others; these are the medians of both kinds.",
     ),
     (
         "bound by",
