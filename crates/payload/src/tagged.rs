@@ -61,45 +61,37 @@ impl Sorter {
 
     /// Takes as many bytes as a block has, as they arrived.
     pub fn take(&mut self, block: &[u8]) {
-        let sender = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
-        let sequence = u64::from_le_bytes([
-            block[4], block[5], block[6], block[7], block[8], block[9], block[10], block[11],
-        ]);
-        let due = self.next.get(sender as usize).copied();
-        if due.is_some_and(|due| sequence >= due) && self.is_whole(sender, sequence, block) {
-            self.skip(sender, sequence);
-            self.next[sender as usize] = sequence + 1;
-        } else {
-            self.torn += 1;
-            self.torn_sum += sum(block);
+        match self.whole(block) {
+            Some((sender, sequence)) => {
+                self.skip(sender, sequence);
+                self.next[sender as usize] = sequence + 1;
+            }
+            None => {
+                self.torn += 1;
+                self.torn_sum += sum(block);
+            }
         }
     }
 
-    fn is_whole(&self, sender: u32, sequence: u64, block: &[u8]) -> bool {
-        let (mut phase, mut rest) =
-            (phase(&self.tile, sender, sequence, self.block_bytes), &block[TAG_BYTES..]);
-        while !rest.is_empty() {
-            let piece = self.tile.piece(phase);
-            let len = piece.len().min(rest.len());
-            if piece[..len] != rest[..len] {
-                return false;
-            }
-            (phase, rest) = (self.tile.advance(phase, len), &rest[len..]);
-        }
-        true
+    /// The sender and the number of a block that came in one piece, and is not earlier than one that came.
+    fn whole(&self, block: &[u8]) -> Option<(u32, u64)> {
+        let (tag, body) = block.split_at_checked(TAG_BYTES)?;
+        let sender = u32::from_le_bytes(*tag.first_chunk()?);
+        let sequence = u64::from_le_bytes(*tag.last_chunk()?);
+        let is_due = *self.next.get(sender as usize)? <= sequence;
+        let phase = phase(&self.tile, sender, sequence, self.block_bytes);
+        (is_due && self.tile.first_difference(phase, body).is_none()).then_some((sender, sequence))
     }
 
     /// Adds up the blocks of a sender that should have come before this one. There are no more of them than are torn already, or
     /// bytes were lost.
     fn skip(&mut self, sender: u32, until: u64) {
         let first = self.next[sender as usize];
-        let mut tagger = Tagger::new(self.tile.clone(), sender, 0);
-        for sequence in first..until.min(first.saturating_add(self.torn)) {
-            if tagger.block.len() != self.block_bytes {
-                tagger.block = Block::new(self.block_bytes);
-            }
-            tagger.sequence = sequence;
-            self.missing_sum += sum(tagger.next_block());
+        let until = until.min(first.saturating_add(self.torn));
+        if first < until {
+            let mut tagger =
+                Tagger { sequence: first, ..Tagger::new(self.tile.clone(), sender, self.block_bytes) };
+            self.missing_sum += (first..until).map(|_| sum(tagger.next_block())).sum::<u64>();
         }
     }
 
