@@ -25,7 +25,6 @@ pub struct BoostRecord {
     /// Why other full pipes were not enlarged; `null` if there are none.
     pub refused: Option<String>,
     /// When the first of them was refused; absent in earlier records.
-    #[serde(default)]
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be read: set-user-ID programs and processes of other users.
     pub unseen: u64,
@@ -50,10 +49,8 @@ pub struct BoostedPipe {
     pub full_ns: u64,
     /// Bytes per second that its writer wrote to all files (proc_pid_io(5), `wchar`), or else its first reader read, while it was full
     /// before it was enlarged; `null` if that was too short, or cannot be read.
-    #[serde(default)]
     pub before_bytes_per_s: Option<u64>,
     /// The same since it was enlarged.
-    #[serde(default)]
     pub after_bytes_per_s: Option<u64>,
     /// Whether it still existed and could not be made small again, because it contained too many bytes.
     pub left: bool,

@@ -15,18 +15,20 @@ pub enum Amount {
     Blocks(u64),
 }
 
-/// The purpose of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// A mechanism among others.
-    Ranked,
-    /// The cost of the harness itself.
-    Floor,
-    /// Plain memory copy.
-    Ceiling,
-    /// One end only (the generator into /dev/null): a check of the sender, not a transport.
-    Reference,
+crate::words! {
+    /// The purpose of a row.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Role {
+        /// A mechanism among others.
+        Ranked = "ranked",
+        /// The cost of the harness itself.
+        Floor = "floor",
+        /// Plain memory copy.
+        Ceiling = "ceiling",
+        /// One end only (the generator into /dev/null): a check of the sender, not a transport.
+        Reference = "reference",
+    }
 }
 
 /// The load of a mechanism; each part only if the user requested it.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use AxisDisplay::{Elsewhere, LabelledRows, Lists, Rows};
 use AxisGroup::{Case, Further, Load, Peer, Worker};
 
-use crate::{ByteSize, CaseRecord, Role, Spec, WorkerStart};
+use crate::{ByteSize, CaseRecord, Spec};
 
 /// The value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,7 +72,7 @@ pub struct Axis {
 pub const AXES: &[Axis] = &[
     follows("mechanism", Case, |case| word(case.mechanism.clone())),
     axis("spec", "spec", Case, Elsewhere, |case| word(case.spec.to_string())),
-    axis("role", "role", Case, Elsewhere, |case| word(role(case.role))),
+    axis("role", "role", Case, Elsewhere, |case| word(case.role.word())),
     axis("writer", "writer", Worker, Elsewhere, |case| word(case.worker.as_ref()?.writer.label())),
     axis("reader", "reader", Worker, Elsewhere, |case| word(case.worker.as_ref()?.reader.label())),
     option("workload", "workload", Case, Elsewhere, |case| word(case.workload.word())),
@@ -84,7 +84,7 @@ pub const AXES: &[Axis] = &[
     option("check", "check", Case, Rows, |case| word(case.check?.word())),
     option("payload", "payload", Case, Rows, |case| word(case.payload.to_string())),
     option("block_bytes", "block", Case, Lists, |case| Some(AxisValue::Bytes(case.block_bytes))),
-    axis("start", "start", Further, Elsewhere, |case| word(start(case.worker.as_ref()?.start))),
+    axis("start", "start", Further, Elsewhere, |case| word(case.worker.as_ref()?.start.word())),
     axis("warmup_bytes", "warm-up", Further, Elsewhere, |case| {
         Some(AxisValue::Bytes(case.worker.as_ref()?.warmup_bytes))
     }),
@@ -172,26 +172,10 @@ fn word(word: impl Into<Cow<'static, str>>) -> Option<AxisValue> {
     Some(AxisValue::Word(word.into()))
 }
 
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Ranked => "ranked",
-        Role::Floor => "floor",
-        Role::Ceiling => "ceiling",
-        Role::Reference => "reference",
-    }
-}
-
-fn start(start: WorkerStart) -> &'static str {
-    match start {
-        WorkerStart::Pair => "pair",
-        WorkerStart::Harness => "harness",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Toward, WorkerCase, WorkerEnd};
+    use crate::{Toward, WorkerCase, WorkerEnd, WorkerStart};
 
     /// Fields of a case that are figures of it, or follow from the figures.
     const FIGURES: [&str; 9] = [

@@ -19,19 +19,16 @@ pub struct CompareRecord {
     /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
     /// How often it was judged whether to end it early; `null` in records of earlier versions, of which none could.
-    #[serde(default)]
     pub looks: Option<u32>,
     /// How long all trials took, with the untimed ones, in seconds; `null` in records of earlier versions.
-    #[serde(default)]
     pub elapsed_s: Option<f64>,
     /// Whether it is certain of any two results of one ranking which one is faster; `null` where there is one result, and in records of
     /// earlier versions.
-    #[serde(default)]
     pub order_is_certain: Option<bool>,
     /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
     /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
     /// Other conditions of all results, by name: `shell` if it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed;
     /// absent without any.
@@ -70,7 +67,6 @@ pub struct CompareResult {
     pub times_shell: Option<Ratio>,
     /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, from paired trials), with
     /// simultaneous bounds for all pipelines; `null` if there is no other pipeline, or there are too few trials for bounds.
-    #[serde(default)]
     pub times_fastest: Option<Ratio>,
     /// Bytes that the links stored in a file system, in the last trial; `null` if they store none.
     pub stored_bytes: Option<u64>,
@@ -84,7 +80,6 @@ pub struct CompareResult {
     /// first link; `null` without a reference.
     pub equal: Option<bool>,
     /// Whether every trial gave the output of the first pipeline over the same link; `null` if there is nothing to compare.
-    #[serde(default)]
     pub same_output: Option<bool>,
     /// Why there are no figures, or fewer than requested.
     pub error: Option<String>,

@@ -23,7 +23,7 @@ pub struct DiffRecord {
     /// Facts in which the hosts differ, each as "name: old, new"; empty if it is one host.
     pub hosts_differ: Vec<String>,
     /// The share by which a figure may become worse (`--fail-over`), in percent; absent without that option.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_over_percent: Option<f64>,
     /// Whether a signal or the budget ended it, or one of the two runs, before every trial was made.
     pub interrupted: bool,

@@ -30,31 +30,22 @@ impl QuantityError {
     }
 }
 
-/// Unit suffixes and their bytes; `k` alone is 1024, `kB` is 1000, as in dd(1).
-const UNITS: [(&str, u64); 22] = [
-    ("", 1),
-    ("b", 1),
-    ("kib", 1 << 10),
-    ("ki", 1 << 10),
-    ("k", 1 << 10),
-    ("kb", 1_000),
-    ("mib", 1 << 20),
-    ("mi", 1 << 20),
-    ("m", 1 << 20),
-    ("mb", 1_000_000),
-    ("gib", 1 << 30),
-    ("gi", 1 << 30),
-    ("g", 1 << 30),
-    ("gb", 1_000_000_000),
-    ("tib", 1 << 40),
-    ("ti", 1 << 40),
-    ("t", 1 << 40),
-    ("tb", 1_000_000_000_000),
-    ("pib", 1 << 50),
-    ("pi", 1 << 50),
-    ("p", 1 << 50),
-    ("pb", 1_000_000_000_000_000),
-];
+/// The units in which sizes are printed, each 1024 or 1000 times the one before.
+const BINARY_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const DECIMAL_UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/// The bytes of a unit in lower case; `k` alone is 1024, `kb` is 1000, as in dd(1).
+fn unit_bytes(unit: &str) -> Option<u64> {
+    if matches!(unit, "" | "b") {
+        return Some(1);
+    }
+    let power = 1 + "kmgtp".find(unit.get(..1)?)? as u32;
+    match &unit[1..] {
+        "" | "i" | "ib" => Some(1024u64.pow(power)),
+        "b" => Some(1000u64.pow(power)),
+        _ => None,
+    }
+}
 
 /// Reads a size in bytes. See [`ByteSize`] for the forms.
 ///
@@ -67,11 +58,10 @@ pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
-    let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bytes)| *bytes);
     // `1.5MiB`: exact in integers, so that a size never depends on floating-point rounding.
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits_are_fine = !whole.is_empty() && (1..=15).contains(&fraction.len()) && !fraction.contains('.');
-    let Some(factor) = factor.filter(|_| digits_are_fine) else {
+    let Some(factor) = unit_bytes(&unit).filter(|_| digits_are_fine) else {
         return Err(wrong(QuantityError::NOT_A_SIZE));
     };
     let scale = 10u128.pow(fraction.len() as u32);
@@ -116,7 +106,7 @@ impl ByteSize {
         if digits <= 4 && (self.0 < 1024 || exact.ends_with("iB")) {
             return exact;
         }
-        let (mut value, mut units) = (self.0 as f64, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].iter());
+        let (mut value, mut units) = (self.0 as f64, BINARY_UNITS.iter());
         // Not at 1024, but at the value that three digits would round up to 1024.
         while value >= 1023.5 && units.len() > 1 {
             value /= 1024.0;
@@ -137,20 +127,11 @@ impl FromStr for ByteSize {
 /// The shortest exact form: `64KiB` for a whole number of binary units, `1MB` for a whole number of decimal units, else bytes.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(u64, &str); 11] = [
-            (1 << 50, "PiB"),
-            (1 << 40, "TiB"),
-            (1 << 30, "GiB"),
-            (1 << 20, "MiB"),
-            (1 << 10, "KiB"),
-            (1_000_000_000_000_000, "PB"),
-            (1_000_000_000_000, "TB"),
-            (1_000_000_000, "GB"),
-            (1_000_000, "MB"),
-            (1_000, "kB"),
-            (1, "B"),
-        ];
-        let exact = NAMES.iter().filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
+        // As [`parse_size`] reads them: EiB is not among them.
+        let units = [(1024u64, &BINARY_UNITS[..6]), (1000, &DECIMAL_UNITS[..])].into_iter();
+        let units = units
+            .flat_map(|(base, names)| (0..).zip(names).map(move |(power, name)| (base.pow(power), name)));
+        let exact = units.filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
         // 10 GB are also a whole number of KiB, but that is longer. The first of the shortest is binary.
         let shortest = exact.min_by_key(|(unit, _)| (self.0 / unit).to_string().len());
         match shortest {

@@ -51,7 +51,7 @@ pub struct BenchRecord {
     #[serde(flatten)]
     pub head: RecordHead,
     /// The host that ran the other end of each case (`--peer`); absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<Box<PeerRecord>>,
     /// The answer of `hosepipe recommend`; absent in other records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,16 +87,16 @@ pub struct Settings {
     pub interrupted: bool,
     /// The half width of the interval, in percent of the median, at which a case ended early (`--precision`); absent without that
     /// option.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
     /// What the run took, in seconds; absent in older records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
     /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
     /// Rounds that were repeated because other programs used the CPUs; absent without `--precision`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated_rounds: Option<u32>,
 }
 
@@ -141,25 +141,24 @@ pub struct CaseRecord {
     #[serde(default)]
     pub relays: u32,
     /// The direction if one end was on another host (`--peer`); absent if both were on this host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub toward: Option<Toward>,
     /// The sender's congestion control (tcp(7)), if one end was on another host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// Pairs of ends at the same time; absent without `--pairs`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
     /// Senders on one channel; absent without `--senders`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub senders: Option<u32>,
     /// Round trips that each client had to begin in a second; absent without `--rate`: each began when the last had ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
     /// The proof that bytes passed by reference, and how often they were copied on the way; `null` if nothing passed by reference.
-    #[serde(default)]
     pub zero_copy: Option<ZeroCopy>,
     /// The programs that ran the ends (`--workers`); absent if hosepipe ran them itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerCase>,
     /// Actual sizes in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
     pub granted: BTreeMap<String, u64>,
@@ -234,7 +233,6 @@ impl From<Case> for CaseRecord {
 pub struct ZeroCopy {
     /// Number of copies of each byte on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in records of
     /// hosepipe 0.1.
-    #[serde(default)]
     pub copies_per_byte: Option<u32>,
     /// Whether an experiment on this machine proved it; else it is only a claim.
     pub proven: bool,
@@ -273,23 +271,23 @@ pub struct Sample {
     pub latency_histogram: Option<String>,
     /// The share of samples during the trial in which both ends ran on one CPU (0 to 1); absent if there are not two ends, or no
     /// samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
     /// The part of each pair or each sender; absent without `--pairs` and `--senders`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<Share>,
     /// From the barrier until the first of them was done: the time for which all of them ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub all_ran_ns: Option<u64>,
     /// Blocks of many senders that did not arrive in one piece (`--senders`, under `verify`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub torn_blocks: Option<u64>,
     /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender or the client sent again; absent if both ends were on one host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// For paced round trips (`--rate`) the times from the actual request, as a histogram; `latency_histogram` then has the times from
     /// the instant at which the request was due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
     /// Whether its round was repeated; absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

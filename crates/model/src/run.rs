@@ -27,7 +27,7 @@ pub struct RunRecord {
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
     /// Number of partitions of which the stages are sums (`hosepipe spread`); absent for a single run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u64>,
     /// The bottleneck; `null` if it was not measured (`--stats`, `--live` and `--json` measure it).
     pub bottleneck: Option<Bottleneck>,
@@ -64,10 +64,8 @@ pub struct StageRecord {
     /// Time for which it was idle while its output was full; `null` if not measured.
     pub blocked_write_ns: Option<u64>,
     /// Time for which it was ready to run and had no CPU (/proc/PID/schedstat); `null` if not measured.
-    #[serde(default)]
     pub queued_ns: Option<u64>,
     /// Time for which the pipeline waited for it; `null` if not measured.
-    #[serde(default)]
     pub held_up_ns: Option<u64>,
     /// Its largest resident set size; `null` if unknown.
     pub max_rss_bytes: Option<u64>,
@@ -130,10 +128,9 @@ pub struct LinkRecord {
     /// Bytes that went through it; `null` if unknown.
     pub bytes: Option<u64>,
     /// How they are known; `null` if they are not, and in records of earlier versions, which have exact ones only.
-    #[serde(default)]
     pub bytes_is: Option<Certainty>,
     /// Line feeds among them; absent without `--lines`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
     /// Bytes that it stored in a file system; `null` if it stores none.
     pub stored_bytes: Option<u64>,
@@ -146,13 +143,10 @@ pub struct LinkRecord {
     /// An error in it: a full disk, for example.
     pub trouble: Option<String>,
     /// Time for which its fill level was sampled; `null` if it was not, or may not be read.
-    #[serde(default)]
     pub watched_ns: Option<u64>,
     /// Part of that time for which it was full.
-    #[serde(default)]
     pub full_ns: Option<u64>,
     /// Part of that time for which it was empty and had a writer.
-    #[serde(default)]
     pub empty_ns: Option<u64>,
 }
 

@@ -39,7 +39,7 @@ pub struct StudyPart {
     /// The settings, by name, for the user: scaled amounts, and settings that the study does not name.
     pub settings: BTreeMap<String, String>,
     /// The machine, if it is not the record's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<Host>>,
     /// Streams measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ pub struct Measure {
     /// The raw values, in the order in which they were taken.
     pub samples: Vec<f64>,
     /// Why there are no values, or fewer than requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -27,7 +27,6 @@ pub struct TopSnapshot {
     /// Socket pairs whose direction is unknown: they are in no chain.
     pub two_way_sockets: usize,
     /// The most used quota of pipe pages; `null` if no pipe is visible; absent in earlier records.
-    #[serde(default)]
     pub pipe_quota: Option<PipeQuota>,
 }
 

@@ -36,12 +36,14 @@ impl WorkerEnd {
     }
 }
 
-/// Which program started the receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkerStart {
-    /// The sender, by its language's own means.
-    Pair,
-    /// Hosepipe, which started both over a pipe of its own (`--matrix`).
-    Harness,
+crate::words! {
+    /// Which program started the receiver.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum WorkerStart {
+        /// The sender, by its language's own means.
+        Pair = "pair",
+        /// Hosepipe, which started both over a pipe of its own (`--matrix`).
+        Harness = "harness",
+    }
 }
