@@ -1,14 +1,10 @@
-//! Opening a mechanism: what is asked, what comes back, and what can go wrong.
+//! Opening a mechanism: what is asked, and what comes back.
 
 use std::any::Any;
-use std::collections::BTreeMap;
-use std::io;
 
-use model::{ByteSize, DataLevel, Tasks, Wait, Workload, describe_errno};
-use thiserror::Error;
+use model::{DataLevel, Tasks, Wait, Workload};
 
-use crate::endpoint::Endpoint;
-use crate::{Folder, Options};
+use crate::{Endpoint, Folder, Granted, Options};
 
 /// What a channel is opened for.
 #[derive(Debug, Clone, Copy)]
@@ -44,134 +40,4 @@ pub struct Channel {
     pub granted: Granted,
     /// What must outlive the endpoints: names to be removed when the channel is dropped.
     pub keep: Vec<Box<dyn Any>>,
-}
-
-/// Sizes granted, in bytes, by name: `pipe_bytes`, `sndbuf_bytes`…
-pub type Granted = BTreeMap<String, u64>;
-
-/// Sizes granted, from their names.
-pub(crate) fn granted<const N: usize>(sizes: [(&str, u64); N]) -> Granted {
-    sizes.map(|(name, bytes)| (name.to_owned(), bytes)).into()
-}
-
-/// A mechanism that is not there.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{reason}")]
-pub struct Unsupported {
-    /// What the system answered.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: Option<String>,
-}
-
-/// Why a channel could not be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The request exceeds a limit of the mechanism as it is set here.
-    #[error("{message}")]
-    Limit {
-        /// What was asked and what the limit is.
-        message: String,
-        /// How to raise it or live with it.
-        remedy: String,
-    },
-    /// A block is larger than the mechanism's largest message.
-    #[error("{} blocks, limit {} ({limit})", ByteSize(*block_bytes), ByteSize(*limit_bytes))]
-    BlockTooLarge {
-        /// What was asked.
-        block_bytes: u64,
-        /// The largest message.
-        limit_bytes: u64,
-        /// What sets the limit, as in `kernel.msgmax`.
-        limit: String,
-        /// How to raise it or live with it.
-        remedy: String,
-    },
-    /// The combination has no meaning for this mechanism.
-    #[error("{message}")]
-    Unsupported {
-        /// What was asked.
-        message: String,
-        /// What has a meaning.
-        remedy: String,
-    },
-    /// The system refused.
-    #[error("{call}: {}", describe_errno(.source))]
-    System {
-        /// The call that failed, with its subject.
-        call: String,
-        /// The answer.
-        source: io::Error,
-        /// What to try.
-        remedy: Option<String>,
-    },
-}
-
-impl From<Unsupported> for OpenError {
-    fn from(missing: Unsupported) -> Self {
-        Self::Unsupported { message: missing.reason, remedy: missing.remedy.unwrap_or_default() }
-    }
-}
-
-impl From<OpenError> for Unsupported {
-    fn from(error: OpenError) -> Self {
-        Self { reason: error.to_string(), remedy: error.remedy().map(str::to_owned) }
-    }
-}
-
-impl OpenError {
-    /// A refusal of the system, for `map_err`.
-    pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
-        let call = call.into();
-        move |error| Self::System { call, source: error.into(), remedy: None }
-    }
-
-    /// The same where something can be done about it.
-    pub(crate) fn system_with(
-        call: impl Into<String>,
-        source: impl Into<io::Error>,
-        remedy: Option<String>,
-    ) -> Self {
-        Self::System { call: call.into(), source: source.into(), remedy }
-    }
-
-    /// A combination that has no meaning.
-    pub(crate) fn unsupported(message: &str, remedy: &str) -> Self {
-        Self::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() }
-    }
-
-    /// More than a limit allows.
-    pub(crate) fn limit(message: String, remedy: impl Into<String>) -> Self {
-        Self::Limit { message, remedy: remedy.into() }
-    }
-
-    /// A block larger than the mechanism's largest message.
-    pub(crate) fn block_too_large(block_bytes: usize, limit_bytes: u64, limit: &str, remedy: &str) -> Self {
-        Self::BlockTooLarge {
-            block_bytes: block_bytes as u64,
-            limit_bytes,
-            limit: limit.to_owned(),
-            remedy: format!("{remedy}, or --block {}", ByteSize(limit_bytes)),
-        }
-    }
-
-    /// The remedy, where one is known.
-    pub fn remedy(&self) -> Option<&str> {
-        match self {
-            Self::Limit { remedy, .. }
-            | Self::BlockTooLarge { remedy, .. }
-            | Self::Unsupported { remedy, .. } => Some(remedy),
-            Self::System { remedy, .. } => remedy.as_deref(),
-        }
-    }
-}
-
-/// What a call of the C library answered, which is negative where `errno` says why it failed.
-pub(crate) fn answered(answer: impl TryInto<usize>) -> io::Result<usize> {
-    answer.try_into().map_err(|_| io::Error::last_os_error())
-}
-
-/// A number that the kernel keeps under /proc/sys, such as `fs/pipe-max-size`.
-pub(crate) fn kernel_setting(path: &str) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()
 }

@@ -83,63 +83,6 @@ pub trait Receiver: End {
     }
 }
 
-/// A sender that lets the payload be produced directly in the memory that it sends from.
-pub(crate) trait SendInPlace: End {
-    /// Has a block of `len` bytes written, and hands it over.
-    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()>;
-
-    /// As [`Sender::another`].
-    fn another(&self) -> Option<io::Result<Self>>
-    where
-        Self: Sized,
-    {
-        None
-    }
-
-    /// As [`Sender::finish`].
-    fn end_stream(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<T: SendInPlace> Sender for T {
-    #[inline]
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        self.put(block.len(), |room| room.copy_from_slice(block))
-    }
-
-    #[inline]
-    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        self.put(producer.block_bytes(), |room| producer.fill(room))
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.end_stream()
-    }
-
-    fn another(&self) -> Option<io::Result<Self>> {
-        SendInPlace::another(self)
-    }
-}
-
-/// A receiver whose payload can be looked at where it lies.
-pub(crate) trait ReceiveInPlace: End {
-    /// Calls `show` with at most `most` received bytes and returns how many; waits if there are none. 0 is the end.
-    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize>;
-}
-
-impl<T: ReceiveInPlace> Receiver for T {
-    #[inline]
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
-    }
-
-    #[inline]
-    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.take(most, |bytes| consumer.inspect(bytes))
-    }
-}
-
 /// The ends that one task holds.
 impl<A: End, B: End> End for (A, B) {
     fn prepare(&mut self) -> io::Result<()> {

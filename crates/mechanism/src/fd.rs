@@ -7,6 +7,7 @@ use model::{Tasks, Wait};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::pipe::SpliceFlags;
 
 use crate::ends::End;
 use crate::{OpenError, Receiver, Request, Sender};
@@ -33,6 +34,11 @@ impl FdWait {
             (_, Wait::Poll) => Self::InPoll,
             (_, Wait::Spin) => Self::Spin,
         }
+    }
+
+    /// Flags for the calls of splice(2)'s family, since not all of them look at O_NONBLOCK.
+    pub(crate) fn splice_flags(self) -> SpliceFlags {
+        if self == Self::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
 
     /// Puts the descriptor in the mode this way of waiting needs.

@@ -2,9 +2,11 @@
 //!
 //! Every name is owned by a value whose drop removes it. Should this process be killed before it can drop
 //! anything, the cleaner, to which the names were announced, removes them in its stead.
+#![allow(unsafe_code)]
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use process::{Announcer, Cleaner, LeftCleaner};
@@ -66,19 +68,35 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Queues that a process may have at a time.
+const QUEUES_MAX: i32 = 64;
+
+/// The keys of the queues that a process makes: the hexadecimal digit 6, its PID (22 bits: pid_max in proc_sys_kernel(5)), and
+/// 6 bits that count. A queue with such a key whose process does not exist is a leftover.
+pub(crate) fn queue_keys(process: u32) -> Range<i32> {
+    let first = 0x6000_0000 | ((process & 0x3f_ffff) << 6) as i32;
+    first..first + QUEUES_MAX
+}
+
+/// Removes a queue by its number; one that is gone already is no error.
+pub(crate) fn remove_queue(id: i32) {
+    // SAFETY: IPC_RMID ignores the buffer.
+    unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
 /// Removes the System V message queues a process made and can no longer remove, having died.
 /// They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
 fn remove_message_queues_of(process: u32) {
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
     for queue in queues_made_by(&table, process, geteuid().as_raw()) {
-        crate::registry::remove_queue(queue);
+        remove_queue(queue);
     }
 }
 
 /// Columns: the key, the queue…, and tenth the user who made it. The table does not name the process: our keys do,
 /// and others may have taken them.
 fn queues_made_by(table: &str, process: u32, user: u32) -> Vec<i32> {
-    let keys = crate::registry::queue_keys(process);
+    let keys = queue_keys(process);
     let made_by_us = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let (key, queue): (i32, i32) = (columns.first()?.parse().ok()?, columns.get(1)?.parse().ok()?);
@@ -94,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_our_own_queues_are_found() {
-        let [ours, others] = [77, 78].map(|process| crate::registry::queue_keys(process).start);
+        let [ours, others] = [77, 78].map(|process| queue_keys(process).start);
         let table = format!(
             "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime\n\
              {ours:10} 5 600 0 0 0 0 3 3 3 3 0\n{others:10} 6 600 0 0 0 0 3 3 3 3 0\n\

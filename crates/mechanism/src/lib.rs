@@ -5,6 +5,7 @@
 //! send a block and a way to receive one ([`Sender`], [`Receiver`]); the hot loops around them are written
 //! once, in `loops.rs`, and compiled for each mechanism. Nothing here measures anything.
 
+mod assembly;
 mod channel;
 mod descriptor;
 mod endpoint;
@@ -21,10 +22,10 @@ mod pace;
 mod prelude;
 mod progress;
 mod registry;
-mod senders;
 mod shared;
+mod system;
 
-pub use channel::{Channel, Granted, OpenError, Request, Unsupported};
+pub use channel::{Channel, Request};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use endpoint::{Endpoint, EndpointRole, Job};
 pub use ends::{End, Receiver, Sender};
@@ -38,3 +39,4 @@ pub use pace::Pace;
 pub use progress::{Progress, TaskCpu};
 pub use registry::{all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;
+pub use system::{Granted, OpenError, Unsupported};

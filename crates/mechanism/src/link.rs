@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::channel::kernel_setting;
+use crate::system::kernel_setting;
 use crate::{Granted, OpenError, Options};
 use process::TemporaryPath;
 

@@ -1,128 +1,11 @@
 //! The hot loops, written once and compiled for each mechanism: dynamic dispatch happens once per trial.
 
-use std::any::Any;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use model::{Tasks, Workload};
-
-use crate::channel::granted;
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
-use crate::senders::many_senders;
-use crate::{Channel, ConnectionFacts, Granted, Meeting, OpenError, Pace, Receiver, Request, Sender};
-
-/// One direction of a mechanism, open: a sender and its receiver.
-pub(crate) struct Direction<S, R> {
-    pub(crate) sender: S,
-    pub(crate) receiver: R,
-    /// Sizes the system granted this direction.
-    pub(crate) granted: Granted,
-    /// What must outlive both ends: a name, to be removed by the process that made it.
-    pub(crate) keep: Option<Box<dyn Any>>,
-}
-
-impl<S, R> Direction<S, R> {
-    pub(crate) fn new(sender: S, receiver: R) -> Self {
-        Self { sender, receiver, granted: Granted::new(), keep: None }
-    }
-
-    /// With sizes that the system granted, in bytes.
-    pub(crate) fn granted<const N: usize>(mut self, sizes: [(&str, u64); N]) -> Self {
-        self.granted.append(&mut granted(sizes));
-        self
-    }
-}
-
-/// Makes a channel of a mechanism whose directions are independent: one for a stream, two for a ping-pong, one for
-/// each hop of a chain.
-pub(crate) fn one_way<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
-    mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError> {
-    let forth = open_direction()?;
-    if let Some(senders) = request.senders {
-        return many_senders(request, senders, forth);
-    }
-    if request.relays > 0 {
-        return chain(request, forth, open_direction);
-    }
-    let back = if request.workload == Workload::PingPong { Some(open_direction()?) } else { None };
-    Ok(assemble(request, forth, back))
-}
-
-/// A channel over connected pairs of descriptors that carry bytes both ways: a stream goes from the first to
-/// the second, a ping-pong both ways over the one pair, a chain over a pair for each hop.
-pub(crate) fn over_connected<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
-    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
-    direction: impl Fn(OwnedFd, OwnedFd) -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError> {
-    if request.workload == Workload::PingPong && request.relays == 0 {
-        let (near, far) = connect()?;
-        let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
-        let forth = direction(copy(&near)?, copy(&far)?)?;
-        return Ok(assemble(request, forth, Some(direction(far, near)?)));
-    }
-    one_way(request, || connect().and_then(|(near, far)| direction(near, far)))
-}
-
-/// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.
-fn chain<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
-    first: Direction<S, R>,
-    mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError> {
-    if request.workload == Workload::PingPong || request.tasks == Tasks::Single {
-        return Err(no_chain());
-    }
-    let mut endpoints = vec![endpoint(EndpointRole::Sender, first.sender, send_stream)];
-    let mut keep = Vec::from_iter(first.keep);
-    let mut receiver = first.receiver;
-    for _ in 0..request.relays {
-        let next = open_direction()?;
-        endpoints.push(endpoint(EndpointRole::Relay, (next.sender, receiver), relay));
-        keep.extend(next.keep);
-        receiver = next.receiver;
-    }
-    endpoints.push(endpoint(EndpointRole::Receiver, receiver, receive_stream));
-    Ok(Channel { endpoints, granted: first.granted, keep })
-}
-
-/// Why there are no relays in a round trip, or beside a single task.
-pub(crate) fn no_chain() -> OpenError {
-    OpenError::unsupported(
-        "a chain carries a stream between two tasks",
-        "--workload stream, and --tasks processes or threads",
-    )
-}
-
-/// Makes a channel of its directions and the tasks that will hold them.
-pub(crate) fn assemble<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
-    forth: Direction<S, R>,
-    mut back: Option<Direction<S, R>>,
-) -> Channel {
-    let Direction { sender, receiver, granted, keep } = forth;
-    let keep = keep.into_iter().chain(back.as_mut().and_then(|back| back.keep.take())).collect();
-    let both = EndpointRole::Both;
-    let endpoints = match (request.tasks, back) {
-        (Tasks::Single, None) => vec![endpoint(both, (sender, receiver), pass_blocks)],
-        (Tasks::Single, Some(back)) => {
-            vec![endpoint(both, ((sender, receiver), (back.sender, back.receiver)), pass_there_and_back)]
-        }
-        (_, None) => vec![
-            endpoint(EndpointRole::Sender, sender, send_stream),
-            endpoint(EndpointRole::Receiver, receiver, receive_stream),
-        ],
-        (_, Some(back)) => vec![
-            endpoint(both, (sender, back.receiver), ask),
-            endpoint(both, (back.sender, receiver), answer),
-        ],
-    };
-    Channel { endpoints, granted, keep }
-}
+use crate::{ConnectionFacts, Pace, Receiver, Sender};
 
 /// The ends that one task holds, and what it does with them in a trial. The loop is a function compiled for these
 /// ends: it is called through a pointer, once.
@@ -163,35 +46,52 @@ impl<E: End> Endpoint for Task<E> {
     }
 }
 
-/// One end of a channel whose other end is on another host, over a connection that carries bytes both ways.
-pub(crate) fn lone_end<C: Sender + Receiver + 'static>(
-    workload: Workload,
-    meeting: &Meeting,
-    connection: C,
-) -> Box<dyn Endpoint> {
-    match (workload, meeting.is_first) {
-        (Workload::Stream, true) => endpoint(EndpointRole::Sender, connection, send_stream),
-        (Workload::Stream, false) => endpoint(EndpointRole::Receiver, connection, receive_stream),
-        (Workload::PingPong, true) => endpoint(EndpointRole::Both, connection, ask),
-        (Workload::PingPong, false) => endpoint(EndpointRole::Both, connection, answer),
-    }
-}
-
 /// Sends every block, then says that no more comes.
-fn send_stream<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn send_stream<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
     each_block(job, |job| sender.send_next(&mut job.producer))?;
     sender.finish()
 }
 
 /// Receives every byte.
-fn receive_stream<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn receive_stream<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     each_piece(job, |job, most| receiver.recv_next(&mut job.consumer, most))?;
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }
 
+/// Sends every block, and leaves the end open: what one sender says of the end would hold for all of them.
+pub(crate) fn send_among_others<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
+    let Some(mut tagger) = job.tagger.take() else {
+        return each_block(job, |job| sender.send_next(&mut job.producer));
+    };
+    each_block(job, |_| sender.send(tagger.next_block()))
+}
+
+/// Receives the bytes of all senders; with a sorter block by block, in whatever pieces they come.
+pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+    let mut sorter = job.sorter.take();
+    let mut have = 0;
+    each_piece(job, |job, most| {
+        let Some(sorter) = &mut sorter else { return receiver.recv_next(&mut job.consumer, most) };
+        let room = job.consumer.room();
+        let received = receiver.recv(&mut room[have..])?;
+        have += received;
+        if have == room.len() {
+            sorter.take(room);
+            have = 0;
+        }
+        Ok(received)
+    })?;
+    job.sorter = sorter;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    Ok(())
+}
+
 /// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
-fn relay<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn relay<S: Sender, R: Receiver>(
+    (sender, receiver): &mut (S, R),
+    job: &mut Job<'_>,
+) -> io::Result<()> {
     each_piece(job, |job, _| {
         let received = receiver.recv(job.consumer.room())?;
         if received > 0 {
@@ -203,14 +103,14 @@ fn relay<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<
 }
 
 /// One task that sends a block and takes it out again (Bradford's single-threaded program).
-fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
     each_block(job, |job| pass(ends, job))?;
     job.received_bytes = job.blocks * job.block_bytes as u64;
     ends.0.finish()
 }
 
 /// One task that passes a block there and back: the round trip without a second task.
-fn pass_there_and_back<S: Sender, R: Receiver>(
+pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
     (forth, back): &mut ((S, R), (S, R)),
     job: &mut Job<'_>,
 ) -> io::Result<()> {
@@ -224,13 +124,13 @@ fn pass_there_and_back<S: Sender, R: Receiver>(
 }
 
 /// The side that asks, and times the answers.
-fn ask<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn ask<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
     time_round_trips(job, |job| pass(ends, job))?;
     ends.finish()
 }
 
 /// The side that answers.
-fn answer<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
+pub(crate) fn answer<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
     for round in 0..job.blocks {
         receive_block(ends, job)?;
         ends.send_next(&mut job.producer)?;

@@ -9,12 +9,12 @@ pub(crate) use payload::{Consumer, Producer};
 pub(crate) use rustix::event::PollFlags;
 pub(crate) use rustix::io::Errno;
 
-pub(crate) use crate::channel::{answered, granted, kernel_setting};
+pub(crate) use crate::assembly::{Direction, assemble, lone_end, one_way, over_connected};
 pub(crate) use crate::descriptor::*;
-pub(crate) use crate::ends::{End, ReceiveInPlace, Receiver, SendInPlace, Sender, counted_by};
+pub(crate) use crate::ends::{End, Receiver, Sender, counted_by};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
-pub(crate) use crate::loops::{Direction, assemble, lone_end, one_way, over_connected};
+pub(crate) use crate::system::{answered, granted, kernel_setting};
 pub(crate) use crate::{
     Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options,
     Place, Request, SharedMemory, Unsupported,

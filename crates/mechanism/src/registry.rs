@@ -42,8 +42,6 @@ mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
 
-pub(crate) use sysv_msgq::{queue_keys, remove_queue};
-
 /// The registry, in the order of `hosepipe list`.
 static ALL: &[&dyn Mechanism] = &[
     &null::Null,

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use rustix::net::SocketType;
 
-use self::ring::{Ring, RingPlan, RingWait};
+use self::plan::Plan;
+use self::ring::Ring;
 use self::slots::{Slots, bytes_of};
-use self::stream::{StreamPlan, TaskEnd};
+use self::stream::TaskEnd;
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, new_pipe, size_as_asked};
 use super::sockets::{sndbuf_bytes, unix_pair};
 use crate::prelude::*;
 
 mod lane;
+mod plan;
 mod ring;
 mod slots;
 mod stream;
@@ -75,8 +77,7 @@ impl Mechanism for IoUring {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        let plan = RingPlan { entries: 1, ..RingPlan::default() };
-        Ring::set_up(plan).map(|_| ()).map_err(|error| why_not(&error))
+        Ring::set_up(1, false, false).map(drop).map_err(|error| why_not(&error))
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -101,7 +102,7 @@ impl Mechanism for IoUring {
 }
 
 /// Each task has one ring, for what it asks and what it is answered.
-fn round_trips(request: &Request<'_>, plan: StreamPlan) -> Result<Channel, OpenError> {
+fn round_trips(request: &Request<'_>, plan: Plan) -> Result<Channel, OpenError> {
     let (far_in, near_out, granted) = connect(request, &plan)?;
     let (near_in, far_out, _) = connect(request, &plan)?;
     let (asks, is_answered) = TaskEnd::pair(plan, Some(near_out), Some(near_in));
@@ -110,18 +111,18 @@ fn round_trips(request: &Request<'_>, plan: StreamPlan) -> Result<Channel, OpenE
     Ok(assemble(request, forth, Some(Direction::new(answers, is_answered))))
 }
 
-fn plan(request: &Request<'_>) -> Result<StreamPlan, OpenError> {
+fn plan(request: &Request<'_>) -> Result<Plan, OpenError> {
     let options = request.options;
     let block_bytes = request.block_bytes;
     if block_bytes > BUFFER_BYTES_MAX {
         let (most, limit) = (BUFFER_BYTES_MAX as u64, "one request of io_uring");
         return Err(OpenError::block_too_large(block_bytes, most, limit, "another mechanism"));
     }
-    Ok(StreamPlan {
+    Ok(Plan {
         socket: options.word("on") == Some("socket"),
         fixed: options.has("fixed"),
         sqpoll: options.has("sqpoll"),
-        wait: ring_wait(request),
+        spins: request.wait == Wait::Spin,
         alone: request.tasks == Tasks::Single,
         answered: request.tasks != Tasks::Single && request.workload == Workload::PingPong,
         depth: options.parsed("depth").unwrap_or(2),
@@ -129,13 +130,9 @@ fn plan(request: &Request<'_>) -> Result<StreamPlan, OpenError> {
     })
 }
 
-fn ring_wait(request: &Request<'_>) -> RingWait {
-    if request.wait == Wait::Spin { RingWait::Look } else { RingWait::Enter }
-}
-
 /// A reading and a writing descriptor. They never fail to wait, except where one task would wait for itself:
 /// io_uring does the waiting.
-fn connect(request: &Request<'_>, plan: &StreamPlan) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
+fn connect(request: &Request<'_>, plan: &Plan) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
     let (reader, writer, granted) = if plan.socket {
         if request.options.size(SIZE_OPTION.name).is_some() {
             return Err(OpenError::unsupported("size= is a pipe's", "on=pipe, or without size="));
@@ -156,12 +153,11 @@ fn connect(request: &Request<'_>, plan: &StreamPlan) -> Result<(OwnedFd, OwnedFd
 
 /// Registers as much memory as the trial's tasks will together, and lets go of it again: what is refused here
 /// is a limit, stated before anything runs.
-fn try_to_register(request: &Request<'_>, plan: &StreamPlan) -> Result<(), OpenError> {
+fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> {
     let directions = if request.workload == Workload::PingPong { 2 } else { 1 + request.relays as usize };
     let count = 2 * directions * plan.depth;
     let bytes = bytes_of(count, plan.block_bytes).unwrap_or(usize::MAX);
-    let ring_plan = RingPlan { entries: 1, ..RingPlan::default() };
-    let ring = Ring::set_up(ring_plan).map_err(OpenError::system("io_uring_setup"))?;
+    let ring = Ring::set_up(1, false, false).map_err(OpenError::system("io_uring_setup"))?;
     let register = || {
         Slots::new(count, plan.block_bytes)?.register_with(&ring)?;
         ring.unregister_buffers()

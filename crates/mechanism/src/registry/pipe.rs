@@ -1,6 +1,6 @@
 //! `pipe`: the kernel's own pipe, pipe(7), and the faster ways into it and out of it: splice(2) and its kin.
 
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
 use crate::link::grow;
 use crate::prelude::*;
@@ -228,11 +228,6 @@ impl PipeOptions {
             Ok(Direction { granted, ..Direction::new(sender, make_receiver(receiver)?) })
         })
     }
-}
-
-/// Flags for the calls of splice(2)'s family, since not all of them look at O_NONBLOCK.
-pub(super) fn splice_flags(wait: FdWait) -> SpliceFlags {
-    if wait == FdWait::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
 }
 
 /// A plain pipe: its reading and its writing end.

@@ -54,18 +54,27 @@ impl<Q: Queue> QueueEnd<Q> {
         &mut self.message[Q::HEADER.len()..]
     }
 
+    /// Sends the payload that lies in the buffer.
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.retry(|queue, message| queue.send(message))
+    }
+
+    /// Receives a payload into the buffer.
+    fn take(&mut self) -> io::Result<&[u8]> {
+        let received = self.retry(|queue, message| queue.receive(message))?;
+        Ok(&self.payload()[..received])
+    }
+
     #[inline]
-    fn retry<T>(&mut self, mut call: impl FnMut(&Q, &mut [u8]) -> io::Result<T>) -> io::Result<T> {
+    fn retry<T>(&mut self, call: impl Fn(&Q, &mut [u8]) -> io::Result<T>) -> io::Result<T> {
         loop {
             self.syscalls += 1;
-            match call(&self.queue, &mut self.message) {
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EINTR) => {}
-                    // ENOMSG: there is no message (msgop(2)).
-                    Some(libc::EAGAIN | libc::ENOMSG) if self.spins => {}
-                    _ => return Err(error),
-                },
-                done => return done,
+            let done = call(&self.queue, &mut self.message);
+            match done.as_ref().err().and_then(io::Error::raw_os_error) {
+                Some(libc::EINTR) => {}
+                // ENOMSG: there is no message (msgop(2)).
+                Some(libc::EAGAIN | libc::ENOMSG) if self.spins => {}
+                _ => return done,
             }
         }
     }
@@ -77,22 +86,33 @@ impl<Q: Queue> End for QueueEnd<Q> {
     }
 }
 
-impl<Q: Queue> SendInPlace for QueueEnd<Q> {
+impl<Q: Queue> Sender for QueueEnd<Q> {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.payload().copy_from_slice(block);
+        self.hand_over()
+    }
+
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        producer.fill(self.payload());
+        self.hand_over()
+    }
+
     fn another(&self) -> Option<io::Result<Self>> {
         let (queue, message) = (self.queue.clone(), self.message.clone());
         Some(Ok(Self { queue, message, spins: self.spins, syscalls: 0 }))
     }
-
-    fn put(&mut self, _len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        fill(self.payload());
-        self.retry(|queue, message| queue.send(message))
-    }
 }
 
-impl<Q: Queue> ReceiveInPlace for QueueEnd<Q> {
-    fn take(&mut self, _most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
-        let received = self.retry(|queue, message| queue.receive(message))?;
-        show(&self.payload()[..received]);
-        Ok(received)
+impl<Q: Queue> Receiver for QueueEnd<Q> {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let received = self.take()?;
+        room[..received.len()].copy_from_slice(received);
+        Ok(received.len())
+    }
+
+    fn recv_next(&mut self, consumer: &mut Consumer, _most: usize) -> io::Result<usize> {
+        let received = self.take()?;
+        consumer.inspect(received);
+        Ok(received.len())
     }
 }

@@ -7,8 +7,7 @@ mod layout;
 mod wait;
 
 pub(super) use ends::{Copying, RingReceiver, RingSender};
-pub(super) use layout::{Ring, control_bytes, mapped_bytes};
-pub(super) use wait::RingWait;
+pub(super) use layout::{Ring, RingWait, control_bytes, mapped_bytes};
 
 use super::evidence::verdict;
 use crate::prelude::*;

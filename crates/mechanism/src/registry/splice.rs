@@ -15,10 +15,11 @@ use super::by_reference::{Content, FilePages, FileSender, PageSender};
 use super::evidence::{but_copied, try_transfer};
 use super::pipe::file_ring::{FileLayout, FileRing};
 use super::pipe::page_ring::{Lengths, refer};
-use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked, splice_flags};
+use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked};
 use super::sockets::{SNDBUF_OPTION, rcvbuf_bytes, sndbuf_bytes, unix_pair};
+use crate::assembly::no_chain;
 use crate::endpoint::{Endpoint, EndpointRole, Job};
-use crate::loops::{each_piece, endpoint, no_chain};
+use crate::loops::{each_piece, endpoint};
 use crate::prelude::*;
 
 pub(crate) struct Splice;
@@ -283,7 +284,7 @@ impl Onward {
     /// Moves at most `most` bytes, once there are any. 0 is the end of the stream.
     #[inline]
     fn some(&mut self, most: usize) -> io::Result<usize> {
-        let (from, flags) = (&self.from, splice_flags(self.to.wait));
+        let (from, flags) = (&self.from, self.to.wait.splice_flags());
         // A call that would block does not say on which side: it waits for something to move, then for room.
         let wait_for_both = |to: &OwnedFd, wait: FdWait| {
             let syscalls = wait.after_would_block(from, PollFlags::IN)?;
@@ -295,7 +296,7 @@ impl Onward {
     /// Moves all of `len` bytes that lie in `from`.
     #[inline]
     fn all(&mut self, len: usize) -> io::Result<()> {
-        let (from, flags) = (&self.from, splice_flags(self.to.wait));
+        let (from, flags) = (&self.from, self.to.wait.splice_flags());
         self.to.write_all(len, |to, left| splice(from, None, to, None, left, flags))
     }
 }

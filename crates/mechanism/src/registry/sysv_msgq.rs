@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
+use crate::leftover::{queue_keys, remove_queue};
 use crate::prelude::*;
 
 pub(crate) struct SysvMsgq;
@@ -83,22 +83,6 @@ fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
     Ok(queue)
 }
 
-/// Queues that a process may have at a time.
-const QUEUES_MAX: i32 = 64;
-
-/// The keys of the queues that a process makes: the hexadecimal digit 6, its PID (22 bits: pid_max in proc_sys_kernel(5)), and
-/// 6 bits that count. A queue with such a key whose process does not exist is a leftover.
-pub(crate) fn queue_keys(process: u32) -> Range<i32> {
-    let first = 0x6000_0000 | ((process & 0x3f_ffff) << 6) as i32;
-    first..first + QUEUES_MAX
-}
-
-/// Removes a queue by its number; one that is gone already is no error.
-pub(crate) fn remove_queue(id: i32) {
-    // SAFETY: IPC_RMID ignores the buffer.
-    unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
-}
-
 /// A queue, removed on drop by the process that made it.
 struct SysvQueue {
     id: i32,
@@ -160,17 +144,12 @@ impl Queue for SysvQueue {
     fn send(&self, message: &[u8]) -> io::Result<()> {
         let text_bytes = message.len() - Self::HEADER.len();
         // SAFETY: the buffer holds a mtype and `text_bytes` bytes after it.
-        match unsafe { libc::msgsnd(self.id, message.as_ptr().cast(), text_bytes, self.flags) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        answered(unsafe { libc::msgsnd(self.id, message.as_ptr().cast(), text_bytes, self.flags) }).map(drop)
     }
 
     fn receive(&self, message: &mut [u8]) -> io::Result<usize> {
         let text_bytes = message.len() - Self::HEADER.len();
         // SAFETY: the buffer has room for a mtype and `text_bytes` bytes after it.
-        let received =
-            unsafe { libc::msgrcv(self.id, message.as_mut_ptr().cast(), text_bytes, 0, self.flags) };
-        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+        answered(unsafe { libc::msgrcv(self.id, message.as_mut_ptr().cast(), text_bytes, 0, self.flags) })
     }
 }

@@ -44,7 +44,8 @@ impl Mechanism for Tcp {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        reach().map_err(no_loopback)
+        // A listener alone is granted without a loopback interface.
+        connect_pair(&Options::default()).map(drop).map_err(no_loopback)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -67,13 +68,6 @@ impl Mechanism for Tcp {
             socket_ends((near, far))
         }))
     }
-}
-
-/// Whether the loopback interface carries a connection; a listener alone is granted without one.
-fn reach() -> Result<(), OpenError> {
-    let (_listener, address) = loopback_listener(&Options::default())?;
-    let caller = socket(&Options::default(), AddressFamily::INET, SocketType::STREAM)?;
-    connect(&caller, &address).map_err(OpenError::system("connect(127.0.0.1)"))
 }
 
 /// Connects two sockets over the loopback interface.

@@ -20,15 +20,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, connect
 
 use super::messages::{MessageEnd, receiver_wait};
 use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket};
-use super::udp_end::UdpEnd;
+use super::udp_end::{DATAGRAM_BYTES_MAX, UdpEnd, WINDOW_MAX};
 use crate::prelude::*;
-
-/// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
-pub(super) const DATAGRAM_BYTES_MAX: u64 = 65507;
-
-/// No larger window than this: what is under way is also in a CPU's queue of packets, which holds
-/// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
-pub(super) const WINDOW_MAX: u64 = 256;
 
 /// Nothing for so long, and something was lost. The receiver is the first to lose patience, since it can say
 /// why; both do before the supervisor, who would call it a hang.

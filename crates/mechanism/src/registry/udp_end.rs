@@ -9,9 +9,15 @@ use std::time::{Duration, Instant};
 use payload::Block;
 
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes};
-use super::udp::{DATAGRAM_BYTES_MAX, WINDOW_MAX};
 use crate::meeting::MEETING_PATIENCE;
 use crate::prelude::*;
+
+/// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
+pub(super) const DATAGRAM_BYTES_MAX: u64 = 65507;
+
+/// No larger window than this: what is under way is also in a CPU's queue of packets, which holds
+/// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
+pub(super) const WINDOW_MAX: u64 = 256;
 
 /// What an Ethernet frame holds of our payload: 1500 bytes less the headers of IPv6, UDP and ours.
 const DATAGRAM_BYTES: u64 = 1500 - 40 - 8 - HEADER as u64;

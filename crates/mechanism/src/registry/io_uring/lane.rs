@@ -14,6 +14,7 @@ pub(super) struct Span {
 
 /// One direction. Its slots are numbered from the first on; no two lanes of a task share one.
 pub(super) struct Lane {
+    /// `None` also once it was closed.
     pub(super) fd: Option<OwnedFd>,
     /// The descriptor's number, or its index where it is registered.
     pub(super) target: RawFd,
@@ -34,10 +35,12 @@ pub(super) struct Reads {
 }
 
 impl Lane {
-    pub(super) fn new(fd: OwnedFd, first_slot: usize, depth: usize) -> Self {
+    /// A lane with `depth` slots, or without a descriptor and any slot: one that is never used.
+    pub(super) fn new(fd: Option<OwnedFd>, first_slot: usize, depth: usize) -> Self {
+        let depth = if fd.is_some() { depth } else { 0 };
         Self {
-            target: fd.as_raw_fd(),
-            fd: Some(fd),
+            target: fd.as_ref().map_or(-1, OwnedFd::as_raw_fd),
+            fd,
             free: (first_slot..first_slot + depth).rev().collect(),
             ready: VecDeque::with_capacity(depth),
             flight: VecDeque::with_capacity(depth),
@@ -141,7 +144,7 @@ mod tests {
     use super::*;
 
     fn lane(lens: &[usize]) -> Lane {
-        let mut lane = Lane::new(tempfile::tempfile().expect("file").into(), 0, lens.len());
+        let mut lane = Lane::new(Some(tempfile::tempfile().expect("file").into()), 0, lens.len());
         lane.free.clear();
         lane.flight = (0..).zip(lens).map(|(slot, len)| (Span { slot, from: 0, to: *len }, None)).collect();
         lane

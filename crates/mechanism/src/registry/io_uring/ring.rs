@@ -9,54 +9,38 @@ use io_uring::{IoUring, cqueue, squeue, types};
 /// How long the kernel's thread looks at an idle queue before it sleeps (IORING_SETUP_SQPOLL).
 const SQ_THREAD_IDLE_MS: u32 = 20;
 
-/// How a task waits for a completion.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum RingWait {
-    /// Asleep in io_uring_enter(2).
-    #[default]
-    Enter,
-    /// Looking at the completion queue again and again, without a system call.
-    Look,
-}
-
-/// What a ring is set up for.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RingPlan {
-    pub(super) entries: u32,
-    pub(super) wait: RingWait,
-    /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
-    pub(super) sqpoll: bool,
-}
-
 /// A ring in use.
 pub(super) struct Ring {
     ring: IoUring,
-    plan: RingPlan,
+    /// A task that waits for a completion looks at the queue again and again; else it sleeps in io_uring_enter(2).
+    spins: bool,
+    /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
+    sqpoll: bool,
     enters: u64,
 }
 
 impl Ring {
     /// io_uring_setup(2). Older kernels refuse the flags that make waiting cheaper: then without them.
-    pub(super) fn set_up(plan: RingPlan) -> io::Result<Self> {
+    pub(super) fn set_up(entries: u32, spins: bool, sqpoll: bool) -> io::Result<Self> {
         let plain = || {
             let mut builder = IoUring::builder();
-            builder.setup_cqsize(plan.entries * 2);
-            if plan.sqpoll {
+            builder.setup_cqsize(entries * 2);
+            if sqpoll {
                 builder.setup_sqpoll(SQ_THREAD_IDLE_MS);
             }
             builder
         };
         let mut tuned = plain();
         tuned.setup_single_issuer();
-        if plan.wait == RingWait::Enter && !plan.sqpoll {
+        if !spins && !sqpoll {
             // Completions are worked off when we come to wait for them, not by an interrupt in between.
             tuned.setup_defer_taskrun();
         }
-        let ring = match tuned.build(plan.entries) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => plain().build(plan.entries),
+        let ring = match tuned.build(entries) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => plain().build(entries),
             built => built,
         }?;
-        Ok(Self { ring, plan, enters: 0 })
+        Ok(Self { ring, spins, sqpoll, enters: 0 })
     }
 
     /// Registers memory, so that the kernel need not look its pages up for each request.
@@ -108,17 +92,14 @@ impl Ring {
     /// Hands the queued requests over and waits until there is a completion to take; one that sleeps is
     /// woken for `want` of them.
     pub(super) fn wait(&mut self, want: usize) -> io::Result<()> {
-        match self.plan.wait {
-            RingWait::Enter => {
-                while self.ring.completion().is_empty() {
-                    self.enter(want)?;
-                }
-            }
-            RingWait::Look => {
-                self.submit()?;
-                while self.ring.completion().is_empty() {
-                    std::hint::spin_loop();
-                }
+        if self.spins {
+            self.submit()?;
+        }
+        while self.ring.completion().is_empty() {
+            if self.spins {
+                std::hint::spin_loop();
+            } else {
+                self.enter(want)?;
             }
         }
         Ok(())
@@ -126,7 +107,7 @@ impl Ring {
 
     /// One io_uring_enter(2), unless the kernel's thread does without. False where it must be made again.
     fn enter(&mut self, want: usize) -> io::Result<bool> {
-        if !self.plan.sqpoll || want > 0 || self.ring.submission().need_wakeup() {
+        if !self.sqpoll || want > 0 || self.ring.submission().need_wakeup() {
             self.enters += 1;
         }
         match self.ring.submit_and_wait(want) {

@@ -9,8 +9,8 @@ use io_uring::squeue::Flags;
 use io_uring::{opcode, squeue, types};
 
 use super::lane::Span;
+use super::plan::Plan;
 use super::ring::Ring;
-use super::stream::StreamPlan;
 use crate::SharedMemory;
 
 /// Each slot begins on a page.
@@ -63,7 +63,7 @@ impl Slots {
     }
 
     /// The request to write `span`.
-    pub(super) fn write(&self, plan: &StreamPlan, to: RawFd, span: Span, flags: Flags) -> squeue::Entry {
+    pub(super) fn write(&self, plan: &Plan, to: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span).cast_const(), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
             (true, _) => opcode::WriteFixed::new(types::Fixed(to as u32), at, len, slot).offset(HERE).build(),
@@ -76,7 +76,7 @@ impl Slots {
     }
 
     /// The request to read into `span`.
-    pub(super) fn read(&self, plan: &StreamPlan, from: RawFd, span: Span, flags: Flags) -> squeue::Entry {
+    pub(super) fn read(&self, plan: &Plan, from: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
             (true, _) => {

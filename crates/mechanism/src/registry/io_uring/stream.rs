@@ -15,40 +15,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use io_uring::squeue::{self, Flags};
 
 use super::lane::{Lane, Span};
-use super::ring::{Ring, RingPlan, RingWait};
+use super::plan::Plan;
+use super::ring::Ring;
 use super::slots::{Slots, push};
 use crate::prelude::*;
 
-/// What a task's ring is for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StreamPlan {
-    pub(super) socket: bool,
-    /// Buffers and descriptors are registered.
-    pub(super) fixed: bool,
-    pub(super) sqpoll: bool,
-    pub(super) wait: RingWait,
-    /// The only task there is: a read that would wait for its own write fails instead.
-    pub(super) alone: bool,
-    /// The task asks and is answered: an answer says that the question was written, all of it, so that the
-    /// kernel need not say so too (IOSQE_CQE_SKIP_SUCCESS) and we are woken once. A short write it does tell.
-    pub(super) answered: bool,
-    /// Buffers, and so requests in flight or being prepared, in each direction.
-    pub(super) depth: usize,
-    pub(super) block_bytes: usize,
-}
-
-impl StreamPlan {
-    /// Half of the buffers are in flight while the others are worked on.
-    fn batch(&self) -> usize {
-        (self.depth / 2).max(1)
-    }
-}
-
 /// Everything one task does through its ring: it sends, receives, or both.
 struct Task {
-    plan: StreamPlan,
-    out: Option<Lane>,
-    incoming: Option<Lane>,
+    plan: Plan,
+    out: Lane,
+    incoming: Lane,
     /// A read met the end of the stream.
     ended: bool,
     /// No answer will come any more to what is sent.
@@ -76,19 +52,22 @@ impl Working {
     }
 }
 
+/// What [`Task::prepare`] has made.
+fn prepared(working: &mut Option<Working>) -> io::Result<&mut Working> {
+    working.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+}
+
 impl Task {
     /// A task that writes to `out` and reads from `incoming`.
-    fn new(plan: StreamPlan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Self {
+    fn new(plan: Plan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Self {
         let first = if out.is_some() { plan.depth } else { 0 };
-        Self {
-            plan,
-            out: out.map(|fd| Lane::new(fd, 0, plan.depth)),
-            incoming: incoming.map(|fd| Lane::new(fd, first, plan.depth)),
-            ended: false,
-            last: false,
-            dry: false,
-            working: None,
-        }
+        let (out, incoming) = (Lane::new(out, 0, plan.depth), Lane::new(incoming, first, plan.depth));
+        Self { plan, out, incoming, ended: false, last: false, dry: false, working: None }
+    }
+
+    /// Whether nothing is read: what is written has to be handed to the kernel by a call of its own.
+    fn only_writes(&self) -> bool {
+        self.incoming.fd.is_none()
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -96,18 +75,15 @@ impl Task {
             return Ok(());
         }
         let plan = self.plan;
-        let lanes = self.out.iter().count() + self.incoming.iter().count();
-        let count = lanes * plan.depth;
+        let count = self.out.free.len() + self.incoming.free.len();
         // The kernel's thread (SQPOLL) answers a request before it says that the request's place in the queue is free.
         let places = if plan.sqpoll { 2 * count } else { count };
-        let entries = places.next_power_of_two() as u32;
-        let ring = Ring::set_up(RingPlan { entries, wait: plan.wait, sqpoll: plan.sqpoll })?;
+        let ring = Ring::set_up(places.next_power_of_two() as u32, plan.spins, plan.sqpoll)?;
         let slots = Slots::new(count, plan.block_bytes)?;
         if plan.fixed {
             slots.register_with(&ring)?;
-            let lanes = [&mut self.out, &mut self.incoming];
             let mut files = Vec::new();
-            for lane in lanes.into_iter().flatten() {
+            for lane in [&mut self.out, &mut self.incoming].into_iter().filter(|lane| lane.fd.is_some()) {
                 files.push(lane.target);
                 lane.target = files.len() as RawFd - 1;
             }
@@ -121,19 +97,18 @@ impl Task {
     fn send(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
         self.take_answers()?;
         let slot = loop {
-            if let Some(slot) = self.out.as_mut().and_then(|out| out.free.pop()) {
+            if let Some(slot) = self.out.free.pop() {
                 break slot;
             }
             self.start_writes()?;
             self.turn()?;
         };
         let span = Span { slot, from: 0, to: len };
-        let (out, working) = both(&mut self.out, &mut self.working)?;
-        fill(working.slots.bytes(span));
-        out.ready.push_back(span);
-        if self.incoming.is_none() && out.ready.len() >= self.plan.batch() {
+        fill(prepared(&mut self.working)?.slots.bytes(span));
+        self.out.ready.push_back(span);
+        if self.only_writes() && self.out.ready.len() >= self.plan.batch() {
             self.start_writes()?;
-            both(&mut self.out, &mut self.working)?.1.ring.submit()?;
+            prepared(&mut self.working)?.ring.submit()?;
         }
         Ok(())
     }
@@ -143,17 +118,16 @@ impl Task {
         self.last = true;
         loop {
             self.take_answers()?;
-            if self.out.as_ref().is_none_or(Lane::is_idle) {
+            if self.out.is_idle() {
                 break;
             }
             self.start_writes()?;
             self.turn()?;
         }
-        if self.incoming.is_none() {
-            let (out, working) = both(&mut self.out, &mut self.working)?;
-            out.fd = None;
+        if self.only_writes() {
+            self.out.fd = None;
             if self.plan.fixed {
-                working.ring.unregister_files()?;
+                prepared(&mut self.working)?.ring.unregister_files()?;
             }
         }
         Ok(())
@@ -165,7 +139,7 @@ impl Task {
             // In this order: the answer cannot come before the question is asked.
             self.start_writes()?;
             self.start_reads()?;
-            let (incoming, working) = both(&mut self.incoming, &mut self.working)?;
+            let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
             if self.plan.sqpoll && incoming.in_flight() {
                 // The kernel's thread reads on while we look at what is there.
                 working.ring.submit()?;
@@ -183,7 +157,7 @@ impl Task {
             if self.ended {
                 return Ok(0);
             }
-            if self.dry && self.out.as_ref().is_none_or(Lane::is_idle) {
+            if self.dry && self.out.is_idle() {
                 return Err(would_wait_for_itself());
             }
             self.turn()?;
@@ -192,11 +166,11 @@ impl Task {
 
     /// Makes one chain of every block queued, if none is in flight.
     fn start_writes(&mut self) -> io::Result<()> {
-        let quiet = self.plan.answered && !self.last;
-        let Ok((out, working)) = both(&mut self.out, &mut self.working) else { return Ok(()) };
-        if !out.flight.is_empty() {
+        let (out, quiet) = (&mut self.out, self.plan.answered && !self.last);
+        if !out.flight.is_empty() || out.ready.is_empty() {
             return Ok(());
         }
+        let working = prepared(&mut self.working)?;
         while let Some(span) = out.ready.pop_front() {
             let linked = !out.ready.is_empty();
             let flags = if linked { Flags::IO_LINK } else { Flags::empty() };
@@ -209,7 +183,7 @@ impl Task {
 
     /// Makes one chain of reads into the free slots, if none is in flight.
     fn start_reads(&mut self) -> io::Result<()> {
-        let (incoming, working) = both(&mut self.incoming, &mut self.working)?;
+        let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
         if self.ended || !incoming.flight.is_empty() {
             return Ok(());
         }
@@ -227,67 +201,50 @@ impl Task {
     /// Waits until something was answered, and takes it in.
     fn turn(&mut self) -> io::Result<()> {
         // Who only writes is woken once for the whole chain.
-        let unanswered = |lane: &Lane| lane.flight.len() - lane.answered;
-        let want = if self.incoming.is_some() { 1 } else { self.out.as_ref().map_or(1, unanswered) };
-        let working = self.working.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        working.ring.wait(want.max(1))?;
+        let want = if self.only_writes() { self.out.flight.len() - self.out.answered } else { 1 };
+        prepared(&mut self.working)?.ring.wait(want.max(1))?;
         self.take_answers()
     }
 
     fn take_answers(&mut self) -> io::Result<()> {
-        let working = self.working.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let working = prepared(&mut self.working)?;
         while let Some(answer) = working.ring.next() {
             let slot = answer.user_data() as usize;
-            let came = answer.result() > 0;
-            let read = came && self.incoming.as_ref().is_some_and(|incoming| incoming.has_asked(slot));
-            if let (true, true, Some(out)) = (self.plan.answered, read, &mut self.out) {
-                out.take_silence();
+            if self.plan.answered && answer.result() > 0 && self.incoming.has_asked(slot) {
+                self.out.take_silence();
             }
-            for lane in [&mut self.out, &mut self.incoming].into_iter().flatten() {
-                lane.take_answer(slot, answer.result());
-            }
+            self.out.take_answer(slot, answer.result());
+            self.incoming.take_answer(slot, answer.result());
         }
-        if let Some(out) = &mut self.out
-            && out.settle_writes()?
-        {
+        if self.out.settle_writes()? {
             // What a short write left over goes first, and at once.
             self.start_writes()?;
-            if self.incoming.is_none() {
-                both(&mut self.out, &mut self.working)?.1.ring.submit()?;
+            if self.only_writes() {
+                prepared(&mut self.working)?.ring.submit()?;
             }
         }
-        if let Some(incoming) = &mut self.incoming {
-            let reads = incoming.settle_reads()?;
-            self.ended |= reads.ended;
-            self.dry = self.plan.alone && reads.dry;
-        }
+        let reads = self.incoming.settle_reads()?;
+        self.ended |= reads.ended;
+        self.dry = self.plan.alone && reads.dry;
         Ok(())
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let in_flight = [&self.out, &self.incoming].into_iter().flatten().any(Lane::in_flight);
-        if let Some(working) = &mut self.working
-            && in_flight
+        let Some(working) = &mut self.working else { return };
+        if (self.out.in_flight() || self.incoming.in_flight())
             && let Err(error) = working.ring.cancel_all()
             && error.raw_os_error() != Some(libc::ENOENT)
         {
             // The kernel may still write there: better never unmapped.
             working.slots.leak();
         }
-        if let (Some(working), true) = (&self.working, self.plan.fixed) {
+        if self.plan.fixed {
             // Or the next trial would find it still counted against RLIMIT_MEMLOCK.
             let _ = working.ring.unregister_buffers();
         }
     }
-}
-
-fn both<'a>(
-    lane: &'a mut Option<Lane>,
-    working: &'a mut Option<Working>,
-) -> io::Result<(&'a mut Lane, &'a mut Working)> {
-    lane.as_mut().zip(working.as_mut()).ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
 fn would_wait_for_itself() -> io::Error {
@@ -306,7 +263,7 @@ pub(super) struct TaskEnd {
 
 impl TaskEnd {
     /// The sending and the receiving end of a task that writes to `out` and reads from `incoming`.
-    pub(super) fn pair(plan: StreamPlan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> (Self, Self) {
+    pub(super) fn pair(plan: Plan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> (Self, Self) {
         let counts = incoming.is_none();
         let task = Arc::new(Mutex::new(Task::new(plan, out, incoming)));
         (Self { task: task.clone(), counts }, Self { task, counts: true })
@@ -328,18 +285,26 @@ impl End for TaskEnd {
     }
 }
 
-impl SendInPlace for TaskEnd {
-    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        self.lock().send(len, fill)
+impl Sender for TaskEnd {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.lock().send(block.len(), |room| room.copy_from_slice(block))
     }
 
-    fn end_stream(&mut self) -> io::Result<()> {
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        self.lock().send(producer.block_bytes(), |room| producer.fill(room))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
         self.lock().finish()
     }
 }
 
-impl ReceiveInPlace for TaskEnd {
-    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
-        self.lock().recv(most, show)
+impl Receiver for TaskEnd {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.lock().recv(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
+    }
+
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        self.lock().recv(most, |bytes| consumer.inspect(bytes))
     }
 }

@@ -10,7 +10,6 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::writev;
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::splice_flags;
 use crate::prelude::*;
 
 /// Bytes in a piece: a page, so that a block of one page is one piece and costs what write(2) costs.
@@ -65,7 +64,7 @@ impl Drain {
     pub(super) fn new(end: FdEnd) -> Result<Self, OpenError> {
         let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(OpenError::system("open(/dev/null)"))?;
-        Ok(Self { flags: splice_flags(end.wait), end, nowhere })
+        Ok(Self { flags: end.wait.splice_flags(), end, nowhere })
     }
 }
 
@@ -95,7 +94,7 @@ pub(super) struct TeeSender {
 
 impl TeeSender {
     pub(super) fn new(end: FdEnd) -> Self {
-        Self { flags: splice_flags(end.wait), end, reservoir: None }
+        Self { flags: end.wait.splice_flags(), end, reservoir: None }
     }
 }
 

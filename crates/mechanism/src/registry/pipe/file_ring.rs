@@ -150,8 +150,8 @@ impl FileRing {
 fn unread(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes.max(0) as u64) }
+    answered(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
+    Ok(bytes.max(0) as u64)
 }
 
 #[cfg(test)]

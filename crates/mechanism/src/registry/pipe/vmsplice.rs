@@ -4,7 +4,6 @@ use rustix::param::page_size;
 
 use super::super::by_reference::{Content, PageSender, Pages};
 use super::page_ring::{Layout, Lengths, PageRing, refer, takes_pages};
-use super::splice_flags;
 use crate::prelude::*;
 
 /// The writing end of a pipe, and pages of ours to feed it with.
@@ -53,7 +52,7 @@ impl Pages for PipePages {
     #[inline]
     fn hand_over(&mut self, len: usize) -> io::Result<()> {
         let block = self.ring.as_ref().ok_or(io::ErrorKind::NotConnected)?.block(len);
-        let flags = splice_flags(self.end.wait);
+        let flags = self.end.wait.splice_flags();
         self.end.write_all(len, |fd, left| refer(fd, &block[len - left..], flags))
     }
 

@@ -2,8 +2,8 @@
 //! are peeked at and released.
 #![allow(unsafe_code)]
 
-use super::layout::{Ring, SHORT_BYTES};
-use super::wait::{RingWait, Side};
+use super::layout::{Ring, RingWait, SHORT_BYTES};
+use super::wait::Side;
 use crate::prelude::*;
 
 /// Whether the payload is copied into and out of the ring, or made and looked at in it.

@@ -1,4 +1,4 @@
-//! The memory layout of a ring: its bytes, the slots that announce messages, and the counters of both ends.
+//! The memory layout of a ring: its bytes, the slots that announce messages, the counters of both ends, and what they sleep on.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::param::page_size;
 
-use super::wait::RingWait;
 use crate::prelude::*;
 
 /// Bytes in a ring when `size=` is not given.
@@ -32,6 +31,36 @@ const SLOTS: usize = 1024;
 /// Low bits of a stamp that hold the message's length; the longest piece fits into them.
 const LEN_BITS: u32 = 20;
 const _: () = assert!(PIECE_BYTES_MAX < 1 << LEN_BITS && SHORT_BYTES <= PIECE_BYTES_MAX);
+
+/// How an end of a ring waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RingWait {
+    /// Looks again at once.
+    Spin,
+    /// Asleep in futex(2).
+    Futex,
+    /// Asleep in read(2) of an eventfd(2): what a program that also waits for descriptors would do.
+    Eventfd,
+    /// Not at all: a single task that waited for itself would wait for ever.
+    Never,
+}
+
+impl RingWait {
+    /// How the ends of this request wait: the spec's `wait=` comes before the request's.
+    pub(crate) fn for_request(request: &Request<'_>) -> Self {
+        match (request.tasks, request.options.word("wait"), request.wait) {
+            (Tasks::Single, ..) => Self::Never,
+            (_, Some("spin"), _) | (_, None, Wait::Spin) => Self::Spin,
+            (_, Some("eventfd"), _) => Self::Eventfd,
+            _ => Self::Futex,
+        }
+    }
+
+    #[inline]
+    pub(super) fn sleeps(self) -> bool {
+        matches!(self, Self::Futex | Self::Eventfd)
+    }
+}
 
 /// What the sender writes for each message. Slots are used in turn, so that the sender writes one that the receiver
 /// does not read yet, and reads the receiver's counters only after all slots were used. Two cache lines, because

@@ -6,38 +6,8 @@ use std::sync::atomic::{AtomicU32, fence};
 use rustix::io::retry_on_intr;
 use rustix::thread::futex;
 
-use super::layout::Ring;
+use super::layout::{Ring, RingWait};
 use crate::prelude::*;
-
-/// How an end of a ring waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RingWait {
-    /// Looks again at once.
-    Spin,
-    /// Asleep in futex(2).
-    Futex,
-    /// Asleep in read(2) of an eventfd(2): what a program that also waits for descriptors would do.
-    Eventfd,
-    /// Not at all: a single task that waited for itself would wait for ever.
-    Never,
-}
-
-impl RingWait {
-    /// How the ends of this request wait: the spec's `wait=` comes before the request's.
-    pub(crate) fn for_request(request: &Request<'_>) -> Self {
-        match (request.tasks, request.options.word("wait"), request.wait) {
-            (Tasks::Single, ..) => Self::Never,
-            (_, Some("spin"), _) | (_, None, Wait::Spin) => Self::Spin,
-            (_, Some("eventfd"), _) => Self::Eventfd,
-            _ => Self::Futex,
-        }
-    }
-
-    #[inline]
-    fn sleeps(self) -> bool {
-        matches!(self, Self::Futex | Self::Eventfd)
-    }
-}
 
 /// An end of the ring, which may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
