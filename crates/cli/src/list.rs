@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use mechanism::{Capabilities, Descriptor, Mechanism};
+use mechanism::{Capabilities, Mechanism};
 use serde::Serialize;
 
 use crate::destination::OUTPUTS;
@@ -29,7 +29,7 @@ pub(crate) struct ListArgs {
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let shown = mechanism::all()
         .iter()
-        .filter(|mechanism| !args.links || mechanism.descriptor().capabilities.contains(Capabilities::LINK));
+        .filter(|mechanism| !args.links || mechanism.capabilities.contains(Capabilities::LINK));
     let entries = || shown.clone().map(|mechanism| MechanismEntry::new(*mechanism, args.links));
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
@@ -84,8 +84,7 @@ struct OptionEntry {
 }
 
 impl MechanismEntry {
-    fn new(mechanism: &dyn Mechanism, as_link: bool) -> Self {
-        let has = mechanism.descriptor();
+    fn new(mechanism: &Mechanism, as_link: bool) -> Self {
         let missing = mechanism.probe().err();
         let option = |option: &mechanism::OptionSpec| OptionEntry {
             name: option.name,
@@ -94,22 +93,22 @@ impl MechanismEntry {
             help: option.help,
         };
         let has_option =
-            |option: &&mechanism::OptionSpec| !as_link || has.link_options.contains(&option.name);
+            |option: &&mechanism::OptionSpec| !as_link || mechanism.link_options.contains(&option.name);
         Self {
-            name: has.name,
-            summary: has.summary,
+            name: mechanism.name,
+            summary: mechanism.summary,
             available: missing.is_none(),
             reason: missing.as_ref().map(|missing| missing.reason.clone()),
             remedy: missing.and_then(|missing| missing.remedy),
-            capabilities: capability_words(has),
-            workloads: has.workloads.iter().map(|word| word.word()).collect(),
-            tasks: has.tasks.iter().map(|word| word.word()).collect(),
-            waits: has.waits.iter().map(|word| word.word()).collect(),
-            data: has.data.iter().map(|word| word.word()).collect(),
-            options: has.options.iter().filter(has_option).map(option).collect(),
-            differs_from_pipe: as_link.then_some(has.link_differs),
-            limits: has.limits,
-            man_pages: has.man_pages,
+            capabilities: capability_words(mechanism.capabilities),
+            workloads: mechanism.workloads.iter().map(|word| word.word()).collect(),
+            tasks: mechanism.tasks.iter().map(|word| word.word()).collect(),
+            waits: mechanism.waits.iter().map(|word| word.word()).collect(),
+            data: mechanism.data.iter().map(|word| word.word()).collect(),
+            options: mechanism.options.iter().filter(has_option).map(option).collect(),
+            differs_from_pipe: as_link.then_some(mechanism.link_differs),
+            limits: mechanism.limits,
+            man_pages: mechanism.man_pages,
         }
     }
 
@@ -179,8 +178,7 @@ impl OptionEntry {
     }
 }
 
-fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {
-    let has = descriptor.capabilities;
+fn capability_words(has: Capabilities) -> Vec<&'static str> {
     [
         (Capabilities::LINK, "link"),
         (Capabilities::KEEPS_BOUNDARIES, "keeps message boundaries"),

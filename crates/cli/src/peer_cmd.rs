@@ -160,7 +160,7 @@ impl BenchPeerArgs {
         let over_tcp = matches!(target, Target::Tcp(_));
         let crosses = |spec: &&model::Spec| {
             mechanism::resolve(spec)
-                .is_ok_and(|(found, _)| found.descriptor().capabilities.contains(Capabilities::CROSSES_HOSTS))
+                .is_ok_and(|(found, _)| found.capabilities.contains(Capabilities::CROSSES_HOSTS))
         };
         let problem = match args.specs.iter().find(|spec| !crosses(spec)) {
             Some(spec) => format!("`{spec}` does not leave this machine: with --peer take tcp or udp"),

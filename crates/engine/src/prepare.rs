@@ -10,7 +10,7 @@ use crate::control::TASKS_MAX;
 
 /// A case that can be run.
 pub(crate) struct Ready {
-    pub(crate) mechanism: &'static dyn Mechanism,
+    pub(crate) mechanism: &'static Mechanism,
     pub(crate) options: Options,
     /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's); empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
@@ -63,7 +63,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         let remedy = "fewer --pairs, --senders or --chain".to_owned();
         return Err(CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy));
     }
-    let (zero_copy, atomic_bytes) = (mechanism.zero_copy(&options), mechanism.descriptor().atomic_bytes);
+    let (zero_copy, atomic_bytes) = (mechanism.zero_copy(&options), mechanism.atomic_bytes);
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy, atomic_bytes })
 }
 
@@ -94,29 +94,28 @@ fn block_that_fits(case: &Case) -> Result<usize, CaseError> {
     })
 }
 
-fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {
-    let has = mechanism.descriptor();
+fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {
     let refuse = |what: String, remedy: String| {
         Err(CaseError::stated(ErrorKind::Unsupported, what).with_remedy(remedy))
     };
     let words = |words: Vec<&str>| words.join(" or ");
-    if !has.workloads.contains(&case.workload) {
+    if !mechanism.workloads.contains(&case.workload) {
         let what = match case.workload {
             Workload::Stream => "carries no stream, only round trips",
             Workload::PingPong => "carries a stream one way, no round trips",
         };
         return refuse(what.to_owned(), "another --workload".to_owned());
     }
-    if !has.tasks.contains(&case.tasks) {
-        let known = words(has.tasks.iter().map(|tasks| tasks.word()).collect());
+    if !mechanism.tasks.contains(&case.tasks) {
+        let known = words(mechanism.tasks.iter().map(|tasks| tasks.word()).collect());
         return refuse(format!("cannot be held by tasks `{}`", case.tasks), format!("--tasks {known}"));
     }
-    if !has.waits.contains(&case.wait) {
-        let known = words(has.waits.iter().map(|wait| wait.word()).collect());
+    if !mechanism.waits.contains(&case.wait) {
+        let known = words(mechanism.waits.iter().map(|wait| wait.word()).collect());
         return refuse(format!("its ends cannot wait by `{}`", case.wait), format!("--wait {known}"));
     }
     let load = case.load;
-    if load.senders.is_some() && !has.capabilities.contains(Capabilities::MANY_SENDERS) {
+    if load.senders.is_some() && !mechanism.capabilities.contains(Capabilities::MANY_SENDERS) {
         let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)".to_owned();
         return refuse("its sending end has one holder".to_owned(), remedy);
     }

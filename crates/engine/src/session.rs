@@ -120,7 +120,7 @@ impl Runner {
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
-        let stores = ready.mechanism.descriptor().capabilities.contains(Capabilities::STORES_DATA);
+        let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
         self.blocks =
             fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);

@@ -1,7 +1,7 @@
 //! Ways of moving bytes between two tasks.
 //!
-//! A mechanism is one file under `registry/` and one line in `registry.rs`: it says what it is
-//! ([`Descriptor`]), whether it is there ([`Mechanism::probe`]), and opens a [`Channel`]. It brings a way to
+//! A mechanism is one file under `registry/` and one line in `registry.rs`: a table ([`Mechanism`]) that says what it is,
+//! whether it is there ([`Mechanism::probe`]), and how a [`Channel`] of it is opened. It brings a way to
 //! send a block and a way to receive one ([`Sender`], [`Receiver`]); the hot loops around them are written
 //! once, in `loops.rs`, and compiled for each mechanism. Nothing here measures anything.
 
@@ -26,7 +26,7 @@ mod shared;
 mod system;
 
 pub use channel::{Channel, Request};
-pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
+pub use descriptor::{Capabilities, OptionKind, OptionSpec};
 pub use endpoint::{Endpoint, EndpointRole, Job};
 pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};

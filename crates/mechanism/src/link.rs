@@ -144,22 +144,21 @@ mod tests {
     fn what_can_be_a_link_is_what_the_registry_says() {
         let folder = tempfile::tempdir().expect("temp dir");
         for mechanism in crate::all() {
-            let descriptor = mechanism.descriptor();
             let answer = mechanism.connect(&Options::default(), &Folder::at(folder.path()));
             assert_eq!(
                 answer.is_some(),
-                descriptor.capabilities.contains(Capabilities::LINK),
+                mechanism.capabilities.contains(Capabilities::LINK),
                 "{}",
-                descriptor.name
+                mechanism.name
             );
-            let known = |name: &&str| descriptor.options.iter().any(|option| option.name == *name);
-            assert!(descriptor.link_options.iter().all(known), "{}", descriptor.name);
-            assert!(answer.is_some() || descriptor.link_options.is_empty());
+            let known = |name: &&str| mechanism.options.iter().any(|option| option.name == *name);
+            assert!(mechanism.link_options.iter().all(known), "{}", mechanism.name);
+            assert!(answer.is_some() || mechanism.link_options.is_empty());
             let Some(Ok(ends)) = answer else { continue };
             for end in [&ends.write, &ends.read] {
-                assert!(end.as_raw_fd() > 2, "{}", descriptor.name);
-                assert!(fcntl_getfd(end).expect("flags").contains(FdFlags::CLOEXEC), "{}", descriptor.name);
-                assert!(!fcntl_getfl(end).expect("flags").contains(OFlags::NONBLOCK), "{}", descriptor.name);
+                assert!(end.as_raw_fd() > 2, "{}", mechanism.name);
+                assert!(fcntl_getfd(end).expect("flags").contains(FdFlags::CLOEXEC), "{}", mechanism.name);
+                assert!(!fcntl_getfl(end).expect("flags").contains(OFlags::NONBLOCK), "{}", mechanism.name);
             }
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0, "names are left");

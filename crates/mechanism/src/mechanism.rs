@@ -1,58 +1,156 @@
-//! One way of moving bytes: what it is, whether it is there, and how it is opened.
+//! One way of moving bytes: a table of what it is and what it does. Help texts, `hosepipe list`, the documentation and the planner
+//! read it. The engine knows no mechanism by name; reports know the row that others are compared with, `pipe`.
 
-use model::{DataLevel, Wait, ZeroCopy};
+use model::{DataLevel, Role, Tasks, Wait, Workload, ZeroCopy};
 
+use crate::descriptor::{ANY_WAIT, BLOCK_ONLY};
 use crate::{
-    Channel, Descriptor, Endpoint, Folder, LinkEnds, Meeting, OpenError, Options, Request, Unsupported,
+    Capabilities, Channel, Endpoint, Folder, LinkEnds, Meeting, OpenError, OptionSpec, Options, Request,
+    Unsupported,
 };
 
-/// One way of moving bytes.
-pub trait Mechanism: Sync {
-    /// What it is and what it can do.
-    fn descriptor(&self) -> &'static Descriptor;
+/// Opens both ends of a mechanism.
+pub(crate) type OpenChannel = fn(&Request<'_>) -> Result<Channel, OpenError>;
+
+/// One way of moving bytes: an entry of the registry. It names what is its own and takes the rest from
+/// [`Mechanism::stream`] or one of its kin.
+pub struct Mechanism {
+    /// The name as typed, such as `unix-stream`.
+    pub name: &'static str,
+    /// One line, without a full stop.
+    pub summary: &'static str,
+    /// What a row of it is for.
+    pub role: Role,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// The workloads it can run.
+    pub workloads: &'static [Workload],
+    /// Who can hold its ends.
+    pub tasks: &'static [Tasks],
+    /// How its ends can wait; the first is the default.
+    pub waits: &'static [Wait],
+    /// What its ends can do with the payload.
+    pub data: &'static [DataLevel],
+    /// Its options.
+    pub options: &'static [OptionSpec],
+    /// Those of them that apply where it is a link between two programs; the others say what measuring ends do.
+    pub link_options: &'static [&'static str],
+    /// What programs that it links can see of it that is not as with a pipe, in a sentence; empty where there is nothing.
+    pub link_differs: &'static str,
+    /// The longest block that comes in one piece where many senders share the sending end; `u64::MAX` where boundaries are kept, 0
+    /// where nothing is promised.
+    pub atomic_bytes: u64,
+    /// What bounds a message or a buffer, in a sentence; empty where nothing does.
+    pub limits: &'static str,
+    /// Where its behaviour is documented.
+    pub man_pages: &'static [&'static str],
+    /// The specs of it that stand in the default table.
+    pub default_specs: &'static [&'static str],
+    /// The specs of it that `--all` adds to those.
+    pub more_specs: &'static [&'static str],
+    /// See [`Mechanism::probe`].
+    pub(crate) probe: fn() -> Result<(), Unsupported>,
+    /// What its ends can do with the payload, where that depends on its options.
+    pub(crate) data_with: Option<fn(&Options) -> &'static [DataLevel]>,
+    /// See [`Mechanism::zero_copy`].
+    pub(crate) zero_copy: fn(&Options) -> Option<ZeroCopy>,
+    /// See [`Mechanism::open`].
+    pub(crate) open_channel: OpenChannel,
+    /// See [`Mechanism::open_end`].
+    pub(crate) open_end: Option<fn(&Request<'_>, &Meeting) -> Result<Box<dyn Endpoint>, OpenError>>,
+    /// See [`Mechanism::connect`].
+    pub(crate) open_link: Option<fn(&Options, &Folder) -> Result<LinkEnds, OpenError>>,
+}
+
+impl Mechanism {
+    /// A stream of bytes between any two tasks, waited for in any way: what a pipe and a socket are.
+    pub(crate) const fn stream(open_channel: OpenChannel) -> Self {
+        Self {
+            name: "",
+            summary: "",
+            role: Role::Ranked,
+            capabilities: Capabilities::empty(),
+            workloads: &[Workload::Stream, Workload::PingPong],
+            tasks: &[Tasks::Processes, Tasks::Threads, Tasks::Single],
+            waits: ANY_WAIT,
+            data: &[DataLevel::None, DataLevel::Write, DataLevel::Verify],
+            options: &[],
+            link_options: &[],
+            link_differs: "",
+            atomic_bytes: 0,
+            limits: "",
+            man_pages: &[],
+            default_specs: &[],
+            more_specs: &[],
+            probe: || Ok(()),
+            data_with: None,
+            zero_copy: |_| None,
+            open_channel,
+            open_end: None,
+            open_link: None,
+        }
+    }
+
+    /// The same where a block arrives as one block.
+    pub(crate) const fn messages(open_channel: OpenChannel) -> Self {
+        let capabilities = Capabilities::KEEPS_BOUNDARIES;
+        Self { capabilities, atomic_bytes: u64::MAX, ..Self::stream(open_channel) }
+    }
+
+    /// A notification without a payload: round trips only, since a stream of them would say nothing.
+    pub(crate) const fn notification(open_channel: OpenChannel) -> Self {
+        Self {
+            workloads: &[Workload::PingPong],
+            waits: BLOCK_ONLY,
+            data: &[DataLevel::None],
+            limits: "carries no payload: a round trip is the same whatever --block says",
+            ..Self::messages(open_channel)
+        }
+    }
 
     /// Whether it is there on this machine.
     ///
     /// # Errors
     /// Why it is not, and what to do about it.
-    fn probe(&self) -> Result<(), Unsupported> {
-        Ok(())
+    pub fn probe(&self) -> Result<(), Unsupported> {
+        (self.probe)()
     }
 
     /// How its ends wait when these options are given and `--wait` is not.
-    fn wait(&self, options: &Options) -> Wait {
-        let first = || self.descriptor().waits.first().copied().unwrap_or(Wait::Block);
-        options.parsed("wait").unwrap_or_else(first)
+    pub fn wait(&self, options: &Options) -> Wait {
+        options.parsed("wait").unwrap_or_else(|| self.waits.first().copied().unwrap_or(Wait::Block))
     }
 
     /// What its ends can do with the payload when these options are given.
-    fn data(&self, _options: &Options) -> &'static [DataLevel] {
-        self.descriptor().data
+    pub fn data(&self, options: &Options) -> &'static [DataLevel] {
+        self.data_with.map_or(self.data, |data_with| data_with(options))
     }
 
     /// Whether bytes pass by reference with these options, what shows it, and how often each is copied all the same; `None`
     /// where nothing passes by reference. Makes a small experiment of its own, never in the timed path.
-    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
-        None
+    pub fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
+        (self.zero_copy)(options)
     }
 
     /// Opens both ends, sized as the system grants.
     ///
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
+    pub fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        (self.open_channel)(request)
+    }
 
     /// One end of it, whose other end is on another host; `None` where it cannot have one. Nothing is opened yet: the ends meet when
     /// this one is readied by its task ([`Endpoint::prepare`]), which leaves together with the other.
     ///
     /// # Errors
     /// A limit that the request exceeds, or what has no meaning there.
-    fn open_end(
+    pub fn open_end(
         &self,
-        _request: &Request<'_>,
-        _meeting: &Meeting,
+        request: &Request<'_>,
+        meeting: &Meeting,
     ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
-        None
+        self.open_end.map(|open_end| open_end(request, meeting))
     }
 
     /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
@@ -60,7 +158,7 @@ pub trait Mechanism: Sync {
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
-    fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        None
+    pub fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
+        self.open_link.map(|open_link| open_link(options, folder))
     }
 }

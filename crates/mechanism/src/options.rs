@@ -1,4 +1,4 @@
-//! A spec's options, checked against the mechanism's descriptor.
+//! A spec's options, checked against those that the mechanism has.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use model::{Spec, nearest, parse_size};
 use thiserror::Error;
 
-use crate::{Descriptor, OptionKind, OptionSpec};
+use crate::{OptionKind, OptionSpec};
 
 /// Why a spec names nothing that can be opened. Each is a mistake on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -66,20 +66,21 @@ pub struct Options {
 }
 
 impl Options {
-    /// Checks a spec's options against what the mechanism has.
+    /// Checks a spec's options against those that the mechanism of this name has.
     ///
     /// # Errors
     /// The first option that is unknown or has a value it does not take.
-    pub fn check(descriptor: &'static Descriptor, spec: &Spec) -> Result<Self, SpecProblem> {
+    pub(crate) fn check(
+        mechanism: &'static str,
+        known: &'static [OptionSpec],
+        spec: &Spec,
+    ) -> Result<Self, SpecProblem> {
         let mut values = BTreeMap::new();
         for (name, text) in &spec.options {
-            let option = descriptor
-                .options
-                .iter()
-                .find(|option| option.name == name)
-                .ok_or_else(|| unknown_option(descriptor, name))?;
+            let option = known.iter().find(|option| option.name == name);
+            let option = option.ok_or_else(|| unknown_option(mechanism, known, name))?;
             let value = read_value(option, text.as_deref()).ok_or_else(|| SpecProblem::BadValue {
-                mechanism: descriptor.name,
+                mechanism,
                 option: option.name,
                 wanted: wanted(option),
                 value: text.clone().unwrap_or_default(),
@@ -130,10 +131,10 @@ impl Options {
     }
 }
 
-fn unknown_option(descriptor: &'static Descriptor, name: &str) -> SpecProblem {
-    let known: Vec<&str> = descriptor.options.iter().map(|option| option.name).collect();
+fn unknown_option(mechanism: &'static str, known: &'static [OptionSpec], name: &str) -> SpecProblem {
+    let known: Vec<&str> = known.iter().map(|option| option.name).collect();
     SpecProblem::UnknownOption {
-        mechanism: descriptor.name,
+        mechanism,
         option: name.to_owned(),
         nearest: nearest(name, known.iter().copied()).map(str::to_owned),
         known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },

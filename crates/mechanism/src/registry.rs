@@ -43,39 +43,39 @@ mod unix_seqpacket;
 mod unix_stream;
 
 /// The registry, in the order of `hosepipe list`.
-static ALL: &[&dyn Mechanism] = &[
-    &null::Null,
-    &memcpy::Memcpy,
-    &pipe::Pipe,
-    &splice::Splice,
-    &sendfile::Sendfile,
-    &fifo::Fifo,
-    &socketpair::SocketPair,
-    &unix_stream::UnixStream,
-    &unix_seqpacket::UnixSeqpacket,
-    &unix_dgram::UnixDgram,
-    &tcp::Tcp,
-    &udp::Udp,
-    &pty::Pty,
-    &sysv_msgq::SysvMsgq,
-    &posix_mq::PosixMq,
-    &tmpfile::TmpFile,
-    &file::NamedFile,
-    &shm_ring::ShmRing,
-    &io_uring::IoUring,
-    &cache_line::CacheLine,
-    &futex::Futex,
-    &eventfd::Eventfd,
-    &signal::Signal,
-    &condvar::CondvarPair,
-    &memfd::Memfd,
-    &mmap_file::MmapFile,
-    &process_vm::ProcessVm,
-    &dev_null::DevNull,
+static ALL: &[&Mechanism] = &[
+    &null::NULL,
+    &memcpy::MEMCPY,
+    &pipe::PIPE,
+    &splice::SPLICE,
+    &sendfile::SENDFILE,
+    &fifo::FIFO,
+    &socketpair::SOCKETPAIR,
+    &unix_stream::UNIX_STREAM,
+    &unix_seqpacket::UNIX_SEQPACKET,
+    &unix_dgram::UNIX_DGRAM,
+    &tcp::TCP,
+    &udp::UDP,
+    &pty::PTY,
+    &sysv_msgq::SYSV_MSGQ,
+    &posix_mq::POSIX_MQ,
+    &tmpfile::TMPFILE,
+    &file::FILE,
+    &shm_ring::SHM_RING,
+    &io_uring::IO_URING,
+    &cache_line::CACHE_LINE,
+    &futex::FUTEX,
+    &eventfd::EVENTFD,
+    &signal::SIGNAL,
+    &condvar::CONDVAR,
+    &memfd::MEMFD,
+    &mmap_file::MMAP_FILE,
+    &process_vm::PROCESS_VM,
+    &dev_null::DEV_NULL,
 ];
 
 /// Every mechanism, in the order of `hosepipe list`.
-pub fn all() -> &'static [&'static dyn Mechanism] {
+pub fn all() -> &'static [&'static Mechanism] {
     ALL
 }
 
@@ -83,22 +83,18 @@ pub fn all() -> &'static [&'static dyn Mechanism] {
 ///
 /// # Errors
 /// An unknown name or option (with the nearest known one), or a value an option does not take.
-pub fn resolve(spec: &Spec) -> Result<(&'static dyn Mechanism, Options), SpecProblem> {
-    let mechanism =
-        all().iter().find(|mechanism| mechanism.descriptor().name == spec.mechanism).ok_or_else(|| {
-            SpecProblem::UnknownMechanism {
-                name: spec.mechanism.clone(),
-                nearest: nearest(&spec.mechanism, all().iter().map(|mechanism| mechanism.descriptor().name))
-                    .map(str::to_owned),
-            }
-        })?;
-    let options = Options::check(mechanism.descriptor(), spec)?;
-    Ok((*mechanism, options))
+pub fn resolve(spec: &Spec) -> Result<(&'static Mechanism, Options), SpecProblem> {
+    let name = &spec.mechanism;
+    let Some(mechanism) = all().iter().find(|mechanism| mechanism.name == name) else {
+        let nearest = nearest(name, all().iter().map(|mechanism| mechanism.name)).map(str::to_owned);
+        return Err(SpecProblem::UnknownMechanism { name: name.clone(), nearest });
+    };
+    Ok((mechanism, Options::check(mechanism.name, mechanism.options, spec)?))
 }
 
 /// The specs of the default table.
 pub fn default_specs() -> Vec<Spec> {
-    let texts = all().iter().flat_map(|mechanism| mechanism.descriptor().default_specs);
+    let texts = all().iter().flat_map(|mechanism| mechanism.default_specs);
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
@@ -108,8 +104,7 @@ pub fn all_specs() -> Vec<Spec> {
 }
 
 fn all_texts() -> impl Iterator<Item = &'static str> {
-    let descriptors = all().iter().map(|mechanism| mechanism.descriptor());
-    descriptors.flat_map(|has| has.default_specs.iter().chain(has.more_specs)).copied()
+    all().iter().flat_map(|has| has.default_specs.iter().chain(has.more_specs)).copied()
 }
 
 #[cfg(test)]
@@ -119,14 +114,14 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_described() {
-        let names: BTreeSet<_> = all().iter().map(|mechanism| mechanism.descriptor().name).collect();
+        let names: BTreeSet<_> = all().iter().map(|mechanism| mechanism.name).collect();
         assert_eq!(names.len(), all().len());
         for mechanism in all() {
-            let descriptor = mechanism.descriptor();
-            assert!(!descriptor.name.is_empty() && !descriptor.summary.is_empty(), "{descriptor:?}");
-            assert!(!descriptor.summary.ends_with('.'), "{descriptor:?}");
-            assert!(!descriptor.workloads.is_empty() && !descriptor.tasks.is_empty(), "{descriptor:?}");
-            assert!(!descriptor.waits.is_empty() && !descriptor.data.is_empty(), "{descriptor:?}");
+            let name = mechanism.name;
+            assert!(!name.is_empty() && !mechanism.summary.is_empty(), "{name}");
+            assert!(!mechanism.summary.ends_with('.'), "{name}");
+            assert!(!mechanism.workloads.is_empty() && !mechanism.tasks.is_empty(), "{name}");
+            assert!(!mechanism.waits.is_empty() && !mechanism.data.is_empty(), "{name}");
         }
     }
 

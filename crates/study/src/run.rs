@@ -218,11 +218,11 @@ pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Re
 /// nearest that it has.
 pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
     let (mechanism, options) = mechanism::resolve(&asked.spec)?;
-    let has = mechanism.descriptor();
     let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= asked.data);
-    let tasks = if has.tasks.contains(&asked.tasks) { Some(&asked.tasks) } else { has.tasks.first() };
+    let tasks =
+        if mechanism.tasks.contains(&asked.tasks) { Some(&asked.tasks) } else { mechanism.tasks.first() };
     Ok(Case {
-        role: has.role,
+        role: mechanism.role,
         tasks: tasks.copied().unwrap_or(asked.tasks),
         wait: mechanism.wait(&options),
         data: levels.max().unwrap_or(DataLevel::None),

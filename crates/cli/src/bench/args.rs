@@ -195,8 +195,8 @@ fn spec() -> typed::Listed<Spec> {
             Ok(spec)
         },
         values: || {
-            let descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
-            descriptors.map(|has| PossibleValue::new(has.name).help(has.summary)).collect()
+            let all = mechanism::all().iter();
+            all.map(|has| PossibleValue::new(has.name).help(has.summary)).collect()
         },
     }
 }

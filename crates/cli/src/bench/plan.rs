@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::Plan;
-use mechanism::{Descriptor, Mechanism, Options};
+use mechanism::{Mechanism, Options};
 use model::{Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Suite, Tasks, Wait, Workload};
 use payload::{Period, Tile};
 
@@ -85,8 +85,7 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Ca
     let mut cases = Vec::new();
     for spec in specs(args) {
         // One end alone has no other to be near to.
-        let alone =
-            mechanism::resolve(&spec).is_ok_and(|(found, _)| found.descriptor().tasks == [Tasks::Single]);
+        let alone = mechanism::resolve(&spec).is_ok_and(|(found, _)| found.tasks == [Tasks::Single]);
         for placement in if alone { &placements[..1] } else { placements } {
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
@@ -195,11 +194,12 @@ fn case(
     block_bytes: u64,
 ) -> Option<Case> {
     let (mechanism, options) = mechanism::resolve(spec).ok()?;
-    let has = mechanism.descriptor();
     match args.workload {
         Some(asked) if asked != workload => return None,
         // Who names a mechanism that does not run the workload is told so by its row.
-        _ if !has.workloads.contains(&workload) && (args.workload.is_none() || args.specs.is_empty()) => {
+        _ if !mechanism.workloads.contains(&workload)
+            && (args.workload.is_none() || args.specs.is_empty()) =>
+        {
             return None;
         }
         // A chain has no way back.
@@ -211,16 +211,16 @@ fn case(
     }
     Some(Case {
         spec: spec.clone(),
-        role: has.role,
+        role: mechanism.role,
         workload,
-        tasks: tasks(args, has),
+        tasks: tasks(args, mechanism),
         placement,
         wait: wait(args, mechanism, &options),
         data: data(args, mechanism, &options),
         check: args.check,
         payload: args.payload.clone(),
         block_bytes,
-        relays: if has.role == Role::Ranked { args.chain } else { 0 },
+        relays: if mechanism.role == Role::Ranked { args.chain } else { 0 },
         toward: None,
         load: Load::default(),
         amount: amount(args, workload),
@@ -261,23 +261,26 @@ fn amount(args: &BenchArgs, workload: Workload) -> Amount {
 }
 
 /// As asked. Where nobody asked, and for rows that are no transport, those the mechanism has.
-fn tasks(args: &BenchArgs, has: &Descriptor) -> Tasks {
+fn tasks(args: &BenchArgs, has: &Mechanism) -> Tasks {
     let asked = args.tasks.unwrap_or(Tasks::Processes);
     let must = has.role == Role::Ranked && args.tasks.is_some();
     if must || has.tasks.contains(&asked) { asked } else { has.tasks.first().copied().unwrap_or(asked) }
 }
 
 /// The spec's own word first, then `--wait`, then what the mechanism does by itself.
-fn wait(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> Wait {
-    let has = mechanism.descriptor();
+fn wait(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> Wait {
     let own = mechanism.wait(options);
-    if options.word("wait").is_some() || has.role != Role::Ranked { own } else { args.wait.unwrap_or(own) }
+    if options.word("wait").is_some() || mechanism.role != Role::Ranked {
+        own
+    } else {
+        args.wait.unwrap_or(own)
+    }
 }
 
 /// As asked. Where nobody asked, and for rows that are no transport, as much of it as can be had: the table
 /// keeps the levels apart.
-fn data(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> DataLevel {
-    let role = mechanism.descriptor().role;
+fn data(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> DataLevel {
+    let role = mechanism.role;
     let asked = match (role, args.data) {
         // The ceiling is plain copying, unless somebody wants to see it check.
         (Role::Ceiling, None) => DataLevel::None,
@@ -294,17 +297,16 @@ fn data(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> DataL
 pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case> {
     let mut references: Vec<Case> = Vec::new();
     for mechanism in mechanism::all() {
-        let has = mechanism.descriptor();
-        let is_reference = matches!(has.role, Role::Floor | Role::Ceiling);
-        if !is_reference || cases.iter().any(|case| case.spec.mechanism == has.name) {
+        let is_reference = matches!(mechanism.role, Role::Floor | Role::Ceiling);
+        if !is_reference || cases.iter().any(|case| case.spec.mechanism == mechanism.name) {
             continue;
         }
         for measured in cases.iter().filter(|case| case.role == Role::Ranked) {
             let reference = Case {
-                spec: Spec::plain(has.name),
-                role: has.role,
-                tasks: has.tasks.first().copied().unwrap_or(Tasks::Single),
-                wait: has.waits.first().copied().unwrap_or(Wait::Block),
+                spec: Spec::plain(mechanism.name),
+                role: mechanism.role,
+                tasks: mechanism.tasks.first().copied().unwrap_or(Tasks::Single),
+                wait: mechanism.waits.first().copied().unwrap_or(Wait::Block),
                 data: DataLevel::None,
                 relays: 0,
                 load: Load::default(),
@@ -319,9 +321,10 @@ pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case
             // one task.
             let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
             let takes_turns =
-                has.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
+                mechanism.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
             let wanted = workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
-            if wanted && has.workloads.contains(&measured.workload) && !references.contains(&reference) {
+            if wanted && mechanism.workloads.contains(&measured.workload) && !references.contains(&reference)
+            {
                 references.push(reference);
             }
         }

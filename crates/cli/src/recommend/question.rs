@@ -1,6 +1,6 @@
 //! What is asked, and which mechanisms could be the answer before anything is measured.
 
-use mechanism::{Capabilities, Descriptor, Mechanism};
+use mechanism::{Capabilities, Mechanism};
 use model::{Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
@@ -102,10 +102,9 @@ impl Question {
     /// None does all of it: a sentence that says which does what.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
         let conditions = self.conditions();
-        let does_all =
-            |mechanism: &dyn Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism.descriptor()));
+        let does_all = |mechanism: &Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism));
         let candidates: Vec<Candidate> = resolved()
-            .filter(|(_, mechanism)| does_all(*mechanism))
+            .filter(|(_, mechanism)| does_all(mechanism))
             .map(|(spec, mechanism)| Candidate {
                 spec,
                 missing: mechanism.probe().err().map(|why| why.to_string()),
@@ -125,15 +124,15 @@ impl Question {
 
     fn conditions(&self) -> Vec<Condition> {
         let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
-        let pattern = move |has: &Descriptor| has.workloads.contains(&workload) && has.tasks.contains(&tasks);
+        let pattern = move |has: &Mechanism| has.workloads.contains(&workload) && has.tasks.contains(&tasks);
         let mut conditions: Vec<Condition> = vec![(format!("--pattern {}", self.pattern), Box::new(pattern))];
         if self.between == Between::Processes {
-            let by_name = |has: &Descriptor| has.capabilities.is_met_by_name();
+            let by_name = |has: &Mechanism| has.capabilities.is_met_by_name();
             conditions.push(("--between processes".to_owned(), Box::new(by_name)));
         }
         for must in &self.must {
             let capability = must.capability();
-            let does = move |has: &Descriptor| has.capabilities.contains(capability);
+            let does = move |has: &Mechanism| has.capabilities.contains(capability);
             conditions.push((format!("--must {must}"), Box::new(does)));
         }
         conditions
@@ -141,9 +140,9 @@ impl Question {
 }
 
 /// An option that was typed, and which mechanisms do what it asks for.
-type Condition = (String, Box<dyn Fn(&Descriptor) -> bool>);
+type Condition = (String, Box<dyn Fn(&Mechanism) -> bool>);
 
-fn resolved() -> impl Iterator<Item = (Spec, &'static dyn Mechanism)> {
+fn resolved() -> impl Iterator<Item = (Spec, &'static Mechanism)> {
     all_specs().filter_map(|spec| {
         let (mechanism, _) = mechanism::resolve(&spec).ok()?;
         Some((spec, mechanism))
@@ -153,7 +152,7 @@ fn resolved() -> impl Iterator<Item = (Spec, &'static dyn Mechanism)> {
 /// Which mechanisms each part of the question leaves: no other does all of them together.
 fn impossible(conditions: &[Condition]) -> String {
     let leaves = |(option, holds): &Condition| {
-        let left = resolved().filter(|(_, one)| holds(one.descriptor()));
+        let left = resolved().filter(|(_, one)| holds(one));
         let mut names: Vec<String> = left.map(|(spec, _)| spec.mechanism).collect();
         names.dedup();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

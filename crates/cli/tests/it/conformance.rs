@@ -101,7 +101,7 @@ fn is_a_limit(case: &CaseRecord) -> bool {
 
 fn says_that_blocks_have_a_limit(case: &CaseRecord) -> bool {
     let (mechanism, _) = mechanism::resolve(&case.spec).expect("the record's spec is known");
-    mechanism.descriptor().limits.contains("block")
+    mechanism.limits.contains("block")
 }
 
 fn name(case: &CaseRecord) -> String {

@@ -41,7 +41,7 @@ fn the_page_of_mechanisms_is_what_the_registry_says() {
 fn every_mechanism_has_its_file_in_the_registry() {
     let folder = root().join("crates/mechanism/src/registry");
     for mechanism in mechanism::all() {
-        let name = mechanism.descriptor().name;
+        let name = mechanism.name;
         let file = folder.join(format!("{}.rs", name.replace('-', "_")));
         assert!(file.is_file(), "{name} should live in {}", file.display());
     }

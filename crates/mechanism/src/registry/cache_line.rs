@@ -8,44 +8,38 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use super::notify::Notification;
 use crate::prelude::*;
 
-pub(crate) struct CacheLine;
+pub(super) static CACHE_LINE: Mechanism = Mechanism {
+    name: "cache-line",
+    summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
+    role: Role::Floor,
+    tasks: &[Tasks::Processes, Tasks::Threads],
+    waits: &[Wait::Spin],
+    man_pages: &["mmap(2) MAP_SHARED"],
+    ..Mechanism::notification(open_channel)
+};
 
-impl Mechanism for CacheLine {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "cache-line",
-            summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
-            role: Role::Floor,
-            tasks: &[Tasks::Processes, Tasks::Threads],
-            waits: &[Wait::Spin],
-            man_pages: &["mmap(2) MAP_SHARED"],
-            ..Descriptor::NOTIFICATION
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let memory = SharedMemory::new(size_of::<AtomicU64>());
-        let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-        // The asker writes odd numbers and waits for even ones, the answerer the other way round.
-        let direction = |first: u64| {
-            let (notified, waited) = (memory.clone(), memory.clone());
-            let (mut next, mut awaited) = (first, first);
-            let notify = move || {
-                counter(&notified).store(next, Release);
-                next += 2;
-                Ok(Some(0))
-            };
-            let wait = move || {
-                while counter(&waited).load(Acquire) != awaited {
-                    std::hint::spin_loop();
-                }
-                awaited += 2;
-                Ok(Some(0))
-            };
-            Direction::new(Notification::new(notify), Notification::new(wait))
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let memory = SharedMemory::new(size_of::<AtomicU64>());
+    let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+    // The asker writes odd numbers and waits for even ones, the answerer the other way round.
+    let direction = |first: u64| {
+        let (notified, waited) = (memory.clone(), memory.clone());
+        let (mut next, mut awaited) = (first, first);
+        let notify = move || {
+            counter(&notified).store(next, Release);
+            next += 2;
+            Ok(Some(0))
         };
-        Ok(assemble(request, direction(1), Some(direction(2))))
-    }
+        let wait = move || {
+            while counter(&waited).load(Acquire) != awaited {
+                std::hint::spin_loop();
+            }
+            awaited += 2;
+            Ok(Some(0))
+        };
+        Direction::new(Notification::new(notify), Notification::new(wait))
+    };
+    Ok(assemble(request, direction(1), Some(direction(2))))
 }
 
 /// A number in shared memory, alone on its cache line and page.

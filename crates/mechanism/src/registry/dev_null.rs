@@ -5,27 +5,21 @@ use std::fs::OpenOptions;
 use super::null::Nothing;
 use crate::prelude::*;
 
-pub(crate) struct DevNull;
+pub(super) static DEV_NULL: Mechanism = Mechanism {
+    name: "dev-null",
+    summary: "writes to /dev/null: what the sender alone costs",
+    role: Role::Reference,
+    workloads: STREAM_ONLY,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    data: &[DataLevel::None, DataLevel::Write],
+    man_pages: &["null(4)"],
+    default_specs: &["dev-null"],
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for DevNull {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "dev-null",
-            summary: "writes to /dev/null: what the sender alone costs",
-            role: Role::Reference,
-            workloads: STREAM_ONLY,
-            tasks: ONE_TASK,
-            waits: BLOCK_ONLY,
-            data: &[DataLevel::None, DataLevel::Write],
-            man_pages: &["null(4)"],
-            default_specs: &["dev-null"],
-            ..Descriptor::STREAM
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let file = OpenOptions::new().write(true).open("/dev/null");
-        let file = file.map_err(OpenError::system("open(/dev/null)"))?;
-        Ok(assemble(request, Direction::new(FdEnd::new(file.into(), FdWait::InCall)?, Nothing), None))
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let file = OpenOptions::new().write(true).open("/dev/null");
+    let file = file.map_err(OpenError::system("open(/dev/null)"))?;
+    Ok(assemble(request, Direction::new(FdEnd::new(file.into(), FdWait::InCall)?, Nothing), None))
 }

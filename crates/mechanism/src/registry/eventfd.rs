@@ -5,38 +5,32 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::notify::Notification;
 use crate::prelude::*;
 
-pub(crate) struct Eventfd;
+pub(super) static EVENTFD: Mechanism = Mechanism {
+    name: "eventfd",
+    summary: "a pair of event counters, written and read",
+    waits: ANY_WAIT,
+    man_pages: &["eventfd(2)"],
+    more_specs: &["eventfd"],
+    ..Mechanism::notification(open_channel)
+};
 
-impl Mechanism for Eventfd {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "eventfd",
-            summary: "a pair of event counters, written and read",
-            waits: Descriptor::STREAM.waits,
-            man_pages: &["eventfd(2)"],
-            more_specs: &["eventfd"],
-            ..Descriptor::NOTIFICATION
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::for_request(request);
-        one_way(request, || {
-            let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
-            let writes = reads.try_clone().map_err(OpenError::system("dup"))?;
-            let (mut writes, mut reads) = (FdEnd::new(writes, wait)?, FdEnd::new(reads, wait)?);
-            let notify = move || {
-                let before = writes.syscalls;
-                writes.send(&1u64.to_ne_bytes())?;
-                Ok(Some(writes.syscalls - before))
-            };
-            let wait = move || {
-                let before = reads.syscalls;
-                // What was counted is one notification: each is answered before the next.
-                reads.recv(&mut [0; size_of::<u64>()])?;
-                Ok(Some(reads.syscalls - before))
-            };
-            Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let wait = FdWait::for_request(request);
+    one_way(request, || {
+        let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
+        let writes = reads.try_clone().map_err(OpenError::system("dup"))?;
+        let (mut writes, mut reads) = (FdEnd::new(writes, wait)?, FdEnd::new(reads, wait)?);
+        let notify = move || {
+            let before = writes.syscalls;
+            writes.send(&1u64.to_ne_bytes())?;
+            Ok(Some(writes.syscalls - before))
+        };
+        let wait = move || {
+            let before = reads.syscalls;
+            // What was counted is one notification: each is answered before the next.
+            reads.recv(&mut [0; size_of::<u64>()])?;
+            Ok(Some(reads.syscalls - before))
+        };
+        Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
+    })
 }

@@ -7,35 +7,28 @@ use crate::leftover::announcer;
 use crate::prelude::*;
 use process::TemporaryPath;
 
-pub(crate) struct Fifo;
+pub(super) static FIFO: Mechanism = Mechanism {
+    name: "fifo",
+    summary: "a pipe with a name in the file system",
+    capabilities: Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS),
+    options: &[SIZE_OPTION],
+    link_options: &[SIZE_OPTION.name],
+    link_differs: "a reader that opens /dev/stdin when its writer has gone, or a writer that opens /dev/stdout when its reader \
+                   has gone, waits for ever",
+    atomic_bytes: PIPE_BUF_BYTES,
+    limits: SIZE_LIMITS,
+    man_pages: &["fifo(7)", "mkfifo(3)"],
+    default_specs: &["fifo"],
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Fifo {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "fifo",
-            summary: "a pipe with a name in the file system",
-            capabilities: const {
-                Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS)
-            },
-            options: &[SIZE_OPTION],
-            link_options: &[SIZE_OPTION.name],
-            link_differs: "a reader that opens /dev/stdin when its writer has gone, or a writer that opens /dev/stdout when its reader \
-                           has gone, waits for ever",
-            atomic_bytes: PIPE_BUF_BYTES,
-            limits: SIZE_LIMITS,
-            man_pages: &["fifo(7)", "mkfifo(3)"],
-            default_specs: &["fifo"],
-            ..Descriptor::STREAM
-        }
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    one_way(request, || pipe_direction(request, open_both(request.folder)?))
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || pipe_direction(request, open_both(request.folder)?))
-    }
-
-    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(open_both(&Folder::for_brief_names()).and_then(|ends| pipe_ends(options, ends)))
-    }
+fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
+    pipe_ends(options, open_both(&Folder::for_brief_names())?)
 }
 
 /// Makes the FIFO, opens the reading and the writing end and removes the name: the ends live on without it.

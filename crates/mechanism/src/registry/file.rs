@@ -7,53 +7,45 @@ use super::tmpfile::{
 };
 use crate::prelude::*;
 
-pub(crate) struct NamedFile;
+pub(super) static FILE: Mechanism = Mechanism {
+    name: "file",
+    summary: "a file with a name; the reader follows the writer",
+    capabilities: Capabilities::LINK.union(Capabilities::STORES_DATA).union(Capabilities::NEEDS_CLEANUP),
+    workloads: STREAM_ONLY,
+    waits: BLOCK_OR_SPIN,
+    options: &[
+        OptionSpec {
+            name: "sync",
+            kind: OptionKind::Flag,
+            default: "off: the page cache takes the data",
+            help: "each write reaches the disk before it returns (O_SYNC)",
+        },
+        ORDER_OPTION,
+        DIR_OPTION,
+    ],
+    link_options: &["sync", ORDER_OPTION.name, DIR_OPTION.name],
+    link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
+                   a file, which has a size and can be sought in, and the writer never loses its reader",
+    limits: "bytes: the free space of the file system",
+    man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
+    default_specs: &["file", "file:sync"],
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for NamedFile {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "file",
-            summary: "a file with a name; the reader follows the writer",
-            capabilities: const {
-                Capabilities::LINK.union(Capabilities::STORES_DATA).union(Capabilities::NEEDS_CLEANUP)
-            },
-            workloads: STREAM_ONLY,
-            waits: BLOCK_OR_SPIN,
-            options: &[
-                OptionSpec {
-                    name: "sync",
-                    kind: OptionKind::Flag,
-                    default: "off: the page cache takes the data",
-                    help: "each write reaches the disk before it returns (O_SYNC)",
-                },
-                ORDER_OPTION,
-                DIR_OPTION,
-            ],
-            link_options: &["sync", ORDER_OPTION.name, DIR_OPTION.name],
-            link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
-                           a file, which has a size and can be sought in, and the writer never loses its reader",
-            limits: "bytes: the free space of the file system",
-            man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
-            default_specs: &["file", "file:sync"],
-            ..Descriptor::STREAM
-        }
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let folder = storage_folder(request.options, request.folder)?;
+    one_way(request, || {
+        check_free_space(request, &folder)?;
+        let (name, writer) = make_named(&folder, sync(request.options))?;
+        Ok(Direction { keep: Some(Box::new(name)), ..follow_direction(request, writer)? })
+    })
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let folder = storage_folder(request.options, request.folder)?;
-        one_way(request, || {
-            check_free_space(request, &folder)?;
-            let (name, writer) = make_named(&folder, sync(request.options))?;
-            Ok(Direction { keep: Some(Box::new(name)), ..follow_direction(request, writer)? })
-        })
-    }
-
-    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(storage_folder(options, folder).and_then(|folder| {
-            let (name, writer) = make_named(&folder, sync(options))?;
-            file_ends(options, &folder, writer, Some(name))
-        }))
-    }
+fn open_link(options: &Options, folder: &Folder) -> Result<LinkEnds, OpenError> {
+    let folder = storage_folder(options, folder)?;
+    let (name, writer) = make_named(&folder, sync(options))?;
+    file_ends(options, &folder, writer, Some(name))
 }
 
 fn sync(options: &Options) -> OFlags {

@@ -9,49 +9,43 @@ use rustix::thread::futex;
 use super::notify::Notification;
 use crate::prelude::*;
 
-pub(crate) struct Futex;
+pub(super) static FUTEX: Mechanism = Mechanism {
+    name: "futex",
+    summary: "two words of shared memory, and the kernel to sleep on them",
+    tasks: &[Tasks::Processes, Tasks::Threads],
+    man_pages: &["futex(2)", "futex(7)"],
+    more_specs: &["futex"],
+    ..Mechanism::notification(open_channel)
+};
 
-impl Mechanism for Futex {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "futex",
-            summary: "two words of shared memory, and the kernel to sleep on them",
-            tasks: &[Tasks::Processes, Tasks::Threads],
-            man_pages: &["futex(2)", "futex(7)"],
-            more_specs: &["futex"],
-            ..Descriptor::NOTIFICATION
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let memory = SharedMemory::new(size_of::<AtomicU32>());
-            let notified = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-            let waited = notified.clone();
-            let (mut given, mut seen) = (0u32, 0u32);
-            let notify = move || {
-                given = given.wrapping_add(1);
-                word(&notified).store(given, Release);
-                // Always: asking first whether a task sleeps would be a second word, and here one does.
-                futex::wake(word(&notified), futex::Flags::empty(), 1)?;
-                Ok(Some(1))
-            };
-            let wait = move || {
-                let mut syscalls = 0;
-                while word(&waited).load(Acquire) == seen {
-                    syscalls += 1;
-                    match futex::wait(word(&waited), futex::Flags::empty(), seen, None) {
-                        // AGAIN: the word changed before we slept.
-                        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                        Err(error) => return Err(error.into()),
-                    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    one_way(request, || {
+        let memory = SharedMemory::new(size_of::<AtomicU32>());
+        let notified = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+        let waited = notified.clone();
+        let (mut given, mut seen) = (0u32, 0u32);
+        let notify = move || {
+            given = given.wrapping_add(1);
+            word(&notified).store(given, Release);
+            // Always: asking first whether a task sleeps would be a second word, and here one does.
+            futex::wake(word(&notified), futex::Flags::empty(), 1)?;
+            Ok(Some(1))
+        };
+        let wait = move || {
+            let mut syscalls = 0;
+            while word(&waited).load(Acquire) == seen {
+                syscalls += 1;
+                match futex::wait(word(&waited), futex::Flags::empty(), seen, None) {
+                    // AGAIN: the word changed before we slept.
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
                 }
-                seen = seen.wrapping_add(1);
-                Ok(Some(syscalls))
-            };
-            Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
-        })
-    }
+            }
+            seen = seen.wrapping_add(1);
+            Ok(Some(syscalls))
+        };
+        Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
+    })
 }
 
 /// The word that counts notifications.

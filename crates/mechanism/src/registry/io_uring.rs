@@ -28,77 +28,72 @@ const BUFFER_BYTES_MAX: usize = 1 << 30;
 const RETRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-pub(crate) struct IoUring;
+pub(super) static IO_URING: Mechanism = Mechanism {
+    name: "io-uring",
+    summary: "a pipe or a socket through io_uring: requests in a queue shared with the kernel",
+    waits: BLOCK_OR_SPIN,
+    options: &[
+        OptionSpec {
+            name: "on",
+            kind: OptionKind::Choice(&["pipe", "socket"]),
+            default: "pipe",
+            help: "what carries the bytes",
+        },
+        SIZE_OPTION,
+        OptionSpec {
+            name: "depth",
+            kind: OptionKind::Choice(&["1", "2", "4", "8", "16", "32", "64"]),
+            default: "2",
+            help: "buffers each way: half of them in flight, as one chain, the others being worked on",
+        },
+        OptionSpec {
+            name: "fixed",
+            kind: OptionKind::Flag,
+            default: "off",
+            help: "buffers and descriptors are registered (READ_FIXED, WRITE_FIXED)",
+        },
+        OptionSpec {
+            name: "sqpoll",
+            kind: OptionKind::Flag,
+            default: "off",
+            help: "a thread of the kernel takes the requests (IORING_SETUP_SQPOLL): no system call, one CPU more",
+        },
+    ],
+    limits: SIZE_LIMITS,
+    man_pages: &["io_uring(7)", "io_uring_setup(2)", "io_uring_enter(2)", "io_uring_register(2)"],
+    more_specs: &[
+        "io-uring",
+        "io-uring:size=1MiB",
+        "io-uring:fixed,size=1MiB",
+        "io-uring:size=1MiB,sqpoll",
+        "io-uring:on=socket",
+    ],
+    probe,
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for IoUring {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "io-uring",
-            summary: "a pipe or a socket through io_uring: requests in a queue shared with the kernel",
-            waits: BLOCK_OR_SPIN,
-            options: &[
-                OptionSpec {
-                    name: "on",
-                    kind: OptionKind::Choice(&["pipe", "socket"]),
-                    default: "pipe",
-                    help: "what carries the bytes",
-                },
-                SIZE_OPTION,
-                OptionSpec {
-                    name: "depth",
-                    kind: OptionKind::Choice(&["1", "2", "4", "8", "16", "32", "64"]),
-                    default: "2",
-                    help: "buffers each way: half of them in flight, as one chain, the others being worked on",
-                },
-                OptionSpec {
-                    name: "fixed",
-                    kind: OptionKind::Flag,
-                    default: "off",
-                    help: "buffers and descriptors are registered (READ_FIXED, WRITE_FIXED)",
-                },
-                OptionSpec {
-                    name: "sqpoll",
-                    kind: OptionKind::Flag,
-                    default: "off",
-                    help: "a thread of the kernel takes the requests (IORING_SETUP_SQPOLL): no system call, one CPU more",
-                },
-            ],
-            limits: SIZE_LIMITS,
-            man_pages: &["io_uring(7)", "io_uring_setup(2)", "io_uring_enter(2)", "io_uring_register(2)"],
-            more_specs: &[
-                "io-uring",
-                "io-uring:size=1MiB",
-                "io-uring:fixed,size=1MiB",
-                "io-uring:size=1MiB,sqpoll",
-                "io-uring:on=socket",
-            ],
-            ..Descriptor::STREAM
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    Ring::set_up(1, false, false).map(drop).map_err(|error| why_not(&error))
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        Ring::set_up(1, false, false).map(drop).map_err(|error| why_not(&error))
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let plan = plan(request)?;
+    if plan.fixed {
+        try_to_register(request, &plan)?;
     }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let plan = plan(request)?;
-        if plan.fixed {
-            try_to_register(request, &plan)?;
-        }
-        if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
-            return round_trips(request, plan);
-        }
-        one_way(request, || {
-            let (reader, writer, granted) = connect(request, &plan)?;
-            let (sender, receiver) = if plan.alone {
-                TaskEnd::pair(plan, Some(writer), Some(reader))
-            } else {
-                let (sender, _) = TaskEnd::pair(plan, Some(writer), None);
-                (sender, TaskEnd::pair(plan, None, Some(reader)).1)
-            };
-            Ok(Direction { granted, ..Direction::new(sender, receiver) })
-        })
+    if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
+        return round_trips(request, plan);
     }
+    one_way(request, || {
+        let (reader, writer, granted) = connect(request, &plan)?;
+        let (sender, receiver) = if plan.alone {
+            TaskEnd::pair(plan, Some(writer), Some(reader))
+        } else {
+            let (sender, _) = TaskEnd::pair(plan, Some(writer), None);
+            (sender, TaskEnd::pair(plan, None, Some(reader)).1)
+        };
+        Ok(Direction { granted, ..Direction::new(sender, receiver) })
+    })
 }
 
 /// Each task has one ring, for what it asks and what it is answered.

@@ -6,27 +6,21 @@ use crate::endpoint::{EndpointRole, Job};
 use crate::loops::{each_block, endpoint};
 use crate::prelude::*;
 
-pub(crate) struct Memcpy;
+pub(super) static MEMCPY: Mechanism = Mechanism {
+    name: "memcpy",
+    summary: "copies private memory on one core: the ceiling",
+    role: Role::Ceiling,
+    workloads: STREAM_ONLY,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    man_pages: &["memcpy(3)"],
+    default_specs: &["memcpy"],
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for Memcpy {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "memcpy",
-            summary: "copies private memory on one core: the ceiling",
-            role: Role::Ceiling,
-            workloads: STREAM_ONLY,
-            tasks: ONE_TASK,
-            waits: BLOCK_ONLY,
-            man_pages: &["memcpy(3)"],
-            default_specs: &["memcpy"],
-            ..Descriptor::MESSAGES
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let copier = endpoint(EndpointRole::Both, Copy(Block::new(request.block_bytes)), copy_blocks);
-        Ok(Channel { endpoints: vec![copier], granted: Granted::new(), keep: Vec::new() })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let copier = endpoint(EndpointRole::Both, Copy(Block::new(request.block_bytes)), copy_blocks);
+    Ok(Channel { endpoints: vec![copier], granted: Granted::new(), keep: Vec::new() })
 }
 
 /// Where each block is copied to, from the producer's buffer.

@@ -22,51 +22,46 @@ use crate::prelude::*;
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-pub(crate) struct Memfd;
+pub(super) static MEMFD: Mechanism = Mechanism {
+    name: "memfd",
+    summary: "a sealed file in memory for each block, its descriptor passed over a Unix socket",
+    options: &[OptionSpec {
+        name: "recv",
+        kind: OptionKind::Choice(&["mmap", "read"]),
+        default: "mmap",
+        help: "how the receiver gets the bytes: mapped and read in place, or read(2)",
+    }],
+    limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
+    man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
+    more_specs: &["memfd", "memfd:recv=read"],
+    probe,
+    zero_copy,
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for Memfd {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "memfd",
-            summary: "a sealed file in memory for each block, its descriptor passed over a Unix socket",
-            options: &[OptionSpec {
-                name: "recv",
-                kind: OptionKind::Choice(&["mmap", "read"]),
-                default: "mmap",
-                help: "how the receiver gets the bytes: mapped and read in place, or read(2)",
-            }],
-            limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
-            man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
-            more_specs: &["memfd", "memfd:recv=read"],
-            ..Descriptor::MESSAGES
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    sealed(b"x").map(|_| ()).map_err(|error| Unsupported {
+        reason: format!("memfd_create(2) and its seals: {}", describe_errno(&error)),
+        remedy: Some("Linux 3.17 or newer, and a sandbox that allows them".to_owned()),
+    })
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        sealed(b"x").map(|_| ()).map_err(|error| Unsupported {
-            reason: format!("memfd_create(2) and its seals: {}", describe_errno(&error)),
-            remedy: Some("Linux 3.17 or newer, and a sandbox that allows them".to_owned()),
-        })
-    }
+fn zero_copy(options: &Options) -> Option<ZeroCopy> {
+    (Opening::from_options(options) == Opening::Mmap).then(|| {
+        let evidence =
+            verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
+        but_copied(evidence, 1, "write(2) copies into it")
+    })
+}
 
-    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        (Opening::from_options(options) == Opening::Mmap).then(|| {
-            let evidence =
-                verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
-            but_copied(evidence, 1, "write(2) copies into it")
-        })
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (wait, opening) = (FdWait::for_request(request), Opening::from_options(request.options));
-        one_way(request, || {
-            let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
-            let sndbuf = sndbuf_bytes(&near)?;
-            let receiver = MemfdReceiver { socket: FdEnd::new(far, wait)?, opening, current: None };
-            Ok(Direction::new(MemfdSender(FdEnd::new(near, wait)?), receiver)
-                .granted([("sndbuf_bytes", sndbuf)]))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let (wait, opening) = (FdWait::for_request(request), Opening::from_options(request.options));
+    one_way(request, || {
+        let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
+        let sndbuf = sndbuf_bytes(&near)?;
+        let receiver = MemfdReceiver { socket: FdEnd::new(far, wait)?, opening, current: None };
+        Ok(Direction::new(MemfdSender(FdEnd::new(near, wait)?), receiver).granted([("sndbuf_bytes", sndbuf)]))
+    })
 }
 
 /// How the receiver gets the bytes.

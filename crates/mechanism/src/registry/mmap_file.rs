@@ -12,38 +12,33 @@ use super::tmpfile::{DIR_OPTION, make_named, storage_folder};
 use crate::link::StoredName;
 use crate::prelude::*;
 
-pub(crate) struct MmapFile;
+pub(super) static MMAP_FILE: Mechanism = Mechanism {
+    name: "mmap-file",
+    summary: "a ring in a file that both ends have mapped",
+    capabilities: Capabilities::NEEDS_CLEANUP,
+    waits: BLOCK_OR_SPIN,
+    options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
+    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
+    man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
+    more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
+    zero_copy,
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for MmapFile {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "mmap-file",
-            summary: "a ring in a file that both ends have mapped",
-            capabilities: Capabilities::NEEDS_CLEANUP,
-            waits: BLOCK_OR_SPIN,
-            options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-            limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
-            man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
-            more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
-            ..Descriptor::STREAM
-        }
-    }
+fn zero_copy(options: &Options) -> Option<ZeroCopy> {
+    evidence(options, |bytes| {
+        let (_name, file) = make_file(&model::temporary_folder(), bytes)?;
+        map(&file, bytes, RingWait::Never)
+    })
+}
 
-    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        evidence(options, |bytes| {
-            let (_name, file) = make_file(&model::temporary_folder(), bytes)?;
-            map(&file, bytes, RingWait::Never)
-        })
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request.options, request.folder)?);
-        one_way(request, || {
-            // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
-            let (_name, file) = make_file(&folder, bytes)?;
-            Ok(payload_direction(request, map(&file, bytes, RingWait::for_request(request))?))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let (bytes, folder) = (ring_bytes(request)?, storage_folder(request.options, request.folder)?);
+    one_way(request, || {
+        // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
+        let (_name, file) = make_file(&folder, bytes)?;
+        Ok(payload_direction(request, map(&file, bytes, RingWait::for_request(request))?))
+    })
 }
 
 /// Makes a file as long as the ring needs.

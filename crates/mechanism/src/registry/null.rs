@@ -2,27 +2,21 @@
 
 use crate::prelude::*;
 
-pub(crate) struct Null;
+pub(super) static NULL: Mechanism = Mechanism {
+    name: "null",
+    summary: "moves nothing: the floor, what the harness itself costs",
+    role: Role::Floor,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    data: &[DataLevel::None],
+    default_specs: &["null"],
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for Null {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "null",
-            summary: "moves nothing: the floor, what the harness itself costs",
-            role: Role::Floor,
-            tasks: ONE_TASK,
-            waits: BLOCK_ONLY,
-            data: &[DataLevel::None],
-            default_specs: &["null"],
-            ..Descriptor::MESSAGES
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let direction = || Direction::new(Nothing, Nothing);
-        let back = (request.workload == Workload::PingPong).then(direction);
-        Ok(assemble(request, direction(), back))
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let direction = || Direction::new(Nothing, Nothing);
+    let back = (request.workload == Workload::PingPong).then(direction);
+    Ok(assemble(request, direction(), back))
 }
 
 /// Takes blocks and forgets them, and says that all of what was never sent came.

@@ -41,103 +41,100 @@ pub(super) const PIPE_BUF_BYTES: u64 = 4096;
 /// byte of it, but no longer its boundaries.
 const PACKET_BYTES_MAX: usize = 4096;
 
-pub(crate) struct Pipe;
+pub(super) static PIPE: Mechanism = Mechanism {
+    name: "pipe",
+    summary: "the kernel's pipe, as `|` makes it",
+    capabilities: Capabilities::LINK.union(Capabilities::MANY_SENDERS),
+    options: &[
+        SIZE_OPTION,
+        OptionSpec {
+            name: "packet",
+            kind: OptionKind::Flag,
+            default: "off: a stream of bytes",
+            help: "each write of up to 4 KiB is read as one packet (O_DIRECT); the kernel splits longer ones",
+        },
+        OptionSpec {
+            name: "send",
+            kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
+            default: "write",
+            help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
+        },
+        OptionSpec {
+            name: "recv",
+            kind: OptionKind::Choice(&["read", "splice"]),
+            default: "read",
+            help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
+        },
+        WAIT_OPTION,
+    ],
+    link_options: &[SIZE_OPTION.name],
+    atomic_bytes: PIPE_BUF_BYTES,
+    limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
+             takes a page of it, however short",
+    man_pages: &[
+        "pipe(2)",
+        "pipe(7)",
+        "fcntl(2) F_SETPIPE_SZ",
+        "vmsplice(2)",
+        "splice(2)",
+        "tee(2)",
+        "writev(2)",
+    ],
+    default_specs: &["pipe", "pipe:size=1MiB"],
+    more_specs: &[
+        "pipe:size=256KiB",
+        "pipe:packet",
+        "pipe:send=writev",
+        "pipe:size=1MiB,wait=spin",
+        "pipe:send=vmsplice,size=1MiB",
+        "pipe:send=vmsplice,size=1MiB,wait=spin",
+        "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin",
+        "pipe:send=tee,recv=splice,size=1MiB,wait=spin",
+    ],
+    data_with: Some(data_with),
+    zero_copy,
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Pipe {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "pipe",
-            summary: "the kernel's pipe, as `|` makes it",
-            capabilities: const { Capabilities::LINK.union(Capabilities::MANY_SENDERS) },
-            options: &[
-                SIZE_OPTION,
-                OptionSpec {
-                    name: "packet",
-                    kind: OptionKind::Flag,
-                    default: "off: a stream of bytes",
-                    help: "each write of up to 4 KiB is read as one packet (O_DIRECT); the kernel splits longer ones",
-                },
-                OptionSpec {
-                    name: "send",
-                    kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
-                    default: "write",
-                    help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
-                },
-                OptionSpec {
-                    name: "recv",
-                    kind: OptionKind::Choice(&["read", "splice"]),
-                    default: "read",
-                    help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
-                },
-                WAIT_OPTION,
-            ],
-            link_options: &[SIZE_OPTION.name],
-            atomic_bytes: PIPE_BUF_BYTES,
-            limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
-                     takes a page of it, however short",
-            man_pages: &[
-                "pipe(2)",
-                "pipe(7)",
-                "fcntl(2) F_SETPIPE_SZ",
-                "vmsplice(2)",
-                "splice(2)",
-                "tee(2)",
-                "writev(2)",
-            ],
-            default_specs: &["pipe", "pipe:size=1MiB"],
-            more_specs: &[
-                "pipe:size=256KiB",
-                "pipe:packet",
-                "pipe:send=writev",
-                "pipe:size=1MiB,wait=spin",
-                "pipe:send=vmsplice,size=1MiB",
-                "pipe:send=vmsplice,size=1MiB,wait=spin",
-                "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin",
-                "pipe:send=tee,recv=splice,size=1MiB,wait=spin",
-            ],
-            ..Descriptor::STREAM
-        }
+fn data_with(options: &Options) -> &'static [DataLevel] {
+    match PipeOptions::from_options(options) {
+        PipeOptions { send: SendBy::Tee, .. } => &[DataLevel::None],
+        PipeOptions { recv: RecvBy::Splice, .. } => &[DataLevel::None, DataLevel::Write],
+        _ => PIPE.data,
     }
+}
 
-    fn data(&self, options: &Options) -> &'static [DataLevel] {
-        match PipeOptions::from_options(options) {
-            PipeOptions { send: SendBy::Tee, .. } => &[DataLevel::None],
-            PipeOptions { recv: RecvBy::Splice, .. } => &[DataLevel::None, DataLevel::Write],
-            _ => self.descriptor().data,
-        }
-    }
+fn zero_copy(options: &Options) -> Option<ZeroCopy> {
+    let asked = PipeOptions::from_options(options);
+    let evidence = match asked.send {
+        SendBy::Vmsplice => evidence::of_vmsplice(),
+        SendBy::Tee => evidence::of_tee(),
+        SendBy::Write | SendBy::Writev => return None,
+    };
+    Some(match asked.recv {
+        RecvBy::Splice => evidence,
+        RecvBy::Read => but_copied(evidence, 1, "read(2) copies out of the pipe"),
+    })
+}
 
-    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let asked = PipeOptions::from_options(options);
-        let evidence = match asked.send {
-            SendBy::Vmsplice => evidence::of_vmsplice(),
-            SendBy::Tee => evidence::of_tee(),
-            SendBy::Write | SendBy::Writev => return None,
-        };
-        Some(match asked.recv {
-            RecvBy::Splice => evidence,
-            RecvBy::Read => but_copied(evidence, 1, "read(2) copies out of the pipe"),
-        })
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let asked = PipeOptions::from_options(request.options);
+    asked.check(request)?;
+    match asked.send {
+        SendBy::Write => asked.open_with(request, |end, _| Ok(end)),
+        SendBy::Writev => asked.open_with(request, |end, _| Ok(WritevSender(end))),
+        SendBy::Tee => asked.open_with(request, |end, _| Ok(TeeSender::new(end))),
+        SendBy::Vmsplice => asked.open_with(request, |end, granted| {
+            let (sender, ring_bytes) = PipePages::sender(request, end, granted["pipe_bytes"])?;
+            granted.insert("ring_bytes".to_owned(), ring_bytes);
+            Ok(sender)
+        }),
     }
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let asked = PipeOptions::from_options(request.options);
-        asked.check(request)?;
-        match asked.send {
-            SendBy::Write => asked.open_with(request, |end, _| Ok(end)),
-            SendBy::Writev => asked.open_with(request, |end, _| Ok(WritevSender(end))),
-            SendBy::Tee => asked.open_with(request, |end, _| Ok(TeeSender::new(end))),
-            SendBy::Vmsplice => asked.open_with(request, |end, granted| {
-                let (sender, ring_bytes) = PipePages::sender(request, end, granted["pipe_bytes"])?;
-                granted.insert("ring_bytes".to_owned(), ring_bytes);
-                Ok(sender)
-            }),
-        }
-    }
-
-    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(new_pipe().and_then(|ends| pipe_ends(options, ends)))
-    }
+fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
+    pipe_ends(options, new_pipe()?)
 }
 
 /// What a spec of a pipe says, beside its size and how its ends wait.

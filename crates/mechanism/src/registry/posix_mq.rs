@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
+use super::queue::{Queue, QueueEnd, never_waits, queue};
 use crate::prelude::*;
 
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
@@ -16,44 +16,39 @@ const NAMES_MAX: u32 = 256;
 /// The number in the next queue's name.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-pub(crate) struct PosixMq;
+pub(super) static POSIX_MQ: Mechanism = Mechanism {
+    name: "posix-mq",
+    summary: "a POSIX message queue",
+    limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
+    man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
+    default_specs: &["posix-mq"],
+    probe,
+    ..queue(open_channel)
+};
 
-impl Mechanism for PosixMq {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "posix-mq",
-            summary: "a POSIX message queue",
-            limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
-            man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
-            default_specs: &["posix-mq"],
-            ..QUEUE
+fn probe() -> Result<(), Unsupported> {
+    PosixQueue::open(1, 1, false).map(|_| ()).map_err(|error| Unsupported {
+        reason: format!("mq_open: {}", describe_errno(&error)),
+        remedy: match error.raw_os_error() {
+            Some(libc::ENOSYS) => Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)"),
+            Some(libc::EMFILE) => Some("raise the limit: ulimit -q unlimited"),
+            Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or remove stale queues"),
+            _ => None,
         }
-    }
+        .map(str::to_owned),
+    })
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        PosixQueue::open(1, 1, false).map(|_| ()).map_err(|error| Unsupported {
-            reason: format!("mq_open: {}", describe_errno(&error)),
-            remedy: match error.raw_os_error() {
-                Some(libc::ENOSYS) => Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)"),
-                Some(libc::EMFILE) => Some("raise the limit: ulimit -q unlimited"),
-                Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or remove stale queues"),
-                _ => None,
-            }
-            .map(str::to_owned),
-        })
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let (queue, messages) = open_as_deep_as_granted(request.block_bytes, never_waits(request))?;
-            let queue = Arc::new(queue);
-            let end = || QueueEnd::new(&queue, request);
-            Ok(Direction::new(end(), end()).granted([
-                ("queue_bytes", messages as u64 * request.block_bytes as u64),
-                ("queue_messages", messages as u64),
-            ]))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    one_way(request, || {
+        let (queue, messages) = open_as_deep_as_granted(request.block_bytes, never_waits(request))?;
+        let queue = Arc::new(queue);
+        let end = || QueueEnd::new(&queue, request);
+        Ok(Direction::new(end(), end()).granted([
+            ("queue_bytes", messages as u64 * request.block_bytes as u64),
+            ("queue_messages", messages as u64),
+        ]))
+    })
 }
 
 /// RLIMIT_MSGQUEUE counts a queue's capacity when it is made: where ten messages do not fit, fewer may.

@@ -14,47 +14,42 @@ use crate::prelude::*;
 /// Blocks that may be on their way: the sender produces the next ones while the receiver copies.
 const BLOCKS_MAX: usize = 4;
 
-pub(crate) struct ProcessVm;
+pub(super) static PROCESS_VM: Mechanism = Mechanism {
+    name: "process-vm",
+    summary: "the receiver copies out of the sender's memory, as MPI does",
+    waits: BLOCK_OR_SPIN,
+    options: &[WAIT_OPTION],
+    limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
+    man_pages: &["process_vm_readv(2)", "ptrace(2)", "PR_SET_PTRACER(2const)"],
+    more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
+    probe,
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for ProcessVm {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "process-vm",
-            summary: "the receiver copies out of the sender's memory, as MPI does",
-            waits: BLOCK_OR_SPIN,
-            options: &[WAIT_OPTION],
-            limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
-            man_pages: &["process_vm_readv(2)", "ptrace(2)", "PR_SET_PTRACER(2const)"],
-            more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
-            ..Descriptor::MESSAGES
+fn probe() -> Result<(), Unsupported> {
+    let (from, mut to) = ([1u8], [0u8]);
+    copy_from(std::process::id() as libc::pid_t, from.as_ptr() as u64, &mut to).map_err(|error| {
+        Unsupported {
+            reason: format!("process_vm_readv: {}", describe_errno(&error)),
+            remedy: Some("a kernel with CONFIG_CROSS_MEMORY_ATTACH; a sandbox that allows it".to_owned()),
         }
-    }
+    })?;
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    may_trace(scope.trim(), has_ptrace_capability())
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        let (from, mut to) = ([1u8], [0u8]);
-        copy_from(std::process::id() as libc::pid_t, from.as_ptr() as u64, &mut to).map_err(|error| {
-            Unsupported {
-                reason: format!("process_vm_readv: {}", describe_errno(&error)),
-                remedy: Some("a kernel with CONFIG_CROSS_MEMORY_ATTACH; a sandbox that allows it".to_owned()),
-            }
-        })?;
-        let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-        may_trace(scope.trim(), has_ptrace_capability())
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = RingWait::for_request(request);
-        one_way(request, || {
-            let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
-            let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
-            let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
-            let notices = RingReceiver::new(ring, wait, Copying::InOut);
-            let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
-            let sender = MemorySender { notices: sender, pool, next: 0 };
-            Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })
-                .granted([("blocks_in_flight_bytes", bytes)]))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let wait = RingWait::for_request(request);
+    one_way(request, || {
+        let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
+        let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
+        let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
+        let notices = RingReceiver::new(ring, wait, Copying::InOut);
+        let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
+        let sender = MemorySender { notices: sender, pool, next: 0 };
+        Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })
+            .granted([("blocks_in_flight_bytes", bytes)]))
+    })
 }
 
 /// Yama's levels (Documentation/admin-guide/LSM/Yama.rst); an empty word is a kernel without it.

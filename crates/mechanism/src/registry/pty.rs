@@ -20,45 +20,40 @@ use crate::prelude::*;
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
 
-pub(crate) struct Pty;
+pub(super) static PTY: Mechanism = Mechanism {
+    name: "pty",
+    summary: "a pseudo terminal in raw mode, slave to master",
+    capabilities: Capabilities::LINK,
+    link_differs: "to the writer it is a terminal (`ls` writes columns, `gzip` refuses); a writer that lost its reader gets EIO \
+                   and not SIGPIPE",
+    limits: "4 KiB in the line discipline and 8 KiB on the way to it, fixed; count: kernel.pty.max",
+    man_pages: &["pty(7)", "posix_openpt(3)", "termios(3)", "ioctl_tty(2) TIOCGPTPEER"],
+    more_specs: &["pty"],
+    probe,
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Pty {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "pty",
-            summary: "a pseudo terminal in raw mode, slave to master",
-            capabilities: Capabilities::LINK,
-            link_differs: "to the writer it is a terminal (`ls` writes columns, `gzip` refuses); a writer that lost its reader gets EIO \
-                           and not SIGPIPE",
-            limits: "4 KiB in the line discipline and 8 KiB on the way to it, fixed; count: kernel.pty.max",
-            man_pages: &["pty(7)", "posix_openpt(3)", "termios(3)", "ioctl_tty(2) TIOCGPTPEER"],
-            more_specs: &["pty"],
-            ..Descriptor::STREAM
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    Ok(open_pair().map(drop)?)
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        Ok(open_pair().map(drop)?)
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let wait = FdWait::for_request(request);
+    let connect = || {
+        let (master, slave) = open_pair()?;
+        Ok(if request.workload == Workload::PingPong { (master, slave) } else { (slave, master) })
+    };
+    over_connected(request, connect, |from, to| {
+        let sender = TerminalEnd(FdEnd::new(from, wait)?);
+        let receiver = TerminalEnd(FdEnd::new(to, receiver_wait(request))?);
+        Ok(Direction::new(sender, receiver).granted([("line_bytes", LINE_BYTES)]))
+    })
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::for_request(request);
-        let connect = || {
-            let (master, slave) = open_pair()?;
-            Ok(if request.workload == Workload::PingPong { (master, slave) } else { (slave, master) })
-        };
-        over_connected(request, connect, |from, to| {
-            let sender = TerminalEnd(FdEnd::new(from, wait)?);
-            let receiver = TerminalEnd(FdEnd::new(to, receiver_wait(request))?);
-            Ok(Direction::new(sender, receiver).granted([("line_bytes", LINE_BYTES)]))
-        })
-    }
-
-    fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let granted = granted([("line_bytes", LINE_BYTES)]);
-        let ends = |(master, slave)| LinkEnds::new(slave, master, granted, LinkKind::Terminal);
-        Some(open_pair().and_then(ends))
-    }
+fn open_link(_options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
+    let (master, slave) = open_pair()?;
+    LinkEnds::new(slave, master, granted([("line_bytes", LINE_BYTES)]), LinkKind::Terminal)
 }
 
 /// A master and its slave, raw: no echo, no signals, no translation, eight bits (cfmakeraw(3)).

@@ -3,15 +3,17 @@
 
 use crate::prelude::*;
 
-/// What both say of themselves.
-pub(super) const QUEUE: Descriptor = Descriptor {
-    capabilities: Capabilities::KEEPS_BOUNDARIES
-        .union(Capabilities::STORES_DATA)
-        .union(Capabilities::NEEDS_CLEANUP)
-        .union(Capabilities::MANY_SENDERS),
-    waits: BLOCK_OR_SPIN,
-    ..Descriptor::MESSAGES
-};
+/// A mechanism over such a queue.
+pub(super) const fn queue(open_channel: OpenChannel) -> Mechanism {
+    Mechanism {
+        capabilities: Capabilities::KEEPS_BOUNDARIES
+            .union(Capabilities::STORES_DATA)
+            .union(Capabilities::NEEDS_CLEANUP)
+            .union(Capabilities::MANY_SENDERS),
+        waits: BLOCK_OR_SPIN,
+        ..Mechanism::messages(open_channel)
+    }
+}
 
 /// A queue of messages in the kernel, as both ends hold it.
 pub(super) trait Queue: Send + Sync {

@@ -15,41 +15,36 @@ use super::pipe::page_ring::Lengths;
 use super::sockets::{BUFFER_LIMITS, SNDBUF_OPTION, rcvbuf_bytes, sndbuf_bytes, unix_pair};
 use crate::prelude::*;
 
-pub(crate) struct Sendfile;
+pub(super) static SENDFILE: Mechanism = Mechanism {
+    name: "sendfile",
+    summary: "a file's pages to a Unix socket, by reference; copied once, by the receiver",
+    options: &[SNDBUF_OPTION, WAIT_OPTION],
+    limits: BUFFER_LIMITS,
+    man_pages: &["sendfile(2)", "memfd_create(2)", "unix(7)"],
+    more_specs: &["sendfile", "sendfile:sndbuf=1MiB"],
+    zero_copy,
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Sendfile {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "sendfile",
-            summary: "a file's pages to a Unix socket, by reference; copied once, by the receiver",
-            options: &[SNDBUF_OPTION, WAIT_OPTION],
-            limits: BUFFER_LIMITS,
-            man_pages: &["sendfile(2)", "memfd_create(2)", "unix(7)"],
-            more_specs: &["sendfile", "sendfile:sndbuf=1MiB"],
-            ..Descriptor::STREAM
-        }
-    }
+fn zero_copy(_options: &Options) -> Option<ZeroCopy> {
+    let evidence = verdict("a page changed after sendfile(2) to a Unix socket", page_is_passed());
+    Some(but_copied(evidence, 1, "read(2) copies out of the socket"))
+}
 
-    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
-        let evidence = verdict("a page changed after sendfile(2) to a Unix socket", page_is_passed());
-        Some(but_copied(evidence, 1, "read(2) copies out of the socket"))
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::for_request(request);
-        one_way(request, || {
-            let (near, far) = unix_pair(request.options, SocketType::STREAM)?;
-            let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
-            let layout = FileLayout::new(request.block_bytes, sndbuf as usize, Lengths::for_request(request));
-            let pages = FilePages::new(FdEnd::new(near, wait)?, layout);
-            let sender = PageSender { pages, content: Content::for_request(request) };
-            Ok(Direction::new(sender, FdEnd::new(far, wait)?).granted([
-                ("sndbuf_bytes", sndbuf),
-                ("rcvbuf_bytes", rcvbuf),
-                ("ring_bytes", layout.bytes() as u64),
-            ]))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let wait = FdWait::for_request(request);
+    one_way(request, || {
+        let (near, far) = unix_pair(request.options, SocketType::STREAM)?;
+        let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
+        let layout = FileLayout::new(request.block_bytes, sndbuf as usize, Lengths::for_request(request));
+        let pages = FilePages::new(FdEnd::new(near, wait)?, layout);
+        let sender = PageSender { pages, content: Content::for_request(request) };
+        Ok(Direction::new(sender, FdEnd::new(far, wait)?).granted([
+            ("sndbuf_bytes", sndbuf),
+            ("rcvbuf_bytes", rcvbuf),
+            ("ring_bytes", layout.bytes() as u64),
+        ]))
+    })
 }
 
 impl FileSender for FdEnd {

@@ -5,34 +5,29 @@ use super::ring::{
 };
 use crate::prelude::*;
 
-pub(crate) struct ShmRing;
+pub(super) static SHM_RING: Mechanism = Mechanism {
+    name: "shm-ring",
+    summary: "a ring in shared memory; no system call while both ends keep up",
+    capabilities: Capabilities::HAS_NAME,
+    waits: BLOCK_OR_SPIN,
+    options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
+    limits: "size: 128 MiB; on their way: 1024 messages",
+    man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
+    default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
+    more_specs: &[
+        "shm-ring:wait=eventfd",
+        "shm-ring:copy=in-place,size=256KiB,wait=spin",
+        "shm-ring:copy=in-place,wait=futex",
+    ],
+    zero_copy,
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for ShmRing {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "shm-ring",
-            summary: "a ring in shared memory; no system call while both ends keep up",
-            capabilities: Capabilities::HAS_NAME,
-            waits: BLOCK_OR_SPIN,
-            options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
-            limits: "size: 128 MiB; on their way: 1024 messages",
-            man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
-            default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
-            more_specs: &[
-                "shm-ring:wait=eventfd",
-                "shm-ring:copy=in-place,size=256KiB,wait=spin",
-                "shm-ring:copy=in-place,wait=futex",
-            ],
-            ..Descriptor::STREAM
-        }
-    }
+fn zero_copy(options: &Options) -> Option<ZeroCopy> {
+    evidence(options, |bytes| Ring::new(bytes, RingWait::Never))
+}
 
-    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        evidence(options, |bytes| Ring::new(bytes, RingWait::Never))
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let bytes = ring_bytes(request)?;
-        one_way(request, || Ok(payload_direction(request, Ring::new(bytes, RingWait::for_request(request))?)))
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let bytes = ring_bytes(request)?;
+    one_way(request, || Ok(payload_direction(request, Ring::new(bytes, RingWait::for_request(request))?)))
 }

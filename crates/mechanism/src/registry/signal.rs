@@ -10,38 +10,32 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::notify::Notification;
 use crate::prelude::*;
 
-pub(crate) struct Signal;
+pub(super) static SIGNAL: Mechanism = Mechanism {
+    name: "signal",
+    summary: "realtime signals sent to a thread and waited for, without a handler",
+    man_pages: &["signal(7)", "rt_tgsigqueueinfo(2)", "sigwaitinfo(2)"],
+    more_specs: &["signal"],
+    ..Mechanism::notification(open_channel)
+};
 
-impl Mechanism for Signal {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "signal",
-            summary: "realtime signals sent to a thread and waited for, without a handler",
-            man_pages: &["signal(7)", "rt_tgsigqueueinfo(2)", "sigwaitinfo(2)"],
-            more_specs: &["signal"],
-            ..Descriptor::NOTIFICATION
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let memory = SharedMemory::new(size_of::<Address>());
-            let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-            let target = address.clone();
-            let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
-            let mut blocked: Option<Blocked> = None;
-            // Blocks the signal in the waiting thread, and says where it can be sent.
-            let prepare = move || {
-                drop(blocked.replace(Blocked::now()?));
-                let address = self::address(&address);
-                address.process.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
-                address.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Release);
-                Ok(())
-            };
-            let waiter = Notification::new(wait_for_signal).prepared_by(prepare);
-            Ok(Direction::new(Notification::new(notify), waiter))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    one_way(request, || {
+        let memory = SharedMemory::new(size_of::<Address>());
+        let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+        let target = address.clone();
+        let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
+        let mut blocked: Option<Blocked> = None;
+        // Blocks the signal in the waiting thread, and says where it can be sent.
+        let prepare = move || {
+            drop(blocked.replace(Blocked::now()?));
+            let address = self::address(&address);
+            address.process.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
+            address.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Release);
+            Ok(())
+        };
+        let waiter = Notification::new(wait_for_signal).prepared_by(prepare);
+        Ok(Direction::new(Notification::new(notify), waiter))
+    })
 }
 
 /// The signal: realtime ones are queued, and nothing else here uses them.

@@ -22,60 +22,55 @@ use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::loops::{each_piece, endpoint};
 use crate::prelude::*;
 
-pub(crate) struct Splice;
+pub(super) static SPLICE: Mechanism = Mechanism {
+    name: "splice",
+    summary: "written into a pipe and spliced on by reference, to a second pipe or a Unix socket",
+    options: &[
+        OptionSpec {
+            name: "to",
+            kind: OptionKind::Choice(&["pipe", "socket"]),
+            default: "pipe",
+            help: "what the receiver reads from",
+        },
+        OptionSpec {
+            name: "send",
+            kind: OptionKind::Choice(&["write", "vmsplice"]),
+            default: "write",
+            help: "how the bytes come into the first pipe: copied, or (to=socket) by reference",
+        },
+        SIZE_OPTION,
+        SNDBUF_OPTION,
+        WAIT_OPTION,
+    ],
+    limits: "size (of every pipe): fs.pipe-max-size for ordinary users; sndbuf: net.core.wmem_max",
+    man_pages: &["splice(2)", "vmsplice(2)", "pipe(7)", "unix(7)"],
+    more_specs: &["splice", "splice:size=1MiB", "splice:to=socket", "splice:to=socket,send=vmsplice"],
+    zero_copy,
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Splice {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "splice",
-            summary: "written into a pipe and spliced on by reference, to a second pipe or a Unix socket",
-            options: &[
-                OptionSpec {
-                    name: "to",
-                    kind: OptionKind::Choice(&["pipe", "socket"]),
-                    default: "pipe",
-                    help: "what the receiver reads from",
-                },
-                OptionSpec {
-                    name: "send",
-                    kind: OptionKind::Choice(&["write", "vmsplice"]),
-                    default: "write",
-                    help: "how the bytes come into the first pipe: copied, or (to=socket) by reference",
-                },
-                SIZE_OPTION,
-                SNDBUF_OPTION,
-                WAIT_OPTION,
-            ],
-            limits: "size (of every pipe): fs.pipe-max-size for ordinary users; sndbuf: net.core.wmem_max",
-            man_pages: &["splice(2)", "vmsplice(2)", "pipe(7)", "unix(7)"],
-            more_specs: &["splice", "splice:size=1MiB", "splice:to=socket", "splice:to=socket,send=vmsplice"],
-            ..Descriptor::STREAM
-        }
-    }
+fn zero_copy(options: &Options) -> Option<ZeroCopy> {
+    let asked = SpliceOptions::from_options(options);
+    let evidence = if asked.to_socket { evidence_to_socket() } else { evidence_to_pipe() };
+    Some(if asked.vmspliced {
+        but_copied(evidence, 1, "read(2) copies out of the socket")
+    } else {
+        but_copied(evidence, 2, "write(2) before the hop and read(2) after it copy")
+    })
+}
 
-    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let asked = SpliceOptions::from_options(options);
-        let evidence = if asked.to_socket { evidence_to_socket() } else { evidence_to_pipe() };
-        Some(if asked.vmspliced {
-            but_copied(evidence, 1, "read(2) copies out of the socket")
-        } else {
-            but_copied(evidence, 2, "write(2) before the hop and read(2) after it copy")
-        })
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let asked = SpliceOptions::from_options(request.options);
+    asked.check(request)?;
+    if !asked.vmspliced {
+        return asked.open(request, |_, own_pipe| own_pipe);
     }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let asked = SpliceOptions::from_options(request.options);
-        asked.check(request)?;
-        if !asked.vmspliced {
-            return asked.open(request, |_, own_pipe| own_pipe);
-        }
-        asked.open(request, |hop, own_pipe| {
-            let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
-            // Relays splice: this is the only end that sends from memory.
-            let content = Content::for_request(&Request { relays: 0, ..*request });
-            PageSender { pages: FilePages::new(own_pipe, layout), content }
-        })
-    }
+    asked.open(request, |hop, own_pipe| {
+        let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
+        // Relays splice: this is the only end that sends from memory.
+        let content = Content::for_request(&Request { relays: 0, ..*request });
+        PageSender { pages: FilePages::new(own_pipe, layout), content }
+    })
 }
 
 /// What a spec of `splice` says.

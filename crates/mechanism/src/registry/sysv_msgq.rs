@@ -3,56 +3,51 @@
 
 use std::mem::MaybeUninit;
 
-use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
+use super::queue::{Queue, QueueEnd, never_waits, queue};
 use crate::leftover::{queue_keys, remove_queue};
 use crate::prelude::*;
 
-pub(crate) struct SysvMsgq;
+pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
+    name: "sysv-msgq",
+    summary: "a System V message queue",
+    options: &[OptionSpec {
+        name: "size",
+        kind: OptionKind::Size,
+        default: "kernel.msgmnb",
+        help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
+    }],
+    limits: "block: kernel.msgmax; queue: kernel.msgmnb",
+    man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
+    default_specs: &["sysv-msgq"],
+    probe,
+    ..queue(open_channel)
+};
 
-impl Mechanism for SysvMsgq {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "sysv-msgq",
-            summary: "a System V message queue",
-            options: &[OptionSpec {
-                name: "size",
-                kind: OptionKind::Size,
-                default: "kernel.msgmnb",
-                help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
-            }],
-            limits: "block: kernel.msgmax; queue: kernel.msgmnb",
-            man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
-            default_specs: &["sysv-msgq"],
-            ..QUEUE
+fn probe() -> Result<(), Unsupported> {
+    SysvQueue::make(0).map(|_| ()).map_err(|error| Unsupported {
+        reason: format!("msgget: {}", describe_errno(&error)),
+        remedy: queue_remedy(&error),
+    })
+}
+
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let block = request.block_bytes;
+    if let Some(msgmax) = kernel_setting("kernel/msgmax").filter(|msgmax| block as u64 > *msgmax) {
+        let remedy = format!("{}sysctl -w kernel.msgmax={block} kernel.msgmnb={}", sudo(), block * 4);
+        return Err(OpenError::block_too_large(block, msgmax, "kernel.msgmax", &remedy));
+    }
+    one_way(request, || {
+        let queue = Arc::new(make_queue(request)?);
+        let bytes = queue.bytes().map_err(OpenError::system("msgctl(IPC_STAT)"))?;
+        if (block as u64) > bytes {
+            let remedy = format!("{}sysctl -w kernel.msgmnb={block}", sudo());
+            return Err(OpenError::block_too_large(block, bytes, "kernel.msgmnb", &remedy));
         }
-    }
-
-    fn probe(&self) -> Result<(), Unsupported> {
-        SysvQueue::make(0).map(|_| ()).map_err(|error| Unsupported {
-            reason: format!("msgget: {}", describe_errno(&error)),
-            remedy: queue_remedy(&error),
-        })
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let block = request.block_bytes;
-        if let Some(msgmax) = kernel_setting("kernel/msgmax").filter(|msgmax| block as u64 > *msgmax) {
-            let remedy = format!("{}sysctl -w kernel.msgmax={block} kernel.msgmnb={}", sudo(), block * 4);
-            return Err(OpenError::block_too_large(block, msgmax, "kernel.msgmax", &remedy));
-        }
-        one_way(request, || {
-            let queue = Arc::new(make_queue(request)?);
-            let bytes = queue.bytes().map_err(OpenError::system("msgctl(IPC_STAT)"))?;
-            if (block as u64) > bytes {
-                let remedy = format!("{}sysctl -w kernel.msgmnb={block}", sudo());
-                return Err(OpenError::block_too_large(block, bytes, "kernel.msgmnb", &remedy));
-            }
-            let end = || QueueEnd::new(&queue, request);
-            let direction = Direction::new(end(), end()).granted([("queue_bytes", bytes)]);
-            // The process that made the queue removes it when the channel is dropped.
-            Ok(Direction { keep: Some(Box::new(queue)), ..direction })
-        })
-    }
+        let end = || QueueEnd::new(&queue, request);
+        let direction = Direction::new(end(), end()).granted([("queue_bytes", bytes)]);
+        // The process that made the queue removes it when the channel is dropped.
+        Ok(Direction { keep: Some(Box::new(queue)), ..direction })
+    })
 }
 
 fn queue_remedy(error: &io::Error) -> Option<String> {

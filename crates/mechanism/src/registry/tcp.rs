@@ -13,61 +13,51 @@ use super::sockets::{
 use super::tcp_end::TcpEnd;
 use crate::prelude::*;
 
-pub(crate) struct Tcp;
+pub(super) static TCP: Mechanism = Mechanism {
+    name: "tcp",
+    summary: "TCP over the loopback interface, or to another host (--peer)",
+    capabilities: Capabilities::LINK.union(Capabilities::CROSSES_HOSTS).union(Capabilities::MANY_SENDERS),
+    options: &[
+        OptionSpec {
+            name: "nodelay",
+            kind: OptionKind::Flag,
+            default: "off: Nagle's algorithm gathers small blocks",
+            help: "send small blocks at once (TCP_NODELAY)",
+        },
+        SNDBUF_OPTION,
+        RCVBUF_OPTION,
+    ],
+    link_options: &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+    link_differs: "`[ -p /dev/stdin ]` is false, and /dev/stdin and /dev/stdout cannot be opened",
+    limits: BUFFER_LIMITS,
+    man_pages: &["tcp(7)", "ip(7)"],
+    default_specs: &["tcp"],
+    more_specs: &["tcp:nodelay"],
+    probe,
+    open_end: Some(open_end),
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for Tcp {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "tcp",
-            summary: "TCP over the loopback interface, or to another host (--peer)",
-            capabilities: const {
-                Capabilities::LINK.union(Capabilities::CROSSES_HOSTS).union(Capabilities::MANY_SENDERS)
-            },
-            options: &[
-                OptionSpec {
-                    name: "nodelay",
-                    kind: OptionKind::Flag,
-                    default: "off: Nagle's algorithm gathers small blocks",
-                    help: "send small blocks at once (TCP_NODELAY)",
-                },
-                SNDBUF_OPTION,
-                RCVBUF_OPTION,
-            ],
-            link_options: &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name],
-            link_differs: "`[ -p /dev/stdin ]` is false, and /dev/stdin and /dev/stdout cannot be opened",
-            limits: BUFFER_LIMITS,
-            man_pages: &["tcp(7)", "ip(7)"],
-            default_specs: &["tcp"],
-            more_specs: &["tcp:nodelay"],
-            ..Descriptor::STREAM
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    // A listener alone is granted without a loopback interface.
+    connect_pair(&Options::default()).map(drop).map_err(no_loopback)
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        // A listener alone is granted without a loopback interface.
-        connect_pair(&Options::default()).map(drop).map_err(no_loopback)
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    over_pairs(request, || connect_pair(request.options))
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || connect_pair(request.options))
-    }
+fn open_end(request: &Request<'_>, meeting: &Meeting) -> Result<Box<dyn Endpoint>, OpenError> {
+    Ok(lone_end(request.workload, meeting, TcpEnd::new(request, meeting)))
+}
 
-    fn open_end(
-        &self,
-        request: &Request<'_>,
-        meeting: &Meeting,
-    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
-        Some(Ok(lone_end(request.workload, meeting, TcpEnd::new(request, meeting))))
-    }
-
-    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(connect_pair(options).and_then(|(near, far)| {
-            // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
-            // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
-            shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
-            socket_ends((near, far))
-        }))
-    }
+fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
+    let (near, far) = connect_pair(options)?;
+    // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
+    // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
+    shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
+    socket_ends((near, far))
 }
 
 /// Connects two sockets over the loopback interface.

@@ -28,43 +28,39 @@ pub(super) const DIR_OPTION: OptionSpec = OptionSpec {
     help: "where the file lies, which decides on which file system",
 };
 
-pub(crate) struct TmpFile;
+pub(super) static TMPFILE: Mechanism = Mechanism {
+    name: "tmpfile",
+    summary: "a file without a name (O_TMPFILE); the reader follows the writer",
+    capabilities: Capabilities::LINK.union(Capabilities::STORES_DATA),
+    workloads: STREAM_ONLY,
+    waits: BLOCK_OR_SPIN,
+    options: &[ORDER_OPTION, DIR_OPTION],
+    link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
+    link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
+                   a file, which has a size and can be sought in, and the writer never loses its reader",
+    limits: "bytes: the free space of the file system",
+    man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
+    default_specs: &["tmpfile", "tmpfile:order=sequential"],
+    probe,
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for TmpFile {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "tmpfile",
-            summary: "a file without a name (O_TMPFILE); the reader follows the writer",
-            capabilities: const { Capabilities::LINK.union(Capabilities::STORES_DATA) },
-            workloads: STREAM_ONLY,
-            waits: BLOCK_OR_SPIN,
-            options: &[ORDER_OPTION, DIR_OPTION],
-            link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
-            link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
-                           a file, which has a size and can be sought in, and the writer never loses its reader",
-            limits: "bytes: the free space of the file system",
-            man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
-            default_specs: &["tmpfile", "tmpfile:order=sequential"],
-            ..Descriptor::STREAM
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    Ok(open_nameless(&model::temporary_folder()).map(drop)?)
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        Ok(open_nameless(&model::temporary_folder()).map(drop)?)
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    one_way(request, || {
+        let folder = nameless_folder(request.options, request.folder);
+        check_free_space(request, folder)?;
+        follow_direction(request, open_nameless(folder)?)
+    })
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let folder = nameless_folder(request.options, request.folder);
-            check_free_space(request, folder)?;
-            follow_direction(request, open_nameless(folder)?)
-        })
-    }
-
-    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let folder = nameless_folder(options, folder);
-        Some(open_or_unlink(folder).and_then(|writer| file_ends(options, folder, writer, None)))
-    }
+fn open_link(options: &Options, folder: &Folder) -> Result<LinkEnds, OpenError> {
+    let folder = nameless_folder(options, folder);
+    file_ends(options, folder, open_or_unlink(folder)?, None)
 }
 
 fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {

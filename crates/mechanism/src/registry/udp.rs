@@ -28,48 +28,40 @@ use crate::prelude::*;
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(3);
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) struct Udp;
+pub(super) static UDP: Mechanism = Mechanism {
+    name: "udp",
+    summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
+    // No program on a shell's line acknowledges anything, and none learns of the end.
+    capabilities: Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS),
+    options: &[
+        OptionSpec {
+            name: "datagram",
+            kind: OptionKind::Size,
+            default: "off: a block is a datagram",
+            help: "cut blocks into datagrams of this size, which lets larger ones through",
+        },
+        SNDBUF_OPTION,
+        RCVBUF_OPTION,
+    ],
+    limits: "block or datagram: 65507 bytes (IPv4); sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max",
+    man_pages: &["udp(7)", "ip(7)", "socket(7)"],
+    more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
+    probe,
+    open_end: Some(open_end),
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for Udp {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "udp",
-            summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
-            // No program on a shell's line acknowledges anything, and none learns of the end.
-            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS) },
-            options: &[
-                OptionSpec {
-                    name: "datagram",
-                    kind: OptionKind::Size,
-                    default: "off: a block is a datagram",
-                    help: "cut blocks into datagrams of this size, which lets larger ones through",
-                },
-                SNDBUF_OPTION,
-                RCVBUF_OPTION,
-            ],
-            limits: "block or datagram: 65507 bytes (IPv4); sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max",
-            man_pages: &["udp(7)", "ip(7)", "socket(7)"],
-            more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
-            ..Descriptor::MESSAGES
-        }
-    }
+fn probe() -> Result<(), Unsupported> {
+    connect_pair(&Options::default()).map(|_| ()).map_err(no_loopback)
+}
 
-    fn probe(&self) -> Result<(), Unsupported> {
-        connect_pair(&Options::default()).map(|_| ()).map_err(no_loopback)
-    }
+fn open_end(request: &Request<'_>, meeting: &Meeting) -> Result<Box<dyn Endpoint>, OpenError> {
+    Ok(lone_end(request.workload, meeting, UdpEnd::new(request, meeting)?))
+}
 
-    fn open_end(
-        &self,
-        request: &Request<'_>,
-        meeting: &Meeting,
-    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
-        Some(UdpEnd::new(request, meeting).map(|end| lone_end(request.workload, meeting, end)))
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let datagram_bytes = datagram_bytes(request)?;
-        one_way(request, || direction(request, datagram_bytes))
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let datagram_bytes = datagram_bytes(request)?;
+    one_way(request, || direction(request, datagram_bytes))
 }
 
 /// Bytes in a datagram; a block is cut into as many as it takes.

@@ -15,55 +15,47 @@ use super::messages::{MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, SocketName, socket, unix_pair};
 use crate::prelude::*;
 
-pub(crate) struct UnixDgram;
+pub(super) static UNIX_DGRAM: Mechanism = Mechanism {
+    name: "unix-dgram",
+    summary: "Unix datagram sockets: nothing is lost, the sender waits",
+    // No rcvbuf: the kernel charges unread bytes of a Unix socket to the sender's buffer.
+    options: &[
+        OptionSpec {
+            name: "pair",
+            kind: OptionKind::Flag,
+            default: "off: sent to a name, as to syslog",
+            help: "a connected pair (socketpair): net.unix.max_dgram_qlen does not bound it",
+        },
+        SNDBUF_OPTION,
+    ],
+    limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
+    man_pages: &["unix(7)", "socket(7)"],
+    more_specs: &["unix-dgram", "unix-dgram:pair"],
+    capabilities: Capabilities::KEEPS_BOUNDARIES
+        .union(Capabilities::NEEDS_CLEANUP)
+        .union(Capabilities::MANY_SENDERS)
+        .union(Capabilities::HAS_NAME),
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for UnixDgram {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "unix-dgram",
-            summary: "Unix datagram sockets: nothing is lost, the sender waits",
-            // No rcvbuf: the kernel charges unread bytes of a Unix socket to the sender's buffer.
-            options: &[
-                OptionSpec {
-                    name: "pair",
-                    kind: OptionKind::Flag,
-                    default: "off: sent to a name, as to syslog",
-                    help: "a connected pair (socketpair): net.unix.max_dgram_qlen does not bound it",
-                },
-                SNDBUF_OPTION,
-            ],
-            limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
-            man_pages: &["unix(7)", "socket(7)"],
-            more_specs: &["unix-dgram", "unix-dgram:pair"],
-            capabilities: const {
-                Capabilities::KEEPS_BOUNDARIES
-                    .union(Capabilities::NEEDS_CLEANUP)
-                    .union(Capabilities::MANY_SENDERS)
-                    .union(Capabilities::HAS_NAME)
-            },
-            ..Descriptor::MESSAGES
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (options, wait) = (request.options, FdWait::for_request(request));
-        let paired = options.has("pair");
-        one_way(request, || {
-            let (near, far) = if paired {
-                unix_pair(options, SocketType::DGRAM)?
-            } else {
-                connect_by_name(options, request.folder)?
-            };
-            let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
-            let sndbuf = check_block(request, &near, &far, spec)?;
-            let (sender, receiver) = (MessageEnd::new(near, wait, None)?, MessageEnd::new(far, wait, None)?);
-            let direction = Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]);
-            Ok(match queue_messages().filter(|_| !paired) {
-                Some(messages) => direction.granted([("queue_messages", messages)]),
-                None => direction,
-            })
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let (options, wait) = (request.options, FdWait::for_request(request));
+    let paired = options.has("pair");
+    one_way(request, || {
+        let (near, far) = if paired {
+            unix_pair(options, SocketType::DGRAM)?
+        } else {
+            connect_by_name(options, request.folder)?
+        };
+        let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
+        let sndbuf = check_block(request, &near, &far, spec)?;
+        let (sender, receiver) = (MessageEnd::new(near, wait, None)?, MessageEnd::new(far, wait, None)?);
+        let direction = Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]);
+        Ok(match queue_messages().filter(|_| !paired) {
+            Some(messages) => direction.granted([("queue_messages", messages)]),
+            None => direction,
         })
-    }
+    })
 }
 
 /// A sender that is connected to a receiver's name. The receiver is not connected to the sender.

@@ -10,30 +10,24 @@ use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, unix_pair};
 use crate::prelude::*;
 
-pub(crate) struct UnixSeqpacket;
+pub(super) static UNIX_SEQPACKET: Mechanism = Mechanism {
+    name: "unix-seqpacket",
+    summary: "a connected pair of Unix sockets that keep message boundaries",
+    // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+    options: &[SNDBUF_OPTION],
+    limits: MESSAGE_LIMITS,
+    man_pages: &["unix(7)", "socketpair(2)"],
+    more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
+    capabilities: Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS),
+    ..Mechanism::messages(open_channel)
+};
 
-impl Mechanism for UnixSeqpacket {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "unix-seqpacket",
-            summary: "a connected pair of Unix sockets that keep message boundaries",
-            // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
-            options: &[SNDBUF_OPTION],
-            limits: MESSAGE_LIMITS,
-            man_pages: &["unix(7)", "socketpair(2)"],
-            more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
-            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS) },
-            ..Descriptor::MESSAGES
-        }
-    }
-
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (wait, connect) =
-            (FdWait::for_request(request), || unix_pair(request.options, SocketType::SEQPACKET));
-        over_connected(request, connect, |from, to| {
-            let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
-            let (sender, receiver) = (MessageEnd::new(from, wait, None)?, MessageEnd::new(to, wait, None)?);
-            Ok(Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]))
-        })
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let (wait, connect) =
+        (FdWait::for_request(request), || unix_pair(request.options, SocketType::SEQPACKET));
+    over_connected(request, connect, |from, to| {
+        let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
+        let (sender, receiver) = (MessageEnd::new(from, wait, None)?, MessageEnd::new(to, wait, None)?);
+        Ok(Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]))
+    })
 }

@@ -9,34 +9,27 @@ use super::sockets::{
 };
 use crate::prelude::*;
 
-pub(crate) struct UnixStream;
+pub(super) static UNIX_STREAM: Mechanism = Mechanism {
+    name: "unix-stream",
+    summary: "Unix stream sockets connected by name: bind, listen, connect, accept",
+    capabilities: Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS),
+    options: &[SNDBUF_OPTION, RCVBUF_OPTION],
+    link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+    link_differs: "`[ -p /dev/stdin ]` is false, /dev/stdin and /dev/stdout cannot be opened, and a writer that lost its \
+                   reader may say `write error: Connection reset by peer` and end with a status of its own",
+    limits: BUFFER_LIMITS,
+    man_pages: &["unix(7)", "bind(2)", "accept(2)"],
+    default_specs: &["unix-stream"],
+    open_link: Some(open_link),
+    ..Mechanism::stream(open_channel)
+};
 
-impl Mechanism for UnixStream {
-    fn descriptor(&self) -> &'static Descriptor {
-        &Descriptor {
-            name: "unix-stream",
-            summary: "Unix stream sockets connected by name: bind, listen, connect, accept",
-            capabilities: const {
-                Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS)
-            },
-            options: &[SNDBUF_OPTION, RCVBUF_OPTION],
-            link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
-            link_differs: "`[ -p /dev/stdin ]` is false, /dev/stdin and /dev/stdout cannot be opened, and a writer that lost its \
-                           reader may say `write error: Connection reset by peer` and end with a status of its own",
-            limits: BUFFER_LIMITS,
-            man_pages: &["unix(7)", "bind(2)", "accept(2)"],
-            default_specs: &["unix-stream"],
-            ..Descriptor::STREAM
-        }
-    }
+fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    over_pairs(request, || connect_pair(request.options, request.folder))
+}
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || connect_pair(request.options, request.folder))
-    }
-
-    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(connect_pair(options, &Folder::for_brief_names()).and_then(socket_ends))
-    }
+fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
+    socket_ends(connect_pair(options, &Folder::for_brief_names())?)
 }
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.

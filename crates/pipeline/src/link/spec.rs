@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mechanism::{Capabilities, Descriptor, Folder, Mechanism, OpenError, Options, Order, SpecProblem};
+use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Order, SpecProblem};
 use model::{Spec, SpecError, nearest};
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub struct LinkSpec {
 #[derive(Clone)]
 enum LinkWay {
     /// With `pipe_ends`, both programs get pipes.
-    Mechanism { mechanism: &'static dyn Mechanism, options: Options, pipe_ends: bool },
+    Mechanism { mechanism: &'static Mechanism, options: Options, pipe_ends: bool },
     /// What ssh(1) takes for a destination.
     Ssh(String),
 }
@@ -54,7 +54,7 @@ impl LinkSpec {
             SpecProblem::UnknownMechanism { name, .. } => Self::unknown(&name),
             other => LinkProblem(other.to_string()),
         })?;
-        let Descriptor { name, capabilities, link_options, .. } = mechanism.descriptor();
+        let Mechanism { name, capabilities, link_options, .. } = mechanism;
         if !capabilities.contains(Capabilities::LINK) {
             let links = Self::names().collect::<Vec<_>>().join(", ");
             let problem = format!("`{name}` cannot stand between two programs; these can: {links}");
@@ -90,10 +90,10 @@ impl LinkSpec {
 
     /// The mechanisms that can be links, in the order of the registry.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
-        descriptors
-            .filter(|descriptor| descriptor.capabilities.contains(Capabilities::LINK))
-            .map(|descriptor| descriptor.name)
+        mechanism::all()
+            .iter()
+            .filter(|mechanism| mechanism.capabilities.contains(Capabilities::LINK))
+            .map(|mechanism| mechanism.name)
     }
 
     /// When the reading program may start: with the writer, or, through a file, after it.
@@ -106,7 +106,7 @@ impl LinkSpec {
 
     /// Whether a shell could make it by itself: a pipe, of whatever size.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.way, LinkWay::Mechanism { mechanism, .. } if mechanism.descriptor().name == "pipe")
+        matches!(self.way, LinkWay::Mechanism { mechanism, .. } if mechanism.name == "pipe")
     }
 
     /// Whether it goes through another host.
@@ -135,7 +135,7 @@ impl LinkSpec {
             LinkWay::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
             LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
         };
-        if mechanism.descriptor().capabilities.contains(Capabilities::NEEDS_CLEANUP) {
+        if mechanism.capabilities.contains(Capabilities::NEEDS_CLEANUP) {
             // Before the first name is made: a signal that ends this process, SIGKILL too, leaves nothing.
             mechanism::ensure_cleaner().map_err(refused("starting the process that cleans up after us"))?;
         }

@@ -69,7 +69,7 @@ fn relays() -> usize {
 fn is_there(spec: &LinkSpec) -> bool {
     let name = spec.to_string();
     let name = name.split(':').next().unwrap_or_default();
-    let mechanism = mechanism::all().iter().find(|mechanism| mechanism.descriptor().name == name);
+    let mechanism = mechanism::all().iter().find(|mechanism| mechanism.name == name);
     let probe = mechanism.expect("in the registry").probe();
     if let Err(missing) = &probe {
         eprintln!("skipped: {spec}: {missing}");

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
-use model::{ByteSize, DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
+use model::{ByteSize, DataLevel, MechanismFacts, Role, Tasks, Workload};
 
 /// Name, lines of its own, lines with what it borrows, for each module of the registry.
 const LINES: &[(&str, u32, u32)] = include!(concat!(env!("OUT_DIR"), "/lines.rs"));
@@ -14,18 +14,17 @@ const TOO_LONG_BYTES: usize = 64 << 20;
 
 /// The mechanisms that carry something from one task to another.
 pub(super) fn mechanism_facts() -> Vec<MechanismFacts> {
-    let ranked = mechanism::all().iter().filter(|mechanism| mechanism.descriptor().role == Role::Ranked);
+    let ranked = mechanism::all().iter().filter(|mechanism| mechanism.role == Role::Ranked);
     ranked.map(|mechanism| facts(*mechanism)).collect()
 }
 
-fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
-    let has = mechanism.descriptor();
-    let module = has.name.replace('-', "_");
+fn facts(mechanism: &Mechanism) -> MechanismFacts {
+    let module = mechanism.name.replace('-', "_");
     let counted = LINES.iter().find(|(name, ..)| *name == module);
     let (lines, lines_with_borrowed) = counted.map_or((0, 0), |(_, own, all)| (*own, *all));
-    let can = |capability| has.capabilities.contains(capability);
+    let can = |capability| mechanism.capabilities.contains(capability);
     MechanismFacts {
-        name: has.name.to_owned(),
+        name: mechanism.name.to_owned(),
         filters: can(Capabilities::LINK),
         keeps_boundaries: can(Capabilities::KEEPS_BOUNDARIES),
         stores_data: can(Capabilities::STORES_DATA),
@@ -38,15 +37,14 @@ fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
 }
 
 /// Asks for a message that no queue takes, and reads the limit from the refusal.
-fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
-    let has = mechanism.descriptor();
-    if !has.capabilities.contains(Capabilities::KEEPS_BOUNDARIES)
-        || !has.workloads.contains(&Workload::Stream)
+fn largest_message(mechanism: &Mechanism) -> Option<String> {
+    if !mechanism.capabilities.contains(Capabilities::KEEPS_BOUNDARIES)
+        || !mechanism.workloads.contains(&Workload::Stream)
     {
         return None;
     }
     mechanism.probe().ok()?;
-    let options = Options::check(has, &Spec::plain(has.name)).ok()?;
+    let options = Options::default();
     let request = Request {
         options: &options,
         workload: Workload::Stream,

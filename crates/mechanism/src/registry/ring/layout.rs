@@ -266,9 +266,7 @@ mod tests {
 
     #[test]
     fn the_mechanisms_on_a_ring_say_how_many_messages_fit() {
-        let limits = |name: &str| {
-            crate::all().iter().map(|one| one.descriptor()).find(|has| has.name == name).map(|has| has.limits)
-        };
+        let limits = |name: &str| crate::all().iter().find(|has| has.name == name).map(|has| has.limits);
         for name in ["shm-ring", "mmap-file"] {
             assert!(
                 limits(name).is_some_and(|limits| limits.contains(&format!("{SLOTS} messages"))),
