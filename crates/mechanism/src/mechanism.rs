@@ -11,6 +11,10 @@ use crate::{
 
 /// Opens both ends of a mechanism.
 pub(crate) type OpenChannel = fn(&Request<'_>) -> Result<Channel, OpenError>;
+/// Opens one end, whose other end is on another host.
+type OpenEnd = fn(&Request<'_>, &Meeting) -> Result<Box<dyn Endpoint>, OpenError>;
+/// Opens a link between two programs.
+type OpenLink = fn(&Options, &Folder) -> Result<LinkEnds, OpenError>;
 
 /// One way of moving bytes: an entry of the registry. It names what is its own and takes the rest from
 /// [`Mechanism::stream`] or one of its kin.
@@ -57,9 +61,9 @@ pub struct Mechanism {
     /// See [`Mechanism::open`].
     pub(crate) open_channel: OpenChannel,
     /// See [`Mechanism::open_end`].
-    pub(crate) open_end: Option<fn(&Request<'_>, &Meeting) -> Result<Box<dyn Endpoint>, OpenError>>,
+    pub(crate) open_end: Option<OpenEnd>,
     /// See [`Mechanism::connect`].
-    pub(crate) open_link: Option<fn(&Options, &Folder) -> Result<LinkEnds, OpenError>>,
+    pub(crate) open_link: Option<OpenLink>,
 }
 
 impl Mechanism {
