@@ -15,7 +15,7 @@ const TOO_LONG_BYTES: usize = 64 << 20;
 /// The mechanisms that carry something from one task to another.
 pub(super) fn mechanism_facts() -> Vec<MechanismFacts> {
     let ranked = mechanism::all().iter().filter(|mechanism| mechanism.role == Role::Ranked);
-    ranked.map(|mechanism| facts(*mechanism)).collect()
+    ranked.map(|mechanism| facts(mechanism)).collect()
 }
 
 fn facts(mechanism: &Mechanism) -> MechanismFacts {
