@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let shown = mechanism::all()
         .iter()
         .filter(|mechanism| !args.links || mechanism.capabilities.contains(Capabilities::LINK));
-    let entries = || shown.clone().map(|mechanism| MechanismEntry::new(*mechanism, args.links));
+    let entries = || shown.clone().map(|mechanism| MechanismEntry::new(mechanism, args.links));
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
     } else if args.md {
