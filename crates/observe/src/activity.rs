@@ -4,7 +4,7 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
 
-use crate::waits::{self, Waits};
+use crate::waits::{self, Waits, pass_time};
 
 /// The most generations and processes of a stage that are followed.
 const DEPTH_MAX: usize = 4;
@@ -161,10 +161,8 @@ impl Activity {
         if self.threads != self.pids.len() as u64 {
             return false;
         }
-        let each: Vec<Option<Waits>> =
-            self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}"))).collect();
-        each.iter().all(|waits| matches!(waits, Some(Waits::Time | Waits::Children)))
-            && each.contains(&Some(Waits::Time))
+        let each = self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}")));
+        each.collect::<Option<Vec<Waits>>>().is_some_and(|each| pass_time(each.iter()))
     }
 }
 

@@ -15,11 +15,11 @@ use std::time::Instant;
 use model::{Chain, TopSnapshot};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
-use crate::end::{End, Joint};
+use crate::end::{End, Joint, nameless};
 use crate::fullness::{Fill, Gauge};
-use crate::quota::{ChargedPipes, nameless};
+use crate::quota::ChargedPipes;
 use crate::sockets::{self, PairEnd};
-use crate::waits::Waits;
+use crate::waits::{Waits, pass_time};
 use census::Census;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
 use process::SampledProcess;
@@ -247,9 +247,7 @@ impl ChainSampler {
 
     /// Whether all threads of a stage sleep until time has passed, or until a child ends.
     fn passes_time(&self, graph: &ChainGraph, at: usize) -> bool {
-        let waits = || self.processes_of(graph, at).flat_map(|process| &process.waits);
-        waits().all(|waits| matches!(waits, Waits::Time | Waits::Children))
-            && waits().any(|waits| *waits == Waits::Time)
+        pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits))
     }
 
     /// Everything that was seen since [`ChainSampler::mark`].
@@ -264,7 +262,7 @@ impl ChainSampler {
         }
     }
 
-    fn processes_of(&self, graph: &ChainGraph, at: usize) -> impl Iterator<Item = &SampledProcess> {
+    fn processes_of(&self, graph: &ChainGraph, at: usize) -> impl Iterator<Item = &SampledProcess> + Clone {
         graph.stages[at].pids.iter().filter_map(|pid| self.processes.get(pid))
     }
 }

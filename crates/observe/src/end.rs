@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, lstat, statx};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, fstat, lstat, statx};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::open_file::Identity;
-use crate::quota::nameless;
 
 /// What kind of file joins processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +122,13 @@ fn pipe(path: &str) -> Option<Identity> {
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
     let is_pipe = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo;
     is_pipe.then(|| (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
+}
+
+/// The device of pipes without a name, which tells them from FIFOs.
+pub fn nameless() -> Option<u64> {
+    static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
+    let made = || pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| fstat(reader)).ok();
+    *DEVICE.get_or_init(|| made().map(|stat| stat.st_dev))
 }
 
 #[cfg(test)]

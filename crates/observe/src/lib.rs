@@ -4,7 +4,6 @@
 pub mod activity;
 pub mod blame;
 pub mod brief_pipe;
-pub mod call;
 pub mod chains;
 pub mod end;
 pub mod flow;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::sync::OnceLock;
 
 use model::PipeQuota;
 use rustix::fs::fstat;
@@ -12,7 +11,7 @@ use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::brief_pipe::BriefPipe;
-use crate::end::End;
+use crate::end::{End, nameless};
 use crate::open_file::Identity;
 
 /// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
@@ -93,13 +92,6 @@ fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
         false => fs::metadata(format!("/proc/{pid}")).ok()?.uid(),
     };
     Some((uid, pages))
-}
-
-/// The device of pipes without a name, which tells them from FIFOs.
-pub fn nameless() -> Option<u64> {
-    static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
-    let made = || pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| fstat(reader)).ok();
-    *DEVICE.get_or_init(|| made().map(|stat| stat.st_dev))
 }
 
 /// Whether a new pipe of this user has its whole size. With CAP_SYS_RESOURCE or CAP_SYS_ADMIN it always has.

@@ -1,13 +1,13 @@
 //! Changes the size of another program's pipe while it is in use (fcntl(2), F_SETPIPE_SZ): the only change that this crate makes
 //! to what it observes.
 
-use rustix::io::{Errno, ioctl_fionread};
+use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
-/// Resizes a pipe that process `pid` has as descriptor `fd`. `wanted` gets its size and the bytes in it and returns the new size
+/// Resizes a pipe that process `pid` has as descriptor `fd`. `wanted` gets its size and returns the new size
 /// in bytes, or `None` to leave it. Returns the sizes before and after.
 ///
 /// # Errors
@@ -16,11 +16,11 @@ pub fn resize(
     pid: i32,
     fd: i32,
     pipe: Identity,
-    wanted: impl FnOnce(u64, u64) -> Option<u64>,
+    wanted: impl FnOnce(u64) -> Option<u64>,
 ) -> Result<(u64, u64), Errno> {
     let open = BriefPipe::open(pid, fd, Some(pipe))?;
     let before = fcntl_getpipe_size(&open)? as u64;
-    let after = match wanted(before, ioctl_fionread(&open)?) {
+    let after = match wanted(before) {
         // A size above usize::MAX is refused by the kernel like any other that is too large.
         Some(bytes) => fcntl_setpipe_size(&open, usize::try_from(bytes).unwrap_or(usize::MAX))? as u64,
         None => before,
@@ -36,8 +36,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::call::Call;
     use crate::end::{Joint, end};
+    use crate::waits::{self, Awaited, Waits};
 
     fn pipe_of(pid: i32, fd: i32) -> Identity {
         match end(pid, fd).expect("an end").joint {
@@ -51,7 +51,8 @@ mod tests {
         let writer = Command::new("yes").stdout(Stdio::piped()).spawn().expect("yes");
         let pid = writer.id() as i32;
         let deadline = Instant::now() + Duration::from_secs(20);
-        while Call::at(&format!("/proc/{pid}")) != Some(Call::Writes(Some(1))) {
+        let asleep = Some(Waits::For(vec![Awaited { fd: 1, reads: false, writes: true }]));
+        while waits::at(pid, &format!("/proc/{pid}")) != asleep {
             assert!(Instant::now() < deadline, "it fills its pipe");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -63,20 +64,20 @@ mod tests {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let own = std::process::id() as i32;
         let pipe = pipe_of(own, writer.as_raw_fd());
-        let set = |bytes| resize(own, writer.as_raw_fd(), pipe, |_, _| Some(bytes));
+        let set = |bytes| resize(own, writer.as_raw_fd(), pipe, |_| Some(bytes));
         let before = fcntl_getpipe_size(&reader).expect("its size") as u64;
         assert_eq!(set(4 * before), Ok((before, 4 * before)));
         assert_eq!(fcntl_getpipe_size(&reader), Ok(4 * before as usize));
         let block = vec![7; before as usize + 1];
         std::io::Write::write_all(&mut &writer, &block).expect("room");
         assert_eq!(set(before), Err(Errno::BUSY));
-        let seen = resize(own, reader.as_raw_fd(), pipe, |size, held| {
-            assert_eq!((size, held), (4 * before, before + 1));
+        let seen = resize(own, reader.as_raw_fd(), pipe, |size| {
+            assert_eq!(size, 4 * before);
             None
         });
         assert_eq!(seen, Ok((4 * before, 4 * before)));
-        assert_eq!(resize(own, reader.as_raw_fd(), (0, 0), |_, _| Some(4096)), Err(Errno::NXIO));
-        assert_eq!(resize(i32::MAX, 1, pipe, |_, _| Some(4096)), Err(Errno::NOENT));
+        assert_eq!(resize(own, reader.as_raw_fd(), (0, 0), |_| Some(4096)), Err(Errno::NXIO));
+        assert_eq!(resize(i32::MAX, 1, pipe, |_| Some(4096)), Err(Errno::NOENT));
     }
 
     /// The last true reader leaves while we have the pipe, and its writer is asleep: it is not told so, goes on where there is room,

@@ -1,9 +1,10 @@
-//! For which descriptors a thread waits: what its system call says, and for poll, select and epoll what they were given.
+//! What a thread does at this moment: it runs, or waits in a system call (proc_pid_syscall(5), proc_pid_wchan(5)); for which descriptors,
+//! the call's arguments say, and what poll, select and epoll were given.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use crate::call::Call;
+use process::proc;
 
 /// No more entries of poll(2) are read, and no more bytes of a set of select(2) (FD_SETSIZE is 1024).
 const POLL_ENTRIES_MAX: u64 = 4096;
@@ -44,30 +45,86 @@ pub enum Waits {
     Other,
 }
 
-/// What the thread, or the first thread of the process, waits for whose folder this is; `None` where it has gone or may not be looked at.
+/// What the thread, or the first thread of the process, waits for whose folder this is; `None` where it has gone, or may not be looked
+/// at (ptrace(2), "ptrace access mode checking").
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
-    Call::at(folder).map(|call| of_call(pid, call))
+    from_syscall(pid, folder, proc::short(&format!("{folder}/syscall")))
 }
 
-/// What a thread of a process waits for that is in this call.
-pub fn of_call(pid: i32, call: Call) -> Waits {
-    let fd = |fd, reads| Awaited { fd, reads, writes: !reads };
-    match call {
-        Call::Runs => Waits::Not,
-        Call::Reads(Some(number)) => Waits::For(vec![fd(number, true)]),
-        Call::Writes(Some(number)) => Waits::For(vec![fd(number, false)]),
-        Call::Moves { from, to } => Waits::For(vec![fd(from, true), fd(to, false)]),
-        Call::Reads(None) => Waits::ToRead,
-        Call::Writes(None) => Waits::ToWrite,
-        Call::Polls(None) => Waits::Somewhere,
-        Call::Polls(Some(epoll)) => watched(pid, epoll).map_or(Waits::Somewhere, Waits::For),
-        Call::Poll { count: 0, .. } | Call::Sleeps => Waits::Time,
-        Call::Poll { array, count } => polled(pid, array, count).map_or(Waits::Somewhere, Waits::For),
-        Call::Select { count, reads, writes } => {
-            selected(pid, count, [reads, writes]).map_or(Waits::Somewhere, Waits::For)
+/// The same where `syscall` of that folder was read already.
+pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> Option<Waits> {
+    match syscall {
+        Some(bytes) => Some(by_number(pid, &String::from_utf8_lossy(&bytes))),
+        // A system that lets only parents look at more (kernel documentation, admin-guide/LSM/Yama.rst).
+        None => Some(by_function(&String::from_utf8_lossy(&proc::short(&format!("{folder}/wchan"))?))),
+    }
+}
+
+/// Whether all of these sleep until time has passed, or until a child that does so ends.
+pub(crate) fn pass_time<'a>(mut all: impl Iterator<Item = &'a Waits> + Clone) -> bool {
+    all.clone().all(|waits| matches!(waits, Waits::Time | Waits::Children))
+        && all.any(|waits| *waits == Waits::Time)
+}
+
+/// By the system call's number and its arguments.
+fn by_number(pid: i32, text: &str) -> Waits {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    if first == "running" {
+        return Waits::Not;
+    }
+    let arguments: Vec<&str> = words.collect();
+    let value = |at: usize| {
+        let digits = arguments.get(at).and_then(|word| word.strip_prefix("0x"));
+        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    };
+    let read = |at: usize| Awaited { fd: value(at) as i32, reads: true, writes: false };
+    let write = |at: usize| Awaited { fd: value(at) as i32, reads: false, writes: true };
+    let known = |fds: Option<Vec<Awaited>>| fds.map_or(Waits::Somewhere, Waits::For);
+    let poll = || match value(1) {
+        0 => Waits::Time,
+        count => known(polled(pid, value(0), count)),
+    };
+    let select = || known(selected(pid, value(0), [value(1), value(2)]));
+    let epoll = || known(watched(pid, value(0) as i32));
+    match first.parse::<i64>().unwrap_or(-1) {
+        libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => {
+            Waits::For(vec![read(0)])
         }
-        Call::Children => Waits::Children,
-        Call::Other => Waits::Other,
+        libc::SYS_write | libc::SYS_writev | libc::SYS_vmsplice | libc::SYS_sendto | libc::SYS_sendmsg => {
+            Waits::For(vec![write(0)])
+        }
+        // These wait for the one or for the other.
+        libc::SYS_splice => Waits::For(vec![read(0), write(2)]),
+        libc::SYS_tee => Waits::For(vec![read(0), write(1)]),
+        libc::SYS_sendfile => Waits::For(vec![read(1), write(0)]),
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => epoll(),
+        libc::SYS_ppoll => poll(),
+        libc::SYS_pselect6 => select(),
+        libc::SYS_wait4 | libc::SYS_waitid => Waits::Children,
+        libc::SYS_clock_nanosleep | libc::SYS_nanosleep => Waits::Time,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => epoll(),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => poll(),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => select(),
+        _ => Waits::Other,
+    }
+}
+
+/// By the function of the kernel in which it sleeps; one that runs is in none ("0").
+fn by_function(name: &str) -> Waits {
+    let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    match name.trim() {
+        "" | "0" => Waits::Not,
+        _ if is(&["pipe_read"]) => Waits::ToRead,
+        _ if is(&["pipe_write"]) => Waits::ToWrite,
+        // Before Linux 5.5 readers and writers of pipes slept in one function.
+        _ if is(&["pipe_wait", "poll", "select"]) => Waits::Somewhere,
+        _ if is(&["do_wait"]) => Waits::Children,
+        _ if is(&["nanosleep"]) => Waits::Time,
+        _ => Waits::Other,
     }
 }
 
@@ -158,5 +215,50 @@ mod tests {
         for (script, expected) in cases {
             assert_eq!(waits(&format!("{begin}; {script}")), expected, "{script}");
         }
+    }
+
+    fn reads(fd: i32) -> Awaited {
+        Awaited { fd, reads: true, writes: false }
+    }
+
+    fn writes(fd: i32) -> Awaited {
+        Awaited { fd, reads: false, writes: true }
+    }
+
+    #[test]
+    fn a_reader_a_writer_and_a_sleeper_are_told_apart() {
+        for (program, expected) in [
+            ("exec cat", Waits::For(vec![reads(0)])),
+            ("exec yes", Waits::For(vec![writes(1)])),
+            ("while :; do :; done", Waits::Not),
+            ("exec sleep 100", Waits::Time),
+        ] {
+            let mut child = Command::new("sh")
+                .args(["-c", program])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("started");
+            let (pid, folder) = (child.id() as i32, format!("/proc/{}", child.id()));
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let mut seen = at(pid, &folder);
+            while seen.as_ref() != Some(&expected) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(2));
+                seen = at(pid, &folder);
+            }
+            child.kill().and_then(|()| child.wait()).expect("ended");
+            assert_eq!((seen, at(pid, &folder)), (Some(expected), None), "{program}");
+        }
+    }
+
+    #[test]
+    fn texts_of_the_kernel_are_read() {
+        assert_eq!(by_number(0, "running\n"), Waits::Not);
+        let splice = format!("{} 0x3 0x0 0x1 0x0 0x10000 0x1 0x7ffe 0x7f12\n", libc::SYS_splice);
+        assert_eq!(by_number(0, &splice), Waits::For(vec![reads(3), writes(1)]));
+        assert_eq!(by_number(0, "-1 0x7ffe 0x7f12"), Waits::Other);
+        assert_eq!(by_number(0, ""), Waits::Other);
+        let told = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
+        assert_eq!(told, [Waits::Not, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]);
     }
 }

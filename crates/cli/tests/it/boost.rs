@@ -34,7 +34,7 @@ fn record(path: &Path) -> BoostRecord {
 fn size(pid: u32) -> Option<u64> {
     let own = ends(pid as i32).ok()?.find(|end| end.fd == 1)?;
     let Joint::Pipe(pipe) = own.joint else { return None };
-    resize(pid as i32, 1, pipe, |_, _| None).ok().map(|(size, _)| size)
+    resize(pid as i32, 1, pipe, |_| None).ok().map(|(size, _)| size)
 }
 
 /// The process of this name, and the pipe behind it.
@@ -329,7 +329,7 @@ fn no_end_and_no_sigpipe_is_lost_while_pipes_are_opened_all_the_time() {
                 for pid in children(root) {
                     for end in ends(pid).into_iter().flatten().filter(|end| end.fd < 2) {
                         let Joint::Pipe(pipe) = end.joint else { continue };
-                        opened += u64::from(resize(pid, end.fd, pipe, |_, _| None).is_ok());
+                        opened += u64::from(resize(pid, end.fd, pipe, |_| None).is_ok());
                     }
                 }
             }

@@ -7,7 +7,6 @@ use std::time::Instant;
 use process::proc::{self, Stat};
 
 use crate::activity::{self, Activity, Slice, queued_from};
-use crate::call::Call;
 use crate::flow::Moved;
 use crate::waits::{self, Waits};
 
@@ -203,8 +202,7 @@ fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {
     let threads = proc::threads(pid).take(THREADS_MAX);
     match look.activity.threads {
         0 | 1 => {
-            let call = Call::from_syscall(files.syscall.read(), &format!("/proc/{pid}"));
-            call.map(|call| waits::of_call(pid, call)).into_iter().collect()
+            waits::from_syscall(pid, &format!("/proc/{pid}"), files.syscall.read()).into_iter().collect()
         }
         _ => threads.filter_map(|(_, folder)| waits::at(pid, &folder)).collect(),
     }

@@ -7,9 +7,8 @@ use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActi
 use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
 use crate::blame::stands_out;
-use crate::end::Joint;
+use crate::end::{Joint, nameless};
 use crate::flow::{EndFlow, flow};
-use crate::quota::nameless;
 use crate::waits::Waits;
 
 /// Who used a CPU for more of the time than this computes.

@@ -45,7 +45,7 @@ impl Larger {
     /// As [`resize`], where it is still the pipe, of the size, that it was made.
     fn resize(&self, from: u64, to: Option<u64>) -> Result<(u64, u64), Errno> {
         let own = std::process::id().cast_signed();
-        resize(own, self.handle.as_raw_fd(), self.pipe, |now, _| to.filter(|_| now == from))
+        resize(own, self.handle.as_raw_fd(), self.pipe, |now| to.filter(|_| now == from))
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use observe::call::Call;
+use observe::waits::{self, Waits};
 use process::proc::{Stat, children_of_thread, threads};
 
-/// A process, with the calls that its threads are in.
+/// A process, with what its threads wait for.
 pub(super) struct TreeProcess {
     pub(super) pid: i32,
-    pub(super) calls: Vec<Call>,
+    pub(super) waits: Vec<Waits>,
 }
 
 pub(super) struct ProcessTree {
@@ -23,7 +23,7 @@ impl ProcessTree {
         Self { root, known: HashMap::new() }
     }
 
-    /// All that live, with the calls that they are in.
+    /// All that live, with what they wait for.
     pub(super) fn processes(&mut self) -> Vec<TreeProcess> {
         let own = std::process::id().cast_signed();
         let mut processes = Vec::new();
@@ -45,10 +45,10 @@ impl ProcessTree {
             if !met.insert(pid) {
                 continue;
             }
-            let mut process = TreeProcess { pid, calls: Vec::new() };
+            let mut process = TreeProcess { pid, waits: Vec::new() };
             for (_, folder) in threads(pid) {
                 waiting.extend(children_of_thread(&folder));
-                process.calls.extend(Call::at(&folder));
+                process.waits.extend(waits::at(pid, &folder));
             }
             processes.push(process);
         }

@@ -1,19 +1,16 @@
-//! Samples the pipes of a tree of processes, and enlarges those that are full. The call that a process sleeps in mostly says whether its
+//! Samples the pipes of a tree of processes, and enlarges those that are full. What a process waits for mostly says whether its
 //! pipe can be full: one that waits for something else than its output has none, and one that sleeps in a write has a full pipe.
 //! Only pipes of processes that run are opened, and of these only those that can grow: idle ones are never touched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::{read_dir, read_link};
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-use observe::call::Call;
-use observe::end::{Joint, end};
+use observe::end::{End, Joint, end, ends, nameless};
+use observe::fullness::Gauge;
 use observe::open_file::Identity;
 use observe::pace::Pace;
-use observe::quota::nameless;
-use observe::resize::resize;
+use observe::waits::{Awaited, Waits};
 use process::proc::{Stat, named, value};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
@@ -124,9 +121,18 @@ struct PipeEnd {
     asleep: bool,
 }
 
+/// The only descriptor that a thread waits for.
+fn sole(waits: &Waits) -> Option<Awaited> {
+    match waits {
+        Waits::For(fds) => <[Awaited; 1]>::try_from(&fds[..]).ok().map(|[only]| only),
+        _ => None,
+    }
+}
+
 pub(super) struct TreeSampler {
     tree: ProcessTree,
     pace: Pace,
+    gauge: Gauge,
     larger: LargerPipes,
     seen: HashMap<Identity, PipeHistory>,
     /// What the first process reads, where that is a pipe: its writers may be outside the tree.
@@ -144,6 +150,7 @@ impl TreeSampler {
         Self {
             tree: ProcessTree::new(root),
             pace: Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX),
+            gauge: Gauge::default(),
             larger: LargerPipes::new(),
             seen: HashMap::new(),
             input: input.map(|pipe| (root, pipe)),
@@ -191,32 +198,29 @@ impl TreeSampler {
     /// Where a process may find a pipe full.
     fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
         let pid = process.pid;
-        let place = |fd: i32, asleep| {
-            let pipe = end(pid, fd).filter(|end| end.writes).and_then(|end| end.joint.pipe())?;
-            Some(PipeEnd { pipe, pid, fd, asleep })
+        let place = |end: End, asleep| {
+            let pipe = end.joint.pipe().filter(|_| end.writes)?;
+            Some(PipeEnd { pipe, pid, fd: end.fd, asleep })
         };
         let mut places = Vec::new();
         let mut any = false;
-        for call in &process.calls {
-            match call {
-                Call::Writes(Some(fd)) => places.extend(place(*fd, true)),
-                Call::Moves { to, .. } => places.extend(place(*to, false)),
-                Call::Runs | Call::Polls(_) | Call::Poll { .. } | Call::Writes(None) => any = true,
-                Call::Select { writes, .. } => any |= *writes != 0,
-                Call::Reads(_) | Call::Children | Call::Sleeps | Call::Other => {}
+        for waits in &process.waits {
+            match waits {
+                Waits::For(fds) => {
+                    let written = fds.iter().filter(|awaited| awaited.writes);
+                    places.extend(
+                        written.filter_map(|awaited| {
+                            place(end(pid, awaited.fd)?, sole(waits) == Some(*awaited))
+                        }),
+                    );
+                }
+                Waits::Not | Waits::ToWrite | Waits::Somewhere => any = true,
+                Waits::ToRead | Waits::Children | Waits::Time | Waits::Other => {}
             }
         }
         if any {
-            match read_dir(format!("/proc/{pid}/fd")) {
-                Ok(entries) => {
-                    let paths = entries.flatten().take(ENDS_MAX).map(|entry| entry.path());
-                    // To read a link costs least, and most are no pipes.
-                    let pipes = paths.filter(|path| {
-                        read_link(path).is_ok_and(|shown| shown.as_os_str().as_bytes().starts_with(b"pipe:["))
-                    });
-                    let numbers = pipes.filter_map(|path| path.file_name()?.to_str()?.parse().ok());
-                    places.extend(numbers.filter_map(|fd| place(fd, false)));
-                }
+            match ends(pid) {
+                Ok(ends) => places.extend(ends.take(ENDS_MAX).filter_map(|end| place(end, false))),
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     self.unseen.insert(pid);
                 }
@@ -233,13 +237,9 @@ impl TreeSampler {
     fn read_first(&self, processes: &[TreeProcess]) -> Option<PipeEnd> {
         let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
         let is_awaited = |process: &TreeProcess| {
-            let reads = |call: &Call| match call {
-                Call::Reads(Some(fd)) => {
-                    end(process.pid, *fd).is_some_and(|end| end.joint == Joint::Pipe(pipe))
-                }
-                _ => false,
-            };
-            process.calls.iter().any(reads)
+            let read = process.waits.iter().filter_map(sole).filter(|awaited| awaited.reads);
+            let mut ends = read.filter_map(|awaited| end(process.pid, awaited.fd));
+            ends.any(|end| end.joint == Joint::Pipe(pipe))
         };
         (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
     }
@@ -254,14 +254,10 @@ impl TreeSampler {
             (seen.full, seen.any_full) = (asleep, asleep);
             return asleep && !seen.stays && !waits;
         }
-        let mut held = 0;
-        let asked = resize(pid, fd, pipe, |_, holds| {
-            held = holds;
-            None
-        });
-        let Ok((bytes, _)) = asked else { return false };
+        let Some(fill) = self.gauge.pipe(pid, fd, Some(pipe)) else { return false };
+        let bytes = fill.capacity_bytes;
         // A reader that has just taken a block has left at least so much in it.
-        let before = std::mem::replace(&mut seen.full, held * 4 >= bytes * 3);
+        let before = std::mem::replace(&mut seen.full, fill.held_bytes * 4 >= bytes * 3);
         seen.any_full |= seen.full;
         seen.stays = self.larger.next_size(bytes).is_none();
         if seen.stays || !(before && seen.full) {
