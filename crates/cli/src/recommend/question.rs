@@ -108,14 +108,14 @@ impl Question {
             .map(|(spec, mechanism)| Candidate {
                 spec,
                 missing: mechanism.probe().err().map(|why| why.to_string()),
-                unfit: self.unfit(mechanism.descriptor()),
+                unfit: self.unfit(mechanism),
             })
             .collect();
         if candidates.is_empty() { Err(impossible(&conditions)) } else { Ok(candidates) }
     }
 
     /// Why a mechanism that does each part of the question is no answer to all of it.
-    fn unfit(&self, has: &Descriptor) -> Option<&'static str> {
+    fn unfit(&self, has: &Mechanism) -> Option<&'static str> {
         let replies_to_many = self.pattern == Pattern::RequestReply && self.must.contains(&Must::ManySenders);
         (replies_to_many && ["pipe", "fifo"].contains(&has.name)).then_some(
             "a reply cannot be sent to one of several senders, so that each would need one of its own",
