@@ -119,11 +119,11 @@ pub(crate) struct BenchArgs {
         conflicts_with = "chain", help_heading = LOAD)]
     pub(crate) rate: Vec<u32>,
 
-    /// Trials of each case [default: 9]
+    /// Trials of each case [default: 9, and more of what may be the best until that is known]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     pub(crate) trials: Option<u32>,
 
-    /// What the run may take, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
+    /// What the run may take at most, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     pub(crate) time: Option<Duration>,
 
