@@ -162,8 +162,14 @@ impl Answer<'_> {
                 if cost.has_few_trials() || other.has_few_trials() {
                     return format!("The next one, {}, took {time}, and {cpu} of CPU.", self.name(next));
                 }
+                let standing = &self.weighing.standing;
+                let sure = match standing.beaten.iter().any(|(at, _)| *at == next.at) {
+                    true if standing.lead > 1.0 => format!("; at least {}", numbers::ratio(standing.lead)),
+                    true => String::new(),
+                    false => "; too few rounds to be sure: a larger --time".to_owned(),
+                };
                 format!(
-                    "The next one, {}, costs {times} times as much {what} ({time}, {cpu} of CPU).",
+                    "The next one, {}, costs {times} times as much {what} ({time}, {cpu} of CPU{sure}).",
                     self.name(next)
                 )
             }
@@ -171,7 +177,8 @@ impl Answer<'_> {
                 let are = if count == 1 { "is" } else { "are" };
                 let names = first_of(&level, NAMES_MAX, ", ", String::clone);
                 format!(
-                    "{names} {are} as good in {what} as far as can be told; {} is the simplest of them.",
+                    "{names} {are} as good in {what} as far as can be told after {}; {} is the simplest of them.",
+                    words::count(cost.decisive_ns.count, "trial"),
                     self.name(taken)
                 )
             }
