@@ -59,11 +59,13 @@ pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(Bench
         None => Until::Planned,
     };
     let mut progress = progress::BenchProgress::new(until);
+    let watch = host::LoadWatch::start();
     let began = Instant::now();
     let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
     let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());
     let took = began.elapsed();
     progress.finish();
+    let other_load = watch.finish();
     let peer = near.as_ref().map(|near| Box::new(near.record.clone()));
     // Its ssh ends before who would end it otherwise.
     drop(near);
@@ -82,7 +84,8 @@ pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(Bench
         took_s: Some(took.as_secs_f64()),
         repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
     };
-    let record = record::bench(settings, outcome.cases, host, started)?;
+    let mut record = record::bench(settings, outcome.cases, host, started)?;
+    record.head.other_load = other_load;
     Ok((BenchRecord { peer, ..record }, stop))
 }
 

@@ -10,6 +10,7 @@ mod facts;
 #[cfg(test)]
 mod fake;
 mod hypervisor;
+mod other_load;
 mod placement;
 mod roots;
 mod topology;
@@ -18,6 +19,7 @@ mod vitals;
 use cpulist::CpuList;
 pub use doctor::{Finding, Severity, diagnose};
 pub use facts::{available_memory_bytes, facts};
+pub use other_load::LoadWatch;
 pub use placement::{PlacementError, resolve, resolve_pairs, resolve_senders};
 use roots::Roots;
 pub use topology::cpus;

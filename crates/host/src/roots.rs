@@ -42,6 +42,12 @@ impl Roots {
         self.sys_text(path)?.parse().ok()
     }
 
+    /// The processes below proc.
+    pub(crate) fn proc_pids(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    }
+
     /// The names in a folder below /sys, sorted; none where it cannot be read.
     pub(crate) fn sys_names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.sys.join(path)).into_iter().flatten().flatten();

@@ -44,8 +44,8 @@ pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use recommendation::{ProgramFigures, Recommendation};
 pub use record::{
-    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
-    RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
+    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, OtherLoad,
+    PeerRecord, RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, Certainty, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};

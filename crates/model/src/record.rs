@@ -35,12 +35,33 @@ pub struct RecordHead {
     pub arguments: Vec<String>,
     /// When the run began (RFC 3339).
     pub started: String,
+    /// What else used the CPUs during the run; absent where that was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_load: Option<OtherLoad>,
+}
+
+/// What else used the CPUs during a run, as shares (0 to 1) of the time of all CPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherLoad {
+    /// Other programs on this machine, kernel threads included.
+    pub programs_share: f64,
+    /// What the hypervisor gave to other guests.
+    pub stolen_share: f64,
+    /// The programs that used most and still ran at the end, the largest first: "cc1 (4711)".
+    pub programs: Vec<String>,
 }
 
 impl Default for RecordHead {
     fn default() -> Self {
         let (schema, started) = (SCHEMA.to_owned(), String::new());
-        Self { schema, tool: Tool::default(), host: Host::default(), arguments: Vec::new(), started }
+        Self {
+            schema,
+            tool: Tool::default(),
+            host: Host::default(),
+            arguments: Vec::new(),
+            started,
+            other_load: None,
+        }
     }
 }
 

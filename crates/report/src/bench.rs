@@ -61,6 +61,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
         blocks.extend(recommended(recommendation));
     }
     blocks.extend(remarks::interruption(&view).map(Block::Notice));
+    blocks.extend(remarks::other_load(record).map(Block::Notice));
     blocks.extend(tables.into_iter().map(Block::Table));
     blocks.extend(remarks::references(&view).map(Block::Note));
     blocks.extend(remarks::interval_legend(record).map(Block::Note));

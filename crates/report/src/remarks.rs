@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload};
+use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload, visible};
 use stats::{SeatGroup, figure, is_mixed};
 
 use crate::case_figure::{mixture, seats_of, unit_of};
@@ -11,6 +11,9 @@ use crate::lists::{distinct, first_of, grouped};
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, words};
 
+/// Smallest shares of the CPUs that are named: a quiet virtual machine has a few percent of either.
+const PROGRAMS_FROM: f64 = 0.15;
+const STOLEN_FROM: f64 = 0.05;
 /// Lines of one kind; with more, none is read.
 const LINES_MAX: usize = 24;
 /// Specs named in one sentence.
@@ -61,6 +64,30 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
         }
         None => format!("Stopped early: {range} of {} trials were made.", settings.trials),
     })
+}
+
+/// What else used the CPUs, where it was enough to move the figures.
+pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
+    let load = record.head.other_load.as_ref()?;
+    let largest = if load.programs.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " (most: {})",
+            load.programs.iter().map(|name| visible(name)).collect::<Vec<String>>().join(", ")
+        )
+    };
+    let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
+        format!(
+            "Other programs took {} of the CPUs during this run{largest}.",
+            numbers::percent(load.programs_share)
+        )
+    });
+    let stolen = (load.stolen_share >= STOLEN_FROM).then(|| {
+        format!("The hypervisor gave {} of the CPUs to other guests.", numbers::percent(load.stolen_share))
+    });
+    let named: Vec<String> = programs.into_iter().chain(stolen).collect();
+    (!named.is_empty()).then(|| format!("{} Measure without them, or read the intervals.", named.join(" ")))
 }
 
 /// The ceiling and the floor of a ranking, on one line; `None` where neither was measured.

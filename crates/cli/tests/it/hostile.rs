@@ -12,7 +12,7 @@ use crate::common::{Done, Lab};
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[5;31m\u{9b}7m\u{202e}\r";
 
 /// What is left of it where it was made visible, and in a command as a shell reads it back.
-const VISIBLE: [&str; 2] = ["␛]0;owned␇␛[5;31m", r"\033]0;owned\007\033[5;31m"];
+const VISIBLE: [&str; 2] = ["␛]0;owned␇", r"\033]0;owned\0"];
 
 /// Panics where any of it arrived as it was; only our own colours may stand there (ECMA-48, SGR), and what draws a bar.
 fn assert_harmless(what: &str, shown: &str) {

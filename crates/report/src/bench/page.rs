@@ -115,6 +115,7 @@ fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
     };
     let mut lines = distinct(view.groups().into_iter().filter_map(footer));
     lines.extend(remarks::references(&view));
+    lines.splice(0..0, remarks::other_load(record));
     lines.extend(remarks::interval_legend(record));
     lines.extend(remarks::remarks(&view));
     lines

@@ -1,0 +1,147 @@
+//! What else used the CPUs during a run: other programs, and other guests of the machine's host.
+
+use std::collections::HashMap;
+
+use model::OtherLoad;
+
+use crate::Roots;
+
+/// Programs that are named, at most.
+const PROGRAMS_MAX: usize = 2;
+
+/// CPU time of the whole machine and of this process, in ticks since boot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct CpuTicks {
+    /// Of all programs: user, nice and system time (proc_stat(5)).
+    busy: u64,
+    steal: u64,
+    total: u64,
+    /// Of this process and of the children that it has waited for.
+    own: u64,
+}
+
+/// The state at the beginning of a run.
+#[derive(Debug)]
+pub struct LoadWatch {
+    began: Option<CpuTicks>,
+    programs: HashMap<u32, (String, u64)>,
+}
+
+impl LoadWatch {
+    /// Begins to watch.
+    pub fn start() -> Self {
+        Self::below(&Roots::default())
+    }
+
+    fn below(roots: &Roots) -> Self {
+        Self { began: CpuTicks::read(roots), programs: programs(roots) }
+    }
+
+    /// What else used the CPUs since then; `None` where /proc does not say.
+    pub fn finish(self) -> Option<OtherLoad> {
+        self.finish_below(&Roots::default())
+    }
+
+    fn finish_below(self, roots: &Roots) -> Option<OtherLoad> {
+        let (began, now) = (self.began?, CpuTicks::read(roots)?);
+        let [busy, steal, total, own] = [
+            (now.busy, began.busy),
+            (now.steal, began.steal),
+            (now.total, began.total),
+            (now.own, began.own),
+        ]
+        .map(|(now, began)| now.saturating_sub(began));
+        let share = |ticks: u64| if total == 0 { 0.0 } else { ticks as f64 / total as f64 };
+        let mut largest: Vec<(u64, String)> = programs(roots)
+            .into_iter()
+            .map(|(pid, (name, ticks))| {
+                let before = self.programs.get(&pid).filter(|(known, _)| *known == name);
+                (ticks.saturating_sub(before.map_or(0, |(_, ticks)| *ticks)), format!("{name} ({pid})"))
+            })
+            .filter(|(ticks, _)| *ticks > 0)
+            .collect();
+        largest.sort_by(|one, other| other.cmp(one));
+        let programs = largest.into_iter().take(PROGRAMS_MAX).map(|(_, name)| name).collect();
+        Some(OtherLoad {
+            programs_share: share(busy.saturating_sub(own)),
+            stolen_share: share(steal),
+            programs,
+        })
+    }
+}
+
+impl CpuTicks {
+    fn read(roots: &Roots) -> Option<Self> {
+        let stat = roots.proc_text("stat")?;
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, .., steal] = ticks.get(..8)? else { return None };
+        let own = process_ticks(&roots.proc_text("self/stat")?)?;
+        Some(Self {
+            busy: user + nice + system,
+            steal: *steal,
+            total: ticks[..8].iter().sum(),
+            own: own.1 + own.2,
+        })
+    }
+}
+
+/// The name of a process and its ticks, its own and those of the children that it has waited for (proc_pid_stat(5), fields 14 to 17).
+fn process_ticks(stat: &str) -> Option<(String, u64, u64)> {
+    let (begin, rest) = stat.rsplit_once(')')?;
+    let name = begin.split_once('(')?.1.to_owned();
+    let fields: Vec<u64> =
+        rest.split_whitespace().skip(11).take(4).map_while(|word| word.parse().ok()).collect();
+    let [user, system, child_user, child_system] = fields[..] else { return None };
+    Some((name, user + system, child_user + child_system))
+}
+
+/// Every process that can be seen, except this one and its children.
+fn programs(roots: &Roots) -> HashMap<u32, (String, u64)> {
+    let own = std::process::id();
+    let found = roots.proc_pids().into_iter().filter_map(|pid| {
+        let stat = roots.proc_text(&format!("{pid}/stat"))?;
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()?;
+        let (name, ticks, _) = process_ticks(&stat)?;
+        (pid != own && parent != own).then_some((pid, (name, ticks)))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    fn process(fake: &Fake, folder: &str, name: &str, ticks: [u64; 4]) {
+        let [user, system, child_user, child_system] = ticks;
+        let stat =
+            format!("9 ({name}) S 1 1 1 0 -1 0 0 0 0 0 {user} {system} {child_user} {child_system} 20 0");
+        fake.proc(&format!("{folder}/stat"), &stat);
+    }
+
+    #[test]
+    fn others_are_what_is_neither_ours_nor_of_our_children() {
+        let fake = Fake::new();
+        fake.proc("stat", "cpu  100 0 100 800 0 50 50 10 0 0");
+        process(&fake, "self", "hosepipe", [10, 10, 0, 0]);
+        process(&fake, "7001", "make) x (y", [5, 5, 900, 900]);
+        process(&fake, "7002", "idle", [3, 3, 0, 0]);
+        let watch = LoadWatch::below(&fake.roots());
+        // 1,000 ticks later: 600 of programs, of which ours are 200, and 50 stolen.
+        fake.proc("stat", "cpu  400 0 400 1150 0 50 50 60 0 0");
+        process(&fake, "self", "hosepipe", [60, 60, 50, 50]);
+        process(&fake, "7001", "make) x (y", [205, 105, 950, 950]);
+        process(&fake, "7003", "new", [50, 50, 0, 0]);
+        let found = watch.finish_below(&fake.roots()).expect("a load");
+        assert_eq!((found.programs_share, found.stolen_share), (0.4, 0.05));
+        assert_eq!(found.programs, ["make) x (y (7001)", "new (7003)"]);
+    }
+
+    #[test]
+    fn without_proc_nothing_is_known() {
+        let nothing = Fake::new();
+        assert_eq!(LoadWatch::below(&nothing.roots()).finish_below(&nothing.roots()), None);
+        assert!(LoadWatch::start().finish().is_some(), "every Linux has it");
+    }
+}
