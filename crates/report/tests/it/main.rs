@@ -4,6 +4,7 @@ mod mock;
 mod axes;
 mod chains;
 mod difference;
+mod disturbed;
 mod figure;
 mod fleet;
 mod golden;
