@@ -13,7 +13,7 @@ use crate::{granted, interval, load, numbers, words};
 
 /// Smallest shares of the CPUs that are named: a quiet virtual machine has a few percent of either.
 const PROGRAMS_FROM: f64 = 0.15;
-const STOLEN_FROM: f64 = 0.05;
+const STOLEN_FROM: f64 = 0.10;
 /// Lines of one kind; with more, none is read.
 const LINES_MAX: usize = 24;
 /// Specs named in one sentence.
@@ -78,16 +78,15 @@ pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
         )
     };
     let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
-        format!(
-            "Other programs took {} of the CPUs during this run{largest}.",
-            numbers::percent(load.programs_share)
-        )
+        let share = numbers::percent(load.programs_share);
+        format!("Other programs took {share} of the CPUs during this run{largest}: end them, or read the intervals.")
     });
     let stolen = (load.stolen_share >= STOLEN_FROM).then(|| {
-        format!("The hypervisor gave {} of the CPUs to other guests.", numbers::percent(load.stolen_share))
+        let share = numbers::percent(load.stolen_share);
+        format!("The hypervisor gave {share} of the CPUs to other guests: read the intervals.")
     });
     let named: Vec<String> = programs.into_iter().chain(stolen).collect();
-    (!named.is_empty()).then(|| format!("{} Measure without them, or read the intervals.", named.join(" ")))
+    (!named.is_empty()).then(|| named.join(" "))
 }
 
 /// The ceiling and the floor of a ranking, on one line; `None` where neither was measured.
