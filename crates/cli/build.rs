@@ -1,5 +1,6 @@
-//! Puts the revision into the binary, where it is built from a git checkout.
+//! Puts the revision into the binary, where it is built from a git checkout; and links it so that it starts quickly.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -11,4 +12,30 @@ fn main() {
     {
         println!("cargo:rustc-env=HOSEPIPE_REVISION={}", String::from_utf8_lossy(&output.stdout).trim());
     }
+    println!("cargo:rerun-if-env-changed=HOSEPIPE_PIE");
+    if variable("HOSEPIPE_PIE").is_empty() && variable("CARGO_CFG_TARGET_ENV") == "gnu" {
+        link_for_a_quick_start();
+    }
+}
+
+/// At a fixed address, so that the loader has no pointers to adjust in some seventy pages, and with GCC's unwinder inside, so that it has
+/// one library fewer to load (docs/DECISIONS.md).
+fn link_for_a_quick_start() {
+    println!("cargo:rustc-link-arg-bins=-no-pie");
+    let unwinder = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let unwinder = unwinder.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let folder = variable("OUT_DIR");
+    // Without the static library, or for another machine, the shared one stays.
+    if let Ok(unwinder) = unwinder
+        && unwinder.is_absolute()
+        && variable("HOST") == variable("TARGET")
+        // The linker reads it where rustc asks for the shared library: a script (ld(1), INPUT).
+        && std::fs::write(Path::new(&folder).join("libgcc_s.so"), format!("INPUT({})\n", unwinder.display())).is_ok()
+    {
+        println!("cargo:rustc-link-arg-bins=-L{folder}");
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
 }

@@ -21,9 +21,10 @@ import java.util.Arrays;
 public final class Worker {
     /** The length of the byte sequence of the stream: byte i is i mod PERIOD. */
     private static final int PERIOD = 256;
+    private static final int PAGE = 4096;
 
     /** The longest block: an array holds no more, and the pattern is PERIOD bytes longer. */
-    private static final long BLOCK_BYTES_MAX = Integer.MAX_VALUE - 8 - PERIOD;
+    private static final long BLOCK_BYTES_MAX = Integer.MAX_VALUE - 8 - PERIOD - 2 * PAGE;
 
     /** What the command line asks for. */
     private record Job(String role, long bytes, int block, long warmup, String result, String[] child) {}
@@ -304,13 +305,19 @@ public final class Worker {
         }
     }
 
+    /** A direct buffer that begins on a page, so that vectors and copies are aligned. */
+    private static ByteBuffer pages(int bytes) {
+        int rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+        return ByteBuffer.allocateDirect(rounded + PAGE).alignedSlice(PAGE).slice(0, bytes);
+    }
+
     private static final class ChannelOutput implements Output {
         private final WritableByteChannel channel;
         private final ByteBuffer pattern;
 
         ChannelOutput(WritableByteChannel channel, byte[] pattern) {
             this.channel = channel;
-            this.pattern = ByteBuffer.allocateDirect(pattern.length).put(pattern);
+            this.pattern = pages(pattern.length).put(pattern);
         }
 
         public void write(int begin, int count) throws IOException {
@@ -333,7 +340,7 @@ public final class Worker {
 
         ChannelInput(FileChannel channel, int block) {
             this.channel = channel;
-            this.block = ByteBuffer.allocateDirect(block).order(ByteOrder.nativeOrder());
+            this.block = pages(block).order(ByteOrder.nativeOrder());
             this.words = this.block.asLongBuffer();
         }
 

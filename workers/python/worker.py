@@ -4,6 +4,7 @@ The idiomatic way is subprocess.PIPE with buffered streams; the tuned way is os.
 block and more than one process that reads.
 """
 
+import mmap
 import os
 import subprocess
 import sys
@@ -164,15 +165,21 @@ def writer_to(descriptor):
     return write
 
 
+def on_page(pattern):
+    """A view of the pattern in memory that begins on a page, so that no block is copied on the way to write(2)."""
+    view = memoryview(mmap.mmap(-1, len(pattern)))
+    view[:] = pattern
+    return view
+
+
 def tuned_send(job):
-    """Views of the pattern, so that no block is copied on the way to write(2)."""
-    send(job, memoryview(pattern_of(job)), writer_to(1), lambda: None)
+    send(job, on_page(pattern_of(job)), writer_to(1), lambda: None)
 
 
 def tuned_pair(job):
     """The same into the pipe of subprocess, whose stream is passed by."""
     with start(job, bufsize=0) as child:
-        send(job, memoryview(pattern_of(job)), writer_to(child.stdin.fileno()), child.stdin.close)
+        send(job, on_page(pattern_of(job)), writer_to(child.stdin.fileno()), child.stdin.close)
     check_child(job, child)
 
 

@@ -74,7 +74,9 @@ pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(Bench
     let settings = Settings {
         seed: plan.seed,
         // Where the budget decides how often, as many as the case with the most has.
-        trials: match plan.rounds_max > plan.trials {
+        trials: match plan.rounds_max > plan.trials
+            && !(outcome.interrupted && plan.further_rounds_are_optional)
+        {
             true => outcome.cases.iter().map(|case| case.samples.len() as u32).max().unwrap_or(0),
             false => plan.trials,
         },

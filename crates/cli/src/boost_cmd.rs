@@ -10,6 +10,7 @@ use pipeline::boost::{self, BoostError, Boosted};
 use report::read::Loaded;
 use signal_hook::consts::SIGQUIT;
 
+use crate::copies;
 use crate::outputs::Outputs;
 use crate::record::record_head;
 use crate::script;
@@ -29,7 +30,8 @@ Examples:
   hosepipe boost --pid 4711                     what runs already, until it ends or Ctrl-C
 
 A pipe that is full at two looks in a row becomes four times as large, up to 1 MiB, so that its two ends wake each other
-less often. Nothing else is changed: no environment, no argument, no descriptor. What is enlarged takes a quarter of the
+less often. Nothing else is changed: no argument, no descriptor; and of the environment GLIBC_TUNABLES alone, on a CPU that copies slowly
+into the addresses where malloc puts large buffers (hosepipe doctor; a threshold of your own stays). What is enlarged takes a quarter of the
 quota of pipe pages at the most, and is given back at the end. The command's status is boost's: 127 where there is no such
 command, 126 where it cannot be executed. With a record on standard output (--json -) the command's goes to standard error.
 docs/BOOST.md says when it helps."
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     let host = if args.outputs.is_empty() { Host::default() } else { host::facts() };
     let started = SystemTime::now();
     let (boosted, stop) = match args.pid {
-        None => (boost::run(&args.command, &args.outputs.streams()?), None),
+        None => (boost::run(&args.command, &args.outputs.streams()?, copies::is_slow()), None),
         Some(pid) => {
             if pid.unsigned_abs() == std::process::id() {
                 let problem =
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
             let stop = StopRequest::listen()?;
             // Without giving back what it enlarged it shall not end by Ctrl-\ either.
             stop.listen_also(SIGQUIT)?;
-            (boost::attach(pid, &|| stop.is_set()), Some(stop))
+            (boost::attach(pid, copies::is_slow(), &|| stop.is_set()), Some(stop))
         }
     };
     let boosted = match boosted {
@@ -108,5 +110,7 @@ fn record(boosted: Boosted, host: Host, started: SystemTime) -> BoostRecord {
         refused: boosted.refused,
         pipe_quota: boosted.pipe_quota,
         unseen: boosted.unseen,
+        tunables: boosted.tunables.map(|value| value.to_string_lossy().into_owned()),
+        slow_buffers: boosted.slow_buffers,
     }
 }

@@ -14,11 +14,13 @@ use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::link::LinkProblem;
 use pipeline::shell::{Kind, Shell};
+use process::Refused;
 use report::read::Loaded;
 use stats::changes::{PAIRS_MAX, looks_for_order};
 
 use self::parameters::{Values, called, combined, filled};
 use crate::bar::Bar;
+use crate::copies;
 use crate::outputs::Outputs;
 use crate::record::record_head;
 use crate::script;
@@ -35,11 +37,15 @@ Examples:
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum' 'cat big | b3sum'
   hosepipe compare --md - 'gzip -c f' 'zstd -c f'                   a table for a README
   hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'          one pipeline over several links
+  hosepipe compare --without splice,vmsplice 'cat big | wc -c'      with and without these system calls
+  hosepipe compare --align-buffers 'cat big | zstd -1'              with and without, on a CPU that copies slowly into some addresses
+  hosepipe compare --by latency 'cat log | grep x | cat' 'cat log | grep --line-buffered x | cat'
   hosepipe compare --via pipe,bash --trials 20 'cat big | wc -c'    is it faster than bash?
   hosepipe compare --via pipe,ssh:db2 'hosepipe gen --bytes 1GiB | hosepipe sink'     what it costs to go through another host
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
 
-All of them take turns in a random order, until it is certain which of any two is faster (--time, --trials). A time is that of a whole program, from its start to its end: `bash -c` for the shell by
+All of them take turns in a random order, until it is certain which of any two is faster (--time, --trials), or with --precision until the figures
+are narrow. A time is that of a whole program, from its start to its end: `bash -c` for the shell by
 itself (`--shell` names another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
 
 Several pipelines are ranked: how many times as long as the fastest each takes is made within rounds, and its bounds hold
@@ -59,6 +65,19 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "LINKS", value_parser = typed::links())]
     via: Option<String>,
 
+    /// Rank by how long a run takes, or by the median time that lines take from the first link to the last (`hosepipe run --latency`)
+    #[arg(long, value_name = "FIGURE", default_value = "time", value_parser = ["time", "latency"])]
+    by: String,
+
+    /// Run each pipeline as it is, and once more with these system calls refused to it (ENOSYS)
+    #[arg(long, value_name = "CALL,…")]
+    without: Option<Refused>,
+
+    /// Run each pipeline as it is, and once more with its programs' large buffers where this CPU copies at full speed; the
+    /// table has their memory, too
+    #[arg(long)]
+    align_buffers: bool,
+
     /// Timed runs of each [default: until it is certain which of any two is faster, and 8 at the most, or as many more as so many
     /// pipelines take to be told apart]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
@@ -67,6 +86,11 @@ pub(crate) struct CompareArgs {
     /// Begin no round after this time; without --trials further rounds are made until then while the order is not certain
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     time: Option<Duration>,
+
+    /// Make rounds until the interval of each median is this narrow, in percent of the median on either side [at most 163 rounds, and
+    /// --time 1m unless that or --trials say otherwise]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
+    precision: Option<f64>,
 
     /// Untimed runs of each before them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(0u32..=1000))]
@@ -108,8 +132,12 @@ pub(crate) struct CompareArgs {
 
 /// The links of one pipeline without --via.
 const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
+/// The same with --by latency: of the shell's own pipes nothing is known.
+const LINKS_OF_OURS: &str = "pipe,tmpfile,file,socketpair";
 /// Timed runs without --trials, at the most.
 const TRIALS: u32 = 8;
+/// What rounds may take until intervals are narrow, unless --time or --trials decide.
+const TIME_FOR_PRECISION: Duration = Duration::from_secs(60);
 /// Below this the start of the shell is a good part of a time.
 const SHORT_S: f64 = 0.005;
 /// Runs that tell how long the shell takes to start.
@@ -123,28 +151,48 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
     pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
-    let several = pipelines.len() > 1;
+    let aligns = args.align_buffers && copies::are_to_be_aligned();
+    let texts = pipelines.len() * (1 + usize::from(args.without.is_some()) + usize::from(aligns));
+    let several = texts > 1;
+    let by_latency = args.by == "latency";
     // Only what stands between stages differs from link to link.
     let has_links =
         pipelines.iter().any(|(text, values)| filled(text, values).replace("||", "").contains('|'));
     if !has_links && !several && args.via.is_none() {
         terminal::remark("There is no `|`, and so nothing to put a link into: the shell alone is timed.");
     }
-    let default = if several || !has_links { SHELL } else { LINKS };
+    let default = match (by_latency, several || !has_links) {
+        (true, true) => "pipe",
+        (true, false) => LINKS_OF_OURS,
+        (false, true) => SHELL,
+        (false, false) => LINKS,
+    };
     let vias = links(args.via.as_deref().unwrap_or(default));
-    let contenders = contenders(args, &pipelines, &vias, &shell)?;
-    let needed = stats::figures_needed(pipelines.len() - 1, 1, true) as u32;
-    let usual =
-        if args.time.is_some() { PAIRS_MAX as u32 } else { TRIALS.max(if several { needed } else { 0 }) };
+    let is_shell =
+        |via: &&String| *via == SHELL || *via == shell.kind.word() || via.contains("order=sequential");
+    if let Some(via) = vias.iter().find(is_shell).filter(|_| by_latency) {
+        let message = format!(
+            "--by latency: between stages over `{via}` there is nothing to note when lines come: another link, as in --via pipe"
+        );
+        return Err(UsageError(message).into());
+    }
+    let contenders = contenders(args, aligns, &pipelines, &vias, &shell)?;
+    let needed = stats::figures_needed(texts - 1, 1, true) as u32;
+    let has_time = args.time.is_some() || args.precision.is_some();
+    let usual = if has_time { PAIRS_MAX as u32 } else { TRIALS.max(if several { needed } else { 0 }) };
     let trials = args.trials.unwrap_or(usual);
     let results: Vec<&CompareResult> = contenders.iter().map(Contender::result).collect();
     let looks = match (args.trials, stats::pairs_to_order(&results)) {
-        (Some(_), _) | (_, 0) => vec![trials as usize],
-        (None, pairs) => looks_for_order(pairs, trials as usize),
+        (_, 0) => vec![trials as usize],
+        (Some(_), _) if args.precision.is_none() => vec![trials as usize],
+        (_, pairs) => looks_for_order(pairs, trials as usize),
     };
     let looks_made = looks.len() as u32;
     let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks_made);
     let is_enough = |rounds: u32, results: &[&CompareResult]| {
+        if let Some(percent) = args.precision {
+            return stats::are_times_precise(results, percent);
+        }
         looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
     let hosepipe = std::env::current_exe().context("this program's own file")?;
@@ -164,14 +212,18 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (mut results, left_behind) = with_set_up(args, &pipelines, &shell, &stop, || {
         let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
         let began = Instant::now();
-        let until = args.time.and_then(|time| began.checked_add(time));
+        let at_most = (args.precision.is_some() && args.trials.is_none()).then_some(TIME_FOR_PRECISION);
+        let until = args.time.or(at_most).and_then(|time| began.checked_add(time));
         let made = take_turns(&contest, contenders, runs, (&stop, until));
         elapsed_s = began.elapsed().as_secs_f64();
         made
     })?;
     let interrupted = stop.is_set();
 
-    stats::summarise_times(&mut results, looks_made);
+    match args.precision {
+        Some(_) => stats::summarise_precise_times(&mut results, looks_made),
+        None => stats::summarise_times(&mut results, looks_made),
+    }
     let order_is_certain = is_certain(&results.iter().collect::<Vec<_>>());
     let is_short =
         |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);
@@ -185,6 +237,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         looks: Some(looks_made),
         elapsed_s: Some(elapsed_s),
         order_is_certain,
+        precision_percent: args.precision,
         interrupted,
         shell_start_s: starts.and_then(|starts| stats::estimate::median(&starts)),
         conditions: conditions(args, &shell),
@@ -207,7 +260,9 @@ fn conditions(args: &CompareArgs, shell: &Shell) -> BTreeMap<String, String> {
         Kind::Other => Some(shell.path.display().to_string()),
         known => Some(known.word().to_owned()),
     };
+    let by = Some(args.by.clone()).filter(|by| by == "latency");
     let all = [
+        ("by", &by),
         ("shell", &word),
         ("set-up", &args.set_up),
         ("prepare", &args.prepare),
@@ -270,18 +325,48 @@ fn take_turns(
     Ok(results)
 }
 
+/// How a pipeline is run.
+#[derive(Clone, Copy)]
+enum Variant<'a> {
+    Plain,
+    Without(&'a Refused),
+    Aligned,
+}
+
 fn contenders(
     args: &CompareArgs,
+    aligns: bool,
     pipelines: &[(&str, Values)],
     vias: &[String],
     shell: &Shell,
 ) -> anyhow::Result<Vec<Contender>> {
-    let contender = |(text, values): &(&str, Values), via: &String| {
-        let beside = |text: &Option<String>| text.as_ref().map(|text| filled(text, values));
-        let contender = Contender::new(&filled(text, values), &called(text, values), via, shell)?;
-        Ok(contender.between(beside(&args.prepare), beside(&args.conclude)).with(values.clone()))
+    let contender = |(text, values): &(&str, Values), via: &String, variant: Variant<'_>| {
+        let [before, after] =
+            [&args.prepare, &args.conclude].map(|text| text.as_ref().map(|text| filled(text, values)));
+        let (typed, mut shown, mut values) = (filled(text, values), called(text, values), values.clone());
+        let parameter = match variant {
+            Variant::Plain => None,
+            Variant::Without(refused) => Some(("without", refused.to_string())),
+            Variant::Aligned => Some(("align-buffers", "yes".to_owned())),
+        };
+        if let Some((name, value)) = parameter {
+            shown += &format!(" # {name}={value}");
+            values.insert(name.to_owned(), value);
+        }
+        let (without, aligned) = match variant {
+            Variant::Without(refused) => (Some(refused.clone()), false),
+            variant => (None, matches!(variant, Variant::Aligned)),
+        };
+        let contender = Contender::new(&typed, &shown, via, shell)?;
+        let contender = contender.between(before, after).with(values);
+        Ok(contender.measured(without, aligned, args.by == "latency"))
     };
-    let each = pipelines.iter().flat_map(|pipeline| vias.iter().map(move |via| contender(pipeline, via)));
+    let variants = std::iter::once(Variant::Plain).chain(args.without.iter().map(Variant::Without));
+    let variants = variants.chain(aligns.then_some(Variant::Aligned));
+    let pairs =
+        pipelines.iter().flat_map(|pipeline| variants.clone().map(move |variant| (pipeline, variant)));
+    let each =
+        pairs.flat_map(|(pipeline, variant)| vias.iter().map(move |via| contender(pipeline, via, variant)));
     each.collect::<Result<_, LinkProblem>>().map_err(|problem| UsageError(problem.to_string()).into())
 }
 

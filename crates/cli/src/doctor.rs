@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use host::{Finding, Severity};
-use model::{AS_ROOT, visible};
+use model::{AS_ROOT, CopySpeed, SlowOffsets, visible};
 use report::document::{Block, Document};
 use report::{MeasuredFinding, Style, machine_table, measured_findings};
 use serde::Serialize;
@@ -21,7 +21,8 @@ use crate::terminal::{self, wrap};
   hosepipe doctor --json | jq '.[] | select(.figure) | [.name, .figure.median, .figure.unit] | @tsv'
 
 The figures stand first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
-bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`.")]
+bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`. The last entry, `copy-alignment`, has `speeds` by the
+offset of the destination within a page, and `slow`: the slow offsets and their share of the full speed, or null.")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]
@@ -43,6 +44,13 @@ const WIDTH_MAX: usize = 110;
 #[serde(untagged)]
 enum Entry<'a> {
     Measured(MeasuredFinding),
+    Copies {
+        #[serde(flatten)]
+        finding: &'a Finding,
+        speeds: &'a [CopySpeed],
+        /// Where they are slow; `null` where they are not.
+        slow: Option<SlowOffsets>,
+    },
     Found(&'a Finding),
 }
 
@@ -50,14 +58,21 @@ enum Entry<'a> {
 /// with findings.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     // First: afterwards the load would be hosepipe's own.
-    let findings = host::diagnose();
+    let mut findings = host::diagnose();
+    let costs = if args.quick { None } else { host::copy_costs().ok() };
+    let copies = costs.as_ref().map(|costs| (costs, host::copy_finding(costs)));
     let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
     if args.json {
         let measured = measured_findings(&figures).into_iter().map(Entry::Measured);
-        let entries: Vec<Entry> = measured.chain(findings.iter().map(Entry::Found)).collect();
+        let copies = copies.iter().map(|(costs, finding)| {
+            let slow = costs.slow_offsets();
+            Entry::Copies { finding, speeds: &costs.speeds, slow }
+        });
+        let entries: Vec<Entry> = measured.chain(findings.iter().map(Entry::Found)).chain(copies).collect();
         terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&entries)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    findings.extend(copies.map(|(_, finding)| finding));
     let style = terminal::style();
     let style = Style { width: style.width.min(WIDTH_MAX), ..style };
     let measured = match figures.as_slice() {

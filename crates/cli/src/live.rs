@@ -4,9 +4,11 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use model::{Certainty, visible};
+use model::{Certainty, SeenCopies, visible};
 use pipeline::{ReadProgress, StageSnapshot};
 use report::numbers;
+
+use crate::copies::CostsOnDemand;
 
 /// Between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -28,6 +30,7 @@ pub(crate) struct Live {
     before: Vec<StageSnapshot>,
     /// Rows kept free of the pipeline's own output; 0 where no picture is there.
     reserved: usize,
+    costs: CostsOnDemand,
 }
 
 impl Live {
@@ -36,7 +39,16 @@ impl Live {
         let columns = crate::terminal::style_of_stderr().width;
         let rows = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row));
         let terminal = stderr().is_terminal() && !model::is_dumb();
-        Self { terminal, columns, rows, began: now, drawn: now, before: Vec::new(), reserved: 0 }
+        Self {
+            terminal,
+            columns,
+            rows,
+            began: now,
+            drawn: now,
+            before: Vec::new(),
+            reserved: 0,
+            costs: CostsOnDemand::default(),
+        }
     }
 
     /// Draws what is seen, if the last drawing is old enough; of no stages, removes the picture.
@@ -61,7 +73,9 @@ impl Live {
         text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m{head}\x1b[0m"));
         for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
             text.push_str(&format!("\x1b[{};1H", top + 1 + index));
-            text.push_str(&self.line(index + 1, stage, before, since));
+            let read = index.checked_sub(1).and_then(|link| stages[link].bytes);
+            let slow = self.slow_copies(stage, read.map(|(bytes, _)| bytes));
+            text.push_str(&self.line(index + 1, stage, before, since, slow));
         }
         text.push_str("\x1b8");
         self.before = stages.to_vec();
@@ -87,7 +101,30 @@ impl Live {
         }
     }
 
-    fn line(&self, number: usize, stage: &StageSnapshot, before: &StageSnapshot, since: Duration) -> String {
+    /// "slow copies, buffer at 16: --align-buffers", where this machine has such and they matter to the stage.
+    fn slow_copies(&self, stage: &StageSnapshot, read_bytes: Option<u64>) -> Option<String> {
+        let [read_offset, write_offset] = stage.buffer_offsets;
+        let slow = self.costs.judge(&SeenCopies {
+            read_offset,
+            write_offset,
+            read_bytes,
+            written_bytes: stage.bytes.map(|(bytes, _)| bytes),
+            wall_ns: self.began.elapsed().as_nanos() as u64,
+            cpu_ns: stage.cpu_ns,
+            // How much of it was the kernel's is known at the end.
+            kernel_ns: stage.cpu_ns,
+        })?;
+        Some(report::slow_copies::in_brief(&slow))
+    }
+
+    fn line(
+        &self,
+        number: usize,
+        stage: &StageSnapshot,
+        before: &StageSnapshot,
+        since: Duration,
+        slow: Option<String>,
+    ) -> String {
         let share = |now_ns: u64, then_ns: u64| {
             (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
         };
@@ -97,9 +134,12 @@ impl Live {
             ("waits to write", share(stage.blocked_write_ns, before.blocked_write_ns)),
             ("queues for a CPU", share(stage.queued_ns, before.queued_ns)),
         ];
+        let held = stage.held_back.as_ref().map(report::held_back::in_brief);
         let longest = waits.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
         let state = match longest {
             _ if stage.ended => "ended".to_owned(),
+            _ if held.is_some() => held.unwrap_or_default(),
+            _ if slow.is_some() => slow.unwrap_or_default(),
             Some((what, share)) if share >= 0.5 => format!("{what} {:.0} %", share.min(1.0) * 100.0),
             _ if cpu >= 0.5 => "computes".to_owned(),
             _ => "at work".to_owned(),

@@ -1,102 +1,131 @@
-//! `hosepipe __part`: runs one partition of a spread, or its reduce, from the plan in the work's folder.
+//! `hosepipe __part`: partitions of a spread, or its reduce, from the plan in the work's folder.
 
-use std::ffi::OsString;
+mod task;
+
 use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
-use process::{Child, create_at, write_anew};
-use remote::spread::{BEGUN, Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
+use model::RunRecord;
+use pipeline::{Ran, ShellUse, Text, Watched};
+use process::{create_at, write_anew};
+use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 use rustix::fs::CWD;
-use rustix::process::{Signal, kill_process};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-use crate::run_cmd::{self, RunArgs};
-use crate::{terminal, typed};
+use crate::{run_cmd, script, terminal};
 
-/// One partition of a spread, or its reduce.
+/// Partitions of a spread, or its reduce.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// The folder of the work
     folder: PathBuf,
-    /// The partition, counted from 0; without one, the reduce
+    /// The partition, counted from 0; its result is a line of standard output
     number: Option<usize>,
-    /// Say when it begins, and end when standard input does: ssh has started it
+    /// Run the partitions whose numbers are lines of standard input
     #[arg(long)]
-    connected: bool,
+    task: bool,
+    /// Run, in this job of Slurm, partitions that are left and that no other task has taken
+    #[arg(long, value_name = "JOB")]
+    take: Option<String>,
+    /// With --take: run one that failed so many times again
+    #[arg(long, default_value_t = 0)]
+    retries: u32,
+    /// With --take: run others when one has failed
+    #[arg(long)]
+    keep_going: bool,
+    /// Write what is said on standard error into the folder
+    #[arg(long)]
+    log: bool,
+    /// Record what the stages of a partition did
+    #[arg(long)]
+    records: bool,
 }
 
 /// Returns the exit code of what it ran.
 pub(crate) fn run(args: &PartArgs) -> ExitCode {
-    part(args).unwrap_or_else(|error| {
+    let work = Work::open(&args.folder);
+    let done = match args.number {
+        _ if args.task || args.take.is_some() => task::run(args, &work),
+        Some(number) => task::run_one(args, &work, number),
+        None => process::end_with_parent().map_err(Error::from).and_then(|()| reduce(&work)),
+    };
+    done.unwrap_or_else(|error| {
         terminal::report_error(&error);
         NOT_RUN.into()
     })
 }
 
-fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
-    process::end_with_parent()?;
-    let work = Work::open(&args.folder);
-    let (plan, count) = work.plan_of(args.number.unwrap_or(0)).with_context(|| {
-        format!("the plan in {}, a folder that every node has to see", args.folder.display())
-    })?;
+/// What is to be done for a partition, or without one for the reduce; and how many partitions there are.
+fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, usize)> {
+    let folder = work.folder().display();
+    let (mut plan, mut count) = work
+        .plan_of(number.unwrap_or(0))
+        .with_context(|| format!("the plan in {folder}, a folder that every node has to see"))?;
     ensure!(
         plan.version == crate::version(),
         "the work was begun by hosepipe {}, and this is {}: it takes the same one everywhere",
         plan.version,
         crate::version()
     );
-    let _watch = if args.connected { Some(begin_connected()?) } else { None };
-    match args.number {
-        Some(number) if work.is_finished(number) => Ok(ExitCode::SUCCESS),
-        Some(number) => map(&work, &plan, number),
-        None => reduce(&work, &plan, count),
+    if plan.is_stdin {
+        count = work.blocks().unwrap_or(0);
     }
+    if let Some(number) = number.filter(|_| plan.is_stdin) {
+        let block = InputFile::look(&work.file(Some(number), "in")).map_err(Error::msg)?;
+        plan.partitions = vec![vec![block.whole()]];
+    }
+    Ok((plan, count))
 }
 
-/// Prints that the program has begun, and starts a child that sends it SIGTERM when standard input, the ssh connection,
-/// closes.
-fn begin_connected() -> anyhow::Result<Child<'static>> {
-    let own = rustix::process::getpid();
-    let watch = Child::fork(c"hosepipe-watch", |_| {
-        // The launcher sends nothing: this returns when the connection closes.
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        let _ = kill_process(own, Signal::TERM);
-    });
-    terminal::print(&format!("{BEGUN}{}\n", host::cpus().len()))?;
-    watch.context("watching the connection")
-}
-
-fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode> {
+/// Runs the map for one partition. Gives the length of what came out, where it has succeeded.
+fn map(
+    work: &Work,
+    number: usize,
+    attempt: &str,
+    is_claimed: bool,
+    records: bool,
+) -> anyhow::Result<(Ran, u64, Option<RunRecord>)> {
+    let (plan, _) = plan_of(work, Some(number))?;
     let ranges = plan.partitions.first().context("nothing to read")?;
     // The engine (Spark) reads URLs and writes their bytes to our standard input.
     let is_given = ranges.iter().any(|range| is_url(&range.file.path));
     let fed = if is_given { None } else { Some(feed_stdin(ranges)?) };
-    let output =
-        create_at(CWD, &work.unfinished(number), 0o666, true).context("a file for what comes out")?;
-    dup2_stdout(&output)?;
-    drop(output);
-    let code = run_text(plan, &plan.map, &work.file(Some(number), "json"))?;
+    let unfinished = work.unfinished(number, attempt);
+    let output = if is_claimed {
+        File::options().write(true).truncate(true).open(&unfinished)
+    } else {
+        create_at(CWD, &unfinished, 0o666, true)
+    };
+    dup2_stdout(output.context("a file for what comes out")?)?;
+    let (ran, record) = run_text(&plan, &plan.map, records)?;
     if let Some(fed) = fed {
         finish(fed)?;
         ensure_unchanged(ranges)?;
     }
-    if code == ExitCode::SUCCESS {
-        dup2_stdout(File::options().write(true).open("/dev/null")?)?;
-        pipeline::wait_for_writers(&work.unfinished(number)).context("what comes out")?;
-        work.finish(number).context("naming what came out")?;
-    } else {
-        drop(fs::remove_file(work.unfinished(number)));
+    if ran.status() != 0 {
+        // A claim says that this job of Slurm has dealt with it.
+        let _ = if is_claimed { Ok(()) } else { fs::remove_file(unfinished) };
+        return Ok((ran, 0, record));
     }
-    Ok(code)
+    dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+    pipeline::wait_for_writers(&unfinished).context("what comes out")?;
+    let bytes = work.finish(number, attempt).context("naming what came out")?;
+    Ok((ran, bytes, record))
 }
 
-fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCode> {
+fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
+    let (plan, count) = plan_of(work, None)?;
     let outputs = work.outputs(count).map_err(Error::msg)?;
-    let record = work.file(None, "json");
+    let run = || {
+        let (ran, record) = run_text(&plan, &plan.reduce, true)?;
+        let record = serde_json::to_vec(&record.unwrap_or_default())?;
+        write_anew(&work.file(None, "json"), 0o666, &record).context("the record of the reduce")?;
+        anyhow::Ok(ran)
+    };
     if plan.reduce_reads_names {
         // Each name ends with a zero byte, the format of `sort --files0-from`.
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
@@ -104,12 +133,12 @@ fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCo
         let list = work.file(None, "parts");
         write_anew(&list, 0o666, &names).context("the list of what came out")?;
         dup2_stdin(&File::open(&list).context("the list of what came out")?)?;
-        return run_text(plan, &plan.reduce, &record);
+        return run().map(|ran| script::exit(&ran));
     }
     let fed = feed_stdin(&outputs)?;
-    let code = run_text(plan, &plan.reduce, &record)?;
+    let ran = run()?;
     finish(fed)?;
-    Ok(code)
+    Ok(script::exit(&ran))
 }
 
 fn finish(fed: Fed) -> anyhow::Result<()> {
@@ -134,12 +163,26 @@ fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
 }
 
 /// Runs a pipeline as `hosepipe run` does.
-fn run_text(plan: &SpreadPlan, text: &str, record: &Path) -> anyhow::Result<ExitCode> {
-    let mut json = OsString::from("--json=");
-    json.push(record);
-    let mut words: Vec<OsString> =
-        vec![format!("--via={}", plan.via).into(), format!("--shell={}", plan.shell).into(), json];
-    words.extend(plan.pipefail.then(|| "--pipefail".into()));
-    words.extend(["--".into(), text.into()]);
-    run_cmd::run(&typed::arguments::<RunArgs>("run", words)?)
+fn run_text(plan: &SpreadPlan, text: &str, records: bool) -> anyhow::Result<(Ran, Option<RunRecord>)> {
+    let (via, shell) = (script::link(&plan.via)?, script::shell(plan.shell.as_ref())?);
+    let own = pipeline::text_arguments(&shell, text.as_ref());
+    // Read before the run, whose load they would show afterwards.
+    let host = if records { host::facts() } else { model::Host::default() };
+    let started = SystemTime::now();
+    let ran = pipeline::run(&Text {
+        arguments: script::arguments(plan.pipefail, &shell, own)?,
+        shell: &shell,
+        streams: Vec::new(),
+        via: &via,
+        keep: None,
+        watched: records.then_some(Watched { meter: false, lines: false, latency: false, show: None }),
+        line_buffered: None,
+        align_buffers: false,
+        recorded: records,
+        without: None,
+        prompt: None,
+        shell_use: ShellUse::Run,
+    })?;
+    let record = records.then(|| run_cmd::record(text.to_owned(), host, &via, &ran, started));
+    Ok((ran, record))
 }

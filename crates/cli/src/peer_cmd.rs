@@ -89,7 +89,7 @@ impl std::str::FromStr for Target {
 pub(crate) struct BenchPeerArgs {
     /// Measure to another host and back: HOST as ssh takes it, or tcp://ADDR:PORT, where `hosepipe peer` listens
     #[arg(id = "peer", long = "peer", value_name = "HOST", help_heading = PEER,
-        conflicts_with_all = ["all", "tasks", "chain", "pairs", "senders", "workers", "worker"])]
+        conflicts_with_all = ["all", "tasks", "chain", "pairs", "senders", "receivers", "workers", "worker"])]
     pub(crate) target: Option<Target>,
 
     /// The token of `hosepipe peer`, for tcp://ADDR:PORT

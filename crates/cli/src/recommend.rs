@@ -10,11 +10,12 @@ mod timing;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 pub(crate) use args::RecommendArgs;
 use clap::Parser;
-use model::{BenchRecord, Record};
+use model::{BenchRecord, Record, Spec};
 use report::read::Loaded;
 use stats::Demand;
 
@@ -23,12 +24,17 @@ use crate::destination::Destination;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::{Cli, Command, bench, record};
+use contest::Contest;
 use figures::Figures;
 use program::Program;
 use question::{Candidate, Question};
 
+/// Thirds of `--time` for the loops of `bench`; in what they leave of it the programs are compiled and run.
+const THIRDS_FOR_LOOPS: u32 = 2;
+
 /// Answers the question.
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     args.outputs.check()?;
     args.code_to.as_deref().map(written).transpose()?;
     let question = args.question();
@@ -47,7 +53,14 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let taken_by_loops = weighing.taken;
     let programs = match &stop {
         Some(stop) if !stop.is_set() && weighing.taken.is_some() => {
-            contest::run(&question, &figures, &weighing, args.code, args.time, &|| stop.is_set())?
+            let plan = contest::Plan {
+                question: &question,
+                language: args.code,
+                time: args.time,
+                until: began + args.time,
+                seed: args.seed,
+            };
+            contest::run(&plan, &figures, &weighing, &|| stop.is_set())?
         }
         Some(_) => Vec::new(),
         // Those of a record that answers this question.
@@ -58,7 +71,10 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
             own.map_or(Vec::new(), |own| own.programs.clone())
         }
     };
-    weighing.taken = contest::choose(&programs, &figures, &question.demand).or(weighing.taken);
+    let took = stop.is_some().then(|| began.elapsed());
+    let contest = Contest::new(&programs, &figures, &question.demand);
+    let place = |spec: &Spec| figures.cases.iter().position(|case| case.spec == *spec);
+    weighing.taken = contest.taken().and_then(place).or(weighing.taken);
     let answer = explain::Answer {
         question: &question,
         candidates: &candidates,
@@ -66,6 +82,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         weighing: &weighing,
         is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
         programs: &programs,
+        contest: &contest,
+        took,
         language: args.code,
         taken_by_loops,
     };
@@ -107,7 +125,7 @@ fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
     if let Some(library) = program.library {
         written(&path.with_file_name(library.file))?.write(library.text)?;
     }
-    written(path)?.write(&program.text_beside_library())
+    written(path)?.write(&program.text_in(path))
 }
 
 /// The specs of the candidates that are there on this machine.
@@ -124,7 +142,8 @@ fn proof(
     place: Option<PlaceArgument>,
 ) -> Vec<String> {
     let block = model::ByteSize(question.message_bytes).to_string();
-    let time = humantime::format_duration(args.time).to_string().replace(' ', "");
+    let time = Duration::from_millis((args.time * THIRDS_FOR_LOOPS / 3).as_millis().max(1) as u64);
+    let time = humantime::format_duration(time).to_string().replace(' ', "");
     let seed = args.seed.to_string();
     let mut words = vec!["bench".to_owned()];
     words.extend(specs.iter().cloned());

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use clap::Args;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{Prompt, ShellUse, Text};
+use pipeline::{LineBuffered, Prompt, ShellUse, Text};
 use shell::Config;
 
+use crate::copies;
 use crate::script;
 use crate::terminal;
 use crate::typed;
@@ -19,7 +20,7 @@ use crate::typed;
 #[command(
     // `-h` is the shell's.
     disable_help_flag = true,
-    override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [ARGUMENTS OF THE SHELL]...",
+    override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [--line-buffered[=STAGES]] [--align-buffers] [ARGUMENTS OF THE SHELL]...",
     after_help = "\
 Examples:
   hosepipe sh                              your shell; `hosepipe_help` there says what is added to it
@@ -42,6 +43,14 @@ pub(crate) struct ShArgs {
     /// A pipeline's status is its last failing stage's, as after `set -o pipefail`
     #[arg(long)]
     pipefail: bool,
+
+    /// Let programs write each line at once, in all stages of pipelines or in those with these numbers from 1, as in --line-buffered=2,3
+    #[arg(long, value_name = "STAGES", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    line_buffered: Option<LineBuffered>,
+
+    /// Start programs so that malloc does not put their large buffers where this CPU copies slowly, if it does
+    #[arg(long)]
+    align_buffers: bool,
 
     /// The shell [default: bash; at a prompt $SHELL]
     #[arg(long, value_name = "SHELL")]
@@ -100,8 +109,11 @@ fn run_shell(
         via,
         keep: None,
         watched: None,
+        line_buffered: args.line_buffered.clone(),
+        align_buffers: args.align_buffers && copies::are_to_be_aligned(),
         recorded: false,
         shell_use: if is_interactive { ShellUse::Interactive } else { ShellUse::Script },
+        without: None,
         prompt,
     };
     Ok(script::exit(&pipeline::run(&text)?))

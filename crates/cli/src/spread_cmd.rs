@@ -2,6 +2,7 @@
 
 mod elsewhere;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use clap::Args;
 use model::{ByteSize, Record, RunRecord};
 use process::{Cleaner, TemporaryPath};
 use remote::launcher::Launcher;
-use remote::spread::{self, Derived, InputFile, Range, SpreadJob, SpreadPlan, Work};
+use remote::spread::{self, Blocks, Derived, InputFile, Range, SpreadJob, SpreadPlan, Work};
 use report::read::Loaded;
+use rustix::fs::CWD;
+use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
@@ -31,6 +34,7 @@ use elsewhere::Elsewhere;
 Examples:
   hosepipe spread --map 'zcat | grep -c error || true' --reduce \"awk '{ n += $1 } END { print n }'\" logs/*.gz
   hosepipe spread --map 'sort | uniq -c' --split 64MiB words.txt       one file in pieces; how they come together is known
+  zcat log.gz | hosepipe spread --map 'grep -c error' --split 64MiB -                   what comes in, in blocks of lines
   hosepipe spread --map 'cut -d\" \" -f1' --reduce cat --split 64MiB access.log
   hosepipe spread --map './slow' --reduce cat --work out --keep-going data/*    what is finished is kept in `out` …
   hosepipe spread --map './slow' --reduce cat --work out --resume data/*        … and only the rest is done
@@ -51,11 +55,11 @@ pub(crate) struct SpreadArgs {
     #[arg(long, value_name = "TEXT")]
     reduce: Option<String>,
 
-    /// Files, or patterns in quotes
+    /// Files, or patterns in quotes; `-` is standard input, which is cut into pieces at line ends while it comes in
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
 
-    /// Cut inputs into pieces of about this size, at line ends
+    /// Cut inputs into pieces of about this size, at line ends [default: not; standard input into 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
     split: Option<ByteSize>,
 
@@ -118,7 +122,28 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     script::arguments(args.pipefail, &shell, [])?;
     [&derived.map, &derived.reduce].iter().try_for_each(|text| script::check_syntax(text, &shell))?;
     args.outputs.check()?;
-    let inputs = args.elsewhere.inputs(args)?;
+    let reads_stdin = args.inputs.iter().any(|input| input == "-");
+    if reads_stdin && args.inputs.len() > 1 {
+        return Err(
+            UsageError("`-`, standard input, is an input by itself: no others beside it".to_owned()).into()
+        );
+    }
+    let mut temporary = None;
+    let folder = match &args.work {
+        Some(folder) => folder.clone(),
+        None => temporary.insert(Temporary::make()?).folder.path().to_owned(),
+    };
+    let folder = std::path::absolute(folder)?;
+    args.elsewhere.check(args)?;
+    let launcher = args.elsewhere.launcher();
+    // An engine, and a check, read what is there before they begin.
+    let is_cut_at_once = matches!(launcher, Launcher::Local | Launcher::Ssh) && args.check.is_none();
+    let inputs = match reads_stdin {
+        true if is_cut_at_once => Vec::new(),
+        true => args.elsewhere.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
+        false => args.elsewhere.inputs(args, &args.inputs)?,
+    };
+    let split = args.split.or(reads_stdin.then_some(STDIN_PIECE));
     let plan = SpreadPlan {
         version: crate::version(),
         map: derived.map,
@@ -127,27 +152,21 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         via: args.via.clone(),
         shell: args.shell.clone(),
         pipefail: args.pipefail,
-        partitions: partitions(&inputs, args.split).map_err(UsageError)?,
+        is_stdin: reads_stdin && is_cut_at_once,
+        partitions: partitions(&inputs, split).map_err(UsageError)?,
     };
     let submitter = args.elsewhere.submitter().map_err(UsageError)?;
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
-        && let Some(code) =
-            runs.check(&plan, spread::sample(&inputs, args.split, most).map_err(UsageError)?)?
+        && let Some(code) = runs.check(&plan, spread::sample(&inputs, split, most).map_err(UsageError)?)?
     {
         return Ok(code);
     }
-    let (folder, temporary) = match &args.work {
-        Some(folder) => (folder.clone(), None),
-        None => Temporary::make().map(|temporary| (temporary.folder.path().to_owned(), Some(temporary)))?,
-    };
-    let folder = std::path::absolute(folder)?;
     args.elsewhere.check_words(&folder, &hosepipe)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
-    let launcher = args.elsewhere.launcher();
-    if launcher != Launcher::Local && job.is_left() {
+    if launcher != Launcher::Local && (plan.is_stdin || !job.left().is_empty()) {
         job = SpreadJob {
             launcher,
             hosts: &args.elsewhere.hosts,
@@ -161,7 +180,9 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         return elsewhere::print(&job);
     }
     let (started, began, stop) = (SystemTime::now(), Instant::now(), &runs.stop);
-    let failures = runs.map(&job)?;
+    let piece = split.unwrap_or(STDIN_PIECE).0;
+    let input = (plan.is_stdin && !args.resume).then(stdin_file).transpose()?;
+    let failures = runs.map(&job, input.map(|input| Blocks::new(&work, input, piece)))?;
     let mut is_whole = failures.is_empty() && !stop.is_set();
     let status = match job.launcher {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
@@ -173,9 +194,9 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         _ => job.fetch().context("what the reduce has written")?,
     };
     is_whole &= !stop.is_set();
-    let maps = (0..plan.partitions.len()).filter_map(|number| work.record(Some(number)));
-    let reduced = is_whole.then(|| work.record(None)).flatten();
-    if let Some(record) = spread::merged(maps, reduced) {
+    let maps = if runs.records() { work.results() } else { BTreeMap::new() };
+    let reduced = is_whole.then(|| work.record()).flatten();
+    if let Some(record) = spread::merged(maps.into_values().filter_map(|result| result.record), reduced) {
         let record = RunRecord {
             head: record_head(record.head.host, started),
             pipeline: format!("{}, then {}", plan.map, plan.reduce),
@@ -195,6 +216,34 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         tell_kept(&job, &inputs, temporary);
     }
     Ok(stop.exit_status().unwrap_or(u8::try_from(status).unwrap_or(1)).into())
+}
+
+/// Without --split, what one run of the map reads of standard input: lines enough that it takes longer than its start.
+const STDIN_PIECE: ByteSize = ByteSize(1 << 20);
+
+fn stdin_file() -> anyhow::Result<File> {
+    Ok(fcntl_dupfd_cloexec(std::io::stdin(), 3).context("standard input")?.into())
+}
+
+/// Writes standard input into a file in the folder of the work, which can be read in parts and again; its name. To go on with a work it is
+/// there already, and standard input is not read.
+fn keep_stdin(folder: &Path, resume: bool) -> anyhow::Result<OsString> {
+    let path = folder.join("input");
+    if !resume {
+        let refused = || format!("keeping standard input in {}", path.display());
+        process::make_own_folder(folder).with_context(refused)?;
+        // A work that was begun here reads it still.
+        if folder.join("plan.jsonl").exists() {
+            let message = format!(
+                "{} holds work already: --resume goes on with it, and another --work begins anew",
+                folder.display()
+            );
+            return Err(UsageError(message).into());
+        }
+        let mut file = process::create_at(CWD, &path, 0o600, true).with_context(refused)?;
+        std::io::copy(&mut std::io::stdin(), &mut file).with_context(refused)?;
+    }
+    Ok(path.into())
 }
 
 /// What each run of the map reads; one run of nothing where there is nothing, so that `wc` says 0.
@@ -225,20 +274,25 @@ fn tell(failures: &[String], stop: &StopRequest) {
 
 /// Says how much is finished, and how the rest is done.
 fn tell_kept(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
-    let count = job.plan.partitions.len();
-    let finished = (0..count).filter(|number| job.work.is_finished(*number)).count();
+    let finished = job.work.results().values().filter(|result| result.failure.is_none()).count();
+    let is_cut_short = job.plan.is_stdin && job.work.blocks().is_none();
     let has_changed = |input: &InputFile| {
         !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
     };
     // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
-    let is_of_use = !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
+    let is_of_use = !is_cut_short && !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
     let kept = is_of_use.then(|| {
         let folder = temporary.map_or(job.work.folder().to_owned(), |temporary| temporary.folder.keep());
         let folder = model::shell_line(&[folder.to_string_lossy().into_owned()]);
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
     let kept = kept.unwrap_or_default();
-    terminal::remark(&format!("{finished} of {count} partitions are finished{kept}"));
+    let of = if is_cut_short {
+        "the blocks that were read".to_owned()
+    } else {
+        job.count().to_string() + " partitions"
+    };
+    terminal::remark(&format!("{finished} of {of} are finished{kept}"));
 }
 
 /// A folder for a work, removed with this value, and by the cleaner where this process is killed.
@@ -279,17 +333,24 @@ impl Runs<'_> {
             jobs: Some(self.args.jobs.map_or_else(|| host::cpus().len(), usize::from).max(1)),
             retries: self.args.retries,
             keep_going: self.args.keep_going,
+            records: self.records(),
         }
     }
 
-    fn map(&self, job: &SpreadJob<'_>) -> anyhow::Result<Vec<String>> {
-        let count = job.plan.partitions.len() as u64;
+    /// Whether it is wanted what the stages of partitions did.
+    fn records(&self) -> bool {
+        self.args.stats || !self.args.outputs.is_empty()
+    }
+
+    fn map(&self, job: &SpreadJob<'_>, blocks: Option<Blocks<'_>>) -> anyhow::Result<Vec<String>> {
+        // How many blocks there will be is not known.
+        let count = if blocks.is_some() { 0 } else { job.count() as u64 };
         let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
         let mut look = |finished, running| {
             bar.stand_at(finished as u64, &format!("{running} running"));
             self.stop.is_set()
         };
-        let failures = job.map(&mut look, &mut terminal::remark);
+        let failures = job.map(blocks, &mut look, &mut terminal::remark);
         bar.finish();
         failures.context("running the partitions")
     }
@@ -308,7 +369,7 @@ impl Runs<'_> {
             let plan = SpreadPlan { partitions, ..plan.clone() };
             let work = Work::begin(folder.path(), &plan, false).map_err(UsageError)?;
             let job = self.job(&work, &plan);
-            let failures = self.map(&job)?;
+            let failures = self.map(&job, None)?;
             if !failures.is_empty() || self.stop.is_set() {
                 tell(&failures, &self.stop);
                 return Ok(Some(self.stop.exit_code(true)));

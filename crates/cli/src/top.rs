@@ -21,6 +21,7 @@ use rustix::process::{Signal, kill_current_process_group};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTSTP};
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::copies::CostsOnDemand;
 use crate::signals::StopRequest;
 use crate::top_cmd::Which;
 
@@ -142,6 +143,7 @@ fn show(
 ) -> anyhow::Result<()> {
     let mut sampler = ChainSampler::default();
     let mut screen = Screen::new(which);
+    let costs = CostsOnDemand::default();
     // The first sample comes sooner than `interval`, so that rates appear soon.
     let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);
     let mut draw = true;
@@ -159,7 +161,9 @@ fn show(
         if pace.begin() {
             sampler.sample();
             if !screen.paused {
-                screen.take(sampler.seen());
+                let mut seen = sampler.seen();
+                costs.judge_all(&mut seen);
+                screen.take(seen);
                 draw = true;
             }
             sampler.mark();

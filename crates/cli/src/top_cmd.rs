@@ -9,6 +9,7 @@ use model::{Chain, TopRecord, TopSnapshot};
 use observe::chains::ChainSampler;
 use report::read::Loaded;
 
+use crate::copies::CostsOnDemand;
 use crate::outputs::Outputs;
 use crate::record::record_head;
 use crate::signals::StopRequest;
@@ -29,10 +30,11 @@ Examples:
   hosepipe top 812                      the chains that process 812, or what it has started, is in
   hosepipe top gzip                     those with `gzip` in the name of a program
   hosepipe top --once                   two looks, one second apart, as text
+  hosepipe top --dot | dot -Tsvg > chains.svg     as a graph, by Graphviz
   hosepipe top --once --json - | jq '.chains[] | select(.held_up_by)'
   sudo hosepipe top                     those of all users
 
-Shown are processes that pipes, FIFOs and pairs of sockets without a name join. Nothing is changed or slowed down, and no
+Shown are processes that pipes, FIFOs, sockets and pseudoterminals join. Nothing is changed or slowed down, and no
 rights are needed for one's own processes. How to read it: docs/TOP.md. Without a terminal, and with --json and its like,
 it is as with --once. Exit status: 0, also where there is no chain; 2 there is no such process, or it does not
 show what it has open; 130 stopped by Ctrl-C.")]
@@ -44,6 +46,10 @@ pub(crate) struct TopArgs {
     /// Look twice, print what was seen, and leave
     #[arg(long)]
     once: bool,
+
+    /// Look twice, print the chains as a graph for Graphviz, and leave
+    #[arg(long)]
+    dot: bool,
 
     /// Between two looks [default: 2s, once 1s]
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
@@ -93,7 +99,12 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
         check(pid)?;
     }
     let stop = StopRequest::listen()?;
-    let is_live = !args.once && args.outputs.is_empty() && stdout().is_terminal() && !model::is_dumb();
+    if args.dot && args.outputs.has_stdout() {
+        let message = "--dot prints the graph on standard output: write the other format into a file";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let is_live =
+        !args.once && !args.dot && args.outputs.is_empty() && stdout().is_terminal() && !model::is_dumb();
     if is_live {
         return top::run(args.interval.unwrap_or(LIVE_INTERVAL), which, &stop);
     }
@@ -126,11 +137,15 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
     }
     let mut seen = sampler.seen();
     seen.chains.retain(|chain| which.is(chain));
+    CostsOnDemand::default().judge_all(&mut seen);
+    let graph = args.dot.then(|| report::dot(&seen));
     let nothing = seen.chains.is_empty().then(|| nothing(which, &seen)).flatten();
     let record = TopRecord { head: record_head(host, started), seen };
     let loaded = [Loaded::new("this look", record)];
     args.outputs.write(&loaded)?;
-    if !args.outputs.has_stdout() {
+    if let Some(graph) = graph {
+        terminal::print(&graph)?;
+    } else if !args.outputs.has_stdout() {
         match nothing {
             Some(sentence) => terminal::print(&format!("{sentence}\n"))?,
             None => terminal::print_painted(&report::terminal(
@@ -153,7 +168,7 @@ pub(crate) fn nothing(which: &Which, seen: &TopSnapshot) -> Option<String> {
             format!("Process {pid} is in no chain: its pair of sockets does not say which way bytes go.")
         }
         Which::Of(pid) => format!(
-            "Process {pid} is in no chain: no pipe, FIFO or pair of sockets joins it, or what it has started, to another process."
+            "Process {pid} is in no chain: no pipe, FIFO, socket or pseudoterminal joins it, or what it has started, to another process."
         ),
         Which::Named(text) => format!("No chain has `{text}` in the name of a program."),
     };

@@ -20,7 +20,7 @@ use crate::terminal::{self, UsageError};
   hosepipe workers                         which languages are here, and what brings the others
   hosepipe workers --build                 build all of them, side by side
   hosepipe workers --build rust zig        these two
-  hosepipe workers --build iceoryx2        a transport of others: only where it is named
+  hosepipe workers --build peers           transports of others: only where they are named
   hosepipe workers --json | jq -r '.[] | select(.state == \"missing\") | .remedy'
 
 Programs are built once, in the folder `workers` of the cargo target folder, or in ~/.cache/hosepipe/workers where

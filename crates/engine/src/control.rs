@@ -14,7 +14,7 @@ const POLLS_BEFORE_YIELD: u32 = 2_000;
 #[repr(C, align(128))]
 struct TaskCounters {
     moved: AtomicU64,
-    /// The progress when the first of several pairs or senders was done.
+    /// The progress when the first of several pairs, senders or receivers was done.
     moved_while_all_ran: AtomicU64,
     cpu: TaskCpu,
 }
@@ -74,9 +74,11 @@ impl TrialPage {
         &self.counters()[task].moved
     }
 
-    /// Records that a task of one of several pairs or senders is done. The first one records the progress of all.
-    pub(crate) fn is_done(&self, task: usize, moved: u64, now_ns: u64) {
-        self.moved(task).store(moved, Relaxed);
+    /// Records that a task of one of several pairs, senders or receivers is done. The first one records the progress of all.
+    pub(crate) fn is_done(&self, task: usize, moved: Option<u64>, now_ns: u64) {
+        if let Some(moved) = moved {
+            self.moved(task).store(moved, Relaxed);
+        }
         if self.head().done.swap(1, AcqRel) == 0 {
             self.head().all_ran_until_ns.store(now_ns, Relaxed);
             for task in self.counters() {

@@ -5,6 +5,7 @@ use std::io;
 use mechanism::{ConnectionFacts, Endpoint, Job};
 use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
+use payload::Pieces;
 use process::end_usage;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub(crate) struct EndReport {
     /// Blocks of many senders that did not arrive in one piece; `None` if bytes are missing, or blocks were not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) torn_blocks: Option<u64>,
+    /// What the sender to many receivers sent, or one of them received; `None` if blocks were not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pieces: Option<Pieces>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
     pub(crate) looks: (u64, u64),
     /// The state of its connection with another host.
@@ -52,6 +56,7 @@ impl EndReport {
             latency_histogram: None,
             service_histogram: None,
             torn_blocks: None,
+            pieces: None,
             looks: (0, 0),
             connection: None,
             failure: Some(EndFailure::from(error)),
@@ -85,13 +90,13 @@ impl From<&io::Error> for EndFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on. `done`: its index and its total progress, if the progress of all ends when the
-/// first is done has to be recorded. `blocks`: those of each sender.
+/// Runs one end of a trial, from the barrier on. `done`: its index and its total progress (`None` if the job has told it to the
+/// byte), if the progress of all ends when the first is done has to be recorded. `blocks`: those of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
     control: &TrialPage,
-    done: Option<(usize, u64)>,
+    done: Option<(usize, Option<u64>)>,
     blocks: u64,
 ) -> EndReport {
     // An end that could not be prepared also waits at the barrier, so that the others can continue.
@@ -109,12 +114,13 @@ pub(crate) fn run_end(
         start_ns,
         end_ns,
         received_bytes: job.received_bytes,
-        // Blocks of many senders are checked one by one, not as a stream.
-        checksum: if job.sorter.is_some() { None } else { job.consumer.checksum() },
+        // Blocks of many senders or receivers are checked one by one, not as a stream.
+        checksum: if job.sorter.is_some() || job.pieces.is_some() { None } else { job.consumer.checksum() },
         usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
         torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
+        pieces: job.pieces,
         looks: job.progress.looks(),
         connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::from),

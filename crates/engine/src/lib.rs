@@ -19,4 +19,4 @@ mod watch;
 pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
 pub use remote::{FarEnd, FarNews, Order, check_confirmed, hold_far_end};
-pub use session::{run, run_with};
+pub use session::{Session, run, run_with};

@@ -12,12 +12,13 @@ use crate::control::TASKS_MAX;
 pub(crate) struct Ready {
     pub(crate) mechanism: &'static Mechanism,
     pub(crate) options: Options,
-    /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's); empty where the scheduler chooses.
+    /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's; the sender's, then many
+    /// receivers'); empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
     /// The proof that bytes pass by reference, if the mechanism claims it.
     pub(crate) zero_copy: Option<ZeroCopy>,
-    /// Longest block of many senders that arrives in one piece.
+    /// Longest block of many senders, or for many receivers, that arrives in one piece.
     pub(crate) atomic_bytes: u64,
 }
 
@@ -25,7 +26,7 @@ impl Ready {
     /// The CPU of task `index` of a pair, which is not a relay; `None` if the scheduler chooses.
     pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
         let last = index + 1 == tasks(case);
-        let (of_pair, at) = match (case.load.senders, case.tasks) {
+        let (of_pair, at) = match (case.load.senders.or(case.load.receivers), case.tasks) {
             (Some(_), _) => (tasks(case), index),
             (_, Tasks::Single) => (1, 0),
             _ => (2, usize::from(last)),
@@ -36,7 +37,7 @@ impl Ready {
 
 /// Number of tasks of each pair of a case.
 pub(crate) fn tasks(case: &Case) -> usize {
-    if case.tasks == Tasks::Single { 1 } else { 1 + case.load.senders() as usize + case.relays as usize }
+    if case.tasks == Tasks::Single { 1 } else { (case.load.ends() + case.relays) as usize }
 }
 
 /// Number of tasks of a case.
@@ -60,7 +61,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let block_bytes = block_that_fits(case)?;
     if all_tasks(case) > TASKS_MAX {
         let message = format!("{} tasks at once (limit {TASKS_MAX})", all_tasks(case));
-        let remedy = "fewer --pairs, --senders or --chain".to_owned();
+        let remedy = "fewer --pairs, --senders, --receivers or --chain".to_owned();
         return Err(CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy));
     }
     let (zero_copy, atomic_bytes) = (mechanism.zero_copy(&options), mechanism.atomic_bytes);
@@ -71,6 +72,9 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
 fn seats(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
     if let Some(senders) = case.load.senders {
         return host::resolve_senders(case.placement, cpus, senders);
+    }
+    if let Some(receivers) = case.load.receivers {
+        return host::resolve_receivers(case.placement, cpus, receivers);
     }
     let seats = host::resolve_pairs(case.placement, cpus, case.load.pairs())?;
     let of_pair = if case.tasks == Tasks::Single { 2 } else { 1 };
@@ -84,8 +88,7 @@ fn block_that_fits(case: &Case) -> Result<usize, CaseError> {
     let block_bytes = case.block_bytes;
     let memory = rustix::system::sysinfo();
     let memory_bytes = memory.totalram.saturating_mul(u64::from(memory.mem_unit.max(1)));
-    let most =
-        memory_bytes / BLOCKS_IN_MEMORY / u64::from(case.load.pairs() + case.load.senders() - 1).max(1);
+    let most = memory_bytes / BLOCKS_IN_MEMORY / u64::from(case.load.pairs() + case.load.ends() - 2).max(1);
     usize::try_from(block_bytes).ok().filter(|_| block_bytes <= most).ok_or_else(|| {
         let message =
             format!("{} blocks, {} of memory", ByteSize(block_bytes), ByteSize(memory_bytes >> 20 << 20));
@@ -119,10 +122,13 @@ fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> R
         let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)".to_owned();
         return refuse("its sending end has one holder".to_owned(), remedy);
     }
-    if load.senders.is_some() && case.data == DataLevel::Verify && case.block_bytes < TAG_BYTES as u64 {
+    let are_tagged = load.shares_an_end() && case.data == DataLevel::Verify;
+    if are_tagged && case.block_bytes < TAG_BYTES as u64 {
         let remedy = format!("--block {TAG_BYTES} or more, or --data write");
         return refuse(
-            format!("blocks of many senders begin with {TAG_BYTES} bytes that say whose they are"),
+            format!(
+                "blocks of many senders or receivers begin with {TAG_BYTES} bytes that say which they are"
+            ),
             remedy,
         );
     }
@@ -130,6 +136,10 @@ fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> R
     if !levels.contains(&case.data) {
         let known = words(levels.iter().map(|data| data.word()).collect());
         return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
+    }
+    if !case.align.are_usual() && mechanism.is_in_place(options) {
+        let what = "its ends make and check blocks where they lie: they have no buffers to place".to_owned();
+        return refuse(what, "without --align, or a mechanism that copies (`hosepipe list`)".to_owned());
     }
     Ok(())
 }

@@ -181,7 +181,7 @@ pub fn hold_far_end(
 ) -> Result<Value, CaseError> {
     let case = case(order)?;
     let ready = prepare(&case, cpus)?;
-    let tile = Tile::make(&order.payload, order.seed, Period::Bench)
+    let tile = Tile::make(&order.payload, order.seed, Period::of_check(order.check))
         .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
     let folder = Folder::private();
     let blocks = order.blocks;
@@ -223,7 +223,7 @@ pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Res
     if bytes != sent {
         return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
     }
-    let tile = Tile::make(&order.payload, order.seed, Period::Bench).ok();
+    let tile = Tile::make(&order.payload, order.seed, Period::of_check(order.check)).ok();
     let checked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
     match checked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
         Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(

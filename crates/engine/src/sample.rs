@@ -1,9 +1,10 @@
 //! The reports of a trial's ends, checked and combined into one sample.
 
 use model::{
-    Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Share, Workload, decode_histogram,
+    Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Share, Workload, decode_histogram,
     encode_histogram,
 };
+use payload::Pieces;
 
 use crate::control::TrialPage;
 use crate::end::EndReport;
@@ -23,13 +24,30 @@ impl<'a> Ends<'a> {
         self.reports.chunks(tasks(self.case))
     }
 
-    /// The end of each pair at which the clock stops: the receiver of a stream, the client of round trips.
-    fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
-        let workload = self.case.workload;
-        self.pairs().filter_map(move |ends| match workload {
-            Workload::Stream => ends.last(),
-            Workload::PingPong => ends.first(),
+    /// The ends of each pair at which the clock stops: the receivers of a stream, the client of round trips.
+    fn last_of_pairs(&self) -> impl Iterator<Item = &'a [EndReport]> + use<'a> {
+        let (workload, receivers) = (self.case.workload, self.case.load.receivers() as usize);
+        self.pairs().map(move |ends| match workload {
+            Workload::Stream => &ends[ends.len().saturating_sub(receivers)..],
+            Workload::PingPong => &ends[..1],
         })
+    }
+
+    /// Those of all pairs.
+    fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
+        self.last_of_pairs().flatten()
+    }
+
+    /// Blocks that did not arrive in one piece; `None` if bytes are missing, or blocks were not checked.
+    fn torn_blocks(&self) -> Option<u64> {
+        let Load { receivers: Some(_), .. } = self.case.load else {
+            return self.reports.iter().find_map(|end| end.torn_blocks);
+        };
+        let sent = self.reports.first()?.pieces?;
+        let received: Vec<Pieces> = self.last().map(|end| end.pieces).collect::<Option<_>>()?;
+        let byte_sum: u64 = received.iter().map(|pieces| pieces.byte_sum).sum();
+        let whole_blocks: u64 = received.iter().map(|pieces| pieces.whole_blocks).sum();
+        sent.whole_blocks.checked_sub(whole_blocks).filter(|_| byte_sum == sent.byte_sum)
     }
 
     /// Blocks that arrive at the last end of each pair.
@@ -56,7 +74,7 @@ pub(crate) fn make_sample(
         merged(reports.iter().filter_map(|end| of(end).as_deref()))
             .map_err(|what| CaseError::new(ErrorKind::Failed, what))
     };
-    let several = case.load.pairs.or(case.load.senders).is_some();
+    let several = case.load.pairs.is_some() || case.load.shares_an_end();
     Ok(Sample {
         round,
         elapsed_ns: end_ns.saturating_sub(start_ns).max(1),
@@ -69,7 +87,7 @@ pub(crate) fn make_sample(
         same_cpu_share: same_cpu_share(reports),
         shares: if several { shares(ends, control) } else { Vec::new() },
         all_ran_ns: several.then(|| control.all_ran_until_ns().saturating_sub(start_ns)),
-        torn_blocks: reports.iter().find_map(|end| end.torn_blocks),
+        torn_blocks: ends.torn_blocks(),
         ..Sample::of_ends(usage)
     })
 }
@@ -103,7 +121,7 @@ fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>
     }
 }
 
-/// The part of each pair, or of each sender of the only pair.
+/// The part of each pair, or of each sender or receiver of the only pair.
 fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
     let case = ends.case;
     // Progress is in bytes for a stream, else in round trips.
@@ -113,9 +131,16 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
         bytes: ends.blocks * case.block_bytes,
         bytes_while_all_ran: control.moved_while_all_ran(task) * unit,
     };
-    match case.load.senders {
-        Some(senders) => ends.reports.iter().take(senders as usize).enumerate().map(share).collect(),
-        None => {
+    match case.load {
+        Load { senders: Some(senders), .. } => {
+            ends.reports.iter().take(senders as usize).enumerate().map(share).collect()
+        }
+        Load { receivers: Some(_), .. } => {
+            let of_receiver =
+                |(task, end): (usize, &EndReport)| Share { bytes: end.received_bytes, ..share((task, end)) };
+            ends.reports.iter().enumerate().skip(1).map(of_receiver).collect()
+        }
+        _ => {
             // The last end of a pair is its first or its last task.
             let of_pair = if case.workload == Workload::Stream { tasks(case) - 1 } else { 0 };
             ends.last().enumerate().map(|(pair, end)| share((pair * tasks(case) + of_pair, end))).collect()
@@ -134,15 +159,16 @@ fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
 pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
     let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
-    let received = ends.last().map(|end| end.received_bytes).min().unwrap_or(0);
+    let of_pair = |ends: &[EndReport]| ends.iter().map(|end| end.received_bytes).sum();
+    let received: u64 = ends.last_of_pairs().map(of_pair).min().unwrap_or(0);
     if reports == tasks && received >= sent {
         return Ok(());
     }
     Err(corrupt(format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived")))
 }
 
-/// Refuses a trial at level `verify` whose received bytes differ from those that were sent. Blocks of many senders of up to
-/// `atomic_bytes` must have arrived in one piece.
+/// Refuses a trial at level `verify` whose received bytes differ from those that were sent. Blocks of many senders, or for many
+/// receivers, of up to `atomic_bytes` must have arrived in one piece.
 pub(crate) fn check_content(
     ends: &Ends<'_>,
     atomic_bytes: u64,
@@ -152,9 +178,8 @@ pub(crate) fn check_content(
     if case.data != DataLevel::Verify {
         return Ok(());
     }
-    if case.load.senders.is_some() {
-        let torn = ends.last().next().and_then(|last| last.torn_blocks);
-        return Ok(check_blocks(case, ends.blocks_of_pair(), torn, atomic_bytes)?);
+    if case.load.shares_an_end() {
+        return Ok(check_blocks(case, ends.blocks_of_pair(), ends.torn_blocks(), atomic_bytes)?);
     }
     for end in ends.reports.iter().filter(|end| end.received_bytes > 0) {
         let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
@@ -165,7 +190,9 @@ pub(crate) fn check_content(
 
 fn check_blocks(case: &Case, blocks: u64, torn: Option<u64>, atomic_bytes: u64) -> Result<(), CaseError> {
     match torn {
-        None => Err(corrupt("bytes of many senders were lost, repeated or changed".to_owned())),
+        None => Err(corrupt(
+            "bytes of many senders, or for many receivers, were lost, repeated or changed".to_owned(),
+        )),
         Some(torn) if torn > 0 && case.block_bytes <= atomic_bytes => Err(corrupt(format!(
             "{torn} of {blocks} blocks did not arrive in one piece, and blocks of up to {atomic_bytes} bytes should"
         ))),
@@ -193,7 +220,7 @@ fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Load, Spec};
+    use model::Spec;
     use std::io;
 
     #[test]
@@ -218,6 +245,9 @@ mod tests {
         let two = Case { load: Load { pairs: Some(2), ..Load::default() }, ..case.clone() };
         assert_eq!(said(&two, &[end(0), end(20), end(0), end(20)]), None);
         assert!(said(&two, &[end(0), end(20), end(0), end(10)]).is_some(), "the second pair counts as well");
+        let competing = Case { load: Load { receivers: Some(2), ..Load::default() }, ..case.clone() };
+        assert_eq!(said(&competing, &[end(0), end(20), end(0)]), None, "one of them may get everything");
+        assert!(said(&competing, &[end(0), end(10), end(9)]).is_some());
         let three = Case { load: Load { senders: Some(3), ..Load::default() }, ..case };
         assert_eq!(said(&three, &[end(0), end(0), end(0), end(60)]), None);
     }
@@ -230,5 +260,22 @@ mod tests {
         let torn = check_blocks(&case, 9, Some(1), 4096).expect_err("promised");
         assert_eq!(torn.kind, ErrorKind::Corrupt);
         assert!(check_blocks(&case, 9, None, 0).is_err(), "bytes are missing");
+    }
+
+    #[test]
+    fn competing_receivers_have_every_byte_together() {
+        let load = Load { receivers: Some(2), ..Load::default() };
+        let case = Case { block_bytes: 10, load, ..Case::stream(Spec::plain("pipe")) };
+        let torn = |pieces: [(u64, u64); 3]| {
+            let end = |(whole_blocks, byte_sum)| EndReport {
+                pieces: Some(Pieces { whole_blocks, byte_sum }),
+                ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
+            };
+            Ends { case: &case, blocks: 4, reports: &pieces.map(end) }.torn_blocks()
+        };
+        assert_eq!(torn([(4, 100), (3, 80), (1, 20)]), Some(0));
+        assert_eq!(torn([(4, 100), (1, 60), (1, 40)]), Some(2), "two were divided");
+        assert_eq!(torn([(4, 100), (3, 80), (1, 19)]), None, "a byte was changed");
+        assert_eq!(torn([(4, 100), (3, 80), (2, 20)]), None, "one came twice");
     }
 }

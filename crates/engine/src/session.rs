@@ -35,6 +35,8 @@ struct Runner {
     overhead: Duration,
     /// What the sized trial is expected to measure.
     expected: Duration,
+    /// The shortest that as many blocks took in the warm-up.
+    fastest: Duration,
 }
 
 /// Runs a plan on the given CPUs. Returns the trials that were finished, even where the run was stopped.
@@ -52,27 +54,13 @@ pub fn run_with<'f>(
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Outcome {
-    let began = Instant::now();
-    let folder = Folder::private();
-    let mut bench = Bench {
-        plan,
-        far,
-        began,
-        progress: RunProgress::new(observer),
-        stop,
-        folder: &folder,
-        tiles: HashMap::new(),
-        checksums: HashMap::new(),
-        runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
-        repeated_rounds: 0,
-    };
-    let interrupted = bench.calibrate().is_err() || bench.take_rounds(cpus).is_err();
+    let mut session = Session::new(plan, cpus, far, observer, stop);
+    let interrupted = session.calibrate().is_err() || session.take_rounds(cpus).is_err();
     if interrupted && !stop() {
-        bench.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
+        session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
     }
-    let repeated_rounds = bench.repeated_rounds;
-    let cases = bench.runners.into_iter().map(|runner| runner.record).collect();
-    Outcome { cases, interrupted, repeated_rounds }
+    let repeated_rounds = session.repeated_rounds;
+    Outcome { cases: session.into_cases(), interrupted, repeated_rounds }
 }
 
 impl Runner {
@@ -96,6 +84,7 @@ impl Runner {
             blocks: 0,
             overhead: Duration::ZERO,
             expected: Duration::ZERO,
+            fastest: Duration::MAX,
         }
     }
 
@@ -121,29 +110,83 @@ impl Runner {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
         let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
-        self.blocks =
-            fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
+        let scaled = |elapsed, target| scaled_blocks(case, stores, blocks, elapsed, target);
+        self.blocks = fixed_blocks(case)
+            .unwrap_or_else(|| scaled(elapsed, target).max(scaled(self.fastest, TRIAL_MIN)));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
     }
 }
 
+/// A trial of so many times the shortest is not long only because another program had the CPU for a while.
+const SURELY_LONG: u32 = 10;
+
+/// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
+const WARM_UP_PART: f64 = 0.25;
+
 /// The user or the budget ended the run.
 struct Interrupted;
 
-struct Bench<'a, 'f> {
+/// A run in progress. [`run`] makes its rounds; [`Session::start`] is for a caller who makes them together with trials of another kind.
+pub struct Session<'a, 'f> {
     plan: &'a Plan,
     far: Option<&'f mut (dyn FarEnd + 'f)>,
     began: Instant,
     progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
-    folder: &'a Folder,
-    tiles: HashMap<PayloadKind, Arc<Tile>>,
+    folder: Folder,
+    tiles: Tiles,
     checksums: HashMap<(PayloadKind, model::Check, u64), String>,
     runners: Vec<Runner>,
     repeated_rounds: u32,
 }
 
-impl Bench<'_, '_> {
+impl<'a> Session<'a, '_> {
+    /// Prepares, warms up and sizes every case. As [`run`], from a process with one thread.
+    pub fn start(
+        plan: &'a Plan,
+        cpus: &[Cpu],
+        observer: &'a mut dyn Observer,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let mut session = Self::new(plan, cpus, None, observer, stop);
+        // Where the user ended the run, so does the caller's next trial.
+        let _ = session.calibrate();
+        session
+    }
+
+    /// Makes a case's trial of a round, unless the case has failed.
+    pub fn take_trial(&mut self, index: usize, round: u32) {
+        let _ = self.take_round(round, &[index]);
+    }
+
+    /// One record for each case of the plan: raw samples without summaries.
+    pub fn into_cases(self) -> Vec<CaseRecord> {
+        self.runners.into_iter().map(|runner| runner.record).collect()
+    }
+}
+
+impl<'a, 'f> Session<'a, 'f> {
+    fn new(
+        plan: &'a Plan,
+        cpus: &[Cpu],
+        far: Option<&'f mut (dyn FarEnd + 'f)>,
+        observer: &'a mut dyn Observer,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
+        Self {
+            plan,
+            far,
+            began: Instant::now(),
+            progress: RunProgress::new(observer),
+            stop,
+            folder: Folder::private(),
+            tiles: HashMap::new(),
+            checksums: HashMap::new(),
+            runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
+            repeated_rounds: 0,
+        }
+    }
+
     /// Warms every case up and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Interrupted> {
         let mut speeds = vec![None; self.runners.len()];
@@ -189,28 +232,46 @@ impl Bench<'_, '_> {
                 continue;
             }
             // The trials of the case report a payload that cannot be made.
-            let Ok(tile) = tile(&mut self.tiles, &case.payload, self.plan.seed) else { continue };
+            let Ok(tile) = tile(&mut self.tiles, case, self.plan.seed) else { continue };
             let sum = |bytes| expected_checksum(&tile, case.check, bytes, self.stop);
             runner.blocks = blocks_with_a_sum(case, runner.blocks, sum);
         }
     }
 
-    /// Runs unmeasured trials of a case until one is long enough to judge its speed by.
+    /// Runs unmeasured trials of a case until two of the same size are long enough to judge its speed by: one alone may have been long
+    /// because another program had the CPU.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
         let fixed = fixed_blocks(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
+        let mut long: Option<(u64, Duration)> = None;
         loop {
             blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
             let began = Instant::now();
             let Some(sample) = self.trial(index, blocks, 0)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
-            if elapsed >= TRIAL_MIN || Some(blocks) == fixed || blocks > 1 << 40 {
+            let is_long = elapsed >= TRIAL_MIN * SURELY_LONG || self.warm_up_is_late(index);
+            if Some(blocks) == fixed || blocks > 1 << 40 || is_long {
+                self.runners[index].fastest = elapsed;
                 return Ok(Some((blocks, elapsed)));
+            }
+            if elapsed >= TRIAL_MIN {
+                if let Some((_, before)) = long.filter(|(size, _)| *size == blocks) {
+                    self.runners[index].fastest = elapsed.min(before);
+                    return Ok(Some((blocks, elapsed.max(before))));
+                }
+                long = Some((blocks, elapsed));
+                continue;
             }
             let factor = TRIAL_MIN.as_secs_f64() * 1.5 / elapsed.as_secs_f64().max(1e-9);
             blocks = (blocks as f64 * factor.clamp(1.5, 64.0)).ceil() as u64;
         }
+    }
+
+    /// Whether the cases up to this one have taken more than their share of the budget: one trial has to do then, however short.
+    fn warm_up_is_late(&self, index: usize) -> bool {
+        let part = WARM_UP_PART * (index + 1) as f64 / self.runners.len() as f64;
+        self.plan.budget.is_some_and(|budget| self.began.elapsed() > budget.mul_f64(part))
     }
 
     /// What one trial may measure, so that all of them fit in what is left of the budget.
@@ -259,9 +320,12 @@ impl Bench<'_, '_> {
                 continue;
             }
             self.progress.trial_started(index, &self.runners[index].name());
-            if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
-                self.progress.trial_finished(index, &sample);
-                self.runners[index].record.samples.push(sample);
+            match self.trial(index, self.runners[index].blocks, round)? {
+                Some(sample) => {
+                    self.progress.trial_finished(index, &sample);
+                    self.runners[index].record.samples.push(sample);
+                }
+                None => self.progress.trial_failed(index),
             }
         }
         Ok(())
@@ -298,7 +362,7 @@ impl Bench<'_, '_> {
         let runner = &mut self.runners[index];
         let Some(ready) = &runner.ready else { return Ok(None) };
         let case = &runner.case;
-        let tile = match tile(&mut self.tiles, &case.payload, self.plan.seed) {
+        let tile = match tile(&mut self.tiles, case, self.plan.seed) {
             Ok(tile) => tile,
             Err(error) => {
                 runner.record.error = Some(error);
@@ -319,7 +383,7 @@ impl Bench<'_, '_> {
             checksums.insert(key, computed.clone());
             Some(computed)
         };
-        let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
+        let setup = TrialSetup { case, ready, tile: &tile, folder: &self.folder, blocks, round };
         let progress = &mut |part| self.progress.trial_progress(part);
         let made = match self.far.as_deref_mut().filter(|_| case.toward.is_some()) {
             Some(far) => run_remote_trial(&setup, far, self.plan.seed, &mut expected, progress, stop),
@@ -340,20 +404,21 @@ impl Bench<'_, '_> {
     }
 }
 
-fn tile(
-    tiles: &mut HashMap<PayloadKind, Arc<Tile>>,
-    kind: &PayloadKind,
-    seed: u64,
-) -> Result<Arc<Tile>, CaseError> {
-    if let Some(tile) = tiles.get(kind) {
+/// The payloads of a run.
+type Tiles = HashMap<(PayloadKind, Period), Arc<Tile>>;
+
+fn tile(tiles: &mut Tiles, case: &Case, seed: u64) -> Result<Arc<Tile>, CaseError> {
+    let (kind, period) = (&case.payload, Period::of_check(case.check));
+    let key = (kind.clone(), period);
+    if let Some(tile) = tiles.get(&key) {
         return Ok(tile.clone());
     }
-    let tile = Tile::make(kind, seed, Period::Bench).map_err(|error| {
+    let tile = Tile::make(kind, seed, period).map_err(|error| {
         let remedy =
             "--payload file:PATH of a readable file, or sequence, printable, random, zero".to_owned();
         CaseError::stated(ErrorKind::Open, error.to_string()).with_remedy(remedy)
     })?;
     let tile = Arc::new(tile);
-    tiles.insert(kind.clone(), tile.clone());
+    tiles.insert(key, tile.clone());
     Ok(tile)
 }

@@ -107,6 +107,7 @@ pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
         data: case.data,
         relays: case.relays,
         senders: case.load.senders,
+        receivers: case.load.receivers,
         block_bytes: setup.ready.block_bytes,
         total_bytes: setup.blocks.saturating_mul(case.block_bytes).saturating_mul(case.load.senders().into()),
         folder: setup.folder,
@@ -167,6 +168,7 @@ pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CS
     match index {
         _ if case.tasks != Tasks::Processes => c"hosepipe-tasks",
         0 => c"hosepipe-send",
+        _ if case.load.receivers.is_some() => c"hosepipe-recv",
         last if last + 1 == count => c"hosepipe-recv",
         _ if case.load.senders.is_some() => c"hosepipe-send",
         _ => c"hosepipe-relay",
@@ -227,24 +229,29 @@ fn work(
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
     // Each of two hosts has one task.
     let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
-    // With a chain or many senders the CPUs are not compared: there is no single other end.
+    // With a chain, many senders or receivers the CPUs are not compared: there is no single other end.
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
-    let senders = case.load.senders.filter(|_| case.data == DataLevel::Verify);
+    let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
+    let senders = are_tagged.then(|| case.load.senders());
     let blocks = match role {
         EndpointRole::Receiver => setup.blocks * u64::from(case.load.senders()),
         _ => setup.blocks,
     };
     let tagger = |_| Tagger::new(setup.tile.clone(), index as u32, block_bytes);
     let sorter = |senders| Sorter::new(setup.tile.clone(), senders, block_bytes);
+    let producer = Producer::new(setup.tile.clone(), case.data, sends).at(case.align.sender.into());
+    let consumer = Consumer::new(case.data, case.check, setup.tile, receives).at(case.align.receiver.into());
+    // A message of a round trip is made when it is sent, and checked before it is answered.
+    let streams = case.workload == Workload::Stream;
     let mut job = Job {
         blocks,
         block_bytes,
-        producer: Producer::new(setup.tile.clone(), case.data, sends),
-        consumer: Consumer::new(case.data, case.check, receives),
-        // 64 round trips to another host may take long.
-        rounds_between_tells: if case.toward.is_some() { 1 } else { 64 },
+        producer: if streams { producer.ahead() } else { producer },
+        consumer: if streams { consumer.gathering() } else { consumer },
+        // Several blocks to another host may take long, and the shares of several pairs or senders are counted to the block.
+        blocks_between_tells: if case.toward.is_some() || case.load.is_asked() { 1 } else { 16 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         pace: case
@@ -255,12 +262,16 @@ fn work(
             .map(|(rate, empty)| Pace::new(rate, empty)),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
         sorter: senders.filter(|_| role == EndpointRole::Receiver).map(sorter),
+        receivers: case.load.receivers(),
+        pieces: None,
         received_bytes: 0,
     };
-    let (counts, moved) = match (case.load.senders, case.workload) {
-        (Some(_), _) => (role == EndpointRole::Sender, blocks * case.block_bytes),
-        (None, Workload::Stream) => (index + 1 == tasks(case), blocks * case.block_bytes),
-        (None, Workload::PingPong) => (index == 0, blocks),
+    let (counts, moved) = match (case.load, case.workload) {
+        (Load { senders: Some(_), .. }, _) => (role == EndpointRole::Sender, Some(blocks * case.block_bytes)),
+        // Each knows only in the end how much it was.
+        (Load { receivers: Some(_), .. }, _) => (role == EndpointRole::Receiver, None),
+        (_, Workload::Stream) => (index + 1 == tasks(case), Some(blocks * case.block_bytes)),
+        (_, Workload::PingPong) => (index == 0, Some(blocks)),
     };
     let done = (counts && case.load.is_asked()).then_some((task, moved));
     run_end(endpoint, &mut job, control, done, setup.blocks)

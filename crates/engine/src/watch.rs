@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use model::{Case, CaseError, ErrorKind, NoSample, Tasks, Workload, describe_errno};
@@ -56,7 +57,9 @@ pub(crate) fn wait_for_tasks(
         }
         let (slowest, sum) = control.slowest_and_sum();
         stall.update(Instant::now(), sum);
-        progress(slowest as f64 / goal.max(1) as f64);
+        // How much comes to each of several receivers is not known before.
+        let done = if case.load.receivers.is_some() { control.moved(0).load(Relaxed) } else { slowest };
+        progress(done as f64 / goal.max(1) as f64);
         if stall.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
     })
     .map_err(|WaitError(why)| why)
@@ -171,6 +174,9 @@ fn task_name(child: usize, case: &Case) -> String {
     let (pair, index) = (child / of_pair, child % of_pair);
     let name = match (index, case.load.senders) {
         _ if case.tasks != Tasks::Processes => "process of both ends".to_owned(),
+        (receiver @ 1.., _) if case.load.receivers.is_some() => {
+            format!("receiver {receiver} of {}", case.load.receivers())
+        }
         (last, _) if last + 1 == tasks(case) => "receiver".to_owned(),
         (sender, Some(senders)) => format!("sender {} of {senders}", sender + 1),
         (0, None) => "sender".to_owned(),

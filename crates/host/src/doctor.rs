@@ -1,9 +1,11 @@
 //! What would limit or distort a measurement on this machine, and the command that changes it. The rules get facts and vitals and
 //! read no files, so that tests can use any machine.
 
+mod copies;
 mod limits;
 mod machine;
 
+pub use copies::copy_finding;
 use model::Host;
 use serde::Serialize;
 

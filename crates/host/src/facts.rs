@@ -42,6 +42,7 @@ fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
         transparent_huge_pages: huge_pages("enabled"),
         shmem_huge_pages: huge_pages("shmem_enabled"),
         load_average_1m: roots.proc_text("loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+        slow_copies: None,
         limits: limits(roots),
     }
 }

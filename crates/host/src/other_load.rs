@@ -1,10 +1,11 @@
-//! What else used the CPUs during a run: other programs, and other guests of the machine's host.
+//! What disturbed a run: other programs, other guests of the machine's host, and CPUs that became slower.
 
 use std::collections::HashMap;
 
 use model::OtherLoad;
 
 use crate::Roots;
+use crate::frequency::busy_frequency;
 
 /// Programs that are named, at most.
 const PROGRAMS_MAX: usize = 2;
@@ -25,6 +26,7 @@ struct CpuTicks {
 pub struct LoadWatch {
     began: Option<CpuTicks>,
     programs: HashMap<u32, (String, u64)>,
+    frequency: Option<f64>,
 }
 
 impl LoadWatch {
@@ -34,7 +36,8 @@ impl LoadWatch {
     }
 
     fn below(roots: &Roots) -> Self {
-        Self { began: CpuTicks::read(roots), programs: programs(roots) }
+        let frequency = busy_frequency(roots);
+        Self { began: CpuTicks::read(roots), programs: programs(roots), frequency }
     }
 
     /// What else used the CPUs since then; `None` where /proc does not say.
@@ -66,6 +69,11 @@ impl LoadWatch {
             programs_share: share(busy.saturating_sub(own)),
             stolen_share: share(steal),
             programs,
+            frequency_fell: self
+                .frequency
+                .filter(|began| *began > 0.0)
+                .zip(busy_frequency(roots))
+                .map(|(began, now)| (1.0 - now / began).max(0.0)),
         })
     }
 }
@@ -136,6 +144,21 @@ mod tests {
         let found = watch.finish_below(&fake.roots()).expect("a load");
         assert_eq!((found.programs_share, found.stolen_share), (0.4, 0.05));
         assert_eq!(found.programs, ["make) x (y (7001)", "new (7003)"]);
+    }
+
+    #[test]
+    fn a_frequency_that_falls_is_told_by_how_much() {
+        let fake = Fake::new();
+        fake.proc("stat", "cpu  100 0 100 800 0 50 50 10 0 0");
+        fake.proc("self/stat", &format!("9 (hosepipe) S{} 0 0", " 1".repeat(35)));
+        let frequency = |khz: &str| fake.sys("devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", khz);
+        fake.sys("devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "4000000");
+        for (before, after, fell) in [("4000000", "3000000", 0.25), ("3000000", "4000000", 0.0)] {
+            frequency(before);
+            let watch = LoadWatch::below(&fake.roots());
+            frequency(after);
+            assert_eq!(watch.finish_below(&fake.roots()).and_then(|load| load.frequency_fell), Some(fell));
+        }
     }
 
     #[test]

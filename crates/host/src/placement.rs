@@ -99,6 +99,20 @@ pub fn resolve_senders(placement: Placement, cpus: &[Cpu], senders: u32) -> Resu
     Ok(others.into_iter().cycle().take(senders as usize).chain([receiver]).collect())
 }
 
+/// The CPU of the sender, and those of all receivers: as [`resolve_senders`], the other way round.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_receivers(
+    placement: Placement,
+    cpus: &[Cpu],
+    receivers: u32,
+) -> Result<Vec<u32>, PlacementError> {
+    let mut placed = resolve_senders(placement, cpus, receivers)?;
+    placed.reverse();
+    Ok(placed)
+}
+
 /// Whether both are hardware threads of one core.
 fn same_core(a: &Cpu, b: &Cpu) -> bool {
     (a.package, a.core) == (b.package, b.core)
@@ -180,6 +194,7 @@ mod tests {
         assert_eq!(resolve_senders(Placement::Cross, &big()[..3], 3), Ok(vec![0, 2, 0, 1]));
         assert_eq!(resolve_senders(Placement::Same, &big(), 2), Ok(vec![0, 0, 0]));
         assert_eq!(resolve_senders(Placement::Any, &big(), 2), Ok(vec![]));
+        assert_eq!(resolve_receivers(Placement::Cross, &big()[..3], 3), Ok(vec![1, 0, 2, 0]));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use model::{Tasks, Workload, describe_errno};
 
 use crate::loops::{
-    answer, ask, endpoint, pass_blocks, pass_there_and_back, receive_from_many, receive_stream, relay,
-    send_among_others, send_stream,
+    answer, ask, endpoint, pass_blocks, pass_there_and_back, receive_among_others, receive_from_many,
+    receive_stream, relay, send_among_others, send_stream, send_to_many,
 };
 use crate::system::granted;
 use crate::{Channel, Endpoint, EndpointRole, Granted, Meeting, OpenError, Receiver, Request, Sender};
@@ -43,6 +43,9 @@ pub(crate) fn one_way<S: Sender + 'static, R: Receiver + 'static>(
     let forth = open_direction()?;
     if let Some(senders) = request.senders {
         return many_senders(request, senders, forth);
+    }
+    if let Some(receivers) = request.receivers {
+        return many_receivers(request, receivers, forth);
     }
     if request.relays > 0 {
         return chain(request, forth, open_direction);
@@ -161,6 +164,46 @@ pub(crate) fn many_senders<S: Sender + 'static, R: Receiver + 'static>(
     let senders = senders.into_iter().map(|sender| endpoint(EndpointRole::Sender, sender, send_among_others));
     let receiver = endpoint(EndpointRole::Receiver, receiver, receive_from_many);
     Ok(Channel { endpoints: senders.chain([receiver]).collect(), granted, keep: Vec::from_iter(keep) })
+}
+
+/// A channel of one direction whose receiving end several tasks share.
+fn many_receivers<S: Sender + 'static, R: Receiver + 'static>(
+    request: &Request<'_>,
+    count: u32,
+    direction: Direction<S, R>,
+) -> Result<Channel, OpenError> {
+    if request.workload != Workload::Stream || request.tasks == Tasks::Single || request.relays > 0 {
+        return Err(OpenError::unsupported(
+            "many receivers take a stream from one sender",
+            "--workload stream, --tasks processes or threads, and no --chain",
+        ));
+    }
+    let Direction { sender, receiver, granted, keep } = direction;
+    let mut receivers = vec![receiver];
+    while receivers.len() < count as usize {
+        let another = receivers[0].another_receiver().ok_or_else(no_second_receiver)?;
+        receivers.push(another.map_err(|error| OpenError::Limit {
+            message: format!("receiver {} of {count}: {}", receivers.len() + 1, describe_errno(&error)),
+            remedy: "fewer --receivers, or where descriptors ran out (EMFILE), ulimit -n 4096".to_owned(),
+        })?);
+    }
+    let receivers = receivers
+        .into_iter()
+        .map(|receiver| endpoint(EndpointRole::Receiver, receiver, receive_among_others));
+    let sender = endpoint(EndpointRole::Sender, sender, send_to_many);
+    Ok(Channel {
+        endpoints: [sender].into_iter().chain(receivers).collect(),
+        granted,
+        keep: Vec::from_iter(keep),
+    })
+}
+
+/// Why there is no second receiver.
+pub(crate) fn no_second_receiver() -> OpenError {
+    OpenError::unsupported(
+        "its receiving end has one holder",
+        "without --receivers, or a pipe, FIFO, socket or message queue",
+    )
 }
 
 /// Why there is no second sender.

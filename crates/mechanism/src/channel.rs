@@ -23,6 +23,8 @@ pub struct Request<'a> {
     pub relays: u32,
     /// Tasks that share the sending end; `None` where it is one task's as usual.
     pub senders: Option<u32>,
+    /// Tasks that share the receiving end; `None` where it is one task's as usual.
+    pub receivers: Option<u32>,
     /// Bytes in a block.
     pub block_bytes: usize,
     /// Bytes the trial will move one way.
@@ -34,7 +36,8 @@ pub struct Request<'a> {
 /// An open channel: what each task does, what the system granted, and what must be kept meanwhile.
 pub struct Channel {
     /// One endpoint for each task: the sender first, the relays of a chain in their order, then the receiver; a
-    /// single task has one endpoint. Many senders come one after the other, then their receiver.
+    /// single task has one endpoint. Many senders come one after the other, then their receiver; a sender comes before its
+    /// many receivers.
     pub endpoints: Vec<Box<dyn Endpoint>>,
     /// Sizes the system really gave, in bytes, by name.
     pub granted: Granted,

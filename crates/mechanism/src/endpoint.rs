@@ -3,7 +3,7 @@
 use std::io;
 
 use hdrhistogram::Histogram;
-use payload::{Consumer, Producer, Sorter, Tagger};
+use payload::{Consumer, Pieces, Producer, Sorter, Tagger};
 
 use crate::{ConnectionFacts, Pace, Progress};
 
@@ -58,15 +58,19 @@ pub struct Job<'a> {
     pub consumer: Consumer,
     /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
-    /// Small round trips between two updates of `progress`.
-    pub rounds_between_tells: u64,
+    /// Small blocks, or small round trips, between two updates of `progress`.
+    pub blocks_between_tells: u64,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
     /// When each round trip begins, if a rate was asked for; `None`: each begins when the last one ends.
     pub pace: Option<Pace>,
-    /// Makes the blocks of one of many senders, instead of the producer.
+    /// Receivers that compete for the blocks.
+    pub receivers: u32,
+    /// What the sender to many receivers sent, or one of them received; set at the end, if a tagger or a sorter was there.
+    pub pieces: Option<Pieces>,
+    /// Makes the blocks of one of many senders, or for many receivers, instead of the producer.
     pub tagger: Option<Tagger>,
-    /// Looks at the blocks of many senders, instead of the consumer.
+    /// Looks at the blocks of many senders, or at those of one of many receivers, instead of the consumer.
     pub sorter: Option<Sorter>,
     /// Bytes that the consumer has received; set when the last one was.
     pub received_bytes: u64,

@@ -58,6 +58,12 @@ pub trait Sender: End {
         Ok(())
     }
 
+    /// Ends the stream for each of several receivers that compete for it. A mechanism whose last sender's end is no end for its
+    /// receivers overrides this, and sends each of them an empty message.
+    fn finish_for(&mut self, _receivers: u32) -> io::Result<()> {
+        self.finish()
+    }
+
     /// A second handle to this sending end, for another task; `None` where tasks cannot share it.
     fn another(&self) -> Option<io::Result<Self>>
     where
@@ -80,6 +86,14 @@ pub trait Receiver: End {
         let received = self.recv(&mut consumer.room()[..most])?;
         consumer.accept(received);
         Ok(received)
+    }
+
+    /// A second handle to this receiving end, for another task; `None` where tasks cannot share it.
+    fn another_receiver(&self) -> Option<io::Result<Self>>
+    where
+        Self: Sized,
+    {
+        None
     }
 }
 

@@ -175,4 +175,8 @@ impl Receiver for FdEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.retry(PollFlags::IN, |fd| rustix::io::read(fd, &mut *room))
     }
+
+    fn another_receiver(&self) -> Option<io::Result<Self>> {
+        Some(self.share())
+    }
 }

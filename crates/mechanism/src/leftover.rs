@@ -4,6 +4,7 @@
 //! anything, the cleaner, to which the names were announced, removes them in its stead.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -22,7 +23,7 @@ static ENSURED: Mutex<Option<Cleaner>> = Mutex::new(None);
 /// # Errors
 /// As [`Cleaner::start`].
 pub fn start_cleaner() -> io::Result<Cleaner> {
-    let cleaner = Cleaner::start_with(remove_message_queues_of)?;
+    let cleaner = Cleaner::start_with(remove_queues_of)?;
     announce_to(Some(cleaner.announcer().clone()));
     Ok(cleaner)
 }
@@ -84,9 +85,36 @@ pub(crate) fn remove_queue(id: i32) {
     unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
-/// Removes the System V message queues a process made and can no longer remove, having died.
+/// Where a program that this process runs makes its message queue: a name for mq_open(3) and a key for msgget(2), by a number below 64.
+/// The cleaner removes a queue of this name, or of this name and `.back`, and one of this key.
+pub fn queue_of_program(number: u32) -> (String, i32) {
+    let process = std::process::id();
+    (queue_name(process, number), queue_keys(process).start + number as i32)
+}
+
+/// Removes the queues that programs have left which this process ran and ended.
+pub fn remove_queues_of_programs() {
+    remove_queues_of(std::process::id());
+}
+
+fn queue_name(process: u32, number: u32) -> String {
+    format!("/hosepipe-{process}-{number}")
+}
+
+/// Removes the message queues that a process, or a program that it ran, made and can no longer remove, having died.
+fn remove_queues_of(process: u32) {
+    for number in 0..QUEUES_MAX as u32 {
+        let name = queue_name(process, number);
+        for name in [format!("{name}.back"), name] {
+            // SAFETY: a C string. That there is no such queue is no error.
+            let _ = CString::new(name).map(|name| unsafe { libc::mq_unlink(name.as_ptr()) });
+        }
+    }
+    remove_system_v_queues_of(process);
+}
+
 /// They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
-fn remove_message_queues_of(process: u32) {
+fn remove_system_v_queues_of(process: u32) {
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
     for queue in queues_made_by(&table, process, geteuid().as_raw()) {
         remove_queue(queue);

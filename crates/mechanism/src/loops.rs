@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Instant;
 
+use payload::Pieces;
+
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
 use crate::{ConnectionFacts, Pace, Receiver, Sender};
@@ -55,6 +57,7 @@ pub(crate) fn send_stream<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::R
 /// Receives every byte.
 pub(crate) fn receive_stream<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     each_piece(job, |job, most| receiver.recv_next(&mut job.consumer, most))?;
+    job.consumer.finish();
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }
@@ -87,6 +90,47 @@ pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>
     Ok(())
 }
 
+/// Sends every block to receivers that compete for them, then tells each of them that no more comes.
+pub(crate) fn send_to_many<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
+    match job.tagger.take() {
+        Some(mut tagger) => {
+            let mut sent = Pieces::default();
+            each_block(job, |_| {
+                let block = tagger.next_block();
+                sent.add(block, true);
+                sender.send(block)
+            })?;
+            job.pieces = Some(sent);
+        }
+        None => each_block(job, |job| sender.send_next(&mut job.producer))?,
+    }
+    sender.finish_for(job.receivers)
+}
+
+/// One of several receivers: takes what it gets until the end. With a sorter it looks whether that is a block.
+pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+    let mut sorter = job.sorter.take();
+    let mut pieces = Pieces::default();
+    loop {
+        let received = match &mut sorter {
+            None => receiver.recv_next(&mut job.consumer, job.block_bytes)?,
+            Some(sorter) => {
+                let room = job.consumer.room();
+                let received = receiver.recv(room)?;
+                let is_block = sorter.is_block(&room[..received]);
+                pieces.add(&room[..received], is_block);
+                received
+            }
+        };
+        if received == 0 {
+            job.pieces = sorter.map(|_| pieces);
+            return Ok(());
+        }
+        job.received_bytes += received as u64;
+        job.progress.tell(job.received_bytes, 1);
+    }
+}
+
 /// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
 pub(crate) fn relay<S: Sender, R: Receiver>(
     (sender, receiver): &mut (S, R),
@@ -105,6 +149,7 @@ pub(crate) fn relay<S: Sender, R: Receiver>(
 /// One task that sends a block and takes it out again (Bradford's single-threaded program).
 pub(crate) fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
     each_block(job, |job| pass(ends, job))?;
+    job.consumer.finish();
     job.received_bytes = job.blocks * job.block_bytes as u64;
     ends.0.finish()
 }
@@ -146,11 +191,14 @@ pub(crate) fn each_block(
     job: &mut Job<'_>,
     mut step: impl FnMut(&mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut moved: u64 = 0;
-    for _ in 0..job.blocks {
-        step(job)?;
-        moved += job.block_bytes as u64;
-        job.progress.tell(moved);
+    let mut done: u64 = 0;
+    while done < job.blocks {
+        let blocks = blocks_between_tells(job).min(job.blocks - done);
+        for _ in 0..blocks {
+            step(job)?;
+        }
+        done += blocks;
+        job.progress.tell(done * job.block_bytes as u64, blocks);
     }
     Ok(())
 }
@@ -165,15 +213,27 @@ pub(crate) fn each_piece(
     let total = job.blocks * job.block_bytes as u64;
     let mut left = total;
     while left > 0 {
-        let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
-        let moved = step(job, most)?;
-        if moved == 0 {
-            return Err(closed_early(total - left, total));
+        let mut pieces = 0;
+        while left > 0 && pieces < blocks_between_tells(job) {
+            let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
+            let moved = step(job, most)?;
+            if moved == 0 {
+                return Err(closed_early(total - left, total));
+            }
+            left -= moved as u64;
+            pieces += 1;
         }
-        left -= moved as u64;
-        job.progress.tell(total - left);
+        job.progress.tell(total - left, pieces);
     }
     Ok(())
+}
+
+/// Blocks up to this size are told of in batches: telling takes a good part of the time in which one moves.
+const SMALL_BYTES: usize = 4096;
+
+#[inline]
+fn blocks_between_tells(job: &Job<'_>) -> u64 {
+    if job.block_bytes > SMALL_BYTES { 1 } else { job.blocks_between_tells }
 }
 
 /// Sends a block, then receives one.
@@ -201,11 +261,9 @@ fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result
 /// page and line are cold, and a hundredth of a round trip went into telling of it.
 #[inline]
 fn tell_of_round(job: &mut Job<'_>, round: u64) {
-    const SMALL_BYTES: usize = 4096;
-    if job.block_bytes > SMALL_BYTES || round.is_multiple_of(job.rounds_between_tells) {
-        job.progress.tell(round + 1);
-    } else {
-        job.progress.block_done();
+    let rounds = blocks_between_tells(job);
+    if round.is_multiple_of(rounds) {
+        job.progress.tell(round + 1, rounds);
     }
 }
 
@@ -252,7 +310,7 @@ fn time_paced_trips(
             latencies.saturating_record(answered.duration_since(due).as_nanos() as u64);
         }
         // Of every one: 64 may be far apart, and the supervisor takes long silence for the end of everything.
-        job.progress.tell(round + 1);
+        job.progress.tell(round + 1, 1);
     }
     job.latencies_ns = latencies;
     job.pace = Some(pace);

@@ -3,6 +3,7 @@
 
 use model::{DataLevel, Role, Tasks, Wait, Workload, ZeroCopy};
 
+use crate::assembly::no_second_receiver;
 use crate::descriptor::{ANY_WAIT, BLOCK_ONLY};
 use crate::{
     Capabilities, Channel, Endpoint, Folder, LinkEnds, Meeting, OpenError, OptionSpec, Options, Request,
@@ -56,6 +57,8 @@ pub struct Mechanism {
     pub(crate) probe: fn() -> Result<(), Unsupported>,
     /// What its ends can do with the payload, where that depends on its options.
     pub(crate) data_with: Option<fn(&Options) -> &'static [DataLevel]>,
+    /// See [`Mechanism::is_in_place`].
+    pub(crate) in_place: fn(&Options) -> bool,
     /// See [`Mechanism::zero_copy`].
     pub(crate) zero_copy: fn(&Options) -> Option<ZeroCopy>,
     /// See [`Mechanism::open`].
@@ -88,6 +91,7 @@ impl Mechanism {
             more_specs: &[],
             probe: || Ok(()),
             data_with: None,
+            in_place: |_| false,
             zero_copy: |_| None,
             open_channel,
             open_end: None,
@@ -107,6 +111,7 @@ impl Mechanism {
             workloads: &[Workload::PingPong],
             waits: BLOCK_ONLY,
             data: &[DataLevel::None],
+            in_place: |_| true,
             limits: "carries no payload: a round trip is the same whatever --block says",
             ..Self::messages(open_channel)
         }
@@ -130,6 +135,11 @@ impl Mechanism {
         self.data_with.map_or(self.data, |data_with| data_with(options))
     }
 
+    /// Whether neither end uses the buffer that it is given: blocks are made and checked in memory of the mechanism.
+    pub fn is_in_place(&self, options: &Options) -> bool {
+        (self.in_place)(options)
+    }
+
     /// Whether bytes pass by reference with these options, what shows it, and how often each is copied all the same; `None`
     /// where nothing passes by reference. Makes a small experiment of its own, never in the timed path.
     pub fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
@@ -141,7 +151,9 @@ impl Mechanism {
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
     pub fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        (self.open_channel)(request)
+        let channel = (self.open_channel)(request)?;
+        let shared = request.receivers.is_none_or(|count| channel.endpoints.len() == 1 + count as usize);
+        if shared { Ok(channel) } else { Err(no_second_receiver()) }
     }
 
     /// One end of it, whose other end is on another host; `None` where it cannot have one. Nothing is opened yet: the ends meet when

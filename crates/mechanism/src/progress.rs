@@ -42,18 +42,13 @@ impl<'a> Progress<'a> {
         Self { moved, cpus, blocks_between_looks: between, blocks_until_look: until, looks: 0, together: 0 }
     }
 
-    /// Tells how much has been moved. For every block, or every piece of one.
+    /// Tells how much has been moved, after this many more blocks or pieces of them.
     #[inline]
-    pub fn tell(&mut self, moved: u64) {
+    pub fn tell(&mut self, moved: u64, blocks: u64) {
         self.moved.store(moved, Relaxed);
-        self.block_done();
-    }
-
-    /// Counts a block without a report.
-    #[inline]
-    pub fn block_done(&mut self) {
-        self.blocks_until_look -= 1;
-        if self.blocks_until_look == 0 {
+        if self.blocks_until_look > blocks {
+            self.blocks_until_look -= blocks;
+        } else {
             self.look();
         }
     }
@@ -83,13 +78,15 @@ mod tests {
     fn both_on_one_cpu_or_apart() {
         let (moved, own, other) = (AtomicU64::new(0), TaskCpu::default(), TaskCpu::default());
         let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
-        progress.tell(7);
+        progress.tell(7, 1);
         assert_eq!((moved.load(Relaxed), progress.looks()), (7, (0, 0)));
-        (1..1000).for_each(|_| progress.block_done());
+        (1..1000).for_each(|_| progress.tell(7, 1));
         assert_eq!(progress.looks(), (0, 0), "the other end has not started yet");
         other.0.store(own.0.load(Relaxed).wrapping_add(1), Relaxed);
-        (0..1000).for_each(|_| progress.block_done());
+        (0..1000).for_each(|_| progress.tell(7, 1));
         let (looks, together) = progress.looks();
         assert!(looks >= LOOKS && together <= looks, "{looks} looks");
+        progress.tell(7, 1000);
+        assert_eq!(progress.looks().0, looks + 1, "many blocks at once are one look");
     }
 }

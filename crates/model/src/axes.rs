@@ -92,6 +92,8 @@ words! {
         Xxh3 = "xxh3",
         /// XOR of all bytes, as in the study `kernel-pipe`: does not detect a changed order.
         Xor = "xor",
+        /// Comparison with what was sent, byte by byte: sees everything, and costs less than a hash.
+        Compare = "compare",
     }
 }
 

@@ -28,6 +28,25 @@ pub struct BoostRecord {
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be read: set-user-ID programs and processes of other users.
     pub unseen: u64,
+    /// The value of `GLIBC_TUNABLES` with which the command was started, as this CPU copies slowly into some addresses; absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunables: Option<String>,
+    /// Processes that run already and keep a large buffer where this CPU copies slowly (`--pid`); absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_buffers: Vec<SlowBuffer>,
+}
+
+/// A process whose large buffer lies where this CPU copies slowly.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowBuffer {
+    /// Its PID.
+    pub pid: i32,
+    /// Its command line.
+    pub command: String,
+    /// Where in a page, 0 to 4095, its buffer for large reads lies; `null` if it was not seen asleep in one, or that changes.
+    pub read_buffer_offset: Option<u64>,
+    /// The same of its writes.
+    pub write_buffer_offset: Option<u64>,
 }
 
 /// A pipe that was enlarged.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
+use crate::{Alignment, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
 
 /// How much one trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Load {
     pub pairs: Option<u32>,
     /// Senders that share the sending end of one channel (`--senders`).
     pub senders: Option<u32>,
+    /// Receivers that share the receiving end of one channel (`--receivers`).
+    pub receivers: Option<u32>,
     /// Round trips that each client begins in a second, independent of the end of the last one (`--rate`).
     pub rate_per_s: Option<u32>,
 }
@@ -56,6 +58,21 @@ impl Load {
     /// Number of senders of each channel.
     pub fn senders(&self) -> u32 {
         self.senders.unwrap_or(1)
+    }
+
+    /// Number of receivers of each channel.
+    pub fn receivers(&self) -> u32 {
+        self.receivers.unwrap_or(1)
+    }
+
+    /// Number of senders and receivers of each channel.
+    pub fn ends(&self) -> u32 {
+        self.senders() + self.receivers()
+    }
+
+    /// Whether several tasks hold one end.
+    pub fn shares_an_end(&self) -> bool {
+        self.senders.or(self.receivers).is_some()
     }
 }
 
@@ -82,6 +99,8 @@ pub struct Case {
     pub payload: PayloadKind,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
+    /// Where the ends' buffers begin (`--align`).
+    pub align: Alignment,
     /// Copying tasks between the two ends (`--chain`).
     pub relays: u32,
     /// The direction if one end is on another host (`--peer`); `None` if both are on this host.
@@ -106,6 +125,7 @@ impl Case {
             check: Check::Xxh3,
             payload: PayloadKind::Random,
             block_bytes: 64 << 10,
+            align: Alignment::default(),
             relays: 0,
             toward: None,
             load: Load::default(),

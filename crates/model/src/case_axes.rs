@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use AxisDisplay::{Elsewhere, LabelledRows, Lists, Rows};
 use AxisGroup::{Case, Further, Load, Peer, Worker};
 
-use crate::{ByteSize, CaseRecord, Spec};
+use crate::{Alignment, ByteSize, CaseRecord, Spec};
 
 /// The value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +22,8 @@ pub enum AxisValue {
     PerSecond(u32),
     /// A size.
     Bytes(u64),
+    /// A number for each end.
+    Ends(Alignment),
 }
 
 /// Which cases have an axis.
@@ -89,8 +91,10 @@ pub const AXES: &[Axis] = &[
         Some(AxisValue::Bytes(case.worker.as_ref()?.warmup_bytes))
     }),
     option("relays", "chain", Further, Rows, |case| Some(AxisValue::Count(case.relays))),
+    option("align", "align", Further, Rows, |case| Some(AxisValue::Ends(case.align))),
     option("pairs", "pairs", Load, Elsewhere, |case| case.pairs.map(AxisValue::Count)),
     option("senders", "senders", Load, Elsewhere, |case| case.senders.map(AxisValue::Count)),
+    option("receivers", "receivers", Load, Elsewhere, |case| case.receivers.map(AxisValue::Count)),
     option("rate_per_s", "rate", Load, Elsewhere, |case| case.rate_per_s.map(AxisValue::PerSecond)),
     axis("direction", "direction", Peer, LabelledRows, |case| word(case.toward?.word())),
     follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
@@ -119,6 +123,7 @@ impl AxisValue {
             Self::Word(word) => word.to_string(),
             Self::Count(number) | Self::PerSecond(number) => number.to_string(),
             Self::Bytes(bytes) => bytes.to_string(),
+            Self::Ends(ends) => ends.to_string(),
         }
     }
 }
@@ -201,7 +206,9 @@ mod tests {
             congestion_control: Some("cubic".to_owned()),
             pairs: Some(2),
             senders: Some(2),
+            receivers: Some(2),
             rate_per_s: Some(2),
+            align: Alignment { sender: 0, receiver: 16 },
             worker: Some(WorkerCase {
                 writer: end(),
                 reader: end(),

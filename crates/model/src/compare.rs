@@ -25,12 +25,16 @@ pub struct CompareRecord {
     /// Whether it is certain of any two results of one ranking which one is faster; `null` where there is one result, and in records of
     /// earlier versions.
     pub order_is_certain: Option<bool>,
+    /// The half width of the intervals, in percent of the medians, at which it ended (`--precision`); absent without that option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision_percent: Option<f64>,
     /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
     /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
-    /// Other conditions of all results, by name: `shell` if it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed;
+    /// Other conditions of all results, by name: `by` where not the time of a run is ranked but the `latency` of a
+    /// line, `shell` if it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed;
     /// absent without any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, String>,
@@ -70,6 +74,8 @@ pub struct CompareResult {
     pub times_fastest: Option<Ratio>,
     /// Bytes that the links stored in a file system, in the last trial; `null` if they store none.
     pub stored_bytes: Option<u64>,
+    /// The largest resident set of any of its processes, in any run; `null` in records of earlier versions.
+    pub max_rss_bytes: Option<u64>,
     /// Bytes of output, in the last trial.
     pub output_bytes: u64,
     /// XXH3-64 of the output, in hexadecimal, in the last trial.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::SlowOffsets;
+
 /// The machine, as recorded with each measurement. A field that the system does not report is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
@@ -29,6 +31,9 @@ pub struct Host {
     pub shmem_huge_pages: Option<String>,
     /// Load average over one minute when the run began.
     pub load_average_1m: Option<f64>,
+    /// Where copies are slow within a page (`bench --workers`); absent where they are not, or were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_copies: Option<SlowOffsets>,
     /// Limits of mechanisms.
     #[serde(flatten)]
     pub limits: Limits,

@@ -1,13 +1,16 @@
 //! The terms of hosepipe as types: axes of a measurement, cases, and records. This crate depends on no other crate of the workspace;
 //! `system` and `screen` are the system calls that every crate needs.
 
+mod alignment;
 mod axes;
 mod boost;
 mod case;
 mod case_axes;
 mod compare;
+mod copy_costs;
 mod diff;
 mod fleet;
+mod held_back;
 mod histogram;
 mod host;
 mod kinds;
@@ -20,7 +23,9 @@ mod quantity;
 mod recommendation;
 mod record;
 mod run;
+mod sample;
 mod screen;
+mod slow_copies;
 mod spec;
 mod study;
 mod system;
@@ -28,13 +33,16 @@ mod top;
 mod typed;
 mod worker;
 
+pub use alignment::Alignment;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
-pub use boost::{BoostRecord, BoostedPipe, NamedProcess};
+pub use boost::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer};
 pub use case::{Amount, Case, Load, Role};
 pub use case_axes::{AXES, Axis, AxisDisplay, AxisGroup, AxisValue};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
+pub use copy_costs::{CopyCosts, CopySpeed, SlowOffsets};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use fleet::{FleetMeeting, FleetNode, FleetRecord};
+pub use held_back::HeldBack;
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
 pub use kinds::Record;
@@ -44,18 +52,23 @@ pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use recommendation::{ProgramFigures, Recommendation};
 pub use record::{
-    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, OtherLoad,
-    PeerRecord, RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
+    BenchRecord, CaseError, CaseRecord, ErrorKind, Latency, NoSample, NoiseLevel, OtherLoad, PeerRecord,
+    RecordHead, SCHEMA, Settings, Suite, Throughput, Tool, ZeroCopy,
 };
-pub use run::{Bottleneck, Certainty, LinkRecord, RunRecord, StageRecord};
+pub use run::{
+    Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
+};
+pub use sample::{EndUsage, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
+pub use slow_copies::{SeenCopies, SlowCopies};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
 };
 pub use top::{
-    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity, TopRecord, TopSnapshot,
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Jobserver, JobserverMake, StageActivity,
+    TopRecord, TopSnapshot,
 };
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

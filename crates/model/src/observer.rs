@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::record::Sample;
+use crate::Sample;
 use crate::study::StudyRecord;
 
 /// Callbacks for the events of a run; each has an empty default.
@@ -17,6 +17,8 @@ pub trait Observer {
     fn trial_started(&mut self, _index: usize) {}
     /// It has ended without an error.
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {}
+    /// It has failed, and the row gets no further trials.
+    fn trial_failed(&mut self, _index: usize) {}
     /// Whether these samples of a row are enough, so that its remaining trials can be left out.
     fn enough(&mut self, _index: usize, _samples: &[Sample]) -> bool {
         false
@@ -96,6 +98,11 @@ impl<'a> RunProgress<'a> {
     pub fn trial_finished(&mut self, index: usize, sample: &Sample) {
         self.finished += 1;
         self.observer.trial_finished(index, sample);
+    }
+
+    /// As [`Observer::trial_failed`].
+    pub fn trial_failed(&mut self, index: usize) {
+        self.observer.trial_failed(index);
     }
 
     /// As [`Observer::enough`].

@@ -15,6 +15,9 @@ pub struct Recommendation {
     pub sentences: Vec<String>,
     /// The language of the programs: `c`, `rust` or `python`.
     pub language: String,
+    /// Seconds from the question to the answer; `null` where the answer is from a record that was there already.
+    #[serde(default)]
+    pub took_s: Option<f64>,
     /// Time per message, or round trip, of the program to take, in nanoseconds: the median of its runs; `null` where it was not run.
     pub program_ns: Option<f64>,
     /// The programs that were run beside each other; empty where none was.
@@ -28,7 +31,7 @@ pub struct Recommendation {
 pub struct ProgramFigures {
     /// The mechanism that it uses.
     pub spec: Spec,
-    /// Messages, or round trips, of a run.
+    /// Messages, or round trips, of a run. The runs of one number were made in one round.
     pub messages: u64,
     /// Wall time of each in nanoseconds, as the program says, run by run.
     pub time_ns: Vec<f64>,

@@ -1,13 +1,12 @@
-//! The record of a run, as JSON of schema `hosepipe/1` (docs/RECORD.md).
-//! Raw samples are always kept; every summary here can be recomputed from them.
+//! The record of a run, as JSON of schema `hosepipe/1` (docs/RECORD.md): every summary can be recomputed from its raw samples.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Recommendation, Role, Spec, Tasks, Toward,
-    Wait, WorkerCase, Workload,
+    Alignment, Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Recommendation, Role, Sample,
+    Spec, Tasks, Toward, Wait, WorkerCase, Workload,
 };
 
 /// The name and version of the record format.
@@ -49,19 +48,16 @@ pub struct OtherLoad {
     pub stolen_share: f64,
     /// The programs that used most and still ran at the end, the largest first: "cc1 (4711)".
     pub programs: Vec<String>,
+    /// By what share (0 to 1) the frequency of a busy CPU fell from the beginning to the end; absent where the machine does not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_fell: Option<f64>,
 }
 
 impl Default for RecordHead {
     fn default() -> Self {
         let (schema, started) = (SCHEMA.to_owned(), String::new());
-        Self {
-            schema,
-            tool: Tool::default(),
-            host: Host::default(),
-            arguments: Vec::new(),
-            started,
-            other_load: None,
-        }
+        let (tool, host, arguments, other_load) = Default::default();
+        Self { schema, tool, host, arguments, started, other_load }
     }
 }
 
@@ -145,8 +141,8 @@ pub struct CaseRecord {
     pub tasks: Tasks,
     /// Their placement, as requested.
     pub placement: Placement,
-    /// Their CPUs: the sender's, then the receiver's, pair after pair (of many senders each one's, then the receiver's); empty if the
-    /// scheduler chose.
+    /// Their CPUs: the sender's, then the receiver's, pair after pair (of many senders each one's, then the receiver's; of many
+    /// receivers the sender's, then each one's); empty if the scheduler chose.
     pub cpus: Vec<u32>,
     /// How they waited.
     pub wait: Wait,
@@ -158,6 +154,9 @@ pub struct CaseRecord {
     pub payload: PayloadKind,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
+    /// Where the ends' buffers began (`--align`); absent where at the start of a page.
+    #[serde(default, skip_serializing_if = "Alignment::are_usual")]
+    pub align: Alignment,
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
@@ -173,6 +172,9 @@ pub struct CaseRecord {
     /// Senders on one channel; absent without `--senders`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub senders: Option<u32>,
+    /// Receivers on one channel; absent without `--receivers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receivers: Option<u32>,
     /// Round trips that each client had to begin in a second; absent without `--rate`: each began when the last had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
@@ -208,8 +210,8 @@ impl CaseRecord {
 
     /// Its load.
     pub fn load(&self) -> Load {
-        let Self { pairs, senders, rate_per_s, .. } = *self;
-        Load { pairs, senders, rate_per_s }
+        let Self { pairs, senders, receivers, rate_per_s, .. } = *self;
+        Load { pairs, senders, receivers, rate_per_s }
     }
 }
 
@@ -229,11 +231,13 @@ impl From<Case> for CaseRecord {
             data: case.data,
             payload: case.payload,
             block_bytes: case.block_bytes,
+            align: case.align,
             relays: case.relays,
             toward: case.toward,
             congestion_control: None,
             pairs: case.load.pairs,
             senders: case.load.senders,
+            receivers: case.load.receivers,
             rate_per_s: case.load.rate_per_s,
             zero_copy: None,
             worker: None,
@@ -259,123 +263,6 @@ pub struct ZeroCopy {
     pub proven: bool,
     /// The experiment and its result, or why there is no proof.
     pub how: String,
-}
-
-/// One trial's raw figures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// The round in which it was taken; samples of one round are compared pair by pair.
-    pub round: u32,
-    /// From the barrier until the receiver had the last byte (checked, under `verify`).
-    pub elapsed_ns: u64,
-    /// Opening the mechanism and starting the tasks, before the clock starts.
-    pub setup_ns: u64,
-    /// Bytes that arrived; for ping-pong the bytes that came back.
-    pub bytes: u64,
-    /// Blocks sent, or round trips made.
-    pub messages: u64,
-    /// The receiver's checksum of all bytes, in hexadecimal; `null` below `verify`.
-    pub checksum: Option<String>,
-    /// Data-moving and waiting system calls of both ends, counted where they are made; `null` where unknown.
-    pub syscalls: Option<u64>,
-    /// Voluntary context switches (both ends, getrusage(2)).
-    pub voluntary_switches: u64,
-    /// Involuntary context switches (both ends).
-    pub involuntary_switches: u64,
-    /// CPU time in user mode (both ends).
-    pub user_ns: u64,
-    /// CPU time in the kernel (both ends).
-    pub system_ns: u64,
-    /// The same figures end by end: the sender (or the only end) first.
-    pub ends: Vec<EndUsage>,
-    /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
-    pub latency_histogram: Option<String>,
-    /// The share of samples during the trial in which both ends ran on one CPU (0 to 1); absent if there are not two ends, or no
-    /// samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub same_cpu_share: Option<f64>,
-    /// The part of each pair or each sender; absent without `--pairs` and `--senders`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shares: Vec<Share>,
-    /// From the barrier until the first of them was done: the time for which all of them ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub all_ran_ns: Option<u64>,
-    /// Blocks of many senders that did not arrive in one piece (`--senders`, under `verify`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub torn_blocks: Option<u64>,
-    /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender or the client sent again; absent if both ends were on one host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retransmits: Option<u64>,
-    /// For paced round trips (`--rate`) the times from the actual request, as a histogram; `latency_histogram` then has the times from
-    /// the instant at which the request was due.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_histogram: Option<String>,
-    /// Whether its round was repeated; absent if false.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
-}
-
-/// The part of one of several pairs or senders in a trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// From the barrier until it was done.
-    pub elapsed_ns: u64,
-    /// Bytes that it moved; for ping-pong the bytes that came back.
-    pub bytes: u64,
-    /// Bytes that it had moved when the first of all was done (with small round trips up to 63 fewer).
-    pub bytes_while_all_ran: u64,
-}
-
-impl Sample {
-    /// A sample with only the resource usage of its ends, and the sums.
-    pub fn of_ends(ends: Vec<EndUsage>) -> Self {
-        let sum = |of: fn(&EndUsage) -> u64| ends.iter().map(of).sum();
-        Self {
-            syscalls: ends.iter().map(|end| end.syscalls).sum(),
-            voluntary_switches: sum(|end| end.voluntary_switches),
-            involuntary_switches: sum(|end| end.involuntary_switches),
-            user_ns: sum(|end| end.user_ns),
-            system_ns: sum(|end| end.system_ns),
-            ends,
-            ..Self::default()
-        }
-    }
-}
-
-impl EndUsage {
-    /// The usage since an earlier sample of the same end.
-    pub fn since(&self, before: &Self) -> Self {
-        let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
-        Self {
-            syscalls: self.syscalls.zip(before.syscalls).map(|(now, before)| now.saturating_sub(before)),
-            voluntary_switches: grown(|usage| usage.voluntary_switches),
-            involuntary_switches: grown(|usage| usage.involuntary_switches),
-            minor_faults: grown(|usage| usage.minor_faults),
-            blocks_stored: grown(|usage| usage.blocks_stored),
-            user_ns: grown(|usage| usage.user_ns),
-            system_ns: grown(|usage| usage.system_ns),
-        }
-    }
-}
-
-/// The resource usage of one end between the barrier and the end of the clock.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndUsage {
-    /// System calls, counted where they are made; `null` where unknown.
-    pub syscalls: Option<u64>,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Page faults that needed no I/O.
-    pub minor_faults: u64,
-    /// Blocks of 512 bytes that were written to a file system (`ru_oublock`).
-    #[serde(default)]
-    pub blocks_stored: u64,
-    /// CPU time in user mode.
-    pub user_ns: u64,
-    /// CPU time in the kernel.
-    pub system_ns: u64,
 }
 
 /// Summary of a stream's samples; every field is in bytes per second.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RecordHead;
+use crate::{HeldBack, RecordHead, SlowCopies};
 
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,12 @@ pub struct RunRecord {
     /// Number of partitions of which the stages are sums (`hosepipe spread`); absent for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u64>,
+    /// System calls that were refused to the stages (`--without`), with commas between them; absent without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<String>,
+    /// How long lines took, pipeline by pipeline; absent without `--latency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Vec<LatencyRecord>>,
     /// The bottleneck; `null` if it was not measured (`--stats`, `--live` and `--json` measure it).
     pub bottleneck: Option<Bottleneck>,
 }
@@ -69,6 +75,22 @@ pub struct StageRecord {
     pub held_up_ns: Option<u64>,
     /// Its largest resident set size; `null` if unknown.
     pub max_rss_bytes: Option<u64>,
+    /// Where in a page, 0 to 4095, the buffer of its reads of 4 KiB or more lies; `null` if it was not seen asleep in one, or that changes.
+    pub read_buffer_offset: Option<u64>,
+    /// The same of its writes.
+    pub write_buffer_offset: Option<u64>,
+    /// Copies that are slow on this machine because of that, if it matters; absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_copies: Option<SlowCopies>,
+    /// The output that it held back for the longest time; absent if it was not seen to hold any back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+    /// How it was made to write line by line (`--line-buffered`); absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_buffered: Option<String>,
+    /// How its buffers were aligned (`--align-buffers`), or why they were not; absent if that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align_buffers: Option<String>,
 }
 
 impl StageRecord {
@@ -87,6 +109,9 @@ impl StageRecord {
         self.queued_ns = sum(self.queued_ns, other.queued_ns);
         self.held_up_ns = sum(self.held_up_ns, other.held_up_ns);
         self.max_rss_bytes = self.max_rss_bytes.max(other.max_rss_bytes);
+        let same = |one: Option<u64>, other| one.filter(|_| one == other);
+        self.read_buffer_offset = same(self.read_buffer_offset, other.read_buffer_offset);
+        self.write_buffer_offset = same(self.write_buffer_offset, other.write_buffer_offset);
     }
 }
 
@@ -178,6 +203,60 @@ impl LinkRecord {
 
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
+}
+
+/// How it is known which line, or block, that left a part of a pipeline is which that came into it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matched {
+    /// Lines of the same content.
+    #[default]
+    Content,
+    /// As many came out as went in, with other content: the first is taken for the first, and so on.
+    Position,
+    /// Neither: from a block that came in to the next one that came out.
+    Block,
+}
+
+/// Times that lines, or blocks, took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delays {
+    /// How they were matched.
+    pub matched: Matched,
+    /// Number of times from which the figures are made, a sample where there were many lines.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Maximum.
+    pub max_ns: u64,
+}
+
+/// How long lines took through a pipeline, from its first link to its last (`--latency`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRecord {
+    /// The index of the pipeline, from 0; in JSON from 1.
+    #[serde(with = "crate::places")]
+    pub pipeline: u32,
+    /// From the first link to the last.
+    pub whole: Delays,
+    /// Each stage between two links.
+    pub stages: Vec<StageLatency>,
+}
+
+/// How long lines took through one stage, from one link to the next.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageLatency {
+    /// The index of the stage in its pipeline, from 0; in JSON from 1.
+    #[serde(with = "crate::places")]
+    pub stage: u32,
+    /// From the link before it to the link behind it, with the wait in the link before it.
+    pub delays: Delays,
+    /// Its mean as a share of the sum of all stages' means; `null` where that is 0.
+    pub share: Option<f64>,
 }
 
 /// The bottleneck of a run.

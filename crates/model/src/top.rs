@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PipeQuota, RecordHead};
+use crate::{HeldBack, PipeQuota, RecordHead, SlowCopies};
 
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,8 +26,31 @@ pub struct TopSnapshot {
     pub foreign_processes: usize,
     /// Socket pairs whose direction is unknown: they are in no chain.
     pub two_way_sockets: usize,
+    /// The jobservers of make(1), whose pipes are no links of chains; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobservers: Vec<Jobserver>,
     /// The most used quota of pipe pages; `null` if no pipe is visible; absent in earlier records.
     pub pipe_quota: Option<PipeQuota>,
+}
+
+/// The pipe of a make(1) with `-j`, in which each byte is the right to run one more job at once.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jobserver {
+    /// The pipe, or the path of the FIFO.
+    pub name: String,
+    /// Tokens in it, which nobody holds; `null` if it may not be read.
+    pub free_tokens: Option<u64>,
+    /// Every make that has it open. One holds a token for each of its jobs but one, which it may run in any case.
+    pub makes: Vec<JobserverMake>,
+}
+
+/// A make(1) with a jobserver.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobserverMake {
+    /// Its PID.
+    pub pid: i32,
+    /// Tokens that it holds: one less than the children that it runs.
+    pub held_tokens: u64,
 }
 
 /// Stages that are joined by links.
@@ -69,6 +92,16 @@ pub struct ChainStage {
     pub waits_at: Option<usize>,
     /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
     pub held_up: f64,
+    /// Where in a page, 0 to 4095, the buffer of its reads of 4 KiB or more lies; `null` if it was not seen asleep in one, or that changes.
+    pub read_buffer_offset: Option<u64>,
+    /// The same of its writes.
+    pub write_buffer_offset: Option<u64>,
+    /// Copies that are slow on this machine because of that, if it matters; absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_copies: Option<SlowCopies>,
+    /// Output that one of its processes keeps in a buffer; absent if none was seen to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
 }
 
 /// A process of a stage.
@@ -80,6 +113,12 @@ pub struct ChainProcess {
     pub name: String,
     /// Its command line, with spaces between the arguments.
     pub command: String,
+    /// Its user, where that is not the one who looks: the name, or the number where none is known here; absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Its container by its control group (cgroups(7)), where that is not the one of the process that looks; absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// One link.
@@ -151,5 +190,11 @@ crate::words! {
         Fifo = "fifo",
         /// A pair of UNIX sockets, in one direction.
         Socketpair = "socketpair",
+        /// A UNIX socket with a name and one that was connected to it, in one direction.
+        UnixSocket = "unix-socket",
+        /// A TCP connection of which both ends are here, in one direction.
+        Tcp = "tcp",
+        /// A pseudoterminal, in one direction.
+        Pty = "pty",
     }
 }

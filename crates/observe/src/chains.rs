@@ -6,23 +6,30 @@
 
 mod census;
 mod graph;
+mod jobserver;
+mod owner;
 mod process;
 mod record;
+mod ways;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use model::{Chain, TopSnapshot};
+use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, Joint, nameless};
 use crate::fullness::{Fill, Gauge};
+use crate::held_back::HeldBackTracker;
+use crate::open_file::Identity;
 use crate::quota::ChargedPipes;
 use crate::sockets::{self, PairEnd};
 use crate::waits::{Waits, pass_time};
 use census::Census;
-use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
+use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
+use owner::Owners;
 use process::SampledProcess;
+use ways::Ways;
 
 /// The most processes whose files in /proc are kept open: a program may have 1024 descriptors, as a rule.
 const KEPT_PROCESSES_MAX: usize = 200;
@@ -46,7 +53,15 @@ pub struct ChainSampler {
     marked_look: u64,
     marked_fills: HashMap<LinkId, Fill>,
     two_way_sockets: usize,
+    /// The pipes of jobservers, each with the makes that hold it, and as which descriptor.
+    jobservers: BTreeMap<Identity, Vec<(i32, i32)>>,
+    owners: Owners,
+    /// Bytes that each TCP socket had received at the mark.
+    marked_received: HashMap<u64, u64>,
     charged: ChargedPipes,
+    buffers: HeldBackTracker,
+    /// Output that processes keep in their buffers.
+    held_back: HashMap<i32, HeldBack>,
 }
 
 impl Default for ChainSampler {
@@ -64,7 +79,12 @@ impl Default for ChainSampler {
             marked_look: 0,
             marked_fills: HashMap::new(),
             two_way_sockets: 0,
+            jobservers: BTreeMap::new(),
+            owners: Owners::default(),
+            marked_received: HashMap::new(),
             charged: ChargedPipes::default(),
+            buffers: HeldBackTracker::default(),
+            held_back: HashMap::new(),
         };
         sampler.sample();
         sampler.mark();
@@ -78,6 +98,8 @@ impl ChainSampler {
         self.mark = Instant::now();
         self.marked_look = self.census.looks;
         self.marked_fills = self.fills.clone();
+        let received = self.pairs.iter().filter_map(|(inode, end)| Some((*inode, end.received?)));
+        self.marked_received = received.collect();
         self.processes.values_mut().for_each(SampledProcess::mark);
     }
 
@@ -108,7 +130,29 @@ impl ChainSampler {
             .collect();
         self.graphs = graphs(&holders, &self.census.parents());
         self.sample_links(&active);
+        self.sample_buffers();
         self.assign_waiting();
+    }
+
+    /// Looks at the output that processes keep back from links which have room for it.
+    fn sample_buffers(&mut self) {
+        let now_ns = model::monotonic_ns();
+        self.held_back.clear();
+        for (graph, link) in
+            self.graphs.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link)))
+        {
+            let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
+            for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
+                let known = self.census.known.get(pid).and_then(|known| known.holdings.as_ref());
+                let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.joint, true);
+                if known.is_some_and(|held| held.ends.iter().any(is_output))
+                    && let Some(held) = self.buffers.look(*pid, now_ns, is_blocked)
+                {
+                    self.held_back.insert(*pid, held);
+                }
+            }
+        }
+        self.buffers.retain(|pid| self.processes.contains_key(&pid));
     }
 
     fn are_one_stage(&self, one: i32, other: i32) -> bool {
@@ -116,24 +160,21 @@ impl ChainSampler {
         stages.into_iter().any(|stage| stage.pids.contains(&one) && stage.pids.contains(&other))
     }
 
-    /// Which process holds which sides of which links, without the links of this process.
+    /// Which process holds which sides of which links, without the links of this process and the pipes of jobservers.
     fn holders(&mut self) -> Vec<Holder> {
         let ends = || self.census.ends();
         let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
         self.pairs = if any_socket { sockets::pairs().unwrap_or_default() } else { HashMap::new() };
-        let mut fds: HashMap<u64, Vec<(i32, i32)>> = HashMap::new();
-        for (pid, end) in ends() {
-            if let Joint::Socket(inode) = end.joint {
-                fds.entry(inode).or_default().push((pid, end.fd));
-            }
-        }
-        let ways = Ways { pairs: &self.pairs, fds: &fds };
+        let ends = || self.census.ends().chain(self.census.terminals());
+        let ways = Ways::new(&self.pairs, ends());
         self.two_way_sockets = ways.undirected();
         let own = std::process::id().cast_signed();
+        self.jobservers = jobserver::find(&self.census);
         let ours: HashSet<LinkId> = ends()
             .filter(|(pid, _)| *pid == own)
             .flat_map(|(_, end)| ways.sides(&end))
             .map(|side| side.link)
+            .chain(self.jobservers.keys().copied().map(LinkId::Pipe))
             .collect();
         let mut holders: BTreeMap<i32, Holder> = BTreeMap::new();
         for (pid, end) in ends() {
@@ -212,6 +253,7 @@ impl ChainSampler {
                     let (reader, writer) = (self.pairs.get(&to), self.pairs.get(&from));
                     reader.zip(writer).map(|(reader, writer)| sockets::fill(reader, writer))
                 }
+                LinkId::Terminal { .. } => None,
             };
             if let Some(fill) = fill {
                 fills.insert(link.id, fill);
@@ -252,12 +294,22 @@ impl ChainSampler {
 
     /// Everything that was seen since [`ChainSampler::mark`].
     pub fn seen(&mut self) -> TopSnapshot {
-        let chains: Vec<Chain> = self.graphs.iter().filter_map(|graph| self.chain(graph)).collect();
+        let mut chains: Vec<Chain> = {
+            let mut owners = std::mem::take(&mut self.owners);
+            let chains = self.graphs.iter().filter_map(|graph| self.chain(graph, &mut owners)).collect();
+            self.owners = owners;
+            chains
+        };
+        // Nobody asks about a terminal at which nothing happens.
+        let rests = |link: &ChainLink| link.kind == ChainLinkKind::Pty && link.bytes_per_s == Some(0.0);
+        chains.retain(|chain| !chain.links.iter().all(rests));
+        let jobservers = self.jobservers.iter().map(|(pipe, makes)| self.jobserver(*pipe, makes)).collect();
         TopSnapshot {
             elapsed_ns: self.mark.elapsed().as_nanos() as u64,
             chains,
             foreign_processes: self.census.foreign(),
             two_way_sockets: self.two_way_sockets,
+            jobservers,
             pipe_quota: self.charged.most_charged(self.census.ends()),
         }
     }
@@ -268,65 +320,9 @@ impl ChainSampler {
 }
 
 /// The end of a pipe that a process holds.
-fn end_of(census: &Census, pid: i32, file: crate::open_file::Identity, writes: bool) -> Option<End> {
+fn end_of(census: &Census, pid: i32, file: Identity, writes: bool) -> Option<End> {
     let ends = &census.known.get(&pid)?.holdings.as_ref()?.ends;
     ends.iter()
         .copied()
         .find(|end| end.joint == Joint::Pipe(file) && if writes { end.writes } else { end.reads })
-}
-
-/// Which way bytes go between sockets of a pair: the way that shutdown(2) has left, or that standard streams say.
-struct Ways<'a> {
-    pairs: &'a HashMap<u64, PairEnd>,
-    /// Who holds which socket, and as which descriptors.
-    fds: &'a HashMap<u64, Vec<(i32, i32)>>,
-}
-
-impl Ways<'_> {
-    fn goes(&self, from: u64, to: u64) -> bool {
-        let [Some(writer), Some(reader)] = [from, to].map(|inode| self.pairs.get(&inode)) else {
-            return false;
-        };
-        let shut = |writer: &PairEnd, reader: &PairEnd| writer.no_writing || reader.no_reading;
-        let is = |inode: u64, standard: &[i32]| {
-            self.fds.get(&inode).is_some_and(|fds| fds.iter().any(|(_, fd)| standard.contains(fd)))
-        };
-        let said = is(from, &[1, 2]) || is(to, &[0]);
-        !shut(writer, reader) && (said || shut(reader, writer))
-    }
-
-    /// Pairs between processes that do not say so.
-    fn undirected(&self) -> usize {
-        let between = |one: &u64, other: &u64| {
-            let holders = |inode| self.fds.get(inode).into_iter().flatten().map(|(pid, _)| pid);
-            holders(one).any(|pid| holders(other).any(|other| other != pid))
-        };
-        let undirected = |(one, end): &(&u64, &PairEnd)| {
-            **one < end.peer
-                && between(one, &end.peer)
-                && !self.goes(**one, end.peer)
-                && !self.goes(end.peer, **one)
-        };
-        self.pairs.iter().filter(undirected).count()
-    }
-
-    fn sides(&self, end: &End) -> Vec<Side> {
-        match end.joint {
-            Joint::Pipe(file) => {
-                let side = |writes| Side { link: LinkId::Pipe(file), writes };
-                [(end.reads, side(false)), (end.writes, side(true))]
-                    .into_iter()
-                    .filter(|(is, _)| *is)
-                    .map(|(_, side)| side)
-                    .collect()
-            }
-            Joint::Socket(inode) => {
-                let Some(peer) = self.pairs.get(&inode).map(|end| end.peer) else { return Vec::new() };
-                let ways = [(inode, peer, true), (peer, inode, false)].into_iter();
-                ways.filter(|(from, to, _)| self.goes(*from, *to))
-                    .map(|(from, to, writes)| Side { link: LinkId::Pair { from, to }, writes })
-                    .collect()
-            }
-        }
-    }
 }

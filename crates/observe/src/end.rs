@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -17,6 +18,8 @@ pub enum Joint {
     Pipe(Identity),
     /// A socket, by its inode: its other end is another socket.
     Socket(u64),
+    /// A pseudoterminal, by its number and the mount namespace in which it has that.
+    Terminal { number: u32, namespace: u64, is_master: bool },
 }
 
 impl Joint {
@@ -24,7 +27,7 @@ impl Joint {
     pub fn pipe(self) -> Option<Identity> {
         match self {
             Self::Pipe(pipe) => Some(pipe),
-            Self::Socket(_) => None,
+            Self::Socket(_) | Self::Terminal { .. } => None,
         }
     }
 }
@@ -47,6 +50,8 @@ pub struct End {
 pub struct Holdings {
     /// The ends of joints among it.
     pub ends: Vec<End>,
+    /// Sides of pseudoterminals among it, which count as something else below.
+    pub terminals: Vec<End>,
     /// It could read from something else, too: what it reads is not only of its ends.
     pub reads_elsewhere: bool,
     /// It could write to something else, its messages on a terminal apart.
@@ -70,6 +75,7 @@ pub fn holdings(pid: i32) -> io::Result<Holdings> {
             continue;
         }
         let shown_as = shown_as.as_os_str().as_encoded_bytes();
+        holdings.terminals.extend(terminal(pid, fd, shown_as));
         // Events and the like (anon_inode:[eventfd]) carry no data, but rings of io_uring are counted nowhere.
         let is_counter = shown_as.starts_with(b"anon_inode:") && !shown_as.ends_with(b"[io_uring]");
         let is_terminal = shown_as.starts_with(b"/dev/pts/") || shown_as == b"/dev/tty";
@@ -80,6 +86,20 @@ pub fn holdings(pid: i32) -> io::Result<Holdings> {
         holdings.writes_elsewhere |= !is_counter && mode & 0o200 != 0 && fd != 0 && !(is_terminal && fd >= 2);
     }
     Ok(holdings)
+}
+
+/// The side of a pseudoterminal that a descriptor is (pty(7)). Its master tells its number in /proc/PID/fdinfo.
+fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
+    let shown_as = str::from_utf8(shown_as).ok()?;
+    let is_master = matches!(shown_as, "/dev/ptmx" | "/dev/pts/ptmx");
+    let number = if is_master {
+        let about = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        about.lines().find_map(|line| line.strip_prefix("tty-index:"))?.trim().parse().ok()?
+    } else {
+        shown_as.strip_prefix("/dev/pts/")?.parse().ok()?
+    };
+    let namespace = fs::metadata(format!("/proc/{pid}/ns/mnt")).ok()?.ino();
+    Some(End { fd, joint: Joint::Terminal { number, namespace, is_master }, reads: true, writes: true })
 }
 
 fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {

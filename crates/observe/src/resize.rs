@@ -42,7 +42,7 @@ mod tests {
     fn pipe_of(pid: i32, fd: i32) -> Identity {
         match end(pid, fd).expect("an end").joint {
             Joint::Pipe(pipe) => pipe,
-            Joint::Socket(_) => panic!("no pipe"),
+            Joint::Socket(_) | Joint::Terminal { .. } => panic!("no pipe"),
         }
     }
 

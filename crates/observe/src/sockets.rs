@@ -1,12 +1,19 @@
-//! Pairs of UNIX sockets, as the kernel tells them to everybody (sock_diag(7)): who is joined to whom, and how full they are.
+//! Sockets of which both ends are on this machine, as the kernel tells them to everybody (sock_diag(7)): who is joined to whom, and how
+//! full they are. Pairs of UNIX sockets, UNIX sockets that were connected to a name, and TCP connections.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 
+use model::ChainLinkKind;
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
-use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::unix::nlas::Nla;
+use netlink_packet_sock_diag::inet::nlas::Nla as InetNla;
+use netlink_packet_sock_diag::inet::{self, ExtensionFlags, InetRequest, InetResponse, SocketId};
+use netlink_packet_sock_diag::unix::nlas::{Nla, UnixDiagName};
 use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest, UnixResponse};
+use netlink_packet_sock_diag::{SockDiagMessage, constants};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
@@ -15,16 +22,24 @@ use crate::fullness::Fill;
 
 /// The kernel fills no larger message of a list (netlink(7)).
 const MESSAGES_BYTES: usize = 32 << 10;
+/// Where `struct tcp_info` (linux/tcp.h) has the number of bytes received.
+const RECEIVED_AT: usize = 128;
 
-/// A connected socket without a name, whose other end has none either.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// A connected socket whose other end is here, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairEnd {
+    /// What it is.
+    pub kind: ChainLinkKind,
+    /// The name of a UNIX socket, with `@` before an abstract one, or the addresses of a TCP connection; empty of a pair.
+    pub name: String,
     /// The inode of the other end.
     pub peer: u64,
     /// It takes nothing any more (shutdown(2)).
     pub no_reading: bool,
     /// It gives nothing any more.
     pub no_writing: bool,
+    /// All bytes that it has received, of a TCP socket.
+    pub received: Option<u64>,
     /// Bytes that can be read from it.
     held_bytes: u32,
     /// Memory of what was written to it and not yet read at the other end, and how much that may be (SO_SNDBUF).
@@ -32,31 +47,89 @@ pub struct PairEnd {
     room_bytes: u32,
 }
 
-/// All such sockets of this network namespace, by their inodes.
+impl PairEnd {
+    fn new(kind: ChainLinkKind) -> Self {
+        let (no_reading, no_writing, received) = Default::default();
+        let (peer, held_bytes, sent_bytes, room_bytes) = Default::default();
+        let name = String::new();
+        Self { kind, name, peer, no_reading, no_writing, received, held_bytes, sent_bytes, room_bytes }
+    }
+}
+
+/// All such sockets of this network namespace, by their inodes. Of a kernel that does not list TCP sockets (CONFIG_INET_DIAG) those of
+/// /proc/net/tcp, which does not tell how much they have received.
 ///
 /// # Errors
 /// A kernel without CONFIG_UNIX_DIAG, or no memory.
 pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     let netlink =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
-    send(&netlink, &request(), SendFlags::empty())?;
-    let (mut ends, mut room) = (HashMap::new(), vec![0; MESSAGES_BYTES]);
+    let mut ends = HashMap::new();
+    list(&netlink, unix_request(), &mut |message| {
+        if let SockDiagMessage::UnixResponse(socket) = message {
+            ends.insert(u64::from(socket.header.inode), unix_end(&socket));
+        }
+    })?;
+    let mut connections: HashMap<(SocketAddr, SocketAddr), (u64, PairEnd)> = HashMap::new();
+    for (family, id) in [(constants::AF_INET, SocketId::new_v4()), (constants::AF_INET6, SocketId::new_v6())]
+    {
+        let listed = list(&netlink, tcp_request(family, id), &mut |message| {
+            if let SockDiagMessage::InetResponse(socket) = message {
+                let (from, to, end) = tcp_end(&socket);
+                connections.insert((from, to), (u64::from(socket.header.inode), end));
+            }
+        });
+        if listed.is_err() {
+            let table = if family == constants::AF_INET { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+            let table = fs::read_to_string(table).unwrap_or_default();
+            let ends = table.lines().filter_map(tcp_line);
+            connections.extend(ends.map(|(from, to, inode, end)| ((from, to), (inode, end))));
+        }
+    }
+    for ((from, to), (inode, end)) in &connections {
+        if let Some((peer, _)) = connections.get(&(*to, *from)) {
+            ends.insert(*inode, PairEnd { peer: *peer, ..end.clone() });
+        }
+    }
+    let peers: HashMap<u64, (u64, String)> =
+        ends.iter().map(|(inode, end)| (*inode, (end.peer, end.name.clone()))).collect();
+    // The server of datagrams is joined to none of those who send it some.
+    ends.retain(|inode, end| *inode != 0 && peers.get(&end.peer).is_some_and(|(back, _)| back == inode));
+    for end in ends.values_mut().filter(|end| end.kind == ChainLinkKind::Socketpair) {
+        // Of two that were joined by a name only one has it.
+        if end.name.is_empty() {
+            end.name = peers[&end.peer].1.clone();
+        }
+        if !end.name.is_empty() {
+            end.kind = ChainLinkKind::UnixSocket;
+        }
+    }
+    Ok(ends)
+}
+
+/// Asks for a list, and hands out each of its messages.
+fn list(
+    netlink: &OwnedFd,
+    request: SockDiagMessage,
+    each: &mut dyn FnMut(SockDiagMessage),
+) -> io::Result<()> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut message = NetlinkMessage::new(header, request.into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    send(netlink, &bytes, SendFlags::empty())?;
+    let mut room = vec![0; MESSAGES_BYTES];
     loop {
-        let (_, bytes) = recv(&netlink, &mut *room, RecvFlags::empty())?;
+        let (_, bytes) = recv(netlink, &mut *room, RecvFlags::empty())?;
         let mut rest = room.get(..bytes).unwrap_or_default();
         while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
-            // One that cannot be read has a name that is no text: it is none of ours.
+            // One that cannot be read has a name that is no text: it is left out.
             match NetlinkMessage::<SockDiagMessage>::deserialize(rest).map(|message| message.payload) {
-                Ok(NetlinkPayload::Done(_)) => {
-                    ends.retain(|_, end: &mut PairEnd| end.peer != 0);
-                    let all = ends.clone();
-                    ends.retain(|_, end| all.contains_key(&end.peer));
-                    return Ok(ends);
-                }
+                Ok(NetlinkPayload::Done(_)) => return Ok(()),
                 Ok(NetlinkPayload::Error(error)) => return Err(error.to_io()),
-                Ok(NetlinkPayload::InnerMessage(SockDiagMessage::UnixResponse(socket))) => {
-                    ends.extend(unnamed(&socket).map(|end| (u64::from(socket.header.inode), end)));
-                }
+                Ok(NetlinkPayload::InnerMessage(message)) => each(message),
                 _ => {}
             }
             // Messages begin at multiples of four (NLMSG_ALIGN).
@@ -65,27 +138,23 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     }
 }
 
-fn request() -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let request = UnixRequest {
+fn unix_request() -> SockDiagMessage {
+    SockDiagMessage::UnixRequest(UnixRequest {
         state_flags: StateFlags::ESTABLISHED,
         inode: 0,
         show_flags: ShowFlags::NAME | ShowFlags::PEER | ShowFlags::RQLEN | ShowFlags::MEMINFO,
         cookie: [0xff; 8],
-    };
-    let mut message = NetlinkMessage::new(header, SockDiagMessage::UnixRequest(request).into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
+    })
 }
 
-fn unnamed(socket: &UnixResponse) -> Option<PairEnd> {
-    let mut end = PairEnd::default();
+fn unix_end(socket: &UnixResponse) -> PairEnd {
+    let mut end = PairEnd::new(ChainLinkKind::Socketpair);
     for attribute in &socket.nlas {
         match attribute {
-            Nla::Name(_) => return None,
+            Nla::Name(UnixDiagName::Pathname(path)) => end.name = path.to_string_lossy().into_owned(),
+            Nla::Name(UnixDiagName::Abstract(name)) => {
+                end.name = format!("@{}", String::from_utf8_lossy(name))
+            }
             Nla::Peer(inode) => end.peer = u64::from(*inode),
             Nla::ReceiveQueueLength(held, sent) => (end.held_bytes, end.sent_bytes) = (*held, *sent),
             Nla::MemInfo(memory) => end.room_bytes = memory.max_datagram_size,
@@ -93,19 +162,86 @@ fn unnamed(socket: &UnixResponse) -> Option<PairEnd> {
             _ => {}
         }
     }
-    Some(end)
+    end
 }
 
-/// Whether a process has an end of a pair.
+fn tcp_request(family: u8, socket_id: SocketId) -> SockDiagMessage {
+    use inet::StateFlags as States;
+    SockDiagMessage::InetRequest(InetRequest {
+        family,
+        protocol: constants::IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO,
+        states: States::ESTABLISHED | States::FIN_WAIT1 | States::FIN_WAIT2 | States::CLOSE_WAIT,
+        socket_id,
+    })
+}
+
+fn tcp_end(socket: &InetResponse) -> (SocketAddr, SocketAddr, PairEnd) {
+    let (header, id) = (&socket.header, &socket.header.socket_id);
+    // One end may be a socket of IPv6 that speaks IPv4.
+    let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
+    let from = address(id.source_address, id.source_port);
+    let to = address(id.destination_address, id.destination_port);
+    let mut end = PairEnd::new(ChainLinkKind::Tcp);
+    end.name = format!("{from} → {to}");
+    end.held_bytes = header.recv_queue;
+    end.no_writing = [constants::TCP_FIN_WAIT1, constants::TCP_FIN_WAIT2].contains(&header.state);
+    for attribute in &socket.nlas {
+        match attribute {
+            InetNla::TcpInfo(info) => {
+                let bytes = info.get(RECEIVED_AT..).and_then(<[u8]>::first_chunk);
+                end.received = bytes.map(|bytes| u64::from_ne_bytes(*bytes));
+            }
+            InetNla::MemInfo(memory) => {
+                (end.sent_bytes, end.room_bytes) = (memory.send_queue, memory.send_queue_max);
+            }
+            _ => {}
+        }
+    }
+    (from, to, end)
+}
+
+/// A connected socket of a line of /proc/net/tcp (proc_pid_net(5)).
+fn tcp_line(line: &str) -> Option<(SocketAddr, SocketAddr, u64, PairEnd)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
+    let (from, to) = (hexadecimal_address(from)?, hexadecimal_address(to)?);
+    let state = u8::from_str_radix(state, 16).ok()?;
+    let ends = [constants::TCP_FIN_WAIT1, constants::TCP_FIN_WAIT2];
+    if ![constants::TCP_ESTABLISHED, constants::TCP_CLOSE_WAIT].contains(&state) && !ends.contains(&state) {
+        return None;
+    }
+    let mut end = PairEnd::new(ChainLinkKind::Tcp);
+    end.name = format!("{from} → {to}");
+    end.held_bytes = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
+    end.no_writing = ends.contains(&state);
+    Some((from, to, inode.parse().ok()?, end))
+}
+
+/// `0100007F:0050` is 127.0.0.1:80: words of four bytes in the order of this machine, the port as it is read.
+fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let words =
+        address.as_bytes().chunks(8).map(|word| u32::from_str_radix(str::from_utf8(word).ok()?, 16).ok());
+    let words = words.collect::<Option<Vec<u32>>>()?;
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+    let address = match <[u8; 16]>::try_from(&bytes[..]) {
+        Ok(bytes) => IpAddr::from(Ipv6Addr::from(bytes)),
+        Err(_) => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[..]).ok()?)),
+    };
+    Some(SocketAddr::new(address.to_canonical(), u16::from_str_radix(port, 16).ok()?))
+}
+
+/// Whether a process has an end of a pair without a name.
 pub fn has_pair(pid: i32) -> bool {
     let pairs = pairs().unwrap_or_default();
-    let is_one = |end: End| matches!(end.joint, Joint::Socket(inode) if pairs.contains_key(&inode));
+    let is_one = |end: End| matches!(end.joint, Joint::Socket(inode) if pairs.get(&inode).is_some_and(|end| end.kind == ChainLinkKind::Socketpair));
     ends(pid).is_ok_and(|mut ends| ends.any(is_one))
 }
 
 /// How full a pair is in one direction.
 pub fn fill(reader: &PairEnd, writer: &PairEnd) -> Fill {
-    // A writer waits when what it sent takes all of its room (unix(7), SO_SNDBUF).
+    // A writer waits when what it sent takes all of its room (unix(7), SO_SNDBUF); of TCP when what its peer has no room for does.
     let share = f64::from(writer.sent_bytes) / f64::from(writer.room_bytes.max(1));
     let holds = reader.held_bytes > 0;
     let over = !holds && (reader.no_reading || writer.no_writing);
@@ -121,8 +257,9 @@ pub fn fill(reader: &PairEnd, writer: &PairEnd) -> Fill {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
-    use std::os::unix::net::{UnixDatagram, UnixStream};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     use super::*;
 
@@ -131,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_found_with_what_it_holds_and_a_named_one_is_not() {
+    fn a_pair_is_found_with_what_it_holds_and_a_server_of_datagrams_is_not() {
         let (mut one, other) = UnixStream::pair().expect("a pair");
         one.set_nonblocking(true).expect("set");
         let ends = pairs().expect("sock_diag");
@@ -152,5 +289,38 @@ mod tests {
         client.connect(&path).expect("connected");
         let ends = pairs().expect("sock_diag");
         assert!(!ends.contains_key(&inode(&client)) && !ends.contains_key(&inode(&listener)));
+    }
+    #[test]
+    fn both_ends_of_a_connection_are_found_by_name_or_address() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("named");
+        let listener = UnixListener::bind(&path).expect("bound");
+        let client = UnixStream::connect(&path).expect("connected");
+        let (server, _) = listener.accept().expect("accepted");
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let mut caller = TcpStream::connect(tcp.local_addr().expect("an address")).expect("connected");
+        let (called, _) = tcp.accept().expect("accepted");
+        caller.write_all(b"12345").expect("sent");
+        // What was sent arrives at once on this host, but not within the call.
+        called.peek(&mut [0]).expect("arrived");
+        let ends = pairs().expect("sock_diag");
+        let [a, b, c, d] = [inode(&client), inode(&server), inode(&caller), inode(&called)];
+        assert_eq!((ends[&a].peer, ends[&b].peer), (b, a));
+        assert_eq!(ends[&a].name, path.to_str().expect("text"));
+        assert!([a, b].iter().all(|inode| ends[inode].kind == ChainLinkKind::UnixSocket));
+        if !ends.contains_key(&c) {
+            // This kernel does not list TCP sockets.
+            return;
+        }
+        assert_eq!((ends[&c].peer, ends[&d].peer, ends[&c].kind), (d, c, ChainLinkKind::Tcp));
+        assert_eq!((ends[&d].received, ends[&c].received), (Some(5), Some(0)));
+        assert_eq!(fill(&ends[&d], &ends[&c]).held_bytes, 5);
+        let table = fs::read_to_string("/proc/net/tcp").expect("a table");
+        let listed: Vec<_> = table.lines().filter_map(tcp_line).collect();
+        let found = listed.iter().find(|(_, _, inode, _)| *inode == d).expect("in the table");
+        assert_eq!(
+            (found.0.to_string(), found.3.held_bytes),
+            (tcp.local_addr().expect("an address").to_string(), 5)
+        );
     }
 }

@@ -66,18 +66,32 @@ pub(crate) fn pass_time<'a>(mut all: impl Iterator<Item = &'a Waits> + Clone) ->
         && all.any(|waits| *waits == Waits::Time)
 }
 
+/// A system call in which a thread sleeps.
+pub(crate) struct Call {
+    pub(crate) number: i64,
+    arguments: Vec<u64>,
+}
+
+impl Call {
+    /// From the text of `syscall`; `None` where the thread runs.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let number = words.next().filter(|word| *word != "running")?.parse().unwrap_or(-1);
+        let value = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+        Some(Self { number, arguments: words.map(|word| value(word).unwrap_or(0)).collect() })
+    }
+
+    pub(crate) fn argument(&self, at: usize) -> u64 {
+        self.arguments.get(at).copied().unwrap_or(0)
+    }
+}
+
 /// By the system call's number and its arguments.
 fn by_number(pid: i32, text: &str) -> Waits {
-    let mut words = text.split_whitespace();
-    let first = words.next().unwrap_or_default();
-    if first == "running" {
-        return Waits::Not;
-    }
-    let arguments: Vec<&str> = words.collect();
-    let value = |at: usize| {
-        let digits = arguments.get(at).and_then(|word| word.strip_prefix("0x"));
-        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    let Some(call) = Call::parse(text) else {
+        return if text.trim_end() == "running" { Waits::Not } else { Waits::Other };
     };
+    let value = |at: usize| call.argument(at);
     let read = |at: usize| Awaited { fd: value(at) as i32, reads: true, writes: false };
     let write = |at: usize| Awaited { fd: value(at) as i32, reads: false, writes: true };
     let known = |fds: Option<Vec<Awaited>>| fds.map_or(Waits::Somewhere, Waits::For);
@@ -87,7 +101,7 @@ fn by_number(pid: i32, text: &str) -> Waits {
     };
     let select = || known(selected(pid, value(0), [value(1), value(2)]));
     let epoll = || known(watched(pid, value(0) as i32));
-    match first.parse::<i64>().unwrap_or(-1) {
+    match call.number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => {
             Waits::For(vec![read(0)])
         }
@@ -164,7 +178,8 @@ fn selected(pid: i32, count: u64, sets: [u64; 2]) -> Option<Vec<Awaited>> {
     Some((0..count.min(SET_BYTES_MAX * 8)).map(one).filter(|one| one.reads || one.writes).collect())
 }
 
-fn memory(pid: i32, address: u64, bytes: u64) -> Option<Vec<u8>> {
+/// Bytes of a process's memory (proc_pid_mem(5)).
+pub(crate) fn memory(pid: i32, address: u64, bytes: u64) -> Option<Vec<u8>> {
     let mut read = vec![0; bytes as usize];
     File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut read, address).ok()?;
     Some(read)

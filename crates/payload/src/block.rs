@@ -21,9 +21,14 @@ pub struct Block {
 impl Block {
     /// A buffer of `len` bytes, every one of them written once so that no page fault waits in it.
     pub fn new(len: usize) -> Self {
+        Self::at(0, len)
+    }
+
+    /// The same `offset` bytes past the start of a page.
+    pub fn at(offset: usize, len: usize) -> Self {
         // 0xA5 and not 0: a fresh zero page would be mapped lazily and measure something else.
-        let memory = vec![0xA5u8; len + ALIGNMENT];
-        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let memory = vec![0xA5u8; len + ALIGNMENT + offset];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT) + offset;
         Self { memory, start, len }
     }
 
@@ -84,6 +89,10 @@ mod tests {
             assert!(blocks.iter().all(|block| (block.as_ptr() as usize).is_multiple_of(ALIGNMENT)), "{len}");
         }
         assert!(Block::new(0).is_empty());
+        for offset in [0, 1, 16, 4095] {
+            let block = Block::at(offset, 65536);
+            assert_eq!((block.as_ptr() as usize % ALIGNMENT, block.len()), (offset, 65536));
+        }
     }
 
     #[test]

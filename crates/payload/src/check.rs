@@ -1,28 +1,40 @@
 //! What the receiver computes over every byte, and what it must come to.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use model::Check;
 use twox_hash::XxHash3_64;
 
-use crate::Tile;
 use crate::xor::xor;
+use crate::{Comparer, Mismatch, Tile};
 
-/// A running checksum over a stream, independent of how the stream is cut into chunks.
+/// What a comparison says of a stream that is the payload.
+const EQUAL: &str = "equal";
+
+/// A running check of a stream, independent of how the stream is cut into chunks.
 pub enum Checker {
     /// See [`Check::Xxh3`].
     Xxh3(Box<XxHash3_64>),
     /// See [`Check::Xor`].
     Xor(u8),
+    /// See [`Check::Compare`].
+    Compare(Comparer, Option<Mismatch>),
 }
 
 impl Checker {
-    /// A checksum over nothing yet.
-    pub fn new(check: Check) -> Self {
+    /// A check of nothing yet, of what should be the payload of this tile.
+    pub fn new(check: Check, tile: &Arc<Tile>) -> Self {
         match check {
-            Check::Xxh3 => Self::Xxh3(Box::new(XxHash3_64::new())),
+            Check::Xxh3 => Self::xxh3(),
             Check::Xor => Self::Xor(0),
+            Check::Compare => Self::Compare(Comparer::new(tile.clone()), None),
         }
+    }
+
+    /// The hash of any stream.
+    pub fn xxh3() -> Self {
+        Self::Xxh3(Box::new(XxHash3_64::new()))
     }
 
     /// Takes the next bytes of the stream in.
@@ -31,14 +43,20 @@ impl Checker {
         match self {
             Self::Xxh3(hasher) => hasher.write(bytes),
             Self::Xor(sum) => *sum ^= xor(bytes),
+            Self::Compare(comparer, mismatch @ None) => *mismatch = comparer.check(bytes).err(),
+            Self::Compare(_, Some(_)) => {}
         }
     }
 
-    /// The checksum so far, in hexadecimal.
-    pub fn hex(&self) -> String {
+    /// The checksum so far, in hexadecimal; of a comparison, how it came out.
+    pub fn text(&self) -> String {
         match self {
             Self::Xxh3(hasher) => format!("{:016x}", hasher.finish()),
             Self::Xor(sum) => format!("{sum:02x}"),
+            Self::Compare(_, None) => EQUAL.to_owned(),
+            Self::Compare(_, Some(Mismatch { offset, expected, found })) => {
+                format!("{found:02x} instead of {expected:02x} at byte {offset}")
+            }
         }
     }
 }
@@ -46,11 +64,11 @@ impl Checker {
 /// What the checksum of the first `bytes` bytes of a payload must be; `None` where `stop` asked to end first (a
 /// trial of terabytes takes its time here too).
 pub fn expected_checksum(tile: &Tile, check: Check, bytes: u64, stop: &dyn Fn() -> bool) -> Option<String> {
-    let mut checker = Checker::new(check);
-    let bytes = match check {
-        Check::Xxh3 => bytes,
+    let (mut checker, bytes) = match check {
+        Check::Xxh3 => (Checker::xxh3(), bytes),
         // Two periods cancel out.
-        Check::Xor => bytes % (2 * tile.period() as u64),
+        Check::Xor => (Checker::Xor(0), bytes % (2 * tile.period() as u64)),
+        Check::Compare => return Some(EQUAL.to_owned()),
     };
     for piece in tile.pieces(bytes) {
         if stop() {
@@ -58,7 +76,7 @@ pub fn expected_checksum(tile: &Tile, check: Check, bytes: u64, stop: &dyn Fn() 
         }
         checker.update(piece);
     }
-    Some(checker.hex())
+    Some(checker.text())
 }
 
 #[cfg(test)]
@@ -67,9 +85,13 @@ mod tests {
     use crate::Period;
     use model::PayloadKind;
 
+    fn sequence() -> Arc<Tile> {
+        Arc::new(Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved"))
+    }
+
     #[test]
     fn known_values() {
-        let tile = Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved");
+        let tile = sequence();
         let expected = |check, bytes| expected_checksum(&tile, check, bytes, &|| false);
         assert_eq!(expected(Check::Xxh3, 0).as_deref(), Some("2d06800538d394c2"), "XXH3-64 of nothing");
         assert_eq!(expected(Check::Xor, 256).as_deref(), Some("00"));
@@ -90,11 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_is_seen_by_xxh3_and_not_by_xor() {
+    fn a_swap_is_seen_by_all_but_xor() {
+        let tile = sequence();
+        let of_tile = |order: [u8; 4]| {
+            let mut checker = Checker::new(Check::Compare, &tile);
+            order.iter().for_each(|byte| checker.update(&[*byte]));
+            checker.text()
+        };
+        assert_eq!(of_tile([0, 1, 2, 3]), EQUAL);
+        assert_eq!(of_tile([0, 2, 1, 3]), "02 instead of 01 at byte 1");
         let sum = |check, parts: [&[u8]; 2]| {
-            let mut checker = Checker::new(check);
+            let mut checker = Checker::new(check, &tile);
             parts.iter().for_each(|part| checker.update(part));
-            checker.hex()
+            checker.text()
         };
         assert_ne!(sum(Check::Xxh3, [b"ab", b"cd"]), sum(Check::Xxh3, [b"cd", b"ab"]));
         assert_eq!(sum(Check::Xor, [b"ab", b"cd"]), sum(Check::Xor, [b"cd", b"ab"]));

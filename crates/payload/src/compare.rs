@@ -1,5 +1,7 @@
 //! Exact comparison with a known payload: names the first wrong byte.
 
+use std::sync::Arc;
+
 use model::PayloadKind;
 use serde::Serialize;
 
@@ -18,14 +20,14 @@ pub struct Mismatch {
 
 /// Compares a stream with a payload, in whatever chunks it comes.
 pub struct Comparer {
-    tile: Tile,
+    tile: Arc<Tile>,
     offset: u64,
 }
 
 impl Comparer {
     /// Compares from the payload's first byte on.
-    pub fn new(tile: Tile) -> Self {
-        Self { tile, offset: 0 }
+    pub fn new(tile: impl Into<Arc<Tile>>) -> Self {
+        Self { tile: tile.into(), offset: 0 }
     }
 
     /// Compares the next bytes of the stream.

@@ -1,33 +1,63 @@
 //! The receiver's side of the payload.
 
+use std::sync::Arc;
+
 use model::{Check, DataLevel};
 
-use crate::{Block, Checker};
+use crate::{Block, Checker, Tile};
+
+/// Bytes of small blocks that are checked at once, or produced at once: half of a core's first cache.
+pub(crate) const BATCH_BYTES: usize = 16 << 10;
 
 /// Gives the receiver room, and checks every byte at level `verify`.
 pub struct Consumer {
     room: Block,
+    block_bytes: usize,
+    /// Where the room begins within a page.
+    offset: usize,
+    /// Bytes at the beginning of the room that were received and are not checked yet.
+    gathered: usize,
     checker: Option<Checker>,
 }
 
 impl Consumer {
-    /// A consumer with room for one block of `block_bytes`.
-    pub fn new(level: DataLevel, check: Check, block_bytes: usize) -> Self {
-        let checker = (level == DataLevel::Verify).then(|| Checker::new(check));
-        Self { room: Block::new(block_bytes), checker }
+    /// A consumer with room for one block of `block_bytes`, which checks each as it comes.
+    pub fn new(level: DataLevel, check: Check, tile: &Arc<Tile>, block_bytes: usize) -> Self {
+        let checker = (level == DataLevel::Verify).then(|| Checker::new(check, tile));
+        Self { room: Block::new(block_bytes), block_bytes, offset: 0, gathered: 0, checker }
     }
 
-    /// Where received bytes go.
+    /// Begins its room this many bytes past the start of a page.
+    pub fn at(self, offset: usize) -> Self {
+        if offset == 0 { self } else { Self { room: Block::at(offset, self.block_bytes), offset, ..self } }
+    }
+
+    /// Checks small blocks many at a time, as a stream allows: [`Self::finish`] checks the last ones.
+    pub fn gathering(self) -> Self {
+        let gathers = self.checker.is_some() && (1..=BATCH_BYTES / 4).contains(&self.block_bytes);
+        if gathers { Self { room: Block::at(self.offset, BATCH_BYTES), ..self } } else { self }
+    }
+
+    /// Whether bytes are checked at all.
+    #[inline]
+    pub fn checks(&self) -> bool {
+        self.checker.is_some()
+    }
+
+    /// Where received bytes go: as many as a block has.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
-        &mut self.room
+        &mut self.room[self.gathered..self.gathered + self.block_bytes]
     }
 
     /// Takes the first `len` bytes of the room as received.
     #[inline]
     pub fn accept(&mut self, len: usize) {
-        if let Some(checker) = &mut self.checker {
-            checker.update(&self.room[..len]);
+        if self.checker.is_some() {
+            self.gathered += len;
+            if self.gathered + self.block_bytes > self.room.len() {
+                self.finish();
+            }
         }
     }
 
@@ -39,8 +69,47 @@ impl Consumer {
         }
     }
 
-    /// The checksum over all that was received, in hexadecimal; `None` below `verify`.
+    /// Checks all that was received.
+    pub fn finish(&mut self) {
+        if let Some(checker) = &mut self.checker {
+            checker.update(&self.room[..self.gathered]);
+            self.gathered = 0;
+        }
+    }
+
+    /// The checksum over all that was checked; `None` below `verify`.
     pub fn checksum(&self) -> Option<String> {
-        self.checker.as_ref().map(Checker::hex)
+        self.checker.as_ref().map(Checker::text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Period, expected_checksum};
+    use model::PayloadKind;
+
+    #[test]
+    fn gathered_or_not_the_checksum_is_that_of_all_bytes() {
+        let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
+        for (check, block_bytes) in
+            Check::ALL.iter().flat_map(|check| [1, 7, 4096, 5000].map(|len| (*check, len)))
+        {
+            for gathers in [false, true] {
+                let mut consumer = Consumer::new(DataLevel::Verify, check, &tile, block_bytes);
+                consumer = if gathers { consumer.gathering() } else { consumer };
+                let (mut phase, mut left) = (0, 40_000usize);
+                while left > 0 {
+                    let len = consumer.room().len().min(left);
+                    assert_eq!(consumer.room().len(), block_bytes);
+                    phase = tile.copy_from(phase, &mut consumer.room()[..len]);
+                    consumer.accept(len);
+                    left -= len;
+                }
+                consumer.finish();
+                let expected = expected_checksum(&tile, check, 40_000, &|| false);
+                assert_eq!(consumer.checksum(), expected, "{check} {block_bytes} {gathers}");
+            }
+        }
     }
 }

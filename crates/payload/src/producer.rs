@@ -4,34 +4,66 @@ use std::sync::Arc;
 
 use model::DataLevel;
 
+use crate::consumer::BATCH_BYTES;
 use crate::{Block, Tile};
 
 /// Hands the sender its blocks: produced afresh at level `write` and above, the same one again at `none`.
 pub struct Producer {
     tile: Arc<Tile>,
     phase: usize,
-    block: Block,
+    /// One block, or many that are produced at once.
+    blocks: Block,
+    block_bytes: usize,
+    /// Where they begin within a page.
+    offset: usize,
+    /// Bytes of them that were handed out.
+    handed_out: usize,
     fresh: bool,
 }
 
 impl Producer {
     /// A producer of blocks of `block_bytes`, beginning at the payload's first byte.
     pub fn new(tile: Arc<Tile>, level: DataLevel, block_bytes: usize) -> Self {
-        let mut block = Block::new(block_bytes);
-        tile.copy_from(0, &mut block);
-        Self { tile, phase: 0, block, fresh: level != DataLevel::None }
+        let mut blocks = Block::new(block_bytes);
+        tile.copy_from(0, &mut blocks);
+        let fresh = level != DataLevel::None;
+        Self { tile, phase: 0, blocks, block_bytes, offset: 0, handed_out: block_bytes, fresh }
+    }
+
+    /// Begins its buffer this many bytes past the start of a page.
+    pub fn at(mut self, offset: usize) -> Self {
+        if offset > 0 {
+            (self.blocks, self.offset) = (Block::at(offset, self.block_bytes), offset);
+            self.tile.copy_from(0, &mut self.blocks);
+        }
+        self
+    }
+
+    /// Produces small blocks many at a time, as a stream allows.
+    pub fn ahead(self) -> Self {
+        if !self.fresh || !(1..=BATCH_BYTES / 4).contains(&self.block_bytes) {
+            return self;
+        }
+        let len = BATCH_BYTES - BATCH_BYTES % self.block_bytes;
+        Self { blocks: Block::at(self.offset, len), handed_out: len, ..self }
     }
 
     /// The next block of the stream.
     #[inline]
     pub fn next_block(&mut self) -> &[u8] {
-        if self.fresh {
-            self.phase = self.tile.copy_from(self.phase, &mut self.block);
+        if !self.fresh {
+            return &self.blocks;
         }
-        &self.block
+        if self.handed_out == self.blocks.len() {
+            self.phase = self.tile.copy_from(self.phase, &mut self.blocks);
+            self.handed_out = 0;
+        }
+        self.handed_out += self.block_bytes;
+        &self.blocks[self.handed_out - self.block_bytes..self.handed_out]
     }
 
-    /// Writes the next bytes of the stream where a mechanism wants them (at level `none`: nothing).
+    /// Writes the next bytes of the stream where a mechanism wants them (at level `none`: nothing). Of one stream either this or
+    /// [`Self::next_block`] makes all bytes.
     #[inline]
     pub fn fill(&mut self, slot: &mut [u8]) {
         if self.fresh {
@@ -42,7 +74,7 @@ impl Producer {
     /// Bytes in a block.
     #[inline]
     pub fn block_bytes(&self) -> usize {
-        self.block.len()
+        self.block_bytes
     }
 }
 
@@ -59,5 +91,17 @@ mod tests {
         assert_eq!(untouched.next_block().to_vec(), untouched.next_block().to_vec());
         let mut written = Producer::new(tile, DataLevel::Write, 1000);
         assert_ne!(written.next_block().to_vec(), written.next_block().to_vec());
+    }
+
+    #[test]
+    fn blocks_made_ahead_are_those_made_one_by_one() {
+        let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
+        for block_bytes in [1, 3, 4096, 5000] {
+            let mut one_by_one = Producer::new(tile.clone(), DataLevel::Verify, block_bytes);
+            let mut ahead = Producer::new(tile.clone(), DataLevel::Verify, block_bytes).ahead();
+            for _ in 0..40_000 / block_bytes {
+                assert_eq!(ahead.next_block(), one_by_one.next_block(), "{block_bytes}");
+            }
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! Blocks of many senders on one channel. Each begins with its sender's number and its own, and these determine its bytes: so the
+//! Blocks of many senders, or for many receivers, on one channel. Each begins with its sender's number and its own, and these determine its bytes: so the
 //! receiver sees whether a block came in one piece or was mixed with another one.
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::{Block, Tile};
 
@@ -42,6 +44,24 @@ impl Tagger {
     }
 }
 
+/// What one task sent to, or received as one of, several receivers that compete for blocks. The sums of all receivers are the sender's
+/// if no byte was lost, repeated or changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pieces {
+    /// Blocks that were sent, or received in one piece.
+    pub whole_blocks: u64,
+    /// All bytes, added up.
+    pub byte_sum: u64,
+}
+
+impl Pieces {
+    /// Adds what was sent or received in one call.
+    pub fn add(&mut self, piece: &[u8], is_whole: bool) {
+        self.whole_blocks += u64::from(is_whole);
+        self.byte_sum += sum(piece);
+    }
+}
+
 /// Checks every block that arrives, and counts those that did not come in one piece.
 pub struct Sorter {
     tile: Arc<Tile>,
@@ -71,6 +91,16 @@ impl Sorter {
                 self.torn_sum += sum(block);
             }
         }
+    }
+
+    /// Whether what one of several receivers got in one call is a block: the blocks between are other receivers', and the rest of a
+    /// piece may be another's.
+    pub fn is_block(&mut self, piece: &[u8]) -> bool {
+        let found = self.whole(piece).filter(|_| piece.len() == self.block_bytes);
+        if let Some((sender, sequence)) = found {
+            self.next[sender as usize] = sequence + 1;
+        }
+        found.is_some()
     }
 
     /// The sender and the number of a block that came in one piece, and is not earlier than one that came.
@@ -147,6 +177,35 @@ mod tests {
         let mut repeated = blocks.clone();
         repeated[2] = repeated[0].clone();
         assert_eq!(torn(&repeated.concat(), 4), None, "one came twice and another not at all");
+    }
+
+    #[test]
+    fn of_competing_receivers_each_knows_a_whole_block() {
+        let mut tagger = Tagger::new(tile(), 0, BLOCK);
+        let blocks: Vec<Vec<u8>> = (0..4).map(|_| tagger.next_block().to_vec()).collect();
+        let mut sent = Pieces::default();
+        blocks.iter().for_each(|block| sent.add(block, true));
+        let received = |pieces: &[&[u8]]| {
+            let (mut sorter, mut found) = (Sorter::new(tile(), 1, BLOCK), Pieces::default());
+            for piece in pieces {
+                let is_block = sorter.is_block(piece);
+                found.add(piece, is_block);
+            }
+            (found.whole_blocks, found.byte_sum)
+        };
+        let (one, other) = (received(&[&blocks[0], &blocks[3]]), received(&[&blocks[1], &blocks[2]]));
+        assert_eq!((one.0 + other.0, one.1 + other.1), (sent.whole_blocks, sent.byte_sum));
+        let (one, other) = (
+            received(&[&blocks[0], &blocks[2][..60]]),
+            received(&[&blocks[1], &blocks[2][60..], &blocks[3]]),
+        );
+        assert_eq!(
+            (one.0 + other.0, one.1 + other.1),
+            (3, sent.byte_sum),
+            "one was divided, and no byte was lost"
+        );
+        assert_eq!(received(&[&blocks[1], &blocks[1]]).0, 1, "the same block does not come twice");
+        assert_eq!(received(&[&blocks[1][..BLOCK - 1]]).0, 0, "not all of it");
     }
 
     proptest! {

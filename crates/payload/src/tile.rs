@@ -4,34 +4,42 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use model::{PayloadKind, describe_errno};
+use model::{Check, PayloadKind, describe_errno};
 use thiserror::Error;
 
 /// How much of a tile can be read past the end of its period without wrapping, in bytes.
 /// One copy then serves blocks up to this size; larger blocks take several.
 const LAP_BYTES: usize = 64 << 10;
 
-/// Bytes compared in one go: of a payload with a short period only this much is ever read, so that the
-/// expected bytes stay in the core's first cache (16 KiB beat 2 KiB and 64 KiB when it was measured).
-const STRIDE_BYTES: usize = 16 << 10;
+/// Bytes compared in one go: of a payload with a short period little more than this is ever read, so that the
+/// expected bytes stay in the core's first cache.
+const STRIDE_BYTES: usize = 8 << 10;
 
 /// The most that is read of a `file:PATH` payload, in bytes: the ends must stay small.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// How long a random payload is before it repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Period {
     /// 2^17 - 1 bytes: small enough for a core's own cache, and prime, so that successive blocks differ
     /// whatever their size and a lost, repeated or swapped block changes what follows.
     Bench,
+    /// 2^13 - 1 bytes, prime as well: what is compared with the payload, byte by byte, shares the core's first cache with it.
+    Compared,
     /// 16 MiB: whole pages for vmsplice(2), and long enough that a filter downstream sees little repetition.
     Filter,
 }
 
 impl Period {
+    /// The period of a measured stream that is checked in this way.
+    pub fn of_check(check: Check) -> Self {
+        if check == Check::Compare { Self::Compared } else { Self::Bench }
+    }
+
     fn bytes(self) -> usize {
         match self {
             Self::Bench => (1 << 17) - 1,
+            Self::Compared => (1 << 13) - 1,
             Self::Filter => 16 << 20,
         }
     }
@@ -142,7 +150,12 @@ impl Tile {
     }
 
     /// Writes the stream's bytes from `phase` on into `out`, and returns the phase after them.
+    #[inline]
     pub fn copy_from(&self, mut phase: usize, out: &mut [u8]) -> usize {
+        if out.len() <= LAP_BYTES {
+            out.copy_from_slice(&self.piece(phase)[..out.len()]);
+            return self.advance(phase, out.len());
+        }
         let mut done = 0;
         while done < out.len() {
             let piece = self.piece(phase);
@@ -191,6 +204,19 @@ mod tests {
         assert!(stream(&make(PayloadKind::Printable), 0, 100_000).iter().all(|b| (b' '..=b'~').contains(b)));
         let random = make(PayloadKind::Random);
         assert_ne!(stream(&random, 0, 65536), stream(&random, 65536, 65536), "successive blocks differ");
+    }
+
+    #[test]
+    fn a_compared_payload_is_short_and_successive_blocks_still_differ() {
+        assert_eq!(Period::of_check(Check::Xxh3), Period::Bench);
+        let period = Period::of_check(Check::Compare);
+        let tile = Tile::make(&PayloadKind::Random, 7, period).expect("no file involved");
+        assert!(tile.period() + STRIDE_BYTES <= 16 << 10, "half of a first cache of 32 KiB");
+        let sent = stream(&tile, 0, 3 * 65536);
+        assert_ne!(sent[..65536], sent[65536..131_072]);
+        let swapped = [&sent[65536..131_072], &sent[..65536]].concat();
+        assert_eq!(tile.first_difference(0, &sent), None);
+        assert_eq!(tile.first_difference(0, &swapped).map(|(at, _)| at < 16), Some(true));
     }
 
     #[test]

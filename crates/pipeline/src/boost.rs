@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::{BoostedPipe, PipeQuota, describe_errno, file_on_path, sudo};
+use model::{BoostedPipe, PipeQuota, SlowBuffer, describe_errno, file_on_path, sudo};
 use process::{Reach, Supervisor, ready_within, spawn};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thiserror::Error;
 
+use crate::align;
 use crate::boost::tree_sampler::TreeSampler;
 use crate::run::release_descriptors;
 use crate::shell;
@@ -78,36 +79,48 @@ pub struct Boosted {
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be looked at.
     pub unseen: u64,
+    /// What `GLIBC_TUNABLES` of the command was set to.
+    pub tunables: Option<OsString>,
+    /// Processes that keep a buffer where this machine copies slowly.
+    pub slow_buffers: Vec<SlowBuffer>,
 }
 
 /// Runs a command, whose environment is ours, and whose standard streams are, but for those in `streams` (see [`spawn`]), and boosts its
-/// pipes until it ends. Where there are such streams, the caller writes to standard output afterwards.
+/// pipes until it ends. Where there are such streams, the caller writes to standard output afterwards. On a machine that `copies_slowly` into some
+/// addresses the environment keeps buffers from these.
 ///
 /// # Errors
 /// It could not be started, or not be waited for.
-pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, BoostError> {
+pub fn run(
+    words: &[OsString],
+    streams: &[(OwnedFd, RawFd)],
+    copies_slowly: bool,
+) -> Result<Boosted, BoostError> {
     let system = |call| move |error| BoostError::System(call, error);
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let began = Instant::now();
-    let pid = start(words, streams)?;
+    let variable = copies_slowly.then(align::own_variable).flatten();
+    let pid = start(words, streams, variable.as_ref())?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
     // Before our copy of its standard input goes.
-    let mut sampler = proc_is_ours().then(|| TreeSampler::new(pid));
+    let mut sampler = proc_is_ours().then(|| TreeSampler::new(pid, false));
     release_descriptors(!streams.is_empty());
     let mut sample = || sampler.as_mut().map(TreeSampler::sample);
     let (ended, _) = supervisor.wait(None, &mut sample).map_err(system("wait4"))?;
-    let boosted = Boosted { ended: Some(ended), ..Boosted::nothing(pid, began.elapsed()) };
+    let tunables = variable.map(|(_, value)| value);
+    let boosted = Boosted { ended: Some(ended), tunables, ..Boosted::nothing(pid, began.elapsed()) };
     Ok(match sampler {
         Some(sampler) => sampler.end(boosted),
         None => Boosted { refused: Some(BoostError::OtherProc.to_string()), ..boosted },
     })
 }
 
-/// Boosts the pipes of a process that runs already, until it ends or `stopped` says so.
+/// Boosts the pipes of a process that runs already, until it ends or `stopped` says so. On a machine that `copies_slowly` into some addresses it is
+/// noted who does so.
 ///
 /// # Errors
 /// There is no such process, or it is another user's.
-pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostError> {
+pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostError> {
     if !proc_is_ours() {
         return Err(BoostError::OtherProc);
     }
@@ -121,7 +134,7 @@ pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostErro
         }
         _ => {}
     }
-    let mut sampler = TreeSampler::new(pid);
+    let mut sampler = TreeSampler::new(pid, copies_slowly);
     while !stopped() {
         let ended = ready_within(&opened, PollFlags::IN, Some(sampler.sample()));
         if ended.map_err(|error| BoostError::System("poll", error))? {
@@ -144,12 +157,18 @@ impl Boosted {
             refused: None,
             pipe_quota: None,
             unseen,
+            tunables: None,
+            slow_buffers: Vec::new(),
         }
     }
 }
 
 /// Starts a command as execvp(3) would.
-fn start(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<i32, BoostError> {
+fn start(
+    words: &[OsString],
+    streams: &[(OwnedFd, RawFd)],
+    variable: Option<&(OsString, OsString)>,
+) -> Result<i32, BoostError> {
     let name = words.first().cloned().unwrap_or_default();
     let Some(path) = shell::program(&name) else {
         let is_path = name.as_bytes().contains(&b'/');
@@ -159,7 +178,8 @@ fn start(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<i32, BoostE
             None => BoostError::Missing(name),
         });
     };
-    let environment = std::env::vars_os().collect();
+    let kept = std::env::vars_os().filter(|(name, _)| variable.is_none_or(|(own, _)| own != name));
+    let environment = kept.chain(variable.cloned()).collect();
     let started = match spawn(&path, words, &environment, streams) {
         Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
             let script = [SHELL.into(), path.clone().into()];

@@ -49,7 +49,7 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
     let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
-        return say(None, "Too short to judge: starting the programs took most of the time.".to_owned());
+        return say(None, format!("Too short to judge: less than {} ms.", TOO_SHORT_NS / 1_000_000));
     }
     let mut shares: Vec<(Culprit, f64)> = Vec::new();
     for (index, (_, blame)) in pipeline.stages.iter().enumerate() {

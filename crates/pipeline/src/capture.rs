@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mechanism::large_pipe;
-use model::Check;
 use payload::{Block, Checker};
 use process::ready_within;
 use process::spawn_thread;
@@ -57,7 +56,7 @@ impl Capture {
 /// Reads to the end; after the pipeline's end, what is left and no more: a daemon may hold the pipe for ever.
 fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
     let mut room = Block::new(ROOM_BYTES);
-    let mut checker = Checker::new(Check::Xxh3);
+    let mut checker = Checker::xxh3();
     let mut bytes = 0;
     loop {
         // Looked at before the pipe: what was written before the end is then surely seen.
@@ -76,5 +75,5 @@ fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
             Err(_) => break,
         }
     }
-    Output { bytes, hash: checker.hex() }
+    Output { bytes, hash: checker.text() }
 }

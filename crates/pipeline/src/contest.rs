@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::CompareResult;
+use process::Refused;
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
@@ -12,6 +13,9 @@ use crate::trial::{Carrier, Complaints, Start, Trial, beside, trial};
 
 /// What stands for the shell by itself among the links that are typed; so does its own name.
 pub const SHELL: &str = "shell";
+
+/// What a pipeline lacks that has no time from its first link to its last.
+const NO_LATENCY: &str = "nothing went through two links, between which lines take their time (`| cat` behind a last stage adds one)";
 
 /// How often contenders run, and what counts as a run.
 pub struct Contest<'a> {
@@ -46,12 +50,13 @@ impl Contender {
     /// There is no such link.
     pub fn new(text: &str, shown: &str, via: &str, shell: &Shell) -> Result<Self, LinkProblem> {
         let own = shell.kind.word();
-        let (via, carrier) = match via {
-            SHELL => (own, Carrier::Shell),
-            via if via == own => (own, Carrier::Shell),
-            via => (via, Carrier::Link(LinkSpec::parse(via)?)),
+        let (via, link) = match via {
+            SHELL => (own, None),
+            via if via == own => (own, None),
+            via => (via, Some(LinkSpec::parse(via)?)),
         };
         let result = CompareResult::new(shown, via);
+        let carrier = Carrier { via: link, ..Carrier::default() };
         Ok(Self { text: text.to_owned(), carrier, prepare: None, conclude: None, result })
     }
 
@@ -59,6 +64,14 @@ impl Contender {
     #[must_use]
     pub fn between(self, prepare: Option<String>, conclude: Option<String>) -> Self {
         Self { prepare, conclude, ..self }
+    }
+
+    /// The same with these calls refused, or with buffers aligned, and ranked by how long lines take where that is asked for.
+    #[must_use]
+    pub fn measured(mut self, without: Option<Refused>, align_buffers: bool, latency: bool) -> Self {
+        let via = self.carrier.via;
+        self.carrier = Carrier { via, without, align_buffers, latency };
+        self
     }
 
     /// What came of it so far.
@@ -115,7 +128,7 @@ pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrep
 
 /// The times that the shell alone takes for a text that does nothing, in seconds; fewer than asked for where one could not be run.
 pub fn shell_starts_s(start: &Start<'_>, runs: u32) -> Vec<f64> {
-    let one = || trial(start, ":", &Carrier::Shell, Complaints::Hidden).ok();
+    let one = || trial(start, ":", &Carrier::default(), Complaints::Hidden).ok();
     (0..runs).map_while(|_| Some(one()?.wall.as_secs_f64())).collect()
 }
 
@@ -178,10 +191,11 @@ impl Contest<'_> {
                     Ok(Some(Ok(Trial { ended_by: Some(signal), .. }))) => return Ok(Some(signal)),
                     Ok(Some(Ok(Trial { status, .. }))) if status != 0 && self.must_succeed => {
                         result.status = Some(status);
-                        result.error =
-                            Some(format!("ended with status {status} (if that is intended, add `|| true`)"));
+                        result.error = Some(format!(
+                            "ended with status {status} (if that is intended, write `(…) || true`)"
+                        ));
                     }
-                    Ok(Some(Ok(made))) => take(result, made, timed),
+                    Ok(Some(Ok(made))) => take(result, made, timed, carrier.latency),
                     Ok(Some(Err(error))) => result.error = Some(error.to_string()),
                     Ok(None) => {}
                 }
@@ -197,9 +211,13 @@ impl Contest<'_> {
 }
 
 /// Takes a trial into its result; outputs or statuses that differ between trials of one link are noted at once.
-fn take(result: &mut CompareResult, made: Trial, timed: bool) {
+fn take(result: &mut CompareResult, made: Trial, timed: bool, by_latency: bool) {
+    let time = if by_latency { made.latency } else { Some(made.wall) };
     if timed {
-        result.times_s.push(made.wall.as_secs_f64());
+        result.times_s.extend(time.map(|time| time.as_secs_f64()));
+    }
+    if time.is_none() {
+        result.error = Some(NO_LATENCY.to_owned());
     }
     let before = (result.output_hash.replace(made.output.hash), result.status.replace(made.status));
     if let (Some(hash), status) = before {
@@ -208,6 +226,7 @@ fn take(result: &mut CompareResult, made: Trial, timed: bool) {
     }
     result.output_bytes = made.output.bytes;
     result.stored_bytes = made.stored_bytes;
+    result.max_rss_bytes = result.max_rss_bytes.max(Some(made.max_rss_bytes));
     result.error = made.trouble.or(result.error.take());
 }
 
@@ -253,8 +272,17 @@ mod tests {
         for hash in outputs {
             let output = Output { bytes: 1, hash: (*hash).to_owned() };
             let wall = Duration::from_secs(1);
-            let made = Trial { wall, status: 0, output, stored_bytes: None, trouble: None, ended_by: None };
-            take(&mut result, made, true);
+            let made = Trial {
+                wall,
+                status: 0,
+                output,
+                stored_bytes: None,
+                latency: None,
+                trouble: None,
+                max_rss_bytes: 0,
+                ended_by: None,
+            };
+            take(&mut result, made, true, false);
         }
         result
     }

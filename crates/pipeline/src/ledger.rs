@@ -9,10 +9,14 @@ use std::process::ExitStatus;
 use model::{StageRecord, shell_line};
 use observe::flow::Moved;
 use pipes::protocol::{Head, Usage};
+use process::proc::Stat;
 use process::shown_status;
 
 /// What a stage is called that became no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
+
+/// The most steps to the first stage, or to the shell.
+const STEPS_MAX: usize = 10_000;
 
 /// The stages of a text as they are typed, where it is one pipeline of so many stages and that is certain without reading it as a shell
 /// does; else none.
@@ -211,6 +215,30 @@ impl Ledger {
             }
         }
         links
+    }
+
+    /// The number of the stage that a process is, or that it is a part of, from 1. `None` while a stage before it has not reported what it
+    /// writes to.
+    pub(crate) fn stage_number(&self, pid: i32) -> Option<usize> {
+        let (mut number, mut pid) = (1, pid);
+        for _ in 0..STEPS_MAX {
+            let process = self.latest(pid);
+            // What the shell itself read is over.
+            let is_over = |process: &&Process| self.is_shell(process) && process.ended.is_some();
+            if let Some(link) = process.filter(|process| !is_over(process)).and_then(|process| process.reads)
+            {
+                number += 1;
+                pid = self.processes.iter().find(|process| process.writes == Some(link))?.pid;
+                continue;
+            }
+            let parent =
+                || process.and_then(|process| process.parent).or_else(|| Some(Stat::of(pid)?.parent));
+            match parent().filter(|parent| pid != self.shell && *parent > 1) {
+                Some(parent) => pid = parent,
+                None => break,
+            }
+        }
+        Some(number)
     }
 
     fn latest(&self, pid: i32) -> Option<&Process> {

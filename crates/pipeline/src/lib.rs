@@ -4,16 +4,20 @@
 //! a pipeline's pipe, and gets both ends of a link of the user's choice from a server of ours. Nothing of ours runs inside a
 //! pipeline, except relays (for files, terminals, `--keep`, `--meter`), which pass bytes on unchanged.
 
+mod align;
 pub mod boost;
 mod bottleneck;
 mod capture;
 mod command;
 pub mod contest;
 mod keep;
+mod latency;
 mod learn;
 mod ledger;
+mod line_buffered;
 pub mod link;
 mod preload;
+mod program_file;
 mod run;
 mod serve;
 pub mod shell;
@@ -25,6 +29,7 @@ mod trial;
 pub use capture::Output;
 pub use command::{Line, Prompt};
 pub use keep::{Keep, KeepProblem};
+pub use line_buffered::LineBuffered;
 pub use link::wait_for_writers;
 pub use observe::read_progress::ReadProgress;
 pub use run::{Begin, Names, Ran, RunError, ShellUse, Summary, Text, Watched, run, text_arguments};

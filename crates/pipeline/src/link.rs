@@ -10,10 +10,11 @@ mod holders;
 mod kernel;
 pub use kernel::wait_for_writers;
 mod file_watch;
-mod lines;
+pub(crate) mod lines;
 mod relay;
 mod spec;
 mod ssh;
+mod stamper;
 mod stream;
 mod terminal;
 mod wait;
@@ -26,15 +27,16 @@ use std::sync::Arc;
 pub use mechanism::{Folder, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
-use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};
+use mechanism::{LinkEnds, LinkKind, Options, Stored, large_pipe};
 use model::{ByteSize, Certainty, LinkRecord};
-use rustix::pipe::fcntl_setpipe_size;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use file::LinkFile;
 use file_watch::FileWatch;
 use follow::FileFollower;
 use lines::Lines;
 use relay::{Relay, Source};
+use stamper::Stamper;
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
 
@@ -81,6 +83,20 @@ impl Link {
             }
             LinkKind::Stored(stored) => link.store(read, stored)?,
         }
+        Ok(link)
+    }
+
+    /// Makes a terminal in raw mode, whose bytes a relay passes on to a pipe. Its reader has that pipe already.
+    pub(crate) fn terminal_before(output: OwnedFd) -> Result<Self, OpenError> {
+        let pty = mechanism::all().iter().find(|mechanism| mechanism.name == "pty");
+        let ends = pty.and_then(|pty| pty.connect(&Options::default(), &Folder::private()));
+        let none = || Err(refused("openpt")(io::ErrorKind::Unsupported.into()));
+        let LinkEnds { write, read, .. } = ends.unwrap_or_else(none)?;
+        let mut link = Self::written_at(write, LinkRecord::default());
+        let source =
+            TerminalSource::new(read, Arc::clone(&link.lines), true).map_err(refused("fcntl(F_SETFL)"))?;
+        let relay = Relay::start(Box::new(source), output).map_err(refused("a thread for the relay"))?;
+        link.relays.push(relay);
         Ok(link)
     }
 
@@ -195,6 +211,33 @@ impl Link {
         self.lines.want();
     }
 
+    /// Notes when each line comes into the link, and counts what flows; to be asked for before anything else. The writer gets a pipe of
+    /// one page, so that little waits before it is noted, and a relay from there into the link; a terminal and a stored link, whose
+    /// relays read the bytes already, note them behind the link.
+    ///
+    /// # Errors
+    /// The relay could not be started.
+    pub(crate) fn stamp(&mut self) -> Result<(), OpenError> {
+        self.lines.want_stamps();
+        if self.counted || self.file.is_some() {
+            return Ok(());
+        }
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("pipe2")(errno.into()))?;
+        // The kernel makes it one page; where it refuses, the pipe is larger and the times a little less of the reader's.
+        let _ = fcntl_setpipe_size(&write, 1);
+        let Some(own) = self.write.replace(write) else { return Ok(()) };
+        let stamper = Stamper::new(read, Arc::clone(&self.lines)).map_err(refused("fcntl(F_SETFL)"))?;
+        let relay = Relay::start(Box::new(WriterPipe(stamper)), own);
+        self.relays.insert(0, relay.map_err(refused("a thread for the relay"))?);
+        self.counted = true;
+        Ok(())
+    }
+
+    /// The lines that go through it, where they are counted or their times noted.
+    pub(crate) fn shared_lines(&self) -> Arc<Lines> {
+        Arc::clone(&self.lines)
+    }
+
     /// A writer may make no file larger than this, in bytes.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.limits.push(bytes);
@@ -267,7 +310,7 @@ impl Link {
         self.write = None;
         self.read = None;
         let mut record = std::mem::take(&mut self.record);
-        let (mut cut_short, mut reader_left) = (false, false);
+        let (mut cut_short, mut reader_left, mut is_partial) = (false, false, false);
         record.relay = !self.relays.is_empty();
         for relay in &mut self.relays {
             let outcome = relay.finish();
@@ -275,6 +318,7 @@ impl Link {
             record.trouble = record.trouble.or(outcome.trouble);
             cut_short |= outcome.cut_short;
             reader_left |= outcome.reader_left;
+            is_partial |= outcome.is_partial;
         }
         if let Some(file) = &self.file {
             if self.relays.is_empty() && self.lines.are_wanted() {
@@ -296,7 +340,8 @@ impl Link {
             record.trouble =
                 file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
         }
-        record.bytes_is = record.bytes.map(|_| Certainty::Exact);
+        record.bytes_is =
+            record.bytes.map(|_| if is_partial { Certainty::AtLeast } else { Certainty::Exact });
         record.lines = self.lines.seen();
         (record, cut_short)
     }

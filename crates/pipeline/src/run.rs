@@ -14,15 +14,16 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
-use model::{Bottleneck, LinkRecord, StageRecord, describe_errno, monotonic_ns};
+use model::{Bottleneck, LatencyRecord, LinkRecord, StageRecord, describe_errno, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use nix::unistd::{ForkResult, fork};
-use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, kind, mode};
+use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, asks, kind, mode};
 use pipes::sites::Sites;
 use process::signals;
 use process::{
-    Environment, LeftCleaner, Reach, Supervisor, become_program, leave, reap, shown_status, spawn,
+    Environment, LeftCleaner, Reach, Refused, Supervisor, become_program, leave, reap, shown_status,
+    spawn_refusing,
 };
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::process::{Pid, PidfdFlags, Resource, getpid, getrlimit, pidfd_open, setrlimit, setsid};
@@ -32,6 +33,7 @@ use thiserror::Error;
 use crate::command::{Prompt, PromptPipes};
 use crate::keep::Keep;
 use crate::learn;
+use crate::line_buffered::LineBuffered;
 use crate::link::{Link, LinkSpec, refused};
 use crate::preload::Library;
 use crate::serve::{Front, Service, StagePainter, serve};
@@ -52,8 +54,14 @@ pub struct Text<'a> {
     pub keep: Option<Rc<Keep>>,
     /// How its stages are sampled while they run; `None` where they are not.
     pub watched: Option<Watched<'a>>,
+    /// Which stages are made to write line by line; `None` for none.
+    pub line_buffered: Option<LineBuffered>,
+    /// Its stages are started so that their large buffers do not lie 16 bytes into a page.
+    pub align_buffers: bool,
     /// Whether it is wanted what its stages and links did. Otherwise the [`Summary`] only says whether something was cut short.
     pub recorded: bool,
+    /// System calls that the shell, and all that it starts, finds missing.
+    pub without: Option<&'a Refused>,
     /// What is added to its prompt.
     pub prompt: Option<Prompt<'a>>,
     /// What the shell is used for.
@@ -92,6 +100,8 @@ pub struct Watched<'a> {
     pub meter: bool,
     /// Lines are counted, too.
     pub lines: bool,
+    /// It is noted when each line comes into a link.
+    pub latency: bool,
     /// Shows what is seen, while it is seen, in the process that serves the links.
     pub show: Option<&'a StagePainter<'a>>,
 }
@@ -152,6 +162,8 @@ pub struct Summary {
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
+    /// How long lines took, pipeline by pipeline, where that was noted and a pipeline had two links with bytes in them.
+    pub latency: Vec<LatencyRecord>,
     /// What held the longest pipeline up, where stages were sampled.
     pub bottleneck: Option<Bottleneck>,
     /// Some reader saw an end that was none.
@@ -179,6 +191,9 @@ impl Ran {
     }
 }
 
+/// How long a text over a plain pipe may run before another process is started that ends it if this one is killed: starting takes longer.
+const UNGUARDED: Duration = Duration::from_millis(10);
+
 /// Runs a text, or a shell with a prompt, whose functions can change the link at any time. Where this process has nothing left to do, it
 /// becomes the shell: signals, jobs, descriptors and `$PPID` are then those of a shell that was started without hosepipe.
 ///
@@ -194,15 +209,15 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let sites = sites_of(text.shell, &library)?;
     let watched = text.keep.is_some() || text.watched.is_some() || text.prompt.is_some();
     // Over a plain pipe that is not watched the library asks for nothing.
-    let plain = text.via.is_pipe() && !watched;
+    let plain = text.via.is_pipe() && !watched && !text.changes_programs();
     let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
     let own = |sites| Config { mode, argument: granted.unwrap_or(0), sites, ..Config::OFF };
     if plain && matches!(text.shell_use, ShellUse::Interactive | ShellUse::Script) {
         return Err(Start::new(text, Begin::default(), library, sites.map(own)).become_shell(text.shell));
     }
     let socket = Socket::open().map_err(system("a socket"))?;
-    let config = sites
-        .map(|sites| if plain { own(sites) } else { asking(sites, &socket.name, text.watched.is_some()) });
+    let guarded = |sites| Config { parent: getpid().as_raw_pid() as u64, ..own(sites) };
+    let config = sites.map(|sites| if plain { guarded(sites) } else { asking(sites, &socket.name, text) });
     if text.shell_use == ShellUse::Interactive {
         // The shell would have it for a child; the server starts one of its own.
         mechanism::end_cleaner();
@@ -211,6 +226,12 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     }
     let supervisor = Supervisor::new(text.shell_use.reach()).map_err(system("signalfd"))?;
     let mut running = Running::start(text, Start::new(text, Begin::default(), library, config), supervisor)?;
+    // Over a plain pipe the server only ends what is left when this process is killed; a shell with the library ends by itself.
+    let ends_with_us = plain && config.is_some();
+    if ends_with_us && !text.recorded && running.supervisor.ends_within(UNGUARDED).map_err(system("poll"))? {
+        let (ended, _) = running.supervisor.wait(None, &mut || None).map_err(system("wait4"))?;
+        return Ok(Ran { ended, wall: running.began.elapsed(), summary: Summary::default() });
+    }
     let (its_pid, server, cleaner) = running.serve(text, socket).map_err(system("fork"))?;
     // Where the text writes elsewhere, standard output is for the record.
     release_descriptors(!text.streams.is_empty());
@@ -268,8 +289,7 @@ impl Start {
     }
 }
 
-/// Starts the process that serves an interactive shell, which is no child of this one: this process becomes the shell. Gives what the
-/// shell begins with.
+/// Starts the process that serves an interactive shell, which this process becomes. Gives what the shell begins with.
 fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<Begin, RunError> {
     let system = |call| text.shell.refused(call);
     let shell = getpid();
@@ -351,10 +371,11 @@ pub(crate) fn release_descriptors(keep_output: bool) {
     }
 }
 
-/// The configuration of a library that asks the server at the socket of this name for each link, and reports what processes use where
-/// that is recorded.
-fn asking(sites: Sites, socket: &str, reports_usage: bool) -> Config {
-    let mut config = Config { mode: mode::ASK, argument: reports_usage.into(), sites, ..Config::OFF };
+/// A library that asks the server at this socket for each link, and, where a text needs it, reports usage and asks about programs.
+fn asking(sites: Sites, socket: &str, text: &Text<'_>) -> Config {
+    let usage = if text.watched.is_some() { asks::USAGE } else { 0 };
+    let changes = if text.changes_programs() { asks::CHANGES } else { 0 };
+    let mut config = Config { mode: mode::ASK, argument: usage | changes, sites, ..Config::OFF };
     config.name[..socket.len()].copy_from_slice(socket.as_bytes());
     config
 }
@@ -372,7 +393,8 @@ impl Running {
     fn start(text: &Text<'_>, start: Start, mut supervisor: Supervisor) -> Result<Self, RunError> {
         let shell = text.shell;
         let (used, began) = (used_by_children(), Instant::now());
-        let started = spawn(&shell.path, &start.words, &start.environment, &text.streams);
+        let started =
+            spawn_refusing(&shell.path, &start.words, &start.environment, &text.streams, text.without);
         let pid = started.map_err(shell.refused("posix_spawn"))?;
         supervisor.watch(pid).map_err(shell.refused("pidfd_open"))?;
         Ok(Self { supervisor, pid, began, used })

@@ -2,6 +2,7 @@
 //! its own, so that programs in the background keep their links when the shell, and hosepipe with it, has ended.
 
 mod links;
+mod programs;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -31,6 +32,7 @@ use observe::flow::Moved;
 use observe::read_progress::ReadProgressTracker;
 
 use links::Served;
+use programs::Programs;
 pub use stages::{StagePainter, StageSnapshot};
 
 /// Pause between two looks at open links: their end wakes no descriptor.
@@ -99,11 +101,13 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
         sampler: text.watched.map(|_| StageSampler::new()),
         drawn: Instant::now(),
         read_progress: ReadProgressTracker::default(),
+        programs: Programs::new(text),
     };
     let mut front = Some(front);
     loop {
         server.update_links(socket)?;
-        let waiting = !server.open.is_empty();
+        server.answer_programs();
+        let waiting = !server.open.is_empty() || server.programs.as_ref().is_some_and(Programs::is_asked);
         if front.is_none() && !waiting {
             return Ok(());
         }
@@ -194,6 +198,7 @@ pub(crate) struct Server<'a> {
     sampler: Option<StageSampler>,
     drawn: Instant,
     read_progress: ReadProgressTracker,
+    programs: Option<Programs>,
 }
 
 impl Server<'_> {
@@ -202,6 +207,7 @@ impl Server<'_> {
         while let Some(message) = socket.receive()? {
             self.answer(message);
         }
+        self.answer_programs();
         Ok(())
     }
 
@@ -234,6 +240,11 @@ impl Server<'_> {
             kind::LIMIT => {
                 if let Some(served) = self.links.get_mut(&head.id) {
                     served.limit(head.value as u64);
+                }
+            }
+            kind::CHANGES => {
+                if let (Some(programs), Some(reply)) = (&mut self.programs, reply) {
+                    programs.ask(head, text, reply);
                 }
             }
             kind::LEFT => self.ledger.left(&head),

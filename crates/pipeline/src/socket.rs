@@ -77,12 +77,17 @@ impl Socket {
 
 /// Answers the library. A shell that was killed meanwhile needs no answer.
 pub(crate) fn send(to: &OwnedFd, reply: &Reply, fds: &[BorrowedFd<'_>]) {
+    send_bytes(to, reply.as_bytes(), fds);
+}
+
+/// The same with an answer of bytes.
+pub(crate) fn send_bytes(to: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(fds));
     }
-    let _ = sendmsg(to, &[IoSlice::new(reply.as_bytes())], &mut control, SendFlags::NOSIGNAL);
+    let _ = sendmsg(to, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
 }
 
 /// Answers a command. A sender that has gone needs no answer.

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use model::{LinkRecord, StageRecord};
+use model::{HeldBack, LinkRecord, StageRecord};
 use observe::activity::{self, Activity, Awaits, Slice};
 use observe::blame::{LinkState, StageState, assign_waiting};
+use observe::buffers::BufferOffsets;
 use observe::end::{end, holdings};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
+use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
 use observe::pace::Pace;
 use process::proc::descriptors;
@@ -65,9 +67,13 @@ struct StageHistory {
     peak_bytes: u64,
     /// What its living processes moved, with what their ended children did.
     moved: Option<Moved>,
+    buffers: BufferOffsets,
     /// Bytes were seen at its standard input, which is no link.
     has_input: bool,
     blame: Blame,
+    /// Output that one of its programs keeps in a buffer now, and what was there for the longest time.
+    held_back: Option<HeldBack>,
+    longest_held_back: Option<HeldBack>,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +93,7 @@ struct LinkHistory {
 pub(crate) struct StageSampler {
     pub(crate) pace: Pace,
     gauge: Gauge,
+    buffers: HeldBackTracker,
     stages: HashMap<usize, StageHistory>,
     links: HashMap<u64, LinkHistory>,
     last_ns: u64,
@@ -119,6 +126,7 @@ impl StageSampler {
         Self {
             pace: Pace::new(Duration::ZERO, PAUSE, PAUSE),
             gauge: Gauge::default(),
+            buffers: HeldBackTracker::default(),
             stages: HashMap::new(),
             links: HashMap::new(),
             last_ns: model::monotonic_ns(),
@@ -138,7 +146,12 @@ impl StageSampler {
         sample.fills = self.fills(&sample, source);
         for index in sample.slices.keys() {
             self.note_waits(&sample, *index);
+            self.note_held_back(&sample, *index, now_ns);
         }
+        let pids = |pid| {
+            self.stages.values().any(|stage| stage.last.as_ref().is_some_and(|last| last.pids.contains(&pid)))
+        };
+        self.buffers.retain(pids);
         self.attribute_waiting(&sample);
         self.last_ns = now_ns;
         self.pace.end(true);
@@ -158,6 +171,9 @@ impl StageSampler {
         stage.peak_bytes = stage.peak_bytes.max(peak);
         if !is_shell && (process.reads.is_some() || process.writes.is_some()) {
             stage.moved = activity.pids.iter().map(|pid| moved(&format!("/proc/{pid}/io"))).sum();
+        }
+        if !is_shell {
+            stage.buffers.sample(&activity.pids, activity.threads, stage.moved);
         }
         let last = stage.last.replace(activity.clone());
         // What a process did before its first sample is not known.
@@ -212,6 +228,27 @@ impl StageSampler {
             stage.blocked_read_ns += slice.ns as u64;
         } else if sample.fill(process.writes).is_some_and(|fill| fill.is_full()) {
             stage.blocked_write_ns += slice.ns as u64;
+        }
+    }
+
+    /// Notes the output that a stage's programs keep back while there is room for it.
+    fn note_held_back(&mut self, sample: &Sample<'_>, index: usize, now_ns: u64) {
+        let process = sample.process(index);
+        if sample.ledger.is_shell(process) {
+            return;
+        }
+        let Some(stage) = self.stages.get_mut(&index) else { return };
+        let fill = match process.writes {
+            Some(link) => sample.fill(Some(link)),
+            None => self.gauge.pipe(process.pid, 1, None),
+        };
+        let pids = stage.last.iter().flat_map(|last| &last.pids);
+        let mut writers = pids.filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
+        let is_blocked = fill.is_some_and(Fill::is_full);
+        stage.held_back = writers.find_map(|pid| self.buffers.look(*pid, now_ns, is_blocked));
+        let longest_ns = stage.longest_held_back.as_ref().map_or(0, |held| held.for_ns);
+        if let Some(held) = stage.held_back.as_ref().filter(|held| held.for_ns > longest_ns) {
+            stage.longest_held_back = Some(held.clone());
         }
     }
 
@@ -331,6 +368,9 @@ impl StageSampler {
         record.blocked_read_ns = Some(stage.blocked_read_ns.min(record.wall_ns));
         record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
         record.held_up_ns = Some((stage.blame.total_ns as u64).min(record.wall_ns));
+        record.held_back.clone_from(&stage.longest_held_back);
+        record.read_buffer_offset = stage.buffers.of_reads();
+        record.write_buffer_offset = stage.buffers.of_writes();
     }
 
     /// Completes the record of a link.
@@ -363,6 +403,8 @@ impl StageSampler {
             queued_ns: stage.queued_ns,
             blocked_read_ns: stage.blocked_read_ns,
             blocked_write_ns: stage.blocked_write_ns,
+            held_back: stage.held_back.clone(),
+            buffer_offsets: [stage.buffers.of_reads(), stage.buffers.of_writes()],
             ..StageSnapshot::default()
         })
     }

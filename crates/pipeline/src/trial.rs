@@ -11,23 +11,27 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::LinkRecord;
-use process::{Cleaner, Reach, Supervisor, VARIABLE, shown_status, spawn};
+use process::{Cleaner, Reach, Refused, Supervisor, VARIABLE, shown_status, spawn_refusing};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 
+use crate::align;
 use crate::capture::{Capture, Output};
 use crate::link::LinkSpec;
-use crate::run::{RunError, text_arguments};
+use crate::run::{RunError, Summary, text_arguments};
 use crate::shell::Shell;
 
 /// What carries a text.
-#[derive(Debug, Clone)]
-pub enum Carrier {
-    /// Ourselves, over a link.
-    Link(LinkSpec),
-    /// The shell itself, over its own pipes: the reference.
-    Shell,
+#[derive(Debug, Clone, Default)]
+pub struct Carrier {
+    /// Ourselves, over a link; `None`: the shell itself, over its own pipes, the reference.
+    pub via: Option<LinkSpec>,
+    /// System calls that its programs find missing.
+    pub without: Option<Refused>,
+    /// Its programs' large buffers are aligned.
+    pub align_buffers: bool,
+    /// How long lines take is noted. Not in the shell itself.
+    pub latency: bool,
 }
 
 /// How every trial of a comparison begins.
@@ -49,6 +53,11 @@ pub struct Trial {
     pub output: Output,
     /// Bytes that links stored in a file system; `None` where they store none.
     pub stored_bytes: Option<u64>,
+    /// The median time that lines took through the pipeline of which most are known; `None` where that was not noted, or no two links
+    /// had bytes in them.
+    pub latency: Option<Duration>,
+    /// The largest resident set of one of its processes.
+    pub max_rss_bytes: u64,
     /// What went wrong in a link.
     pub trouble: Option<String>,
     /// The signal that ended it, and asks us to end.
@@ -64,12 +73,12 @@ pub enum Complaints {
     Hidden,
 }
 
-/// Tells a comparison that started this run, beside its output and its status, what its links did, or why it could not be run.
+/// Tells a comparison that started this run, beside its output and its status, what came of it, or why it could not be run.
 ///
 /// # Errors
 /// What writing the file answers.
-pub fn tell_outcome(file: &Path, links: &Result<&[LinkRecord], String>) -> io::Result<()> {
-    std::fs::write(file, serde_json::to_vec(links)?)
+pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec(came)?)
 }
 
 /// Runs a text once, with empty input.
@@ -87,21 +96,36 @@ pub fn trial(
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let outcome = outcome.map_err(system("memfd_create"))?;
     let outcome_path = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
-    let (program, words) = match carrier {
-        Carrier::Link(via) => (start.hosepipe, over_link(start, text, via, &outcome_path)),
-        Carrier::Shell => (&*start.shell.path, in_the_shell(start.shell, text)),
+    let (program, words) = match &carrier.via {
+        Some(via) => (start.hosepipe, over_link(start, text, via, carrier, &outcome_path)),
+        None => (&*start.shell.path, in_the_shell(start.shell, text)),
     };
     let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
-    let made = time(program, &words, start.shell, streams);
+    // Over a link it is our own program that is started, and refuses them to the shell.
+    let refused = carrier.without.as_ref().filter(|_| carrier.via.is_none());
+    // As above: our own program gives it to each stage.
+    let variable = (carrier.align_buffers && carrier.via.is_none()).then(align::own_variable).flatten();
+    let made = time(program, &words, start.shell, streams, (refused, variable));
     let output = capture.finish();
-    let (wall, ended, ended_by) = made?;
+    let Timed { wall, ended, ended_by, max_rss_bytes } = made?;
     let status = shown_status(ended);
-    let mut trial = Trial { wall, status, output, stored_bytes: None, trouble: None, ended_by };
-    if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
+    let mut trial = Trial {
+        wall,
+        status,
+        output,
+        stored_bytes: None,
+        latency: None,
+        trouble: None,
+        max_rss_bytes,
+        ended_by,
+    };
+    if carrier.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
-        let reported: Result<Vec<LinkRecord>, String> =
+        let reported: Result<Summary, String> =
             serde_json::from_slice(&reported).map_err(|_| RunError::Silent(status))?;
-        let links = reported.map_err(RunError::Reported)?;
+        let Summary { links, latency, .. } = reported.map_err(RunError::Reported)?;
+        let best_known = latency.into_iter().map(|known| known.whole).max_by_key(|whole| whole.count);
+        trial.latency = best_known.map(|whole| Duration::from_nanos(whole.p50_ns));
         trial.stored_bytes =
             links.iter().filter_map(|link| link.stored_bytes).reduce(|sum, bytes| sum + bytes);
         trial.trouble = links.into_iter().find_map(|link| link.trouble);
@@ -109,10 +133,20 @@ pub fn trial(
     Ok(trial)
 }
 
-fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &str) -> Vec<OsString> {
+fn over_link(
+    start: &Start<'_>,
+    text: &str,
+    via: &LinkSpec,
+    carrier: &Carrier,
+    outcome: &str,
+) -> Vec<OsString> {
     let mut shell = OsString::from("--shell=");
     shell.push(&start.shell.path);
-    let options = [format!("--outcome={outcome}"), format!("--via={via}")].map(OsString::from);
+    let options = [format!("--outcome={outcome}"), format!("--via={via}")];
+    let without = carrier.without.as_ref().map(|refused| format!("--without={refused}"));
+    let flags = [(carrier.latency, "--latency"), (carrier.align_buffers, "--align-buffers")];
+    let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag.to_owned());
+    let options = options.into_iter().chain(without).chain(flags).map(OsString::from);
     let before = ["hosepipe", "run"].map(OsString::from).into_iter().chain(options);
     before.chain([shell, "--".into(), text.into()]).collect()
 }
@@ -130,8 +164,8 @@ pub(crate) fn beside(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i3
     let null = File::options().write(true).open("/dev/null").map(OwnedFd::from);
     let streams = null.and_then(|null| streams(null, Complaints::Shown));
     let streams = streams.map_err(shell.refused("/dev/null"))?;
-    let (_, ended, ended_by) = time(&shell.path, &in_the_shell(shell, text), shell, streams)?;
-    Ok((ended, ended_by))
+    let timed = time(&shell.path, &in_the_shell(shell, text), shell, streams, (None, None))?;
+    Ok((timed.ended, timed.ended_by))
 }
 
 /// The standard streams of a trial, above the numbers that they will have, and those numbers.
@@ -144,22 +178,33 @@ fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd,
     streams.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(&fd, 3)?, number))).collect()
 }
 
-/// Starts a program and waits for its end; says how long it took, how it ended, and the signal that asked us to end.
+/// A program that has ended: how long it took, how it ended, the signal that asked us to end, and the largest resident set of a process.
+struct Timed {
+    wall: Duration,
+    ended: ExitStatus,
+    ended_by: Option<i32>,
+    max_rss_bytes: u64,
+}
+
+/// Starts a program, with calls that it finds missing and one more variable, and waits for its end.
 fn time(
     program: &Path,
     words: &[OsString],
     shell: &Shell,
     streams: Vec<(OwnedFd, RawFd)>,
-) -> Result<(Duration, ExitStatus, Option<i32>), RunError> {
+    (refused, variable): (Option<&Refused>, Option<(OsString, OsString)>),
+) -> Result<Timed, RunError> {
     let mut supervisor = Supervisor::new(Reach::Trial).map_err(shell.refused("signalfd"))?;
     // Should this process be killed, what it has started is, too. (Another hosepipe sees to that by itself.)
     let cleaner = (program == shell.path).then(Cleaner::start).transpose().map_err(shell.refused("fork"))?;
     let mark = cleaner.as_ref().map(|cleaner| (VARIABLE.into(), cleaner.mark().value().into()));
-    let environment = std::env::vars_os().chain(mark).collect();
+    let replaced = |name: &OsString| variable.as_ref().is_some_and(|(own, _)| own == name);
+    let environment = std::env::vars_os().filter(|(name, _)| !replaced(name));
+    let environment = environment.chain(mark).chain(variable.clone()).collect();
     let began = Instant::now();
-    let started = spawn(program, words, &environment, &streams);
+    let started = spawn_refusing(program, words, &environment, &streams, refused);
     supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
-    let (ended, asked_to_end) = supervisor.wait(None, &mut || None).map_err(shell.refused("wait4"))?;
-    Ok((began.elapsed(), ended, asked_to_end))
+    let (ended, ended_by) = supervisor.wait(None, &mut || None).map_err(shell.refused("wait4"))?;
+    Ok(Timed { wall: began.elapsed(), ended, ended_by, max_rss_bytes: supervisor.max_rss_bytes() })
 }

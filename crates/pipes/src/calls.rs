@@ -4,10 +4,10 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
-use crate::protocol::{NO_POSIX_SPAWN, mode, share_in_burst};
+use crate::protocol::{NO_POSIX_SPAWN, asks, mode, share_in_burst};
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
-use crate::{server, start, sys};
+use crate::{program, server, start, sys};
 
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
@@ -173,12 +173,16 @@ pub(crate) unsafe extern "C" fn execve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    if SESSION.has_server() && !argv.is_null() {
-        server::report_exec(argv);
-    }
     // SAFETY: the caller's own arguments: an environment is a list that the caller made for this call.
     unsafe {
         start::take_out(envp.cast_mut().cast(), NO_POSIX_SPAWN);
+        let (mut argv, mut envp) = (argv, envp);
+        if SESSION.has_server() && !argv.is_null() {
+            server::report_exec(argv);
+            if SESSION.asks(asks::CHANGES) {
+                (argv, envp) = program::changed(path, argv, envp).unwrap_or((argv, envp));
+            }
+        }
         sys::answer(sys::execve(path, argv, envp))
     }
 }

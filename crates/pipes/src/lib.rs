@@ -13,6 +13,8 @@ pub mod sites;
 #[cfg(preload)]
 mod calls;
 #[cfg(preload)]
+mod program;
+#[cfg(preload)]
 mod server;
 #[cfg(preload)]
 mod session;

@@ -48,10 +48,35 @@ pub mod mode {
     pub const OWN: u32 = 2;
     /// Makes all pipes of `argument` bytes.
     pub const EXACTLY: u32 = 3;
-    /// Asks the server for the ends of a link. If `argument` is 0, messages have no `usage`, which costs one system call each, and the
-    /// server is not asked to read the counters of processes that have ended.
+    /// Asks the server for the ends of a link, and for what else `argument` says: a sum of [`asks`](super::asks).
     pub const ASK: u32 = 4;
 }
+
+/// What the library does beyond links in [`mode::ASK`].
+pub mod asks {
+    /// Messages have a `usage`, which costs one system call each, and the server is asked to read the counters of processes that have
+    /// ended.
+    pub const USAGE: u64 = 1;
+    /// The server is asked what programs are started with.
+    pub const CHANGES: u64 = 2;
+}
+
+/// The first byte of an entry in the answer to [`kind::CHANGES`]; each entry is followed by a zero.
+pub mod change {
+    /// A variable, `NAME=VALUE`, in place of one of that name. (Any other byte: what stands between the value that the program has and
+    /// this one.)
+    pub const SET: u8 = b'=';
+    /// A variable whose value stands in front of the one that the program has, with a colon between.
+    pub const FRONT: u8 = b'<';
+    /// An argument in front of the program's own.
+    pub const ARGUMENT: u8 = b'-';
+}
+
+/// Most entries in that answer.
+pub const CHANGES_MAX: usize = 16;
+
+/// Longest answer.
+pub const CHANGE_BYTES_MAX: usize = 8 << 10;
 
 /// Most call sites from which a shell may make a pipeline's pipe.
 pub const SITES_MAX: usize = 8;
@@ -69,6 +94,8 @@ pub struct Config {
     pub close: i32,
     /// See [`mode`].
     pub argument: u64,
+    /// The process with whose end the shell is killed: until another one watches over both nothing else would end it. 0 for none.
+    pub parent: u64,
     /// Where the shell makes the pipes of pipelines.
     pub sites: Sites,
     /// The abstract name (unix(7)) of the server's socket, followed by zeros; only zeros if there is no server.
@@ -81,6 +108,7 @@ impl Config {
         mode: mode::OFF,
         close: -1,
         argument: 0,
+        parent: 0,
         sites: Sites { slot: 0, offsets: [0; SITES_MAX] },
         name: [0; NAME_BYTES_MAX],
     };
@@ -135,6 +163,9 @@ pub mod kind {
     /// A process has ended and is about to be reaped: until then its /proc/PID/io has what it read and wrote. The answer is that the
     /// other end of the socket that came with it is closed.
     pub const ENDED: u32 = 8;
+    /// A process is about to execute a program: `value` is its parent, the text the program's path and its arguments, each followed by a
+    /// zero. The answer: entries of [`change`](super::change) behind one byte, and a descriptor if it is to have another standard output.
+    pub const CHANGES: u32 = 9;
 }
 
 /// The head of every message.

@@ -129,18 +129,7 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
     let mut text = [0; TEXT_BYTES_MAX];
     let mut len = sys::read_file(c"/proc/thread-self/children", &mut text[..CHILDREN_BYTES_MAX]) + 1;
     // SAFETY: the argument of execve(2), a list of strings that ends with a null.
-    let arguments = (0..).map(|at| unsafe { *argv.add(at) }).take_while(|argument| !argument.is_null());
-    'text: for argument in arguments {
-        // SAFETY: as above: a string ends with a zero.
-        let bytes = (0..).map(|at| unsafe { *argument.add(at) } as u8).take_while(|byte| *byte != 0);
-        for byte in bytes.chain([0]) {
-            if len == text.len() {
-                break 'text;
-            }
-            text[len] = byte;
-            len += 1;
-        }
-    }
+    unsafe { push_strings(&mut text, &mut len, argv) };
     let mut usage = own_usage();
     if SESSION.reports_usage() {
         let children = usage_of(&sys::usage(true));
@@ -150,6 +139,47 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
     let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
     // The limit may have changed since the process took the link.
     [1, 2].into_iter().for_each(report_limit);
+}
+
+/// Adds the strings of a list that ends with a null to a text, each with a zero behind it, as far as there is room.
+unsafe fn push_strings(text: &mut [u8], len: &mut usize, list: *const *const c_char) {
+    // SAFETY: the caller's.
+    let strings = (0..).map(|at| unsafe { *list.add(at) }).take_while(|string| !string.is_null());
+    for string in strings {
+        // SAFETY: as above: a string ends with a zero.
+        let bytes = (0..).map(|at| unsafe { *string.add(at) } as u8).take_while(|byte| *byte != 0);
+        for byte in bytes.chain([0]) {
+            let Some(place) = text.get_mut(*len) else { return };
+            *place = byte;
+            *len += 1;
+        }
+    }
+}
+
+/// Asks what a program is to be started with: the length of the answer in `room`, and its standard output. `None`: as it is.
+pub(crate) fn request_changes(
+    path: *const c_char,
+    argv: *const *const c_char,
+    room: &mut [u8],
+) -> Option<(usize, Option<c_int>)> {
+    let [own, theirs] = sys::socket_pair().ok()?;
+    let (mut text, mut len) = ([0; TEXT_BYTES_MAX], 0);
+    // SAFETY: the arguments of execve(2): a string, and a list of strings that ends with a null.
+    unsafe {
+        push_strings(&mut text, &mut len, [path, core::ptr::null()].as_ptr());
+        push_strings(&mut text, &mut len, argv);
+    }
+    let asked = send(&head(kind::CHANGES, 0, i64::from(sys::getppid())), &text[..len], Some(theirs));
+    sys::close(theirs);
+    let mut fds = [-1; 2];
+    // Without a time limit, also after signals: a server that has ended has closed its end.
+    while asked.is_ok() && !sys::readable_within(own, -1) {}
+    let received = if asked.is_ok() { sys::receive(own, room, &mut fds) } else { None };
+    sys::close(own);
+    let (bytes, passed) = received?;
+    // Its first byte says nothing: an answer may not be empty.
+    room[0] = 0;
+    Some((bytes, (passed > 0).then_some(fds[0])))
 }
 
 /// Reports that a process has ended and is about to be reaped; waits until the server has read its counters.

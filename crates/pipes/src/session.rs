@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
-use crate::protocol::Config;
+use crate::protocol::{Config, asks, mode};
 use crate::sys;
 
 /// Links that are remembered: the latest ones. A shell forks the programs of a pipeline right after it makes their pipes.
@@ -73,7 +73,12 @@ impl Session {
 
     /// Whether messages contain resource usage.
     pub(crate) fn reports_usage(&self) -> bool {
-        self.config().argument != 0
+        self.asks(asks::USAGE)
+    }
+
+    /// Whether the server asked for this: one of [`asks`].
+    pub(crate) fn asks(&self, what: u64) -> bool {
+        self.config().mode == mode::ASK && self.config().argument & what != 0
     }
 
     /// The offset of an address in the shell's file; `None` if it is not code.

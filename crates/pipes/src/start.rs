@@ -47,6 +47,9 @@ unsafe fn begin(digits: &[u8]) {
     if config.close >= 0 {
         sys::close(config.close);
     }
+    if config.parent != 0 {
+        sys::end_with(config.parent);
+    }
     if let Some((base, code)) = code_of_the_shell() {
         // SAFETY: the caller's.
         unsafe { SESSION.begin(config, base, code) };

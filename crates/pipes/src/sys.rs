@@ -17,6 +17,7 @@ numbers! {
     WRITE 1 64;
     CLOSE 3 57;
     FSTAT 5 80;
+    MMAP 9 222;
     GETPID 39 172;
     SOCKET 41 198;
     SENDMSG 46 211;
@@ -24,13 +25,16 @@ numbers! {
     SOCKETPAIR 53 199;
     EXECVE 59 221;
     WAIT4 61 260;
+    KILL 62 129;
     FCNTL 72 25;
     GETRUSAGE 98 165;
     GETPPID 110 173;
+    PRCTL 157 167;
     WAITID 247 95;
     CLOCK_GETTIME 228 113;
     EXIT_GROUP 231 94;
     OPENAT 257 56;
+    FACCESSAT 269 48;
     PPOLL 271 73;
     DUP3 292 24;
     PIPE2 293 59;
@@ -38,6 +42,8 @@ numbers! {
     STATX 332 291;
 }
 
+const SIGKILL: usize = 9;
+const PR_SET_PDEATHSIG: usize = 1;
 const AT_FDCWD: isize = -100;
 const O_CLOEXEC: usize = 0o2000000;
 const O_ACCMODE: u64 = 3;
@@ -146,6 +152,14 @@ pub(crate) fn getppid() -> i32 {
     call!(number::GETPPID) as i32
 }
 
+/// Has this process killed when its parent ends; at once where that was not `parent`, and so has ended.
+pub(crate) fn end_with(parent: u64) {
+    call!(number::PRCTL, PR_SET_PDEATHSIG, SIGKILL);
+    if getppid() as u64 != parent {
+        call!(number::KILL, getpid(), SIGKILL);
+    }
+}
+
 pub(crate) fn close(fd: i32) {
     call!(number::CLOSE, fd);
 }
@@ -183,6 +197,20 @@ pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
     let len = call!(number::READ, file, room.as_mut_ptr(), room.len());
     close(file);
     len.max(0) as usize
+}
+
+/// Memory of the process, zeroed; `None` where there is none.
+pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
+    const READ_WRITE: usize = 3;
+    const PRIVATE_ANONYMOUS: usize = 0x22;
+    let area = call!(number::MMAP, 0usize, bytes, READ_WRITE, PRIVATE_ANONYMOUS, -1isize, 0usize);
+    (!(-4095..=0).contains(&area)).then_some(area as *mut u8)
+}
+
+/// Whether a file may be executed, by the real user: as a shell asks before it tries.
+pub(crate) fn is_executable(path: *const c_char) -> bool {
+    const X_OK: usize = 1;
+    call!(number::FACCESSAT, AT_FDCWD, path, X_OK) == 0
 }
 
 /// Sets the size of a pipe; an error leaves it as it is.

@@ -14,7 +14,7 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// The calling thread is on one CPU for as long as the value lives.
+/// The calling thread is on these CPUs for as long as the value lives.
 pub struct Pinned {
     before: CpuSet,
 }
@@ -25,8 +25,19 @@ impl Pinned {
     /// # Errors
     /// As [`pin`].
     pub fn to(cpu: u32) -> io::Result<Self> {
+        Self::to_any(&[cpu])
+    }
+
+    /// The same for several CPUs, among which the scheduler chooses.
+    ///
+    /// # Errors
+    /// As [`pin`].
+    pub fn to_any(cpus: &[u32]) -> io::Result<Self> {
         let before = sched_getaffinity(None)?;
-        pin(cpu).map(|()| Self { before })
+        let mut only = CpuSet::new();
+        cpus.iter().for_each(|cpu| only.set(*cpu as usize));
+        sched_setaffinity(None, &only)?;
+        Ok(Self { before })
     }
 }
 

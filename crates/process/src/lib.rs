@@ -11,6 +11,7 @@ mod poll;
 mod private;
 pub mod proc;
 mod reap;
+mod refused;
 mod remove;
 pub mod signals;
 mod spawn;
@@ -29,8 +30,9 @@ pub use private::{
     who_else_writes, write_anew,
 };
 pub use reap::{describe_ending, end_usage, reap, shown_status};
+pub use refused::{Refused, spawn_refusing};
 pub use signals::{leave, spawn_thread};
 pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ssh_words};
-pub use supervise::{Reach, Supervisor};
+pub use supervise::{Reach, Supervisor, adopt_orphans, kill_children_except, reap_children_except};
 pub use temporary::TemporaryPath;
-pub use wait::{POLL_INTERVAL, attend, end_all, run, wait_for_all};
+pub use wait::{POLL_INTERVAL, attend, attend_and_read, end_all, run, wait_for_all};

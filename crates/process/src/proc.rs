@@ -60,6 +60,12 @@ pub fn named(pid: i32) -> Option<NamedProcess> {
     Some(NamedProcess { pid, command: String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned() })
 }
 
+/// Its command line, with spaces between the arguments; empty where the process has cleared it.
+pub fn command_line(pid: i32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+}
+
 /// What the `stat` of a process or of a thread says (proc_pid_stat(5)).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {

@@ -27,15 +27,24 @@ pub fn shown_status(ended: ExitStatus) -> i32 {
 /// # Errors
 /// ECHILD where it is no child of ours.
 pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
+    match wait4(pid, 0)? {
+        Some((status, usage)) => Ok((status, end_usage(&usage))),
+        None => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+/// wait4(2) with these options; `None` where there is nothing to wait for yet.
+pub(crate) fn wait4(pid: Pid, options: i32) -> io::Result<Option<(ExitStatus, libc::rusage)>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
+        let pid = pid.as_raw_nonzero().get();
         // SAFETY: both buffers are of the types wait4 fills, and valid as zeros.
-        let answer =
-            unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr()) };
-        if answer > 0 {
+        match unsafe { libc::wait4(pid, &raw mut status, options, usage.as_mut_ptr()) } {
+            0 => return Ok(None),
             // SAFETY: valid as zeros, and wait4 has filled it.
-            return Ok((ExitStatus::from_raw(status), end_usage(&unsafe { usage.assume_init() })));
+            1.. => return Ok(Some((ExitStatus::from_raw(status), unsafe { usage.assume_init() }))),
+            _ => {}
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_chil
 
 use crate::poll::sleep_on;
 use crate::proc::{Stat, children};
-use crate::reap::reap;
+use crate::reap::{reap, wait4};
 use crate::signals::{self, Came, Inbox};
 
 /// The processes that get a signal that came to this process alone.
@@ -34,6 +34,8 @@ pub enum Reach {
 
 /// How long the end of orphans that were asked to end is waited for.
 const ORPHANS: Duration = Duration::from_millis(500);
+/// How long the end of what was killed is waited for, on a busy machine.
+const KILLED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Waits for a child. Dropped before the child has ended, it kills the child and all that it started.
@@ -44,12 +46,19 @@ pub struct Supervisor {
     /// Processes that were asked to end, and this process's children at that time.
     asked: Vec<i32>,
     children: Vec<i32>,
+    max_rss_bytes: u64,
 }
 
 impl Supervisor {
     /// Begins to listen; to be made before the program is started, so that no signal in between is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked: Vec::new(), children: Vec::new() })
+        let (asked, children) = Default::default();
+        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked, children, max_rss_bytes: 0 })
+    }
+
+    /// The largest resident set of the child that has ended, or of one that it waited for.
+    pub fn max_rss_bytes(&self) -> u64 {
+        self.max_rss_bytes
     }
 
     /// The child that was started.
@@ -58,6 +67,17 @@ impl Supervisor {
         let opened = pidfd_open(child, PidfdFlags::empty()).inspect_err(|_| end(child))?;
         self.child = Some((child, opened));
         Ok(())
+    }
+
+    /// Whether the child ends within this time. `false` at once if a signal comes, which [`Supervisor::wait`] passes on.
+    ///
+    /// # Errors
+    /// What poll(2) answered.
+    pub fn ends_within(&self, time: Duration) -> io::Result<bool> {
+        let (_, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
+        let mut fds = [PollFd::new(ended, PollFlags::IN), PollFd::new(&self.inbox, PollFlags::IN)];
+        sleep_on(&mut fds, Some(time))?;
+        Ok(!fds[0].revents().is_empty())
     }
 
     /// Waits for the child to end; meanwhile `look` is called again and again, and returns the longest time until its next call.
@@ -76,11 +96,11 @@ impl Supervisor {
         loop {
             let (child, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
             let child = *child;
-            match waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
-                Some((_, status)) if !status.stopped() => {
+            match wait4(child, libc::WNOHANG | libc::WUNTRACED)? {
+                Some((status, usage)) if status.stopped_signal().is_none() => {
                     self.child = None;
+                    self.max_rss_bytes = usage.ru_maxrss as u64 * 1024;
                     self.end_orphans(asked_to_end);
-                    let status = ExitStatus::from_raw(status.as_raw());
                     return Ok((status, asked_to_end.map(|signal| signal as i32)));
                 }
                 Some(_) if stopped_alone(child) => {
@@ -155,6 +175,35 @@ impl Drop for Supervisor {
         if let Some((child, _)) = self.child.take() {
             end(child);
         }
+    }
+}
+
+/// From now on what a child of this process leaves behind at its end becomes a child of this process. Gives the children that it has.
+///
+/// # Errors
+/// What prctl(2) answered.
+pub fn adopt_orphans() -> io::Result<Vec<i32>> {
+    set_child_subreaper(Some(getpid()))?;
+    Ok(children(getpid().as_raw_pid()))
+}
+
+/// Reaps children of this process that have ended, but for those to be kept; gives the others that are not kept.
+pub fn reap_children_except(kept: &[i32]) -> Vec<i32> {
+    let mut orphans = children(getpid().as_raw_pid());
+    orphans.retain(|pid| !kept.contains(pid) && !has_ended(*pid));
+    orphans
+}
+
+/// Kills the children of this process but for those to be kept, with all that they have started.
+pub fn kill_children_except(kept: &[i32]) {
+    let began = Instant::now();
+    while began.elapsed() < KILLED_WITHIN {
+        let orphans = reap_children_except(kept);
+        if orphans.is_empty() {
+            return;
+        }
+        orphans.iter().for_each(|orphan| drop(signals::send(*orphan, SIGKILL)));
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 

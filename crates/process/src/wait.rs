@@ -2,6 +2,7 @@
 
 use std::borrow::BorrowMut;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -62,10 +63,23 @@ pub fn wait_for_all<E: From<io::Error>>(
 /// # Errors
 /// What poll(2) or wait4(2) answered.
 pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()> {
+    attend_and_read(children, &[]).map(drop)
+}
+
+/// The same, and waits for other descriptors; says which of those can be read.
+///
+/// # Errors
+/// As [`attend`].
+pub fn attend_and_read<'c, C: BorrowMut<Child<'c>>>(
+    children: &mut [C],
+    others: &[BorrowedFd<'_>],
+) -> io::Result<Vec<bool>> {
     let fds: Vec<_> = children.iter().map(|child| child.borrow().news()).collect();
-    let mut polled: Vec<PollFd<'_>> =
-        fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let all = fds.iter().flatten().flatten().chain(others);
+    let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     sleep_on(&mut polled, Some(POLL_INTERVAL))?;
+    let of_others = polled[polled.len() - others.len()..].iter();
+    let can_be_read = of_others.map(|polled| !polled.revents().is_empty()).collect();
     let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
     // `polled` has an entry only for each descriptor that is `Some`, in this order.
     let mut is_ready = |fd: &Option<_>| fd.is_some() && ready.next() == Some(true);
@@ -77,7 +91,7 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
             child.borrow_mut().read_output();
         }
     }
-    Ok(())
+    Ok(can_be_read)
 }
 
 /// Runs a program to its end. Once `stops` returns true it gets SIGTERM, and SIGKILL after `within`.
@@ -131,7 +145,8 @@ mod tests {
         let mark = cleaner.mark();
         let dying = |_| {
             let mut command = Command::new("sh");
-            command.args(["-c", "kill -INT $$"]);
+            // As of a program that handles SIGINT: it may be ignored here.
+            command.args(["-c", "exit 130"]);
             Child::spawn(command, Capture::Both, Captured::all(), &cleaner, &mark).expect("a child")
         };
         let mut children: Vec<Child<'_>> = (0..2).map(dying).collect();

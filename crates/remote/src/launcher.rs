@@ -177,13 +177,13 @@ pub(crate) fn logged(words: &[String], log: &Path) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The last lines of a log, as the end of a sentence.
-pub(crate) fn last_words(log: &Path) -> String {
+/// The last lines of a log, from an offset on, as the end of a sentence.
+pub fn last_words(log: &Path, from: u64) -> String {
     const LINES: usize = 5;
     const BYTES: u64 = 4096;
     let mut said = Vec::new();
     let _ = File::open(log).and_then(|mut log| {
-        log.seek(SeekFrom::Start(log.metadata()?.len().saturating_sub(BYTES)))?;
+        log.seek(SeekFrom::Start(log.metadata()?.len().saturating_sub(BYTES).max(from)))?;
         log.read_to_end(&mut said)
     });
     let said = String::from_utf8_lossy(&said);

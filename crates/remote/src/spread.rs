@@ -1,9 +1,10 @@
 //! A pipeline over data that lies in many files, or in one that is cut at line ends: MAP is run once for each partition, as many at a
 //! time as there are CPUs, and REDUCE over what came out, in the order of the inputs.
 //!
-//! A partition is run by a program of its own, `hosepipe __part FOLDER NUMBER`, which reads in the folder what to do and leaves there what
-//! came of it: a finished partition is known by its file, whether this machine, a host or an engine has run it.
+//! Partitions are run by tasks, `hosepipe __part FOLDER`, one after the other: a task reads in the folder what to do, leaves there what
+//! comes out of each partition, and a line of a file says how it ended, whether this machine, a host or an engine has run it.
 
+mod blocks;
 mod derive;
 mod feed;
 mod job;
@@ -13,10 +14,12 @@ mod queue;
 mod submit;
 mod work;
 
+pub use crate::launcher::last_words;
+pub use blocks::Blocks;
 pub use derive::{Derived, derive};
 pub use feed::{Fed, feed};
-pub use job::{NOT_RUN, SpreadJob};
+pub use job::{NOT_RUN, SpreadJob, describe};
 pub use merge::merged;
 pub use partition::{InputFile, Range, cut, files, is_url, sample};
 pub use queue::BEGUN;
-pub use work::{SpreadPlan, Work};
+pub use work::{PartResult, RESULTS, SpreadPlan, Work, attempt_name};

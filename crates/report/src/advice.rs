@@ -9,7 +9,7 @@ use crate::lists::{distinct, first_of};
 use crate::verdict::{faster, spins, times_as_fast, verdict};
 use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::words::whereabouts;
-use crate::{languages, numbers, words};
+use crate::{languages, numbers, offsets, words};
 
 /// More sentences than this are not read.
 const SENTENCES_MAX: usize = 3;
@@ -44,8 +44,8 @@ pub(crate) fn findings(record: &BenchRecord) -> Findings {
         return Findings::default();
     }
     let view = View::of(record);
-    if record.peer.is_some() {
-        // There is nothing to choose between one way and the other.
+    if record.peer.is_some() || offsets::are_swept(record) {
+        // There is nothing to choose between one way, or one place of buffers, and another.
         return Findings { further: wide(&view).into_iter().collect(), ..Findings::default() };
     }
     let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];

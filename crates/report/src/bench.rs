@@ -17,7 +17,7 @@ use crate::costs::Costs;
 use crate::document::{Block, Medium};
 use crate::table::Table;
 use crate::view::{Group, Ranking, View};
-use crate::{columns, languages, load, remarks, sweep};
+use crate::{columns, data_costs, languages, load, offsets, remarks, sweep};
 
 /// What a text shows of a record. Many block sizes are grids in a terminal, in Markdown a list for each.
 pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
@@ -26,10 +26,12 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     }
     let view = View::of(record);
     let groups = match medium {
+        _ if offsets::are_swept(record) => Vec::new(),
         Medium::Terminal => view.groups(),
         Medium::Markdown | Medium::Page => view.rankings.iter().map(Group::Ranked).collect(),
     };
-    let mut tables: Vec<Table> = Vec::new();
+    let mut tables =
+        if groups.is_empty() && !view.rankings.is_empty() { offsets::tables(record) } else { Vec::new() };
     let mut models: Vec<Table> = view.groups().iter().filter_map(|group| costs(&view, group)).collect();
     for group in &groups {
         let mut of_group = match group {
@@ -55,6 +57,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
         tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
     }
     tables.extend(load::tables(record));
+    tables.extend(data_costs::table(record));
     let mut blocks = vec![Block::Heading(remarks::heading(&view))];
     if let Some(recommendation) = &record.recommendation {
         blocks.push(Block::Title(recommendation.title.clone()));

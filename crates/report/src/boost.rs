@@ -1,14 +1,17 @@
 //! What a boost did: the pipes that were enlarged, and how long each was full.
 
-use model::{BoostRecord, BoostedPipe, NamedProcess};
+use model::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer, one_line};
 
 use crate::document::{Block, Context, Section};
-use crate::numbers::{size, throughput, time};
+use crate::layout::shortened;
+use crate::numbers::{grouped, size, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{count, count_of};
 
 /// Writing this many times as much counts as a gain.
 const GAIN: f64 = 1.1;
+/// Longest command in a sentence.
+const COMMAND_CHARACTERS_MAX: usize = 60;
 /// So many pipes are shown, those first that were full longest.
 const SHOWN_MAX: usize = 10;
 
@@ -61,6 +64,21 @@ fn gain(record: &BoostRecord) -> String {
     }
 }
 
+/// What cannot be changed any more of processes that run already.
+fn slow_buffers(record: &BoostRecord) -> Vec<String> {
+    let sentence = |process: &SlowBuffer| {
+        let offset = process.read_buffer_offset.or(process.write_buffer_offset).unwrap_or(0);
+        format!(
+            "Process {} keeps a buffer {} bytes into a page, where this CPU copies slowly. That is decided when a program starts: hosepipe \
+             boost {}",
+            process.pid,
+            grouped(offset as f64, 0),
+            shortened(&one_line(&process.command), COMMAND_CHARACTERS_MAX)
+        )
+    };
+    record.slow_buffers.iter().take(SHOWN_MAX).map(sentence).collect()
+}
+
 fn sentences(record: &BoostRecord) -> Vec<String> {
     let pipes = record.boosted.len();
     let cost = format!(
@@ -85,6 +103,10 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     }
     sentences
         .extend(record.refused.iter().map(|why| format!("Not all that were full were enlarged: {why}.")));
+    sentences.extend(record.tunables.iter().map(|value| {
+        format!("This CPU copies slowly into some addresses: to keep buffers from them, GLIBC_TUNABLES={value} was set.")
+    }));
+    sentences.extend(slow_buffers(record));
     sentences.extend(record.pipe_quota.iter().map(ToString::to_string));
     if record.unseen > 0 {
         let unseen = count_of(record.unseen as usize, "process", "processes");

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use model::{Certainty, Chain, ChainLink, ChainStage, StageActivity, TopSnapshot, one_line};
+use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopSnapshot, one_line};
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
@@ -10,18 +10,19 @@ use crate::layout::Tone;
 use crate::numbers::{binary_size, known, percent, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
+use crate::{held_back, slow_copies};
 
 /// So many leaders of a stage are named.
 const NAMED_MAX: usize = 2;
 /// From this share on a link is said to be full.
 const FULL: f64 = 0.5;
 /// The other end of a link where no process that can be seen holds it.
-const OUTSIDE: &str = "(outside)";
-const OVER: &str = "(ended)";
+pub(crate) const OUTSIDE: &str = "(outside)";
+pub(crate) const OVER: &str = "(ended)";
 
 /// What is said where no chain is.
 pub const NOTHING: &str =
-    "There is no chain: no pipe, FIFO or pair of sockets joins processes that can be seen.";
+    "There is no chain: no pipe, FIFO, socket or pseudoterminal joins processes that can be seen.";
 
 /// Everything that was seen, from above.
 pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
@@ -49,12 +50,15 @@ pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
             let last = table.columns.len() - 1;
             table.columns[1..=last].rotate_right(1);
             table.rows.iter_mut().for_each(|row| row.cells[1..=last].rotate_right(1));
-            section.blocks.extend([Block::Table(table), Block::Remarks(vec![sentence(chain)])]);
+            section.blocks.extend([Block::Table(table), Block::Remarks(sentences(chain, seen.elapsed_ns))]);
         } else {
             section.blocks.extend(drawing.map(Block::Title));
-            section.blocks.push(Block::Table(Table { notes: vec![sentence(chain)], ..table(chain) }));
+            section
+                .blocks
+                .push(Block::Table(Table { notes: sentences(chain, seen.elapsed_ns), ..table(chain) }));
         }
     }
+    section.blocks.extend(seen.jobservers.iter().map(tokens).map(Block::Line));
     section.blocks.extend(seen.pipe_quota.as_ref().map(|quota| Block::Line(quota.to_string())));
     section.blocks.extend(Some(notes(seen)).filter(|notes| !notes.is_empty()).map(Block::Remarks));
     section
@@ -277,7 +281,7 @@ pub fn speed(rate: f64) -> String {
     if rate > 0.0 { throughput(rate) } else { "0 B/s".to_owned() }
 }
 
-fn rate(link: &ChainLink) -> String {
+pub(crate) fn rate(link: &ChainLink) -> String {
     link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| known(certainty(link), speed(rate)))
 }
 
@@ -296,6 +300,21 @@ pub fn name(stage: &ChainStage) -> String {
         name.push_str(&format!(" ({}{})", one(first), more(rest.len())));
     }
     name
+}
+
+/// Who holds output back, whose copies are slow, and who holds the chain up; seen for this time.
+pub fn sentences(chain: &Chain, elapsed_ns: u64) -> Vec<String> {
+    let held = |stage: &ChainStage| {
+        let held = stage.held_back.as_ref()?;
+        let process = stage.processes.iter().find(|process| process.pid == held.pid);
+        let name = process.map(|process| format!("{} {}", one_line(&process.name), process.pid));
+        Some(held_back::present(&name.unwrap_or_else(|| self::name(stage)), held))
+    };
+    let slow = |stage: &ChainStage| {
+        Some(slow_copies::present(&name(stage), stage.slow_copies.as_ref()?, elapsed_ns))
+    };
+    let stages = || chain.stages.iter();
+    stages().filter_map(held).chain(stages().filter_map(slow)).chain([sentence(chain)]).collect()
 }
 
 /// Who holds the chain up, and with what.
@@ -366,6 +385,7 @@ pub fn table(chain: &Chain) -> Table {
         behind[at].iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ")
     };
     add(Column::left("stage").fit(Fit::Cut), &|_, stage| name(stage));
+    add(Column::left("whose"), &|_, stage| whose(stage));
     add(Column::right("CPU"), &|_, stage| percent(stage.cpus));
     add(Column::right("reads").drop(1), &|_, stage| moved(stage, stage.read_bytes_per_s));
     add(Column::right("writes").drop(1), &|_, stage| moved(stage, stage.write_bytes_per_s));
@@ -380,8 +400,38 @@ pub fn table(chain: &Chain) -> Table {
     table
 }
 
+/// The other users and containers that a stage is of; empty where it is ours.
+pub(crate) fn whose(stage: &ChainStage) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for process in &stage.processes {
+        let container = process.container.iter().map(|name| format!("container {}", one_line(name)));
+        let of_it = process.user.iter().map(|name| one_line(name)).chain(container).collect::<Vec<String>>();
+        let of_it = of_it.join(", ");
+        if !of_it.is_empty() && !all.contains(&of_it) {
+            all.push(of_it);
+        }
+    }
+    all.join("; ")
+}
+
+/// The tokens of a jobserver: how many are free, and who holds the others.
+fn tokens(jobserver: &Jobserver) -> String {
+    let makes = jobserver.makes.iter();
+    let held: Vec<String> = makes
+        .clone()
+        .filter(|make| make.held_tokens > 0)
+        .map(|make| {
+            format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token", "tokens"))
+        })
+        .collect();
+    let free = jobserver.free_tokens.map_or_else(|| UNKNOWN.to_owned(), |free| free.to_string());
+    let of: Vec<String> = makes.map(|make| make.pid.to_string()).collect();
+    let held = if held.is_empty() { "none is held".to_owned() } else { held.join(", ") };
+    format!("{} is the jobserver of make {}: {free} free, {held}.", one_line(&jobserver.name), of.join(", "))
+}
+
 /// How much lies in a link, and how much may.
-fn held(link: &ChainLink) -> String {
+pub(crate) fn held(link: &ChainLink) -> String {
     let size = |bytes: u64| binary_size(bytes as f64);
     match (link.held_bytes, link.capacity_bytes) {
         (Some(held), Some(capacity)) => format!("{} of {}", size(held), size(capacity)),

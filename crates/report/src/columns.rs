@@ -22,7 +22,6 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
     // With nothing but the pipe itself the column would hold a lone 1.0.
     let times_pipe = |row: &RankedRow| row.times_pipe.filter(|_| ranking.against_pipe).map(numbers::ratio);
-    let cpu_per_trip = || right("CPU per trip").short("CPU/trip");
     let streams = Figures::new(ranking, Workload::Stream);
     let trips = Figures::new(ranking, Workload::PingPong);
     let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
@@ -37,7 +36,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
             Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))
         });
         add(right("on two").drop(7), &|row| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput)));
-        add(right("pinned").drop(2), &|row| streams.cell(row, true));
+        add(right("pinned").drop(4), &|row| streams.cell(row, true));
         if ranking.pinned.is_some() {
             add(left("bound by").drop(8), &|row| bound(row.pinned_stream?));
         }
@@ -46,9 +45,10 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("p99").drop(10), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
         add(right("trip on one CPU").drop(12), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
         add(right("trip on two").drop(12), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
-        add(right("trip pinned").short("pinned").drop(3), &|row| trips.cell(row, true));
-        add(right("CPU per block").short("CPU/block").drop(4), &|row| cpu_per_block(row.stream?));
-        add(cpu_per_trip().drop(5), &|row| cpu_per_block(row.round_trip?));
+        add(right("trip pinned").short("pinned").drop(5), &|row| trips.cell(row, true));
+        // What to take is decided by time and CPU: the one is not shown without the other.
+        add(right("CPU/block").drop(2), &|row| cpu_per_block(row.stream?));
+        add(right("CPU/trip").drop(3), &|row| cpu_per_block(row.round_trip?));
         add(right("per block").drop(15), &|row| elapsed_per_block(row.stream?));
         if ranking.pinned.is_none() {
             add(left("bound by").drop(8), &|row| bound(row.stream?));
@@ -59,13 +59,13 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(round_trip(), &|row| trips.cell(row, false));
         add(right("on one CPU").drop(5), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
         add(right("on two").drop(5), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
-        add(right("pinned").drop(2), &|row| trips.cell(row, true));
+        add(right("pinned").drop(3), &|row| trips.cell(row, true));
         add(right("× pipe").drop(4), &times_pipe);
         add(right("p90").drop(8), &|row| Some(numbers::time(row.latency()?.p90 as f64)));
         add(right("p99").drop(1), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
         add(right("p99.9").drop(7), &|row| Some(numbers::time(row.latency()?.p999 as f64)));
         add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
-        add(cpu_per_trip().drop(6), &|row| cpu_per_block(row.round_trip?));
+        add(right("CPU/trip").drop(2), &|row| cpu_per_block(row.round_trip?));
         add(right("retransmits").drop(7), &|row| retransmits(row.round_trip?));
         add(left("granted").drop(10), &|row| granted_text(row.round_trip?));
     }
@@ -128,7 +128,7 @@ fn elapsed_per_block(case: &CaseRecord) -> Option<String> {
 }
 
 fn cpu_per_block(case: &CaseRecord) -> Option<String> {
-    stats::figure::median_of(case, stats::figure::cpu_per_block_ns).map(numbers::time)
+    crate::verdict::cpu_per_block_ns(case).map(numbers::time)
 }
 
 /// What the sender sent again in the median trial, on the way to another host; 0 where that is nothing.

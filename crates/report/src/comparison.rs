@@ -1,6 +1,8 @@
 //! What came of a comparison: the table of `hosepipe compare`.
 
 use model::{CompareRecord, CompareResult};
+use stats::changes::PAIRS_MAX;
+use stats::estimate::relative_half_width;
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
@@ -34,6 +36,10 @@ type Results<'a> = (&'a str, Vec<&'a CompareResult>);
 
 fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
     let mut heading = vec![machine(&record.head.host), trials(record)];
+    heading.extend(
+        is_by_latency(record)
+            .then(|| "by the median time of a line from the first link to the last".to_owned()),
+    );
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
     blocks.push(Block::Heading(heading));
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
@@ -45,7 +51,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>,
         blocks.push(Block::Table(versus::table(results)));
         blocks.extend(versus::sentences(record, results).into_iter().map(Block::Line));
     }
-    blocks.extend(certainty(record).map(Block::Line));
+    blocks.extend(certainty(record).into_iter().chain(precision(record)).map(Block::Line));
     blocks.extend(versus::remarks(record).into_iter().map(Block::Note));
     blocks.push(Block::Remarks(remarks(record)));
 }
@@ -60,7 +66,7 @@ fn on_page(
 ) {
     let before = count(record.warmup as usize, "untimed run");
     section.lead.push(format!("{}; {before} before them.", trials(record)));
-    section.lead.extend(certainty(record));
+    section.lead.extend(certainty(record).into_iter().chain(precision(record)));
     section.lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
     section.lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
     section.lead.extend(versus::remarks(record));
@@ -71,8 +77,14 @@ fn on_page(
         (whereby(via), results.iter().map(|result| bar(&result.pipeline, result)).collect::<Vec<Bar>>())
     });
     let figures = of_links.chain(of_pipelines).enumerate();
-    let figures = figures.map(|(at, (title, bars))| figure(title, bars, context.number * 100 + at));
+    let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
+    let figures = figures.map(|(at, (title, bars))| figure(title, bars, context.number * 100 + at, what));
     section.blocks.extend(figures.map(Block::Figure));
+}
+
+/// Whether the times are not those of whole runs but of lines.
+fn is_by_latency(record: &CompareRecord) -> bool {
+    record.conditions.get("by").is_some_and(|by| by == "latency")
 }
 
 /// Rounds that were made.
@@ -90,11 +102,34 @@ fn trials(record: &CompareRecord) -> String {
 
 /// Whether it is certain which of any two results of a ranking is faster.
 fn certainty(record: &CompareRecord) -> Option<String> {
-    let rounds = count(rounds(record), "round");
+    let made = rounds(record);
+    let rounds = count(made, "round");
+    let to_go_on = match record.precision_percent {
+        Some(_) => "without --precision more are made while it is not",
+        None if made >= PAIRS_MAX => "they hardly differ, and more rounds are not made",
+        None => "--time 5m makes more while it is not",
+    };
     Some(match record.order_is_certain? {
         true => format!("The order, which of any two takes longer, is certain after {rounds}."),
-        false => format!(
-            "The order, which of any two takes longer, is not certain after {rounds}: --time 5m makes more while it is not."
+        false => {
+            format!("The order, which of any two takes longer, is not certain after {rounds}: {to_go_on}.")
+        }
+    })
+}
+
+/// Whether the intervals became as narrow as was asked.
+fn precision(record: &CompareRecord) -> Option<String> {
+    let percent = record.precision_percent?;
+    let width = |result: &CompareResult| relative_half_width(result.median_s?, result.low_s?, result.high_s?);
+    let measured: Vec<&CompareResult> =
+        record.results.iter().filter(|result| result.error.is_none() && result.median_s.is_some()).collect();
+    let is_wide = |result: &&&CompareResult| width(result).is_none_or(|share| share * 100.0 > percent);
+    let wide = measured.iter().filter(is_wide).count();
+    (!measured.is_empty()).then(|| match wide {
+        0 => format!("The interval of each median is within ±{percent} %, as asked."),
+        _ => format!(
+            "{wide} of {} intervals are wider than the ±{percent} % asked for: a larger --time, or a quieter machine.",
+            measured.len()
         ),
     })
 }
@@ -141,16 +176,20 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     interval::legend(trials()).into_iter().chain(single).collect()
 }
 
-fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
+fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
     Figure {
         id: format!("links-{number}"),
         title,
         caption: format!(
-            "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
+            "{what}, shorter is better. The mark across is {}; each speck below is one trial.",
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {
-            axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
+            axis: Axis {
+                label: format!("median {}", what.to_lowercase()),
+                unit: Unit::Seconds,
+                scale: Scale::Linear,
+            },
             groups: vec![BarGroup { name: String::new(), bars }],
             references: Vec::new(),
         }),
@@ -217,11 +256,30 @@ mod tests {
             looks: None,
             elapsed_s: None,
             order_is_certain: None,
+            precision_percent: None,
             interrupted: false,
             shell_start_s: None,
             conditions: std::collections::BTreeMap::new(),
             results,
         }
+    }
+
+    #[test]
+    fn what_precision_came_to_is_said() {
+        let record = CompareRecord {
+            precision_percent: Some(2.0),
+            order_is_certain: Some(false),
+            ..record(&[("pipe", &[1.0; 10]), ("tcp", &[1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0])])
+        };
+        let text = document(&record).terminal(&Style { width: 120, ..Style::default() });
+        assert!(
+            text.contains("1 of 2 intervals are wider than the ±2 % asked for: a larger --time"),
+            "{text}"
+        );
+        assert!(text.contains("not certain after 10 rounds: without --precision more"), "{text}");
+        let narrow = CompareRecord { results: record.results[..1].to_vec(), ..record };
+        let text = document(&narrow).markdown();
+        assert!(text.contains("The interval of each median is within ±2 %, as asked."), "{text}");
     }
 
     fn text(trials: &[(&str, &[f64])]) -> String {

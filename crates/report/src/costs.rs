@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Workload};
-use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing};
+use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing, rounds_to_cross};
 use stats::{CostModel, Swept};
 
 use crate::lists::{first_of, grouped};
@@ -115,7 +115,15 @@ fn size(bytes: f64) -> String {
 fn verdict(model: &CostModel) -> String {
     match model.straightness() {
         Straightness::Straight(share) => format!("at most {}", numbers::percent(share)),
-        Straightness::Unclear => "too noisy to tell".to_owned(),
+        Straightness::Unclear => {
+            let reach = |one: &&Deviation| one.times.low.recip().max(one.times.high);
+            let widest = model.deviations.iter().max_by(|one, other| reach(one).total_cmp(&reach(other)));
+            let text = |one: &Deviation| {
+                let [low, high] = [one.times.low, one.times.high].map(numbers::ratio);
+                format!("{low} to {high} × at {}", numbers::size(one.block_bytes))
+            };
+            widest.map(text).unwrap_or_default()
+        }
         Straightness::Bent => {
             let far = |one: &&Deviation| one.times.value.ln().abs();
             let off = model.deviations.iter().filter(|one| one.is_off());
@@ -198,6 +206,8 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
         .enumerate()
         .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
     let count = costs.len() * costs.len().saturating_sub(1) / 2;
+    let needed = rounds_to_cross(count);
+    let made = costs.iter().map(|cost| cost.swept.round_count()).max().unwrap_or(0);
     let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
     let found: Vec<(&Cost, &Cost, Crossing)> =
         pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();
@@ -210,18 +220,20 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
             let (ahead, behind) = if *first_ahead { (one, other) } else { (other, one) };
             let (ahead, behind) = (&ahead.label, &behind.label);
             let sizes = words::count(*all, "size");
-            let rest = if sure == all { "" } else { "; at the others no difference can be told" };
+            let rest = if sure == all { "" } else { "; at the others neither surely is" };
             cross.push(format!(
                 "`{ahead}` and `{behind}` never cross in the measured range: `{ahead}` is faster at {sure} of {sizes}{rest}."
             ));
         }
-        [(one, other, Crossing::Unclear)] => cross.push(format!(
-            "At no size can a difference between `{}` and `{}` be told.",
+        [(one, other, Crossing::Unclear)] if made >= needed => cross.push(format!(
+            "By time alone neither `{}` nor `{}` surely is faster at any size.",
             one.label, other.label
         )),
-        _ if cross.is_empty() => {
-            cross.push("No two of them cross in the measured range, as far as can be told.".to_owned())
-        }
+        _ if made < needed => cross.push(format!(
+            "{} takes {needed} rounds to tell, and there were {made}: --trials {needed}, or fewer mechanisms.",
+            if count == 1 { "Whether they cross".to_owned() } else { format!("Which of {count} pairs cross") },
+        )),
+        _ if cross.is_empty() => cross.push("No two of them surely cross in the measured range.".to_owned()),
         _ => {}
     }
     cross

@@ -7,8 +7,8 @@ use std::fmt::Display;
 
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, BoostRecord, CaseChange, CaseRecord, ChainLink, ChainStage,
-    CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, Record, RunRecord, StudyRecord,
-    TopRecord,
+    CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, ProgramFigures, Ratio, Recommendation,
+    Record, RunRecord, Spec, StudyRecord, TopRecord,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -161,14 +161,39 @@ fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     ]
 }
 
-/// One row for each case.
+/// One row for each case, and below them what `hosepipe recommend` answered.
 fn of_cases(record: &BenchRecord) -> Sheet {
     let pipes = Pipes::of(record);
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
     let rows: Vec<Case> = record.cases.iter().map(|case| (case, pipes.against(case), model(case))).collect();
     let cases: Vec<&CaseRecord> = record.cases.iter().collect();
-    cases_under(&groups_of(&cases, record.peer.is_some()), &rows)
+    let sheet = cases_under(&groups_of(&cases, record.peer.is_some()), &rows);
+    match &record.recommendation {
+        Some(recommendation) => sheet.beside(of_programs(recommendation)),
+        None => sheet,
+    }
+}
+
+/// One row for each program that was run, and for the one to take.
+fn of_programs(recommendation: &Recommendation) -> Sheet {
+    type Program<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
+    let columns: &[Column<Program>] = &[
+        ("question", |(whole, ..)| Some(whole.title.clone())),
+        ("program", |(_, spec, _)| Some(spec.to_string())),
+        ("program_language", |(whole, ..)| Some(whole.language.clone())),
+        ("program_taken", |(whole, spec, _)| Some((whole.taken.as_ref() == Some(*spec)).to_string())),
+        ("program_runs", |(.., run)| Some((*run)?.time_ns.len().to_string())),
+        ("program_messages", |(.., run)| Some((*run)?.messages.to_string())),
+        ("program_time_ns", |(.., run)| Some(digits(Estimate::of(&(*run)?.time_ns)?.median))),
+        ("program_cpu_ns", |(.., run)| Some(digits(Estimate::of(&(*run)?.cpu_ns)?.median))),
+        ("program_failure", |(.., run)| (*run)?.failure.clone()),
+        ("answered_after_s", |(whole, ..)| whole.took_s.map(digits)),
+    ];
+    let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
+    let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
+    let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
+    Sheet::of(columns, run.chain(not_run.map(|spec| (recommendation, spec, None))))
 }
 
 /// Cases that no pipe and no sweep stands beside.
@@ -245,7 +270,7 @@ fn of_chains(record: &TopRecord) -> Sheet {
 
 fn of_run(record: &RunRecord) -> Sheet {
     const STAGE: &str = "pipeline stage command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
-        blocked_write_ns max_rss_bytes";
+        blocked_write_ns max_rss_bytes read_buffer_offset write_buffer_offset";
     const LINK: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
         link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
     let links = Sheet::of_fields(LINK, links_behind(record).into_iter());

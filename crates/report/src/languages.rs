@@ -1,15 +1,19 @@
 //! One workload in many languages: the ranked tables of `hosepipe bench --workers`, and of `--matrix`.
 
+mod buffers;
 mod matrix;
 mod notes;
 pub(crate) mod page;
+mod peers;
 mod ranking;
 mod sentences;
 
 use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
+use stats::figure;
+
 use crate::document::Block;
-use crate::lists::grouped;
+use crate::lists::{distinct, grouped};
 use crate::reason::text;
 use crate::table::Table;
 use crate::{numbers, remarks, words};
@@ -68,7 +72,10 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     if record.settings.interrupted {
         blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
     }
-    let groups = PlacedCases::all(record);
+    let groups = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
+    if groups.is_empty() {
+        blocks.extend(peers::tables(record).into_iter().map(Block::Table));
+    }
     for placed in &groups {
         if groups.len() > 1 {
             blocks.push(Block::Title(placed.ends()));
@@ -85,16 +92,24 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
 
 /// What the tables say in words, and what a reader must know of them.
 pub(crate) fn findings(record: &BenchRecord) -> Vec<String> {
-    sentences::all(record).into_iter().chain(notes::all(record)).collect()
+    if peers::is_of_peers(record) {
+        return peers::notes(record);
+    }
+    sentences::all(record).into_iter().chain(buffers::slow(record)).chain(notes::all(record)).collect()
 }
 
 /// The machine and what all rows have in common.
 fn heading(record: &BenchRecord) -> Vec<String> {
-    let blocks = record.cases.iter().find(|case| case.worker.is_some()).map_or(0, |case| case.block_bytes);
+    let sizes =
+        distinct(record.cases.iter().filter(|case| case.worker.is_some()).map(|case| case.block_bytes));
+    let blocks = match sizes.as_slice() {
+        [one] => format!(" in {} blocks", numbers::size(*one)),
+        _ => String::new(),
+    };
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
     let mut pieces = vec![
         words::machine(&record.head.host),
-        format!("bytes 0 to 255 in {} blocks, checked by XOR", numbers::size(blocks)),
+        format!("bytes 0 to 255{blocks}, checked by XOR"),
         format!(
             "{}, fresh processes each, interleaved",
             words::count(record.settings.trials as usize, "trial")
@@ -103,7 +118,7 @@ fn heading(record: &BenchRecord) -> Vec<String> {
     if warmup > 0 {
         pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
     }
-    if let [placed] = PlacedCases::all(record).as_slice() {
+    if let ([placed], false) = (PlacedCases::all(record).as_slice(), peers::is_of_peers(record)) {
         pieces.push(placed.ends());
     }
     pieces
@@ -121,6 +136,10 @@ fn speed(case: &CaseRecord) -> f64 {
 /// Whether the worker started its own child.
 fn is_pair(case: &CaseRecord) -> bool {
     worker(case).is_some_and(|worker| worker.start == WorkerStart::Pair)
+}
+
+fn start_up_ns(case: &CaseRecord) -> Option<f64> {
+    figure::median_of(case, |sample| Some(sample.setup_ns as f64))
 }
 
 fn is_yardstick(case: &CaseRecord) -> bool {

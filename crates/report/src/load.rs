@@ -1,4 +1,4 @@
-//! Many pairs, many senders and given rates: how figures change with the load, as tables, sentences and a figure.
+//! Many pairs, many senders, many receivers and given rates: how figures change with the load, as tables, sentences and a figure.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::{figure, load};
@@ -19,10 +19,11 @@ pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
     record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_asked())
 }
 
-/// What the rows of one table have in common: the axes, the block, and which of pairs, senders and a rate was asked for.
-fn common(case: &CaseRecord) -> (Axes, u64, [bool; 3]) {
-    let Load { pairs, senders, rate_per_s } = case.load();
-    (Axes::of(case), case.block_bytes, [pairs.is_some(), senders.is_some(), rate_per_s.is_some()])
+/// What the rows of one table have in common: the axes, the block, and which of pairs, senders, receivers and a rate was asked for.
+fn common(case: &CaseRecord) -> (Axes, u64, [bool; 4]) {
+    let Load { pairs, senders, receivers, rate_per_s } = case.load();
+    let asked = [pairs, senders, receivers, rate_per_s].map(|part| part.is_some());
+    (Axes::of(case), case.block_bytes, asked)
 }
 
 /// A table's cases, a mechanism after the other, the load growing.
@@ -62,16 +63,16 @@ fn title(cases: &[&CaseRecord]) -> String {
     cpus.dedup();
     let tasks = first.tasks.word();
     let ends = match (first.load(), cpus.as_slice()) {
-        (Load { senders: Some(_), .. }, []) => format!("{tasks}, placed by the scheduler"),
-        (Load { senders: Some(_), .. }, cpus) => format!("{tasks} on {}", words::cpus(cpus)),
+        (load, []) if load.shares_an_end() => format!("{tasks}, placed by the scheduler"),
+        (load, cpus) if load.shares_an_end() => format!("{tasks} on {}", words::cpus(cpus)),
         // Pairs go round the CPUs: which of them an end has does not say where the other end is.
         (Load { pairs: Some(_), .. }, [_, ..]) => {
             format!("pairs of ends in {tasks}, each placed `{}`, on {}", first.placement, words::cpus(&cpus))
         }
         _ => words::ends(first.tasks, first.placement, &cpus),
     };
-    let data = match first.load().senders {
-        Some(_) if first.data == DataLevel::Verify => "every block checked",
+    let data = match first.load().shares_an_end() {
+        true if first.data == DataLevel::Verify => "every block checked",
         _ => words::data(first.data, first.check),
     };
     [blocks, ends, data.to_owned()].join(" · ")
@@ -89,6 +90,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(Column::left("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string()));
     add(right("pairs").drop(1), &|case| Some(case.pairs?.to_string()));
     add(right("senders").drop(1), &|case| Some(case.senders?.to_string()));
+    add(right("receivers").drop(1), &|case| Some(case.receivers?.to_string()));
     add(right("asked for").drop(1), &|case| load::offered_per_s(case).map(per_s));
     add(right("throughput").drop(1), &|case| figure_text(case).filter(|_| case.throughput.is_some()));
     add(right("each").drop(4), &|case| {
@@ -135,10 +137,11 @@ fn headline(case: &CaseRecord) -> Option<f64> {
     }
 }
 
-/// How many times the figure of one pair, or of one sender, of the same mechanism.
+/// How many times the figure of one pair, one sender or one receiver of the same mechanism.
 fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
     let load = case.load();
-    let one = Load { pairs: load.pairs.map(|_| 1), senders: load.senders.map(|_| 1), ..load };
+    let [pairs, senders, receivers] = [load.pairs, load.senders, load.receivers].map(|part| part.map(|_| 1));
+    let one = Load { pairs, senders, receivers, ..load };
     let one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
     Some(headline(case)? / headline(one)?).filter(|times| times.is_finite())
 }
@@ -155,10 +158,21 @@ fn beside(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
 /// What a reader must know: tasks without a CPU of their own, rates that were not reached, blocks in pieces.
 pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     let mut lines: Vec<String> = loaded(record).filter_map(not_kept_up).collect();
-    lines.extend(torn(record));
+    lines.extend(torn(record, |load| load.senders.is_some()).map(|on| {
+        format!(
+            "Blocks of several senders were mixed on {on}: they need a length and a lock, or a mechanism that keeps boundaries. No byte \
+             was lost."
+        )
+    }));
+    lines.extend(torn(record, |load| load.receivers.is_some()).map(|on| {
+        format!(
+            "Blocks were divided among receivers on {on}: a receiver got the beginning of one and another the rest. Take a lock around \
+             all reads of a block, smaller blocks, or a mechanism that keeps boundaries. No byte was lost."
+        )
+    }));
     lines.extend(crowded(record));
     if loaded(record)
-        .any(|case| !case.samples.is_empty() && case.load().pairs.or(case.load().senders).is_some())
+        .any(|case| !case.samples.is_empty() && (case.pairs.is_some() || case.load().shares_an_end()))
     {
         let words = "each: what the one in the middle moved while all of them ran; fairness: Jain's index over that, 1 is the same for all.";
         lines.push(words.to_owned());
@@ -178,24 +192,20 @@ fn not_kept_up(case: &CaseRecord) -> Option<String> {
     })
 }
 
-fn torn(record: &BenchRecord) -> Option<String> {
-    let torn = loaded(record).filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
+/// The mechanisms and blocks of which some did not arrive in one piece, under such a load.
+fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
+    let torn = loaded(record).filter(|case| has_load(case.load()));
+    let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
     let named = grouped(torn.map(|case| (case.spec.to_string(), numbers::size(case.block_bytes))));
     let named: Vec<String> =
         named.into_iter().map(|(spec, blocks)| format!("{spec} ({})", blocks.join(", "))).collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "Blocks of several senders were mixed on {}: they need a length and a lock, or a mechanism that keeps boundaries. No byte \
-             was lost.",
-            named.join("; ")
-        )
-    })
+    (!named.is_empty()).then(|| named.join("; "))
 }
 
 fn crowded(record: &BenchRecord) -> Option<String> {
     let cpus = record.head.host.cpus.len();
     let ends = |case: &CaseRecord| {
-        if case.tasks == Tasks::Single { 1 } else { 1 + case.load().senders() + case.relays }
+        if case.tasks == Tasks::Single { 1 } else { case.load().ends() + case.relays }
     };
     let measured = loaded(record).filter(|case| !case.samples.is_empty());
     let tasks = measured.map(|case| case.load().pairs() * ends(case)).max()? as usize;
@@ -220,6 +230,7 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
     let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
         Load { rate_per_s: Some(_), .. } => (load::offered_per_s, "round trips asked for in a second"),
         Load { senders: Some(_), .. } => (|case| case.senders.map(f64::from), "senders"),
+        Load { receivers: Some(_), .. } => (|case| case.receivers.map(f64::from), "receivers"),
         _ => (|case| case.pairs.map(f64::from), "pairs at once"),
     };
     let (what, unit) = match (first.workload, asked.rate_per_s) {

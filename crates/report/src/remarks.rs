@@ -9,11 +9,13 @@ use stats::{SeatGroup, figure, is_mixed};
 use crate::case_figure::{mixture, seats_of, unit_of};
 use crate::lists::{distinct, first_of, grouped};
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
-use crate::{granted, interval, load, numbers, words};
+use crate::{granted, interval, load, numbers, offsets, words};
 
 /// Smallest shares of the CPUs that are named: a quiet virtual machine has a few percent of either.
 const PROGRAMS_FROM: f64 = 0.15;
 const STOLEN_FROM: f64 = 0.10;
+/// Smallest fall of the frequency that is named.
+const FELL_FROM: f64 = 0.10;
 /// Lines of one kind; with more, none is read.
 const LINES_MAX: usize = 24;
 /// Specs named in one sentence.
@@ -31,6 +33,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
     pieces.extend(view.common(Ranking::ends));
     pieces.extend(view.common(Ranking::data).map(str::to_owned));
     pieces.extend(chain(view));
+    pieces.extend(buffers(view));
     pieces.extend(odd_payload(view));
     pieces.push(trials_made(view));
     let repeated = view.record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
@@ -62,11 +65,11 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
         Some(percent) => {
             format!("Stopped before every case was within {percent} % of its median: {range} trials of each were made.")
         }
-        None => format!("Stopped early: {range} of {} trials were made.", settings.trials),
+        None => format!("Stopped early, by --time or Ctrl-C: {range} of {} trials were made.", settings.trials),
     })
 }
 
-/// What else used the CPUs, where it was enough to move the figures.
+/// What disturbed the machine, where it was enough to move the figures.
 pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
     let load = record.head.other_load.as_ref()?;
     let largest = if load.programs.is_empty() {
@@ -85,7 +88,11 @@ pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
         let share = numbers::percent(load.stolen_share);
         format!("The hypervisor gave {share} of the CPUs to other guests: read the intervals.")
     });
-    let named: Vec<String> = programs.into_iter().chain(stolen).collect();
+    let fell = load.frequency_fell.filter(|fell| (FELL_FROM..=1.0).contains(fell)).map(|fell| {
+        let share = numbers::percent(fell);
+        format!("The CPUs became slower during this run: their frequency fell by {share} (heat, or a power limit): read the intervals.")
+    });
+    let named: Vec<String> = programs.into_iter().chain(stolen).chain(fell).collect();
     (!named.is_empty()).then(|| named.join(" "))
 }
 
@@ -152,6 +159,13 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks.extend(outliers(view.record));
     remarks.extend(repeated(view.record));
     remarks
+}
+
+/// Where the buffers of both ends begin, where all cases have them at one place that is not the usual one.
+fn buffers(view: &View) -> Option<String> {
+    let places = offsets::places(ranked(view.record));
+    let place = places.first().filter(|place| places.len() == 1 && !place.are_usual())?;
+    Some(format!("buffers {} and {} bytes past a page's start", place.sender, place.receiver))
 }
 
 /// The relays between the ends, where there are any.

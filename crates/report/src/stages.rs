@@ -1,8 +1,12 @@
 //! What a run did, stage by stage: the table of `hosepipe run --stats`, and the flow of a page.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use model::{ByteSize, Certainty, LinkRecord, RunRecord, Spec, StageRecord};
+use model::{
+    ByteSize, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, Spec, StageLatency,
+    StageRecord,
+};
 
 use crate::chains::speed;
 use crate::document::{Block, Context, Section};
@@ -13,6 +17,10 @@ use crate::numbers::{amount, decimal_size, grouped, known, percent, size, time};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN};
+use crate::{held_back, slow_copies};
+
+/// Longest command in a sentence.
+const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// A shorter time asleep is shown as none.
 const SEEN_NS: u64 = 1_000_000;
@@ -69,6 +77,11 @@ fn table(record: &RunRecord) -> Table {
     add(Column::right("lines/s"), &|at| {
         lines_behind(at).map(|lines| amount(per_s(at, lines))).unwrap_or_default()
     });
+    let latency = |at: usize, of: fn(&Delays) -> u64| {
+        latency_of(record, stage(at)).map(|known| time(of(&known.delays) as f64)).unwrap_or_default()
+    };
+    add(Column::right("line p50"), &|at| latency(at, |delays| delays.p50_ns));
+    add(Column::right("line p99"), &|at| latency(at, |delays| delays.p99_ns));
     add(Column::right("full"), &|at| share(at, |link| link.full_ns));
     add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
     add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
@@ -78,6 +91,51 @@ fn table(record: &RunRecord) -> Table {
         row.tone = Tone::Bold;
     }
     table
+}
+
+/// How long lines took in a stage, where that was noted.
+fn latency_of<'a>(record: &'a RunRecord, stage: &StageRecord) -> Option<&'a StageLatency> {
+    let mut known = record.latency.iter().flatten().filter(|known| known.pipeline == stage.pipeline);
+    known.find_map(|known| known.stages.iter().find(|of| of.stage == stage.stage))
+}
+
+/// How long lines took, pipeline by pipeline, and where most of that was.
+fn latency_sentences(record: &RunRecord) -> Vec<String> {
+    let Some(known) = &record.latency else { return Vec::new() };
+    if known.is_empty() {
+        let none = "No latency: it is the time of a line from a pipeline's first link to its last, and no pipeline had two links with \
+                    bytes in them (`| cat` behind a last stage adds one).";
+        return vec![none.to_owned()];
+    }
+    let sentence = |LatencyRecord { pipeline, whole, stages }: &LatencyRecord| {
+        let of_it = |stage: &&StageRecord| stage.pipeline == *pipeline;
+        let of_which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
+        let count = grouped(whole.count as f64, 0);
+        let how = match whole.matched {
+            Matched::Content => format!("{count} lines, matched by content"),
+            Matched::Position => format!("{count} lines, the n-th out for the n-th in"),
+            Matched::Block => format!("{count} blocks, each to the next output"),
+        };
+        let slowest =
+            stages.iter().max_by(|one, other| one.share.partial_cmp(&other.share).unwrap_or(Ordering::Equal));
+        let slowest =
+            slowest.filter(|_| stages.len() > 1).and_then(|slowest| Some((slowest, slowest.share?)));
+        let slowest = slowest.map(|(slowest, share)| {
+            let mut stages = record.stages.iter().filter(of_it);
+            let command =
+                stages.find(|stage| stage.stage == slowest.stage).map_or("", |stage| &stage.command);
+            format!(
+                " The largest share, {}, was in stage {}, `{}`.",
+                percent(share),
+                slowest.stage + 1,
+                shortened(command, 40)
+            )
+        });
+        let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| time(ns as f64));
+        let slowest = slowest.unwrap_or_default();
+        format!("{of_which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({how}).{slowest}")
+    };
+    known.iter().map(sentence).collect()
 }
 
 fn measured(ns: Option<u64>) -> String {
@@ -104,6 +162,14 @@ fn sentences(record: &RunRecord) -> Vec<String> {
         record.partitions.map(|count| format!(", of {} together", words::count(count as usize, "partition")));
     let whole = format!("{}{over}{}.", time(record.wall_ns as f64), sums.unwrap_or_default());
     sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
+    for stage in &record.stages {
+        let name =
+            format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1);
+        sentences.extend(stage.held_back.as_ref().map(|held| held_back::past(&name, held)));
+        sentences.extend(stage.slow_copies.as_ref().map(|slow| slow_copies::past(&name, slow)));
+    }
+    sentences.extend(ways("Line by line", record, |stage| stage.line_buffered.as_ref()));
+    sentences.extend(ways("Buffers aligned", record, |stage| stage.align_buffers.as_ref()));
     if record.stages.is_empty() {
         sentences.push(
             "No stage was seen to its end: the shell did everything itself, or ended before its programs."
@@ -111,6 +177,8 @@ fn sentences(record: &RunRecord) -> Vec<String> {
         );
         return sentences;
     }
+    sentences.extend(record.without.as_ref().map(|calls| format!("Refused to all programs: {calls}.")));
+    sentences.extend(latency_sentences(record));
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
     }
@@ -120,7 +188,9 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     }
     sentences.extend(statuses::sentences(record));
     if let Some(link) = record.links.iter().find(|link| link.relay) {
-        let does = if record.links.iter().any(|link| link.lines.is_some()) {
+        let does = if record.latency.is_some() {
+            "read every byte to note when each line came: lines/s is over the time of the stage that wrote them"
+        } else if record.links.iter().any(|link| link.lines.is_some()) {
             "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
         } else if link.spec.starts_with("pty") {
             "copied every byte out of the terminal"
@@ -136,6 +206,13 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     }
     sentences.extend(record.links.iter().filter_map(|link| link.trouble.clone()));
     sentences
+}
+
+/// How stages were started in another way.
+fn ways(what: &str, record: &RunRecord, way: impl Fn(&StageRecord) -> Option<&String>) -> Option<String> {
+    let each = record.stages.iter().filter_map(|stage| Some(format!("{} {}", stage.stage + 1, way(stage)?)));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| format!("{what}, by stage: {}.", each.join("; ")))
 }
 
 /// What the signs before the bytes of these links mean.

@@ -57,6 +57,10 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         // The quotient of the medians, where nothing is known of its bounds.
         None => Some(three_digits(result.median_s.filter(|_| result.error.is_none())? / shortest?)),
     });
+    // Blocks that the programs have freed stay in their heap then.
+    if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
+        add(Column::right("memory").drop(3), &|result| result.max_rss_bytes.map(decimal_size));
+    }
     add(Column::left("output"), &|result| match (result.equal, result.same_output) {
         (Some(false), _) => Some("varies".to_owned()),
         (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
@@ -168,7 +172,8 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
             several => apart.push(format!("{} of {name}", count(several.len(), "trial"))),
         }
     }
-    let start = record.shell_start_s.map(|seconds| {
+    let shortest_s = record.results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
+    let start = record.shell_start_s.filter(|seconds| *seconds < shortest_s).map(|seconds| {
         let seconds = time(seconds * 1e9);
         format!("Each time includes the start of the shell ({seconds} with an empty text): without it the factors would be larger.")
     });
@@ -218,6 +223,7 @@ mod tests {
             looks: None,
             elapsed_s: None,
             order_is_certain: None,
+            precision_percent: None,
             interrupted: false,
             shell_start_s: None,
             conditions: std::collections::BTreeMap::new(),

@@ -371,14 +371,29 @@ impl Blocks {
 /// What the rows of a record are called: the spec, and what tells two rows of a spec apart.
 pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants>);
 
+/// The axis that a sweep over places of buffers shows beside the names.
+const ALIGN: &str = "align";
+
 /// The value of each axis that a label may say, of the first case of a spec, and whether others have another one.
 type Variants = Vec<(&'static Axis, Option<AxisValue>, bool)>;
 
 impl<'a> Labels<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
+        Self::but_for(record, None)
+    }
+
+    /// The same where the places of buffers are said beside the name.
+    pub(crate) fn but_for_align(record: &'a BenchRecord) -> Self {
+        Self::but_for(record, Some(ALIGN))
+    }
+
+    fn but_for(record: &'a BenchRecord, left_out: Option<&str>) -> Self {
         let mut specs: HashMap<&Spec, Variants> = HashMap::new();
-        let axes =
-            || AXES.iter().filter(|axis| matches!(axis.shown, AxisDisplay::Rows | AxisDisplay::LabelledRows));
+        let axes = || {
+            AXES.iter().filter(|axis| {
+                matches!(axis.shown, AxisDisplay::Rows | AxisDisplay::LabelledRows) && axis.name != left_out
+            })
+        };
         for case in ranked(record) {
             let first = || axes().map(|axis| (axis, (axis.value)(case), false)).collect();
             for (axis, known, differs) in specs.entry(&case.spec).or_insert_with(first) {

@@ -10,7 +10,8 @@
 //! 5. The rest race ([`crate::race`]): whatever is surely beaten within rounds is out of the first place, unless it surely costs nearly
 //!    the same. Whatever is not, and costs at most a quarter more than the leader in the median round ([`LEVEL_TIMES`]), is as good; of those the simplest is taken
 //!    ([`effort`]), and of equally simple ones the cheapest. That too few rounds were made is no reason to take what costs three
-//!    times as much.
+//!    times as much; and a lead of at most 3 % in the median round ([`LEAD_TIMES_MIN`]), however certain, is none to take what is
+//!    less simple.
 
 use std::cmp::Ordering;
 
@@ -42,6 +43,9 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
 
 /// A simpler mechanism may cost this many times as much as the leader, if it is not surely beaten.
 pub const LEVEL_TIMES: f64 = 1.25;
+
+/// And this many times if it is: nobody would take what is less simple for so little.
+pub const LEAD_TIMES_MIN: f64 = 1.03;
 
 /// Options that only set a size or a mode; every other option is another way of moving bytes, with code of its own.
 const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
@@ -86,7 +90,7 @@ impl MessageCost {
 /// Why a mechanism is no choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excluded {
-    /// It has no figures, or none of CPU time.
+    /// It has failed, or has no figures, or none of CPU time.
     NoFigures,
     /// Its data were not touched, or were checked less than those of another case.
     LessData,
@@ -144,6 +148,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
     let weigh = |(at, case): (usize, &&CaseRecord)| {
         let cost = cost(case, demand);
         let excluded = match &cost {
+            _ if case.error.is_some() => Some(Excluded::NoFigures),
             None => Some(Excluded::NoFigures),
             Some(_) if case.data == DataLevel::None || Some(case.data) != data => Some(Excluded::LessData),
             Some(cost) => out(case, cost, demand),
@@ -158,7 +163,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
     let standing = race(&entrants.collect::<Vec<_>>());
     for (at, factor) in standing.first.iter().chain(&standing.beaten) {
         weighed[*at].factor = Some(*factor);
-        weighed[*at].level = factor.is_same();
+        weighed[*at].level = factor.is_same() || factor.median <= LEAD_TIMES_MIN;
     }
     for (at, factor) in &standing.first {
         // Without a common round nothing is known of the factor.

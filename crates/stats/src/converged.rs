@@ -10,14 +10,15 @@ use crate::{Estimate, figure};
 /// Whether a case may end: its number of samples is one of the looks, and the interval of the headline figure (median round trip,
 /// else throughput) is within `percent` of its median on either side.
 pub fn precise_enough(samples: &[Sample], percent: f64) -> bool {
-    if looks().all(|look| look != samples.len()) {
-        return false;
-    }
     let values: Vec<f64> = samples.iter().filter_map(figure::headline).collect();
-    values.len() == samples.len() && narrow_enough(&values, percent)
+    values.len() == samples.len() && narrow_at_look(&values, percent)
 }
 
-fn narrow_enough(values: &[f64], percent: f64) -> bool {
+/// Whether these are as many values as one of the looks, and their interval is within `percent` of their median on either side.
+pub(crate) fn narrow_at_look(values: &[f64], percent: f64) -> bool {
+    if looks().all(|look| look != values.len()) {
+        return false;
+    }
     let share =
         Estimate::after(values, Looks::Repeatedly).and_then(|estimate| estimate.relative_half_width());
     share.is_some_and(|share| share * 100.0 <= percent)

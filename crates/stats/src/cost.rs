@@ -15,7 +15,7 @@ mod jackknife;
 mod line;
 mod swept;
 
-pub use crossing::{Crossing, crossing};
+pub use crossing::{Crossing, crossing, rounds_to_cross};
 use jackknife::{interval, replicates};
 use line::{CostLine, LineShape};
 pub use swept::Swept;

@@ -38,4 +38,6 @@ pub use paired::{paired_ratio, paired_ratios, ratio_of};
 pub use race::{Factor, RoundCosts, Standing, race};
 pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, sat_on_one_cpu, seats, shared_cpu};
 pub use summary::summarise;
-pub use times::{is_order_certain, pairs_to_order, summarise_times};
+pub use times::{
+    are_times_precise, is_order_certain, pairs_to_order, summarise_precise_times, summarise_times,
+};

@@ -1,4 +1,4 @@
-//! Figures of many pairs, of many senders, and of round trips at a given rate.
+//! Figures of many pairs, of many senders or receivers, and of round trips at a given rate.
 
 use model::{CaseRecord, HistogramError, Sample, decode_histogram};
 
@@ -15,7 +15,7 @@ pub fn jain(amounts: &[f64]) -> Option<f64> {
 /// Fewest round trips of a pair for its fairness: the progress of short ones is known in steps of 64.
 const TRIPS_MIN: u64 = 20 * 64;
 
-/// Jain's index of the progress of pairs or senders at the time when the first one was done. `None` with few round trips.
+/// Jain's index of the progress of pairs, senders or receivers at the time when the first one was done. `None` with few round trips.
 pub fn fairness(sample: &Sample) -> Option<f64> {
     let each = sample.messages / (sample.shares.len() as u64).max(1);
     if sample.latency_histogram.is_some() && each < TRIPS_MIN {
@@ -25,7 +25,7 @@ pub fn fairness(sample: &Sample) -> Option<f64> {
     jain(&moved)
 }
 
-/// Bytes per second of the median pair or sender until the first one was done.
+/// Bytes per second of the median pair, sender or receiver until the first one was done.
 pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
     let all_ran_ns = sample.all_ran_ns.filter(|ns| *ns > 0)?;
     let moved: Vec<f64> = sample.shares.iter().map(|share| share.bytes_while_all_ran as f64).collect();

@@ -4,8 +4,9 @@
 //! In each round an entrant is compared with the one that led the others before. Were it the cheapest in more than half of all rounds, whichever other one is picked, losing would be less likely than for a fair coin, and betting on it would
 //! gain nothing: the gain of a bet whose odds are spread evenly over 1/2 to 1 ever reaches `g` with a chance of at most 1/`g` (Ville, 1939;
 //! for quantiles and best arms: Howard and Ramdas, *Bernoulli* 28, 2022). So it does not matter how often one looks, nor how many
-//! entrants there are: only one of them is the cheapest. Nothing is assumed of the noise but that rounds do not depend on each other:
-//! heavy tails and mixtures of one CPU and two only cost rounds.
+//! entrants there are: only one of them is the cheapest. Nothing is assumed of the noise but that it does not know who comes when:
+//! the order within each round is drawn anew, so that of two that cost the same either is as likely to meet a busy machine, however
+//! its load depends on what was before. Heavy tails, mixtures of one CPU and two and loads that last only cost rounds.
 
 use std::collections::BTreeMap;
 
@@ -258,23 +259,51 @@ mod tests {
         /// The chance of a trial that is disturbed.
         tail: f64,
         drift: bool,
+        /// Whether trials depend on those before, as beside busy loops: a load that wanders ([`Load`]).
+        serial: bool,
     }
 
-    impl Noise {
-        fn cost(&self, random: &mut Rng, round: u32) -> f64 {
-            let seat = if random.f64() < self.one_cpu.0 { self.one_cpu.1 } else { 1.0 };
-            let tail = if random.f64() < self.tail { 1.0 + 1.0 / random.f64().max(0.02) } else { 1.0 };
-            let drift = if self.drift { 1.0 + 0.5 * (f64::from(round) / 4.0).sin() } else { 1.0 };
-            seat * tail * drift * (self.spread * normal(random)).exp()
+    /// What other programs cost a trial, in logarithms: a process that forgets a twentieth with each trial, and phases of some six
+    /// trials in which a CPU is taken.
+    #[derive(Default)]
+    struct Load {
+        wander: f64,
+        phase: u32,
+    }
+
+    impl Load {
+        const STAYS: f64 = 0.95;
+
+        fn next(&mut self, random: &mut Rng) -> f64 {
+            self.wander =
+                Self::STAYS * self.wander + 0.3 * (1.0 - Self::STAYS.powi(2)).sqrt() * normal(random);
+            self.phase = match self.phase {
+                0 if random.f64() < 0.05 => random.u32(2..12),
+                left => left.saturating_sub(1),
+            };
+            self.wander + if self.phase > 0 { 3f64.ln() } else { 0.0 }
         }
     }
 
+    impl Noise {
+        fn cost(&self, random: &mut Rng, round: u32, load: &mut Load) -> f64 {
+            let seat = if random.f64() < self.one_cpu.0 { self.one_cpu.1 } else { 1.0 };
+            let tail = if random.f64() < self.tail { 1.0 + 1.0 / random.f64().max(0.02) } else { 1.0 };
+            let drift = if self.drift { 1.0 + 0.5 * (f64::from(round) / 4.0).sin() } else { 1.0 };
+            let load = if self.serial { load.next(random).exp() } else { 1.0 };
+            seat * tail * drift * load * (self.spread * normal(random)).exp()
+        }
+    }
+
+    const QUIET: Noise = Noise { one_cpu: (0.0, 1.0), spread: 0.08, tail: 0.0, drift: false, serial: false };
     /// And the most rounds: a mixture takes more.
-    const NOISES: [(Noise, u32); 4] = [
-        (Noise { one_cpu: (0.0, 1.0), spread: 0.08, tail: 0.0, drift: false }, 15),
-        (Noise { one_cpu: (0.0, 1.0), spread: 0.15, tail: 0.1, drift: true }, 40),
-        (Noise { one_cpu: (0.3, 0.25), spread: 0.1, tail: 0.05, drift: false }, 80),
-        (Noise { one_cpu: (0.2, 3.0), spread: 0.15, tail: 0.1, drift: true }, 80),
+    const NOISES: [(Noise, u32); 6] = [
+        (QUIET, 15),
+        (Noise { spread: 0.15, tail: 0.1, drift: true, ..QUIET }, 40),
+        (Noise { one_cpu: (0.3, 0.25), spread: 0.1, tail: 0.05, ..QUIET }, 80),
+        (Noise { one_cpu: (0.2, 3.0), spread: 0.15, tail: 0.1, drift: true, ..QUIET }, 80),
+        (Noise { serial: true, ..QUIET }, 40),
+        (Noise { one_cpu: (0.2, 3.0), spread: 0.15, tail: 0.1, serial: true, ..QUIET }, 120),
     ];
 
     /// The first rounds have all entrants, the others those that may still be the cheapest; ended when decided or after `most`.
@@ -282,11 +311,14 @@ mod tests {
         const ALL: u32 = 9;
         let mut entrants = vec![RoundCosts::new(); true_costs.len()];
         let mut standing = Standing::default();
+        let mut load = Load::default();
         for round in 0..most {
-            for at in (0..entrants.len())
-                .filter(|at| round < ALL || standing.first.iter().any(|(one, _)| one == at))
-            {
-                entrants[at].insert(round, true_costs[at] * noise.cost(random, round));
+            let may_lead = |at: &usize| round < ALL || standing.first.iter().any(|(one, _)| one == at);
+            let mut order: Vec<usize> = (0..entrants.len()).filter(may_lead).collect();
+            // In each round anew: in a fixed order the one that comes after a slow one would lose to the one that does not.
+            random.shuffle(&mut order);
+            for at in order {
+                entrants[at].insert(round, true_costs[at] * noise.cost(random, round, &mut load));
             }
             // Every third round, which takes a third of the time.
             if round + 1 >= ALL && round % 3 == 2 {

@@ -5,12 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{CompareResult, Ratio};
 
 use crate::changes::{BothSides, Shift, shifts, usable};
-use crate::estimate::{self, Estimate};
+use crate::estimate::{self, Estimate, Looks};
 use crate::paired::ratio_of;
 
 /// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
 /// several pipelines over one link with the fastest, by bounds that hold over `looks` looks.
 pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
+    summarise(results, looks, Looks::Once);
+}
+
+/// The same of rounds that may have ended because the intervals were narrow.
+pub fn summarise_precise_times(results: &mut [CompareResult], looks: u32) {
+    summarise(results, looks, Looks::Repeatedly);
+}
+
+/// Whether rounds may end: their number is one of the looks, and the interval of each result that has not failed is within `percent` of
+/// its median on either side ([`crate::converged`]).
+pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
+    let mut measured = results.iter().filter(|result| result.error.is_none());
+    measured.all(|result| crate::converged::narrow_at_look(&result.times_s, percent))
+}
+
+fn summarise(results: &mut [CompareResult], looks: u32, of_median: Looks) {
     let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
         .map(|result| (result.pipeline.clone(), result.is_shell_alone(), result.times_s.clone()))
@@ -21,7 +37,7 @@ pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
         let shell = same().find(|(_, is_shell, _)| *is_shell).map(|(.., times)| times.as_slice());
         result.times_first = first.and_then(|first| multiple(&result.times_s, first));
         result.times_shell = shell.and_then(|shell| multiple(&result.times_s, shell));
-        let Some(estimate) = Estimate::of(&result.times_s) else { continue };
+        let Some(estimate) = Estimate::after(&result.times_s, of_median) else { continue };
         result.mean_s = Some(estimate.mean);
         result.stddev_s = Some(estimate.stddev);
         result.median_s = Some(estimate.median);
@@ -126,6 +142,23 @@ mod tests {
 
     fn result(via: &str, times_s: &[f64]) -> CompareResult {
         CompareResult { times_s: times_s.to_vec(), ..CompareResult::new("a | b", via) }
+    }
+
+    #[test]
+    fn rounds_end_when_all_intervals_are_narrow_and_what_failed_is_not_waited_for() {
+        let quiet: Vec<f64> = (0..10).map(|round| 1.0 + 0.001 * f64::from(round)).collect();
+        let wide: Vec<f64> = (0..10).map(|round| 1.0 + f64::from(round)).collect();
+        let (quiet, mut wide) = (result("pipe", &quiet), result("tcp", &wide));
+        assert!(are_times_precise(&[&quiet], 1.0) && !are_times_precise(&[&quiet], 0.1));
+        assert!(!are_times_precise(&[&quiet, &wide], 1.0));
+        wide.error = Some("no".to_owned());
+        assert!(are_times_precise(&[&quiet, &wide], 1.0));
+        let nine = result("pipe", &quiet.times_s[..9]);
+        assert!(!are_times_precise(&[&nine], 50.0), "it is looked at after ten");
+        let mut both = [quiet.clone(), quiet];
+        summarise_times(&mut both[..1], 1);
+        summarise_precise_times(&mut both[1..], 1);
+        assert!(both[1].high_s > both[0].high_s, "who may stop at a lucky time needs a wider interval");
     }
 
     #[test]

@@ -341,6 +341,7 @@ mod tests {
                 key: "x".to_owned(),
                 folder: "x".to_owned(),
                 transport: None,
+                receiver: crate::registry::Receiver::Child,
                 package: "x".to_owned(),
                 probe: Vec::new(),
                 build: ["sh", "-c", command].map(str::to_owned).to_vec(),

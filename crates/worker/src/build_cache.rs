@@ -122,6 +122,7 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
                 .iter()
                 .map(|(name, value)| (name.into(), built.expand(value)))
                 .collect(),
+            receiver: choice.language.receiver,
             end: end.clone(),
         }),
         Err(unbuilt) => Err(unbuilt.case_error(choice.language)),

@@ -6,9 +6,12 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
+use model::Workload;
+use observe::buffers::BufferOffsets;
 use process::proc::{self, Stat};
 
 use crate::job::Job;
+use crate::program::roles;
 
 /// Shortest time between samples: each costs tens of microseconds for each thread.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(40);
@@ -30,11 +33,14 @@ pub(crate) struct EndSampler {
     last: Instant,
     samples: Vec<(u64, bool)>,
     through_socket: Option<bool>,
+    /// The buffers of the writer and of the reader.
+    buffers: [BufferOffsets; 2],
 }
 
 impl EndSampler {
     /// `processes`: each PID, and whether it sends. A sender may start the receiver as its child.
-    pub(crate) fn new(processes: impl Iterator<Item = (i32, bool)>, job: &Job) -> Self {
+    pub(crate) fn new(processes: impl Iterator<Item = (i32, bool)>, workload: Workload, job: &Job) -> Self {
+        let (pair, reader) = roles(workload);
         let end = |sends| if sends { End::Writer } else { End::Reader };
         let words = |role: &str| {
             let words = std::iter::once(role.to_owned()).chain(job.arguments());
@@ -42,12 +48,13 @@ impl EndSampler {
         };
         Self {
             roots: processes.map(|(pid, sends)| (pid, end(sends))).collect(),
-            reader_words: words("recv"),
-            pair_words: words("pair"),
+            reader_words: words(reader),
+            pair_words: words(pair),
             ticks: HashMap::new(),
             last: Instant::now(),
             samples: Vec::new(),
             through_socket: None,
+            buffers: Default::default(),
         }
     }
 
@@ -63,7 +70,9 @@ impl EndSampler {
         let mut waiting = self.roots.clone();
         while let Some((pid, end)) = waiting.pop() {
             let end = if end == End::Writer && self.is_reader(pid) { End::Reader } else { end };
+            let mut threads = 0;
             for (id, folder) in proc::threads(pid) {
+                threads += 1;
                 // The thread has just ended.
                 let Some(stat) = Stat::at(&folder) else { continue };
                 let before = self.ticks.insert(id, stat.cpu_ticks).unwrap_or(0);
@@ -71,6 +80,7 @@ impl EndSampler {
                 busiest[end as usize] = busiest[end as usize].max(found);
                 waiting.extend(proc::children_of_thread(&folder).into_iter().map(|pid| (pid, end)));
             }
+            self.buffers[end as usize].sample(&[pid], threads, None);
         }
         if let [Some((.., writer)), Some((.., reader))] = busiest {
             self.samples.push((at_ns, writer == reader));
@@ -96,6 +106,16 @@ impl EndSampler {
         (samples > 0).then(|| same as f64 / samples as f64)
     }
 
+    /// Where in a page the reader's buffer begins; `None` if it was not seen, or changes.
+    pub(crate) fn read_buffer_offset(&self) -> Option<u64> {
+        self.buffers[End::Reader as usize].of_reads()
+    }
+
+    /// The same of the writer's buffer.
+    pub(crate) fn write_buffer_offset(&self) -> Option<u64> {
+        self.buffers[End::Writer as usize].of_writes()
+    }
+
     /// Whether the writer connected its reader by a socket; `None` where no sample shows it.
     pub(crate) fn through_socket(&self) -> Option<bool> {
         self.through_socket
@@ -106,10 +126,29 @@ impl EndSampler {
 mod tests {
     use super::*;
 
+    /// dd(1) reads into a buffer that begins at a page, and sleeps in read(2) while its pipe is empty.
+    #[test]
+    fn the_offset_of_a_sleeping_reader_is_seen() {
+        let mut command = std::process::Command::new("dd");
+        command.args(["bs=64k", "status=none"]).stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("dd");
+        let job = Job { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
+        let ends = [(child.id().cast_signed(), false)].into_iter();
+        let mut sampler = EndSampler::new(ends, Workload::Stream, &job);
+        let began = Instant::now();
+        while sampler.read_buffer_offset().is_none() && began.elapsed() < Duration::from_secs(30) {
+            sampler.sample();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        assert_eq!((sampler.read_buffer_offset(), sampler.write_buffer_offset()), (Some(0), None));
+    }
+
     #[test]
     fn only_samples_of_the_timed_part_count() {
         let job = Job { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
-        let mut sampler = EndSampler::new(std::iter::empty(), &job);
+        let mut sampler = EndSampler::new(std::iter::empty(), Workload::Stream, &job);
         sampler.samples = vec![(5, false), (10, true), (15, true), (20, false), (25, true)];
         assert_eq!(sampler.same_cpu_share(10, 20), Some(2.0 / 3.0));
         assert_eq!(sampler.same_cpu_share(11, 14), None);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
+use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, Workload, describe_errno, monotonic_ns};
 use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryPath};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
@@ -14,7 +14,8 @@ use crate::command::{Cut, wait};
 use crate::end_sampler::EndSampler;
 use crate::job::Job;
 use crate::judge::{Finished, Role, Span, judge, saying};
-use crate::program::Program;
+use crate::program::{Program, roles};
+use crate::registry::Receiver;
 use crate::result_line::ResultLines;
 
 /// Bytes kept of a worker's standard error: the last ones.
@@ -43,6 +44,8 @@ pub struct Launch<'a> {
     pub reader: &'a Program,
     /// Which process starts the reader.
     pub start: WorkerStart,
+    /// A stream, or round trips: those only of a program that starts its reader.
+    pub workload: Workload,
     /// The writer's CPU and the reader's; empty where the scheduler chooses.
     pub cpus: &'a [u32],
 }
@@ -59,32 +62,45 @@ pub struct Launcher {
 /// A process to be started.
 struct EndCommand {
     role: Role,
-    cpu: Option<u32>,
+    /// Empty where the scheduler chooses.
+    cpus: Vec<u32>,
     command: Command,
 }
 
 impl<'a> Launch<'a> {
     /// The writer's `pair`, with the receiver of another program, or of the same, as its child.
     pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { writer, reader, start: WorkerStart::Pair, cpus: &[] }
+        Self { writer, reader, start: WorkerStart::Pair, workload: Workload::Stream, cpus: &[] }
+    }
+
+    /// Round trips between a writer and the reader that it starts.
+    pub fn round_trips(writer: &'a Program, reader: &'a Program) -> Self {
+        Self { workload: Workload::PingPong, ..Self::pair(writer, reader) }
     }
 
     /// Both ends over a pipe of hosepipe's, of the default size.
     pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { writer, reader, start: WorkerStart::Harness, cpus: &[] }
+        Self { start: WorkerStart::Harness, ..Self::pair(writer, reader) }
     }
 
     /// The processes to be started, the sender first, and the pipe's capacity in bytes if hosepipe created it.
     fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
+        if self.start == WorkerStart::Pair && self.writer.receiver != Receiver::Child {
+            // The scheduler spreads its ends over the CPUs of both.
+            let mut command = self.writer.end_command(roles(self.workload).0, job, result);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            let role = Role { name: writer, sends: true, receives: true };
+            return Ok((vec![EndCommand { role, cpus: self.cpus.to_vec(), command }], None));
+        }
         if self.start == WorkerStart::Pair {
             let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
             let reader = apart.map_or_else(|| self.reader.clone(), |cpu| self.reader.on_cpu(cpu));
-            let mut command = self.writer.pair_command(&reader, job, result);
+            let mut command = self.writer.pair_command(self.workload, &reader, job, result);
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let role = Role { name: writer, sends: true, receives: true };
-            return Ok((vec![EndCommand { role, cpu: writers_cpu, command }], None));
+            return Ok((vec![EndCommand { role, cpus: writers_cpu.into_iter().collect(), command }], None));
         }
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
@@ -96,7 +112,12 @@ impl<'a> Launch<'a> {
         let writer = Role { name: format!("the writer {writer}"), sends: true, receives: false };
         let reader = Role { name: format!("the reader {reader}"), sends: false, receives: true };
         let parts = [(writer, writers_cpu, sends), (reader, readers_cpu, receives)];
-        Ok((parts.map(|(role, cpu, command)| EndCommand { role, cpu, command }).into(), pipe_bytes))
+        let end = |(role, cpu, command): (_, Option<u32>, _)| EndCommand {
+            role,
+            cpus: cpu.into_iter().collect(),
+            command,
+        };
+        Ok((parts.map(end).into(), pipe_bytes))
     }
 }
 
@@ -128,7 +149,7 @@ impl Launcher {
         fresh.map_err(|error| refused("a folder for temporary files", &error))?;
         let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
         let mark = self.cleaner.mark();
-        let run = self.run_parts(parts, &mark, job, limit, stop);
+        let run = self.run_parts(parts, &mark, launch.workload, job, limit, stop);
         mark.end_all();
         run.map(|run| Run { pipe_bytes, ..run })
     }
@@ -138,6 +159,7 @@ impl Launcher {
         &mut self,
         parts: Vec<EndCommand>,
         mark: &Mark,
+        workload: Workload,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
@@ -145,9 +167,9 @@ impl Launcher {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = monotonic_ns();
         let (mut children, mut roles) = (Vec::new(), Vec::new());
-        for EndCommand { role, cpu, mut command } in parts {
+        for EndCommand { role, cpus, mut command } in parts {
             command.env("TMPDIR", &self.scratch);
-            let pinned = cpu.map(Pinned::to).transpose();
+            let pinned = (!cpus.is_empty()).then(|| Pinned::to_any(&cpus)).transpose();
             let _pinned = pinned.map_err(|error| refused("a CPU to run on", &error))?;
             let said = Captured::keeping(0, SAID_MAX);
             let child =
@@ -159,7 +181,7 @@ impl Launcher {
             roles.push(role);
         }
         let ends = roles.iter().zip(&children).map(|(role, child)| (child.pid(), role.sends));
-        let mut sampler = EndSampler::new(ends, job);
+        let mut sampler = EndSampler::new(ends, workload, job);
         let waited = wait(&mut children, limit, stop, &mut || sampler.sample());
         let over_ns = monotonic_ns();
         match waited {
@@ -189,6 +211,8 @@ impl Launcher {
             messages: job.bytes.div_ceil(job.block_bytes),
             checksum: Some(format!("{:02x}", recv.xor)),
             same_cpu_share: sampler.same_cpu_share(send.began_ns, recv.ended_ns),
+            read_buffer_offset: sampler.read_buffer_offset(),
+            write_buffer_offset: sampler.write_buffer_offset(),
             ..Sample::of_ends(usages)
         };
         Ok(Run { sample, pipe_bytes: None, through_socket: sampler.through_socket() })

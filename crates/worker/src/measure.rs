@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use model::{
     CaseError, CaseRecord, Check, ErrorKind, NoSample, Observer, PayloadKind, Placement, RunProgress, Spec,
-    WorkerCase, WorkerStart, file_on_path,
+    Tasks, WorkerCase, WorkerStart, Workload, file_on_path,
 };
 
 use crate::ceiling::Ceiling;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
+use crate::registry::Receiver;
 use crate::trial_size::TrialSize;
 
 /// One row: the sender, the receiver, and which process starts the receiver.
@@ -23,6 +24,10 @@ pub struct WorkerPair {
     pub reader: Worker,
     /// Which process starts it.
     pub start: WorkerStart,
+    /// A stream; round trips only between the ends of a transport of their own.
+    pub workload: Workload,
+    /// Bytes handed over in one call.
+    pub block_bytes: u64,
     /// Their placement, as requested.
     pub placement: Placement,
     /// The writer's CPU and the reader's; empty where the scheduler chooses.
@@ -31,17 +36,27 @@ pub struct WorkerPair {
 
 impl WorkerPair {
     /// A worker that starts its own receiver, placed by the scheduler.
-    pub fn with_itself(worker: Worker) -> Self {
-        Self::new(worker.clone(), worker, WorkerStart::Pair)
+    pub fn with_itself(worker: Worker, block_bytes: u64) -> Self {
+        Self::new(worker.clone(), worker, WorkerStart::Pair, block_bytes)
     }
 
     /// One worker's sender and another's receiver over a pipe of hosepipe's, placed by the scheduler.
-    pub fn between(writer: Worker, reader: Worker) -> Self {
-        Self::new(writer, reader, WorkerStart::Harness)
+    pub fn between(writer: Worker, reader: Worker, block_bytes: u64) -> Self {
+        Self::new(writer, reader, WorkerStart::Harness, block_bytes)
     }
 
-    fn new(writer: Worker, reader: Worker, start: WorkerStart) -> Self {
-        Self { writer, reader, start, placement: Placement::Any, cpus: Vec::new() }
+    fn new(writer: Worker, reader: Worker, start: WorkerStart, block_bytes: u64) -> Self {
+        let (placement, workload) = (Placement::Any, Workload::Stream);
+        Self { writer, reader, start, workload, block_bytes, placement, cpus: Vec::new() }
+    }
+
+    /// The same ends with this workload.
+    pub fn running(self, workload: Workload) -> Self {
+        Self { workload, ..self }
+    }
+
+    fn receiver(&self) -> Receiver {
+        self.writer.program.as_ref().map_or(Receiver::Child, |program| program.receiver)
     }
 
     /// The same ends on these CPUs, the writer's first.
@@ -56,8 +71,10 @@ impl WorkerPair {
     }
 
     /// The row's case, without figures.
-    fn case_record(&self, block_bytes: u64) -> CaseRecord {
-        let apart = self.start == WorkerStart::Pair && self.cpus.first() != self.cpus.last();
+    fn case_record(&self) -> CaseRecord {
+        let apart = self.start == WorkerStart::Pair
+            && self.receiver() == Receiver::Child
+            && self.cpus.first() != self.cpus.last();
         let missing = self.writer.program.as_ref().err().or(self.reader.program.as_ref().err());
         let worker = WorkerCase {
             writer: self.writer.end.clone(),
@@ -72,7 +89,9 @@ impl WorkerPair {
             check: Some(Check::Xor),
             payload: PayloadKind::Sequence,
             placement: self.placement,
-            block_bytes,
+            workload: self.workload,
+            tasks: if self.receiver() == Receiver::Thread { Tasks::Threads } else { Tasks::Processes },
+            block_bytes: self.block_bytes,
             ..CaseRecord::new(Spec::plain(self.writer.transport.as_deref().unwrap_or("pipe")))
         }
     }
@@ -80,7 +99,7 @@ impl WorkerPair {
     /// The programs to be started; `None` if one is missing.
     fn launch(&self) -> Option<Launch<'_>> {
         let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
-        Some(Launch { writer, reader, start: self.start, cpus: &self.cpus })
+        Some(Launch { writer, reader, start: self.start, workload: self.workload, cpus: &self.cpus })
     }
 }
 
@@ -89,8 +108,6 @@ impl WorkerPair {
 pub struct WorkerPlan {
     /// The rows; the cases of the result are in this order.
     pub rows: Vec<WorkerPair>,
-    /// Bytes handed over in one call.
-    pub block_bytes: u64,
     /// The bytes of each launch; up to 255 more are added, so that the expected XOR is neither 0 nor known.
     pub amount: TrialSize,
     /// Measured launches of each row.
@@ -112,11 +129,20 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
+/// Rows of another kind, whose trials are made in the same rounds.
+pub struct RowsBeside<'a> {
+    /// How many.
+    pub count: usize,
+    /// Makes the trial of a row, from 0, in a round.
+    pub trial: &'a mut dyn FnMut(usize, u32),
+}
+
 /// The user or the budget ended the run.
 struct Interrupted;
 
 struct Measurement<'a> {
     plan: &'a WorkerPlan,
+    beside: RowsBeside<'a>,
     launcher: Launcher,
     ceiling: Ceiling,
     progress: RunProgress<'a>,
@@ -137,10 +163,25 @@ pub fn measure(
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<Measured> {
-    let cases = plan.rows.iter().map(|row| row.case_record(plan.block_bytes)).collect();
-    let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
+    measure_beside(plan, RowsBeside { count: 0, trial: &mut |_, _| {} }, observer, stop)
+}
+
+/// The same with rows of another kind.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_beside<'a>(
+    plan: &'a WorkerPlan,
+    beside: RowsBeside<'a>,
+    observer: &'a mut dyn Observer,
+    stop: &'a dyn Fn() -> bool,
+) -> io::Result<Measured> {
+    let cases = plan.rows.iter().map(WorkerPair::case_record).collect();
+    let job = |row: &WorkerPair| Job { bytes: 0, block_bytes: row.block_bytes, warmup_bytes: 0 };
+    let jobs = plan.rows.iter().map(job).collect();
     let mut measurement = Measurement {
         plan,
+        beside,
         launcher: Launcher::new()?,
         ceiling: Ceiling::new(),
         progress: RunProgress::new(observer),
@@ -167,7 +208,7 @@ impl Measurement<'_> {
     /// Sizes a row's trials by its first launches.
     fn size_trials(&mut self, index: usize) -> Result<(), Interrupted> {
         let amount = self.plan.amount;
-        let mut next = Some(amount.first_sizing_job(self.plan.block_bytes));
+        let mut next = Some(amount.first_sizing_job(self.plan.rows[index].block_bytes));
         let mut before = None;
         while let Some(job) = next {
             let Some(run) = self.launch(index, &job)? else { return Ok(()) };
@@ -187,9 +228,11 @@ impl Measurement<'_> {
 
     fn take_rounds(&mut self, began: Instant) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
-        self.progress.planned(u64::from(self.plan.trials) * self.alive().len() as u64, None);
+        let rows = self.alive().len() + self.beside.count;
+        self.progress.planned(u64::from(self.plan.trials) * rows as u64, None);
         for round in 0..self.plan.trials {
             let mut indices = self.alive();
+            indices.extend((0..self.beside.count).map(|row| self.plan.rows.len() + row));
             order.shuffle(&mut indices);
             if round > 0
                 && !indices.is_empty()
@@ -199,6 +242,10 @@ impl Measurement<'_> {
             }
             self.ceiling.measure(round);
             for index in indices {
+                if let Some(row) = index.checked_sub(self.plan.rows.len()) {
+                    (self.beside.trial)(row, round);
+                    continue;
+                }
                 self.progress.trial_started(index, &self.plan.rows[index].name());
                 let job = self.jobs[index];
                 if let Some(run) = self.launch(index, &job)? {

@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use model::{CaseError, WorkerEnd};
+use model::{CaseError, WorkerEnd, Workload};
 
 use crate::job::Job;
+use crate::registry::Receiver;
 
 /// A worker's command line up to the role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Program {
     pub folder: Option<PathBuf>,
     /// Variables that are set in addition to this process's.
     pub environment: Vec<(OsString, OsString)>,
+    /// Its receiving end, where it sends.
+    pub receiver: Receiver,
     /// Its description in a record.
     pub end: WorkerEnd,
 }
@@ -45,6 +48,7 @@ impl Program {
             command: vec![path.as_os_str().to_owned()],
             folder: None,
             environment: Vec::new(),
+            receiver: Receiver::Child,
             end: WorkerEnd {
                 language: path.display().to_string(),
                 variant: "program".to_owned(),
@@ -53,15 +57,16 @@ impl Program {
         }
     }
 
-    /// The command of one end: `send` or `recv`.
+    /// The command of one end, `send` or `recv`; or `pair` or `trip` of a program that brings its own receiver.
     pub fn end_command(&self, role: &str, job: &Job, result: &Path) -> Command {
         self.with(arguments(role, job, result))
     }
 
-    /// The command of a `pair` whose child is the receiver of another program, or of the same.
-    pub fn pair_command(&self, receiver: &Self, job: &Job, result: &Path) -> Command {
-        let childs = receiver.command.iter().cloned().chain(arguments("recv", job, result));
-        let mut command = self.with(arguments("pair", job, result).chain(childs));
+    /// The command of a `pair`, or of a `trip`, whose child is the receiver of another program, or of the same.
+    pub fn pair_command(&self, workload: Workload, receiver: &Self, job: &Job, result: &Path) -> Command {
+        let (role, childs) = roles(workload);
+        let childs = receiver.command.iter().cloned().chain(arguments(childs, job, result));
+        let mut command = self.with(arguments(role, job, result).chain(childs));
         // The child inherits its variables from the parent, whose own take precedence.
         for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
             command.env(name, value);
@@ -92,6 +97,14 @@ impl Program {
     }
 }
 
+/// The role of a program that starts its receiver, and the receiver's.
+pub(crate) fn roles(workload: Workload) -> (&'static str, &'static str) {
+    match workload {
+        Workload::Stream => ("pair", "recv"),
+        Workload::PingPong => ("trip", "echo"),
+    }
+}
+
 /// The arguments after a program's own.
 fn arguments(role: &str, job: &Job, result: &Path) -> impl Iterator<Item = OsString> {
     let job = job.arguments().map(OsString::from);
@@ -116,8 +129,12 @@ mod tests {
         let result = Path::new("/tmp/r");
         assert_eq!(words(&program.end_command("send", &job, result)), "./mine tuned send 10 3 5 /tmp/r");
         assert_eq!(
-            words(&program.pair_command(&other, &job, result)),
+            words(&program.pair_command(Workload::Stream, &other, &job, result)),
             "./mine tuned pair 10 3 5 /tmp/r other recv 10 3 5 /tmp/r"
+        );
+        assert_eq!(
+            words(&program.pair_command(Workload::PingPong, &other, &job, result)),
+            "./mine tuned trip 10 3 5 /tmp/r other echo 10 3 5 /tmp/r"
         );
     }
 }

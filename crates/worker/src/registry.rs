@@ -9,6 +9,9 @@ use thiserror::Error;
 
 use crate::sources::Sources;
 
+/// After `--workers`: every language with a transport of its own.
+pub const PEERS: &str = "peers";
+
 /// A registered language. In commands and in the environment `{src}` is the folder of the copied sources, `{out}` that of
 /// the compiler's output, and `{cache}` one that the language keeps from build to build.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,6 +25,9 @@ pub struct Language {
     pub folder: String,
     /// The transport between its ends, if that is not a pipe. Then no other language's program can be the second end.
     pub transport: Option<String>,
+    /// Which process has the receiving end.
+    #[serde(default)]
+    pub receiver: Receiver,
     /// What installs the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
     pub package: String,
     /// A command that prints the toolchain's version.
@@ -35,6 +41,19 @@ pub struct Language {
     /// Its variants.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+}
+
+/// Where a program's receiving end is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Receiver {
+    /// The program of the `CHILD` words, which the sender starts.
+    #[default]
+    Child,
+    /// A thread of the sender: it gets no `CHILD`.
+    Thread,
+    /// A process that the sender starts by means of its own (fork, mpirun): it gets no `CHILD`.
+    Own,
 }
 
 /// One way in which a language moves bytes.
@@ -111,8 +130,16 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
         if !keys.insert(key.clone()) {
             return Err(format!("two languages have the key `{key}`"));
         }
-        if key.is_empty() || key == "all" || key.contains([',', ':']) || *key != key.to_lowercase() {
+        if key.is_empty()
+            || key == "all"
+            || key == PEERS
+            || key.contains([',', ':'])
+            || *key != key.to_lowercase()
+        {
             return Err(format!("`{key}` cannot be a key: it is typed after --workers"));
+        }
+        if language.receiver != Receiver::Child && language.transport.is_none() {
+            return Err(format!("`{key}` brings its own receiver: it needs a transport"));
         }
         if language.probe.is_empty() || language.variants.is_empty() {
             return Err(format!("`{key}` needs a probe and a variant"));
@@ -191,6 +218,8 @@ pub(crate) mod tests {
         let wrong = |from: &str, to: &str| parse(&THREE.replace(from, to)).expect_err("wrong");
         assert!(wrong("key = \"go\"", "key = \"cpp\"").contains("two languages"));
         assert!(wrong("key = \"go\"", "key = \"all\"").contains("cannot be a key"));
+        assert!(wrong("key = \"go\"", "key = \"peers\"").contains("cannot be a key"));
+        assert!(wrong("key = \"go\"", "key = \"go\"\nreceiver = \"thread\"").contains("needs a transport"));
         assert!(wrong("key = \"go\"", "key = \"Go\"").contains("cannot be a key"));
         assert!(wrong("\"tuned\"\n", "\"idiomatic\"\n").contains("twice"));
         assert!(wrong("package = \"golang\"", "packet = \"golang\"").contains("packet"));

@@ -3,7 +3,7 @@
 use model::nearest;
 use thiserror::Error;
 
-use crate::registry::{Language, Registry, Variant};
+use crate::registry::{Language, PEERS, Registry, Variant};
 
 /// A language and one of its variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl Registry {
         let is_meant = |language: &&Language| match key {
             // A language with a transport of its own has to be named.
             "all" => language.transport.is_none(),
+            PEERS => language.transport.is_some(),
             key => [&*language.key, &language.folder, &language.name.to_lowercase()].contains(&key),
         };
         let is_wanted = |choice: &LanguageVariant<'_>| variant.is_none_or(|name| choice.variant.name == name);
@@ -78,7 +79,7 @@ impl Registry {
         let guess = nearest(key, keys()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let known = keys().collect::<Vec<_>>().join(", ");
         SelectError(format!(
-            "no worker `{word}`: {guess}There are: all, {known}; each may be followed by :VARIANT"
+            "no worker `{word}`: {guess}There are: all, peers, {known}; each may be followed by :VARIANT"
         ))
     }
 }
@@ -108,12 +109,13 @@ mod tests {
         assert_eq!(selected("all").as_deref(), Ok(all));
         assert_eq!(selected("go, cpp:tuned").as_deref(), Ok("go:idiomatic cpp:tuned"));
         assert_eq!(selected("C++,cpp:tuned").as_deref(), Ok("cpp:idiomatic cpp:tuned"));
+        assert!(selected("peers").is_err(), "none of these three is one");
         assert_eq!(selected("all:tuned").as_deref(), Ok("cpp:tuned"));
     }
 
     #[test]
     fn the_message_of_a_wrong_word_lists_the_right_ones() {
-        let shown = "no worker `shel`: did you mean `shell`? There are: all, cpp, go, shell; each may be followed by :VARIANT";
+        let shown = "no worker `shel`: did you mean `shell`? There are: all, peers, cpp, go, shell; each may be followed by :VARIANT";
         assert_eq!(selected("go,shel").unwrap_err(), shown);
         assert_eq!(
             selected("cpp:fast").unwrap_err(),

@@ -72,6 +72,7 @@ fn remedy(package: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Receiver;
 
     fn probed(words: &[&str], package: &str) -> Result<String, Missing> {
         probed_for(Path::new("/"), words, package)
@@ -83,6 +84,7 @@ mod tests {
             key: "x".to_owned(),
             folder: "x".to_owned(),
             transport: None,
+            receiver: Receiver::Child,
             package: package.to_owned(),
             probe: words.iter().map(|word| (*word).to_owned()).collect(),
             build: Vec::new(),

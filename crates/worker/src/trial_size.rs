@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::job::Job;
 
-/// Bytes of a worker's first launch, after a warm-up of as many: few, as it may be slow.
+/// Bytes of a worker's first launch, after a warm-up of as many: few, as it may be slow. Of small blocks fewer, of which each costs
+/// as much.
 const SIZING_BYTES_FIRST: u64 = 1 << 20;
+const SIZING_BLOCKS_FIRST: u64 = 1 << 12;
 /// Each further sizing launch moves at most this many times as much: a just-in-time compiler is slow at first.
 const SIZING_GROWTH: u64 = 8;
 /// The most that a sizing launch moves; it is the last one.
@@ -14,8 +16,7 @@ const SIZING_BYTES_MAX: u64 = 256 << 20;
 /// least 1/2 of that.
 const SIZING_PART: u64 = 4;
 const PREDICTED_PART: u64 = 2;
-/// The least and the most that a trial moves, in bytes.
-const TRIAL_BYTES_MIN: u64 = 1 << 20;
+/// The most that a trial moves, in bytes; the least is what the first launch moves.
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
 /// The warm-up is no longer than this part of a trial.
 const WARMUP_PART: u64 = 2;
@@ -45,7 +46,8 @@ impl TrialSize {
         match *self {
             Self::Fixed { bytes, warmup_bytes } => Job { bytes, block_bytes, warmup_bytes },
             Self::Lasting { .. } => {
-                Job { bytes: SIZING_BYTES_FIRST, block_bytes, warmup_bytes: SIZING_BYTES_FIRST }
+                let bytes = first_bytes(block_bytes);
+                Job { bytes, block_bytes, warmup_bytes: bytes }
             }
         }
     }
@@ -64,16 +66,21 @@ impl TrialSize {
     /// The trial of a row whose last sizing launch took `elapsed`.
     pub(crate) fn job(&self, launched: &Job, elapsed: Duration) -> Job {
         let Self::Lasting { trial, warmup_bytes_max } = *self else { return *launched };
+        let least = first_bytes(launched.block_bytes);
         let rate = launched.bytes as f64 / elapsed.as_secs_f64().max(1e-9);
-        let bytes = ((rate * trial.as_secs_f64()) as u64).clamp(TRIAL_BYTES_MIN, TRIAL_BYTES_MAX);
+        let bytes = ((rate * trial.as_secs_f64()) as u64).clamp(least, TRIAL_BYTES_MAX);
         // Whole MiB are easier to read, and whole blocks of any usual size.
-        let bytes = bytes.next_multiple_of(TRIAL_BYTES_MIN);
+        let bytes = bytes.next_multiple_of(least);
         Job {
             bytes,
             block_bytes: launched.block_bytes,
             warmup_bytes: warmup_bytes_max.min(bytes / WARMUP_PART),
         }
     }
+}
+
+fn first_bytes(block_bytes: u64) -> u64 {
+    SIZING_BYTES_FIRST.min(block_bytes.saturating_mul(SIZING_BLOCKS_FIRST))
 }
 
 #[cfg(test)]
@@ -87,7 +94,7 @@ mod tests {
         let fast = amount.job(&launched, Duration::from_micros(500));
         let slow = amount.job(&launched, Duration::from_secs(4));
         assert_eq!((fast.bytes >> 20, fast.warmup_bytes >> 20, fast.block_bytes), (2000, 64, 4096));
-        assert_eq!((slow.bytes, slow.warmup_bytes), (TRIAL_BYTES_MIN, TRIAL_BYTES_MIN / 2));
+        assert_eq!((slow.bytes, slow.warmup_bytes), (SIZING_BYTES_FIRST, SIZING_BYTES_FIRST / 2));
     }
 
     /// The sizing launches and the trial of a worker that needs `takes` for a job.

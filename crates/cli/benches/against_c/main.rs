@@ -3,6 +3,7 @@
 //! Comes in: names of rows and how often. Goes out: one table row per target as soon as it is measured,
 //! then remarks on the machine. Nothing here knows how hosepipe works inside: it runs the binary, as a user would.
 
+mod aligns;
 mod boosts;
 mod by_reference;
 mod changes;
@@ -11,10 +12,12 @@ mod memory;
 mod neighbours;
 mod peers;
 mod pipelines;
+mod printed;
 mod programs;
 mod prompt;
 mod recommended;
 mod reference;
+mod rings;
 mod rounds;
 mod scripts;
 mod spreading;
@@ -38,7 +41,7 @@ use targets::{Laboratory, Skipped, Target};
 #[derive(Parser)]
 #[command(bin_name = "cargo bench --", after_help = targets::list())]
 struct Arguments {
-    /// Only the rows whose name contains one of these words
+    /// Only the rows that have one of these names, or contain it where none has it
     names: Vec<String>,
     /// Rounds per row; in a round each contender runs once, in shuffled order [default: as the row needs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -49,6 +52,9 @@ struct Arguments {
     /// Seed of the order within the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Of the questions of `recommend` every N-th only
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    every: u16,
     /// The rows that take a minute, too
     #[arg(long)]
     full: bool,
@@ -71,6 +77,7 @@ fn main() -> Result<ExitCode> {
         rounds: arguments.rounds.map(usize::from),
         bytes: arguments.bytes.map(|size| size.0),
         seed: arguments.seed,
+        every: usize::from(arguments.every),
         references: References::compile().context("the C programs to compare with cannot be built")?,
     };
     let mut remarks: Vec<String> = neighbours::remark().into_iter().collect();
@@ -85,7 +92,11 @@ fn main() -> Result<ExitCode> {
 
 /// The rows asked for, in the order of the plan. A name that fits none ends the program with status 2.
 fn choose(arguments: &Arguments) -> Vec<Target> {
-    let fits = |target: &Target, word: &String| target.name.contains(word.as_str());
+    let is_name = |word: &String| targets::all().any(|target| target.name == word);
+    let fits = |target: &Target, word: &String| match is_name(word) {
+        true => target.name == word,
+        false => target.name.contains(word.as_str()),
+    };
     if let Some(stray) = arguments.names.iter().find(|word| !targets::all().any(|target| fits(&target, word)))
     {
         let message = format!("no row has `{stray}` in its name\n\n{}\n", targets::list());

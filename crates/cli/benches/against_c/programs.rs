@@ -1,116 +1,110 @@
 //! The programs that `hosepipe recommend` prints, beside hosepipe's own row of the same mechanism: nothing that is recommended may be slower
 //! as a program than as it was measured.
+//!
+//! Both run in turn within a round, on the same CPUs, with as many messages of the same size. Their data differ: a row's sender writes every
+//! byte of a message and its receiver hashes them, a program's sender writes a number into each message and its receiver compares
+//! every byte.
 
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
-use model::Workload;
-use stats::choice::SIMPLEST_FIRST;
+use anyhow::{Context, Result};
+use model::{BenchRecord, CaseRecord, Workload};
 
-use crate::hosepipe::{PROGRAM, case, ns_per_message};
+use crate::hosepipe::{bench, case, cpus, ns_per_message};
+use crate::printed::{C, Language, PYTHON, Printed, RUST};
+use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Skipped, Target};
+use crate::targets::{Laboratory, RUN_S, Skipped, Target};
 
 const SIZES: [&str; 4] = ["64B", "200B", "4KiB", "64KiB"];
-/// Each language, what compiles `source` to `program`, and what is wanted of its programs.
-const LANGUAGES: [(&str, &str, Wanted); 3] = [
-    ("c", "cc -O2 -pthread -x c -o program source -lrt", Wanted::AtMost(1.25)),
-    ("rust", "rustc -O --edition 2021 -o program source", Wanted::AtMost(1.25)),
-    ("python", "", Wanted::Nothing),
-];
-const ROUNDS: usize = 5;
-/// A run lasts about so long, in nanoseconds.
-const RUN_NS: f64 = 1e8;
+const LANGUAGES: [(Language, Wanted); 3] =
+    [(C, Wanted::AtMost(1.25)), (RUST, Wanted::AtMost(1.25)), (PYTHON, Wanted::Nothing)];
+const ROUNDS: usize = 7;
+/// Where the two ends sit, and what the row's name says of it: on two CPUs wake-ups drown all else, on one only the work is left.
+const PLACES: [(&str, &str); 2] = [("cross", ""), ("same", " one CPU")];
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "recommended-programs",
-    promise: "the programs of `recommend`, ns per message: in C and Rust at most 1.25 of hosepipe's own row",
-    slow: true,
-    measure: programs,
-}];
+/// The targets' names, and the specs. Ends that spin are printed as the same program, less its sleep.
+const FAMILIES: [(&str, &str); 12] = [
+    ("recommended-programs-pipe", "pipe"),
+    ("recommended-programs-large-pipe", "pipe:size=1MiB"),
+    ("recommended-programs-socketpair", "socketpair"),
+    ("recommended-programs-fifo", "fifo"),
+    ("recommended-programs-unix-stream", "unix-stream"),
+    ("recommended-programs-unix-seqpacket", "unix-seqpacket"),
+    ("recommended-programs-unix-dgram", "unix-dgram"),
+    ("recommended-programs-tcp", "tcp"),
+    ("recommended-programs-file", "file"),
+    ("recommended-programs-posix-mq", "posix-mq"),
+    ("recommended-programs-sysv-msgq", "sysv-msgq"),
+    ("recommended-programs-shm-ring", "shm-ring:wait=futex"),
+];
+
+/// One target for each mechanism.
+pub(crate) fn targets() -> impl Iterator<Item = Target> {
+    FAMILIES.iter().map(|&(name, _)| Target {
+        name,
+        promise: "what `recommend` prints, ns per message, two CPUs and one: in C and Rust at most 1.25 of hosepipe's own row",
+        slow: true,
+        measure: programs,
+    })
+}
 
 fn programs(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let (_, spec) = FAMILIES.iter().find(|(target, _)| *target == name).context("no such family")?;
+    let pin = lab.references.library("pin")?.display().to_string();
     let folder = tempfile::tempdir().context("a temporary folder")?;
-    let folder = folder.path();
-    let rounds = lab.rounds.unwrap_or(ROUNDS);
     let mut rows = Vec::new();
-    // Ends that spin are printed as the same program, less its sleep.
-    let specs = SIMPLEST_FIRST.iter().filter(|spec| !spec.contains("spin"));
-    for (spec, size) in specs.flat_map(|spec| SIZES.map(|size| (*spec, size))) {
-        let reference = match own_row(spec, size, rounds, folder) {
-            Ok(reference) => reference,
+    for size in SIZES {
+        let programs = match own_row(spec, size, PLACES[0].0, None) {
+            Ok((record, own)) => compile(size, &record, &own, &folder.path().join(size))?,
             // A message may be larger than a queue takes.
             Err(error) if error.is::<Skipped>() => continue,
             Err(error) => return Err(error),
         };
-        for (language, compiler, wanted) in LANGUAGES {
-            let ours = program(spec, size, language, compiler, rounds, folder)?;
-            // The printed program of `file` has each message on the disk, which the row has not.
-            let wanted = if spec == "file" { Wanted::Nothing } else { wanted };
-            let name = format!("{name} {spec} {size} {language}");
-            rows.push(BenchRow { name, unit: Unit::Nanoseconds, ours, reference: reference.clone(), wanted });
+        for (place, more) in PLACES {
+            let own = own_row(spec, size, place, None)?.1;
+            let [one, other] = cpus(&own)?;
+            let seats = format!("{one} {other}");
+            let environment = [("LD_PRELOAD", pin.as_str()), ("PIN", seats.as_str())];
+            let probe_ns = ns_per_message(&own.samples[0]);
+            // Programs of `file` have each message on the disk, which the row has not.
+            let count = |program: &Printed| match *spec {
+                "file" => program.count_for(RUN_S * 1e9),
+                _ => Ok(((RUN_S * 1e9 / probe_ns) as u64).max(1)),
+            };
+            let counts = [count(&programs[0])?, count(&programs[1])?, count(&programs[2])?];
+            let row = || -> Result<f64> {
+                Ok(ns_per_message(&own_row(spec, size, place, Some(counts[0]))?.1.samples[0]))
+            };
+            let run = |at: usize| -> Result<f64> { Ok(programs[at].run(counts[at], &environment)?.time_ns) };
+            let [reference, ours @ ..] =
+                interleave(lab.rounds_or(ROUNDS), lab.seed, [&row, &|| run(0), &|| run(1), &|| run(2)])?;
+            for ((language, wanted), ours) in LANGUAGES.into_iter().zip::<[Vec<f64>; 3]>(ours) {
+                let wanted = if *spec == "file" { Wanted::Nothing } else { wanted };
+                let name = format!("{spec} {size} {}{more}", language.word);
+                let reference = reference.clone();
+                rows.push(BenchRow { name, unit: Unit::Nanoseconds, ours, reference, wanted });
+            }
         }
     }
     Ok(rows)
 }
 
-/// Nanoseconds per message of hosepipe's own loops; the record stays in the folder.
-fn own_row(spec: &str, size: &str, rounds: usize, folder: &Path) -> Result<Vec<f64>> {
-    let record = crate::hosepipe::bench(&format!("{spec} --block {size} --place any --trials {rounds}"))?;
-    fs::write(folder.join("row.json"), serde_json::to_string(&record)?).context("the record")?;
-    let own = case(&record, spec, Workload::Stream)?;
-    Ok(own.samples.iter().map(ns_per_message).collect())
+/// One trial of hosepipe's own loops, of so many messages or as many as it thinks fit.
+fn own_row(spec: &str, size: &str, place: &str, count: Option<u64>) -> Result<(BenchRecord, CaseRecord)> {
+    let count = count.map_or(String::new(), |count| format!("--count {count}"));
+    let record =
+        bench(&format!("{spec} --block {size} --workload stream --place {place} --trials 1 {count}"))?;
+    let own = case(&record, spec, Workload::Stream)?.clone();
+    Ok((record, own))
 }
 
-/// What the printed program says of itself, run by run.
-fn program(
-    spec: &str,
-    size: &str,
-    language: &str,
-    compiler: &str,
-    rounds: usize,
-    folder: &Path,
-) -> Result<Vec<f64>> {
-    let mut recommend = Command::new(PROGRAM);
-    recommend.args([
-        "recommend",
-        "--message",
-        size,
-        "--from",
-        "row.json",
-        "--code",
-        language,
-        "--code-to",
-        "source",
-    ]);
-    output(recommend.current_dir(folder))?;
-    let mut words = compiler.split_whitespace();
-    if let Some(compiler) = words.next() {
-        output(Command::new(compiler).args(words).current_dir(folder))?;
-    }
-    let run = |count: u64| -> Result<f64> {
-        let mut command = match compiler {
-            "" => Command::new("python3"),
-            _ => Command::new(folder.join("program")),
-        };
-        command.args(if compiler.is_empty() { &["source"][..] } else { &[] });
-        let said = output(command.arg(count.to_string()).current_dir(folder))?;
-        let number = said.split(' ').next().unwrap_or_default();
-        number.parse().with_context(|| format!("{spec} in {language} printed `{said}`"))
+/// The three programs.
+fn compile(size: &str, record: &BenchRecord, own: &CaseRecord, folder: &Path) -> Result<[Printed; 3]> {
+    let print = |language: &Language| {
+        let printed =
+            Printed::new(record, own, &format!("--message {size}"), language, &folder.join(language.word))?;
+        printed.with_context(|| format!("{} is recommended of nothing else", own.spec))
     };
-    // The first runs are mostly start-up.
-    let mut count = 100;
-    for _ in 0..3 {
-        count = (RUN_NS / run(count)?).max(1.0) as u64;
-    }
-    (0..rounds).map(|_| run(count)).collect()
-}
-
-/// What a command prints.
-fn output(command: &mut Command) -> Result<String> {
-    let done = command.output().with_context(|| format!("{command:?} does not start"))?;
-    ensure!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    Ok([print(&C)?, print(&RUST)?, print(&PYTHON)?])
 }

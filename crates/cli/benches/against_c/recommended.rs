@@ -1,21 +1,29 @@
-//! `hosepipe recommend` put to the test: many questions, each answered from one record, and each answer judged by a second one that was
-//! measured afterwards with another seed. Wrong is an answer that is not, in the second record, the best by the question's
-//! own objective or within the interval of the best.
+//! `hosepipe recommend` put to the test: many questions, each answered on this machine as a user would have it, and each answer judged by
+//! the programs that are printed for it and for everything else that could have been the answer.
+//!
+//! The judge runs the programs in rounds, each once in a round, and compares their costs by the question's own objective within rounds, with
+//! bounds that hold for all comparisons together (`stats/race.rs`). Right is an answer that no other program beats for sure, within 10 % one
+//! that is beaten for sure, but costs at most a tenth more in the median; wrong is every other one. A program that does not
+//! do what is asked (a rate, a budget) beats none.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use model::{BenchRecord, ByteSize, CaseRecord, Spec, Tasks, Workload};
-use stats::choice::SIMPLEST_FIRST;
-use stats::{Demand, Excluded, Weighing};
+use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spec, Tasks};
+use stats::race::SAME_TIMES;
+use stats::{Demand, Excluded, choose};
 
-use crate::hosepipe::{PROGRAM, bench};
+use crate::hosepipe::PROGRAM;
+use crate::printed::{C, Printed};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 
 const BLOCKS: [u64; 6] = [1, 64, 1 << 10, 1 << 14, 1 << 17, 1 << 20];
-/// What one record may take to measure.
-const TIME: &str = "90s";
+/// What an answer may take.
+const TIME: &str = "8s";
 /// What is asked besides: nothing, and these in turn.
 const BESIDES: [&str; 7] = [
     "--messages-per-second 1000",
@@ -26,54 +34,78 @@ const BESIDES: [&str; 7] = [
     "--cpu-budget 60",
     "--must persistent",
 ];
+/// What the judge may take for questions that differ in demands only, when at least all of its programs were run so often.
+const JUDGE_TIME: Duration = Duration::from_secs(9);
+const JUDGE_ROUNDS_MIN: usize = 7;
+/// One run of a program there, in nanoseconds.
+const JUDGE_RUN_NS: f64 = 4e7;
 
 pub(crate) const TARGETS: &[Target] = &[Target {
     name: "recommend",
-    promise: "answers from one record, judged by another: at least 95 % right (and how much the others cost beside the best)",
+    promise: "72 answers (or --every N-th), judged by the printed programs of all that could be taken: at least 95 % right or within 10 %",
     slow: true,
     measure: answers,
 }];
 
-/// A question, as it is typed and as it is judged.
+/// A question: who sends what to whom, and what is asked besides.
 struct Question {
-    block: u64,
-    workload: Workload,
-    tasks: Tasks,
-    words: String,
-    demand: Demand,
+    kind: Kind,
+    besides: &'static str,
 }
 
-/// Two records of the same cases.
-struct Records {
-    asked: BenchRecord,
-    judge: BenchRecord,
+/// What decides how the programs of a question look, whatever is asked besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    block: u64,
+    pattern: &'static str,
+    between: &'static str,
+}
+
+/// What `recommend` said.
+struct Answer {
+    question: Question,
+    /// As it was typed, but for the time.
+    words: String,
+    record: BenchRecord,
+}
+
+/// How an answer came out.
+#[derive(PartialEq, Clone, Copy)]
+enum Outcome {
+    Right,
+    Within10Percent,
+    Wrong,
 }
 
 fn answers(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let folder = tempfile::tempdir().context("a temporary folder")?;
-    let (mut right, mut all, mut regrets) = (0.0, 0.0, Vec::new());
-    for tasks in [Tasks::Processes, Tasks::Threads] {
-        let records = measure(tasks, lab.seed)?;
-        let path = folder.path().join(format!("{tasks}.json"));
-        std::fs::write(&path, serde_json::to_string(&records.asked)?).context("the record")?;
-        for question in questions(tasks) {
-            let words = format!("{} --from {}", question.words, path.display());
-            let (taken, weighed) = ask(&words)?;
-            let Some(regret) = judge(&question, taken.as_ref(), &weighed, &records.judge) else { continue };
-            all += 1.0;
-            right += f64::from(u8::from(regret.is_right));
-            regrets.extend(regret.times_best);
-            if !regret.is_right {
-                eprintln!(
-                    "wrong: {} {:?}: {:?}",
-                    question.words,
-                    taken.map(|spec| spec.to_string()),
-                    regret.times_best
-                );
+    let mut of_kinds: BTreeMap<Kind, Vec<Question>> = BTreeMap::new();
+    for question in questions().into_iter().step_by(lab.every) {
+        of_kinds.entry(question.kind).or_default().push(question);
+    }
+    let (mut outcomes, mut seconds, mut times_best) = (Vec::new(), Vec::new(), Vec::new());
+    for (kind, questions) in of_kinds {
+        let folder = tempfile::tempdir().context("a temporary folder")?;
+        let answers: Vec<Answer> = questions.into_iter().map(ask).collect::<Result<_>>()?;
+        seconds.extend(answers.iter().filter_map(|answer| answer.record.recommendation.as_ref()?.took_s));
+        let judged = run_programs(kind, &answers, lab, folder.path())?;
+        for answer in &answers {
+            let Some((outcome, times, best)) = judge(answer, &judged) else {
+                eprintln!("not judged: {}", answer.words);
+                continue;
+            };
+            outcomes.push(outcome);
+            times_best.push(times);
+            if outcome != Outcome::Right {
+                let taken = taken(answer).map(Spec::to_string).unwrap_or_default();
+                let how = if outcome == Outcome::Wrong { "wrong" } else { "within 10 %" };
+                eprintln!("{how}: {}: took {taken}, {times:.2} times the cost of {best}", answer.words);
             }
         }
     }
-    ensure!(all >= 60.0, "only {all} questions could be judged");
+    ensure!(!outcomes.is_empty(), "no question could be judged");
+    let all = outcomes.len() as f64;
+    let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count() as f64;
+    let wrong = count(Outcome::Wrong);
     let row = |more: &str, unit, ours, reference, wanted| BenchRow {
         name: format!("{name}{more}"),
         unit,
@@ -81,43 +113,27 @@ fn answers(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         reference,
         wanted,
     };
+    let shown = |more, outcome| row(more, Unit::Count, vec![count(outcome)], vec![all], Wanted::Nothing);
     Ok(vec![
-        row("", Unit::Count, vec![right], vec![all], Wanted::AtLeast(0.95)),
-        row(" / cost of the best", Unit::Count, regrets.clone(), vec![1.0; regrets.len()], Wanted::Nothing),
+        row("", Unit::Count, vec![all - wrong], vec![all], Wanted::AtLeast(0.95)),
+        shown(" / right", Outcome::Right),
+        shown(" / within 10 %", Outcome::Within10Percent),
+        shown(" / wrong", Outcome::Wrong),
+        row(" / cost of the best", Unit::Count, times_best, Vec::new(), Wanted::Nothing),
+        row(" / until the answer", Unit::Seconds, seconds, Vec::new(), Wanted::Nothing),
     ])
 }
 
-fn measure(tasks: Tasks, seed: u64) -> Result<Records> {
-    let blocks = BLOCKS.map(|block| ByteSize(block).to_string()).join(",");
-    let record = |seed: u64| {
-        let specs = SIMPLEST_FIRST.join(" ");
-        bench(&format!("{specs} --block {blocks} --tasks {tasks} --place any --time {TIME} --seed {seed}"))
-    };
-    Ok(Records { asked: record(seed)?, judge: record(seed + 1000)? })
-}
-
-/// Each size and pattern, between whom these tasks may be, plain and with one thing more.
-fn questions(tasks: Tasks) -> Vec<Question> {
-    let between: &[&str] =
-        if tasks == Tasks::Threads { &["threads"] } else { &["parent-child", "processes"] };
+/// Each size and pattern, between whom there may be, plain and with one thing more.
+fn questions() -> Vec<Question> {
     let mut besides = BESIDES.iter().cycle();
     let mut all = Vec::new();
     for block in BLOCKS {
-        for (workload, pattern) in [(Workload::Stream, "stream"), (Workload::PingPong, "request-reply")] {
-            for between in between {
+        for pattern in ["stream", "request-reply"] {
+            for between in ["parent-child", "processes", "threads"] {
+                let kind = Kind { block, pattern, between };
                 for besides in ["", besides.next().copied().unwrap_or_default()] {
-                    let words = format!(
-                        "--message {} --pattern {pattern} --between {between} {besides}",
-                        ByteSize(block)
-                    );
-                    let number = |option: &str| {
-                        besides.strip_prefix(option).and_then(|rest| rest.trim().parse::<f64>().ok())
-                    };
-                    let demand = Demand {
-                        messages_per_s: number("--messages-per-second"),
-                        cpus_max: number("--cpu-budget").map(|percent| percent / 100.0),
-                    };
-                    all.push(Question { block, workload, tasks, words, demand });
+                    all.push(Question { kind, besides });
                 }
             }
         }
@@ -125,63 +141,122 @@ fn questions(tasks: Tasks) -> Vec<Question> {
     all
 }
 
-/// What is recommended, and everything that was weighed.
-fn ask(words: &str) -> Result<(Option<Spec>, Vec<Spec>)> {
-    let output = Command::new(PROGRAM)
-        .arg("recommend")
-        .args(words.split_whitespace())
-        .output()
-        .context("recommend")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let taken = said.lines().find_map(|line| line.strip_prefix("Take `")?.split('`').next()?.parse().ok());
-    let proof = said.lines().find_map(|line| line.strip_prefix("hosepipe bench ")).unwrap_or_default();
-    let weighed =
-        proof.split(" --block").next().unwrap_or_default().split(' ').filter_map(|spec| spec.parse().ok());
-    Ok((taken, weighed.collect()))
-}
-
-/// How an answer came out.
-struct Regret {
-    is_right: bool,
-    /// Its cost as a multiple of that of the best.
-    times_best: Option<f64>,
-}
-
-/// Judges an answer; `None` where there is nothing to choose from. That nothing can be recommended is right where nothing is left.
-fn judge(question: &Question, taken: Option<&Spec>, weighed: &[Spec], judge: &BenchRecord) -> Option<Regret> {
-    let alike = |case: &&CaseRecord| {
-        (case.workload, case.tasks, case.block_bytes) == (question.workload, question.tasks, question.block)
-            && weighed.contains(&case.spec)
-    };
-    let cases: Vec<&CaseRecord> = judge.cases.iter().filter(alike).collect();
-    if cases.is_empty() {
-        return None;
+impl Kind {
+    fn words(self) -> String {
+        format!("--message {} --pattern {} --between {}", ByteSize(self.block), self.pattern, self.between)
     }
-    let weighing = stats::choose(&cases, &question.demand);
-    let Some(taken) = taken else {
-        return Some(Regret { is_right: weighing.taken.is_none(), times_best: None });
-    };
-    let own = weighing.of(cases.iter().position(|case| case.spec == *taken)?)?;
-    let cost = own.cost?;
-    let best = best_ns(&weighing);
-    // What is asked for is kept if the interval reaches what is asked: that of the first record lay within it.
-    let keeps = match own.excluded {
-        None => true,
-        Some(Excluded::TooSlow) => {
-            question.demand.messages_per_s.is_some_and(|rate| cost.time_ns.low * rate <= 1e9)
-        }
-        Some(Excluded::TooMuchCpu) => question.demand.cpus_max.is_some_and(|most| cost.cpus.low <= most),
-        Some(_) => false,
-    };
-    let reaches = best.is_none_or(|(_, high)| cost.decisive_ns.low <= high);
-    Some(Regret {
-        is_right: keeps && reaches,
-        times_best: best.map(|(median, _)| cost.decisive_ns.median / median),
-    })
 }
 
-/// The cost of the best, and the upper end of its interval.
-fn best_ns(weighing: &Weighing) -> Option<(f64, f64)> {
-    let best = weighing.weighed.iter().find(|one| one.excluded.is_none())?.cost?;
-    Some((best.decisive_ns.median, best.decisive_ns.high))
+impl Question {
+    fn demand(&self) -> Demand {
+        let number =
+            |option: &str| self.besides.strip_prefix(option).and_then(|rest| rest.trim().parse::<f64>().ok());
+        Demand {
+            messages_per_s: number("--messages-per-second"),
+            cpus_max: number("--cpu-budget").map(|percent| percent / 100.0),
+        }
+    }
+}
+
+fn ask(question: Question) -> Result<Answer> {
+    let words = format!("{} {}", question.kind.words(), question.besides);
+    let mut recommend = Command::new(PROGRAM);
+    recommend.arg("recommend").args(words.split_whitespace()).args(["--time", TIME, "--json", "-"]);
+    let done = recommend.output().context("recommend")?;
+    let record = serde_json::from_slice(&done.stdout)
+        .with_context(|| format!("recommend {words}: {}", String::from_utf8_lossy(&done.stderr)))?;
+    Ok(Answer { question, words, record })
+}
+
+fn taken(answer: &Answer) -> Option<&Spec> {
+    answer.record.recommendation.as_ref()?.taken.as_ref()
+}
+
+/// What could be an answer, with figures.
+fn measured(answer: &Answer) -> impl Iterator<Item = &CaseRecord> {
+    let cases = answer.record.cases.iter();
+    cases.filter(|case| case.placement == Placement::Any && !case.samples.is_empty())
+}
+
+/// Runs the programs of everything that could be the answer to questions of one kind: each program is a case, each run a sample.
+fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path) -> Result<Vec<CaseRecord>> {
+    let mut programs: Vec<(Printed, u64, f64, CaseRecord)> = Vec::new();
+    for (answer, row) in answers.iter().flat_map(|answer| measured(answer).map(move |row| (answer, row))) {
+        if programs.iter().any(|(.., case)| case.spec == row.spec) {
+            continue;
+        }
+        // What spins is an answer only where its CPUs can be spent.
+        let budget =
+            if answer.question.besides.contains("--cpu-budget 200") { "--cpu-budget 200" } else { "" };
+        let question = format!("{} {budget}", kind.words());
+        let own = folder.join(programs.len().to_string());
+        let Some(program) = Printed::new(&answer.record, row, &question, &C, &own)? else { continue };
+        let tried = program.run(1, &[]).and_then(|idle| Ok((program.count_for(JUDGE_RUN_NS)?, idle)));
+        let (count, idle) = match tried {
+            Ok(tried) => tried,
+            Err(error) => {
+                eprintln!("not judged: {question}: {}: {error:#}", row.spec);
+                continue;
+            }
+        };
+        let case = CaseRecord {
+            wait: row.wait,
+            tasks: if kind.between == "threads" { Tasks::Threads } else { Tasks::Processes },
+            data: DataLevel::Verify,
+            ..CaseRecord::new(row.spec.clone())
+        };
+        programs.push((program, count, idle.cpu_ns, case));
+    }
+    let (mut random, began) = (fastrand::Rng::with_seed(lab.seed), Instant::now());
+    let least = lab.rounds_or(JUDGE_ROUNDS_MIN);
+    for round in 0.. {
+        if round as usize >= least && began.elapsed() > JUDGE_TIME {
+            break;
+        }
+        random.shuffle(&mut programs);
+        for (program, count, idle_ns, case) in &mut programs {
+            let run = program.run(*count, &[])?;
+            let whole_ns = |each_ns: f64| ((each_ns * *count as f64) as u64).max(1);
+            case.samples.push(Sample {
+                round,
+                messages: *count,
+                elapsed_ns: whole_ns(run.time_ns),
+                system_ns: whole_ns(run.cpu_ns).saturating_sub(*idle_ns as u64).max(1),
+                ..Sample::default()
+            });
+        }
+    }
+    Ok(programs.into_iter().map(|(.., case)| case).collect())
+}
+
+/// How an answer came out, how many times the cost of the best it has, and which that is; `None` where its program was not run, or
+/// no program does what is asked.
+fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String)> {
+    let could_be = |case: &&CaseRecord| measured(answer).any(|row| row.spec == case.spec);
+    let rows: Vec<&CaseRecord> = judged.iter().filter(could_be).collect();
+    let demand = answer.question.demand();
+    let weighing = choose(&rows, &demand);
+    let best = weighing.weighed.iter().find(|one| one.excluded.is_none())?;
+    let (best_name, best_cost) = (rows[best.at].spec.to_string(), best.cost?.decisive_ns);
+    let Some(taken) = taken(answer) else { return Some((Outcome::Wrong, f64::INFINITY, best_name)) };
+    let own = weighing.of(rows.iter().position(|case| case.spec == *taken)?)?;
+    let cost = own.cost?;
+    let times = cost.decisive_ns.median / best_cost.median;
+    let is_beaten = match own.excluded {
+        None => weighing.standing.beaten.iter().any(|(at, _)| *at == own.at),
+        // It may do what is asked: it takes no part in the race, and its interval decides.
+        Some(Excluded::TooSlow) if cost.time_ns.low * demand.messages_per_s.unwrap_or(0.0) <= 1e9 => {
+            cost.decisive_ns.low > best_cost.high
+        }
+        Some(Excluded::TooMuchCpu) if demand.cpus_max.is_some_and(|most| cost.cpus.low <= most) => {
+            cost.decisive_ns.low > best_cost.high
+        }
+        Some(_) => return Some((Outcome::Wrong, times, best_name)),
+    };
+    let outcome = match is_beaten {
+        false => Outcome::Right,
+        true if times <= SAME_TIMES => Outcome::Within10Percent,
+        true => Outcome::Wrong,
+    };
+    Some((outcome, times, best_name))
 }

@@ -46,7 +46,8 @@ impl References {
         let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let compiler = version_of(&cc)?;
         let has_xxhash = has_header(&cc, "xxhash.h");
-        let pipe_stream = build(&cc, "pipe_stream", has_xxhash)?;
+        let with_xxhash: &[&str] = if has_xxhash { &["-DWITH_XXHASH"] } else { &[] };
+        let pipe_stream = build(&cc, "pipe_stream", with_xxhash)?;
         Ok(Self { compiler, has_xxhash, cc, pipe_stream })
     }
 
@@ -68,7 +69,15 @@ impl References {
     /// # Errors
     /// What the compiler complained of.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
-        build(&self.cc, name, false)
+        build(&self.cc, name, &[])
+    }
+
+    /// Compiles a library to preload, by its name in `c/`.
+    ///
+    /// # Errors
+    /// What the compiler complained of.
+    pub(crate) fn library(&self, name: &str) -> Result<PathBuf> {
+        build(&self.cc, name, &["-shared", "-fPIC", "-pthread"])
     }
 
     /// Compiles one of the ping-pong programs, by its name in `c/`.
@@ -110,10 +119,10 @@ fn has_header(cc: &OsString, header: &str) -> bool {
     probe.status().is_ok_and(|status| status.success())
 }
 
-fn build(cc: &OsString, name: &str, with_xxhash: bool) -> Result<PathBuf> {
+fn build(cc: &OsString, name: &str, options: &[&str]) -> Result<PathBuf> {
     let program = Path::new(BUILD_DIR).join(name);
     let mut command = Command::new(cc);
-    command.args(OPTIMISATION).args(with_xxhash.then_some("-DWITH_XXHASH")).arg("-o").arg(&program);
+    command.args(OPTIMISATION).args(options).arg("-o").arg(&program);
     command.arg(Path::new(SOURCE_DIR).join(name).with_extension("c"));
     succeed(command)?;
     Ok(program)

@@ -12,16 +12,24 @@ use crate::targets::{Laboratory, Target};
 const LINES: usize = 200;
 const ROUNDS: usize = 31;
 const STARTS: usize = 101;
-/// What a start may take longer than the shell's own.
-const START_S_MAX: f64 = 0.003;
+/// What a start may take longer than the shell's own, and one that prints the version than that of true(1).
+const START_S_MAX: f64 = 0.001;
+const VERSION_S_MAX: f64 = 0.0007;
+const THREE: &str = "true | true | true";
 const WANTED: Wanted = Wanted::AtMost(1.10);
 
 pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "sh-start",
-        promise: "`hosepipe sh -c :`: at most 3 ms more than `bash -c :`",
+        promise: "`hosepipe --version`: at most 0.7 ms more than `true`; `sh -c :`: 1 ms more than `bash -c :`",
         slow: false,
         measure: start,
+    },
+    Target {
+        name: "run-start",
+        promise: "`hosepipe run 'true | true | true'`: at most 1.30 of bash's time",
+        slow: false,
+        measure: run_start,
     },
     Target {
         name: "sh-lines",
@@ -44,18 +52,30 @@ fn sh(options: &[&str], arguments: &[&str]) -> Timed {
 
 /// One start each, and what ours took longer in the same round.
 fn start(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let row = |more: &str, text: &str, wanted| -> Result<BenchRow> {
-        let (ours, reference) = (sh(&[], &["-c", text]), bash(text));
+    let row = |more: &str, ours: Timed, reference: Timed, wanted| -> Result<BenchRow> {
         let [ours, reference] =
             interleave(lab.rounds_or(STARTS), lab.seed, [&|| seconds(&ours), &|| seconds(&reference)])?;
         let ours = ours.iter().zip(&reference).map(|(ours, reference)| ours - reference).collect();
         let name = format!("{name}{more} (more)");
         Ok(BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted })
     };
+    let words = |words: &[&str]| Timed(words.iter().map(|word| (*word).to_owned()).collect());
+    let shell = |text: &str| (sh(&[], &["-c", text]), bash(text));
+    let (version, nothing) = (words(&[hosepipe::PROGRAM, "--version"]), words(&["true"]));
+    let ((ours, reference), (three, three_of_bash)) = (shell(":"), shell(THREE));
     Ok(vec![
-        row("", ":", Wanted::AtMost(START_S_MAX))?,
-        row(" true | true | true", "true | true | true", Wanted::AtMost(START_S_MAX))?,
+        row(" --version", version, nothing, Wanted::AtMost(VERSION_S_MAX))?,
+        row("", ours, reference, Wanted::AtMost(START_S_MAX))?,
+        row(&format!(" {THREE}"), three, three_of_bash, Wanted::AtMost(START_S_MAX))?,
     ])
+}
+
+fn run_start(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let row = |text: &str, wanted| {
+        let ours = Timed([hosepipe::PROGRAM, "run", text].map(str::to_owned).to_vec());
+        times(&format!("{name} {text}"), lab, STARTS, [&ours, &bash(text)], wanted)
+    };
+    Ok(vec![row(THREE, Wanted::AtMost(1.30))?, row(":", Wanted::Nothing)?])
 }
 
 /// Lines of all kinds in turns; and each kind alone, which takes bash about as long as our start takes us, unless it forks.
@@ -75,7 +95,7 @@ fn lines(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
 }
 
 fn pipelines(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let line = ["true | true | true"];
+    let line = [THREE];
     let mut rows = vec![script(name, lab, &line, &[], WANTED)?];
     for via in ["socketpair", "tmpfile"] {
         let name = format!("{name} {via}");

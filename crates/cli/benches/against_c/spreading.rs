@@ -21,6 +21,12 @@ pub(crate) const TARGETS: &[Target] = &[
         slow: true,
         measure: beside_parallel,
     },
+    Target {
+        name: "spread-short",
+        promise: "10,000 partitions of 1 ms beside GNU parallel, two at a time: at most 1.5 of its time",
+        slow: true,
+        measure: many_short,
+    },
 ];
 
 /// Words of each length: what takes a good part of a second for 100 MB.
@@ -46,10 +52,31 @@ fn beside(name: &str, lab: &Laboratory, words: &[&str], at_most: f64) -> Result<
     Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(at_most))?])
 }
 
-fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+fn needs_parallel() -> Result<()> {
     let mut there = std::process::Command::new("parallel");
     there.args(["--version"]).stdin(std::process::Stdio::null());
-    succeed(there).context("GNU parallel (Debian: apt-get install parallel)")?;
+    succeed(there).context("GNU parallel (Debian: apt-get install parallel)").map(drop)
+}
+
+/// Each of 10,000 files of one line is read by a `cat` after 1 ms; parallel is given their names, which costs it half of what lines on
+/// its standard input do.
+fn many_short(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    needs_parallel()?;
+    let folder = tempfile::tempdir().context("a folder for 10,000 files")?;
+    for number in 0..10_000 {
+        std::fs::write(folder.path().join(format!("{number:05}")), format!("{number}\n"))?;
+    }
+    let folder = folder.path().display();
+    let all = format!("{folder}/*");
+    let ours = [hosepipe::PROGRAM, "spread", "-j", "2", "--map", "sleep 0.001; cat", "--reduce", "cat", &all];
+    let ours = Timed(ours.map(str::to_owned).to_vec());
+    let text = format!("printf '%s\\n' {all} | parallel --will-cite -j 2 -k 'sleep 0.001; cat < {{}}'");
+    let reference = crate::pipelines::bash(&text);
+    Ok(vec![times(name, lab, 3, [&ours, &reference], Wanted::AtMost(1.5))?])
+}
+
+fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    needs_parallel()?;
     let quoted = model::shell_quoted(COUNT.as_bytes());
     let text =
         format!("parallel --will-cite --pipe-part -a {} --block 64M -k {quoted} | {TOGETHER}", text()?);

@@ -15,8 +15,8 @@ use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::{
-    boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, scripts, spreading, tops,
-    trips, workers,
+    aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, rings, scripts,
+    spreading, tops, trips, workers,
 };
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
@@ -36,6 +36,8 @@ pub(crate) struct Laboratory {
     pub(crate) bytes: Option<u64>,
     /// Seed of the order within rounds.
     pub(crate) seed: u64,
+    /// Of many questions every such one.
+    pub(crate) every: usize,
     pub(crate) references: References,
 }
 
@@ -106,11 +108,22 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "verified",
-        promise: "the fastest transport with every byte checked: at least 0.25 of a memory copy",
+        promise: "streams through rings with every byte checked: at least 0.5 of a memory copy",
         slow: false,
         measure: |name, lab| {
-            // The ceiling is plain copying: hosepipe adds it by itself, at data level none.
-            one_run(name, lab, [VERIFIED, "memcpy"], "--data verify", throughput(Wanted::AtLeast(0.25)))
+            let row = |(spec, how): (&str, &str)| {
+                // The ceiling is plain copying: hosepipe adds it by itself, at data level none.
+                let name = format!("{name} {how}");
+                one_run(
+                    &name,
+                    lab,
+                    [spec, "memcpy"],
+                    "--data verify --check compare",
+                    throughput(Wanted::AtLeast(0.5)),
+                )
+            };
+            let rows = [row((VERIFIED, "in place"))?, row(("shm-ring:wait=spin", "copied"))?];
+            Ok(rows.into_iter().flatten().collect())
         },
     },
     Target {
@@ -120,12 +133,6 @@ const TARGETS: &[Target] = &[
         measure: |name, lab| {
             one_run(name, lab, [VERIFIED_PIPE, "pipe"], "--data verify", throughput(Wanted::AtLeast(2.5)))
         },
-    },
-    Target {
-        name: "ring-trip",
-        promise: "a round trip over a spinning ring, 1 byte and 64: at most 1.2 of a bare cache line's bounce",
-        slow: false,
-        measure: ring_trip,
     },
     Target {
         name: "filters",
@@ -164,9 +171,11 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
     TARGETS
         .iter()
         .copied()
+        .chain(rings::TARGETS.iter().copied())
         .chain(trips::targets())
         .chain(pipelines::TARGETS.iter().copied())
         .chain(boosts::TARGETS.iter().copied())
+        .chain(aligns::targets())
         .chain(spreading::TARGETS.iter().copied())
         .chain(peers::TARGETS.iter().copied())
         .chain(scripts::TARGETS.iter().copied())
@@ -174,7 +183,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(prompt::TARGETS.iter().copied())
         .chain(tops::TARGETS.iter().copied())
         .chain(recommended::TARGETS.iter().copied())
-        .chain(programs::TARGETS.iter().copied())
+        .chain(programs::targets())
         .chain(changes::TARGETS.iter().copied())
 }
 
@@ -260,7 +269,7 @@ pub(crate) fn throughput(wanted: Wanted) -> Comparison {
     Comparison { workload: Workload::Stream, unit: Unit::BytesPerSecond, figure: bytes_per_s, wanted }
 }
 
-fn round_trip(wanted: Wanted) -> Comparison {
+pub(crate) fn round_trip(wanted: Wanted) -> Comparison {
     Comparison { workload: Workload::PingPong, unit: Unit::Nanoseconds, figure: ns_per_message, wanted }
 }
 
@@ -288,17 +297,6 @@ pub(crate) fn one_run(
     let (ours, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
     ensure!(!ours.is_empty(), "the two have no round in common");
     Ok(vec![BenchRow { name: name.to_owned(), unit, ours, reference, wanted }])
-}
-
-/// A byte travels in the ring's own counter, 64 bytes take a second cache line.
-fn ring_trip(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let mut rows = Vec::new();
-    for (name, block) in [(name.to_owned(), 1), (format!("{name} 64 B"), 64)] {
-        let specs = ["shm-ring:wait=spin", "cache-line"];
-        let options = format!("--data none --block {block}");
-        rows.extend(one_run(&name, lab, specs, &options, round_trip(Wanted::AtMost(1.2)))?);
-    }
-    Ok(rows)
 }
 
 /// Two filters in bash against the two everybody has; the scheduler places all four.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
-use model::{AXES, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
+use model::{
+    AXES, Alignment, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload,
+};
 
 use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
@@ -31,6 +33,8 @@ const LOAD: &str = "Load";
   hosepipe bench --payload file:trace.bin              your own data
   hosepipe bench pipe unix-stream --pairs 1,2,4,8      what happens when many pairs talk at once
   hosepipe bench pipe --senders 1,4 --block 4096,8192  many writers, one reader: are blocks mixed?
+  hosepipe bench pipe sysv-msgq --receivers 1,4  one writer, many readers: who gets how much, and whole blocks?
+  hosepipe bench pipe --align sweep --workload stream  is a copy slow because of where a buffer begins?
   hosepipe bench socketpair --rate 1000,10000,50000    response times at a given load
   hosepipe bench tcp udp --peer db2                    to another host and back: hosepipe is started there by ssh
   hosepipe bench tcp --peer tcp://10.0.0.2:4711 --token-file ~/.token   where `hosepipe peer --listen` waits
@@ -38,6 +42,7 @@ const LOAD: &str = "Load";
   hosepipe bench --workers all                         one workload in ten languages
   hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
   hosepipe bench --worker ./my-program --workers c     your own program beside C
+  hosepipe bench --workers peers                       other projects' transports beside hosepipe's
 
 A SPEC is a mechanism with options: NAME:option=value,option. `hosepipe list` shows them all.
 Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
@@ -87,9 +92,9 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "PLACE")]
     pub(crate) place: Option<PlaceArgument>,
 
-    /// What the ends do with the payload [default: verify]
-    #[arg(long, value_parser = words(DataLevel::ALL))]
-    pub(crate) data: Option<DataLevel>,
+    /// What the ends do with the payload; several with commas show what a check costs [default: verify]
+    #[arg(long, value_delimiter = ',', value_parser = words(DataLevel::ALL))]
+    pub(crate) data: Vec<DataLevel>,
 
     /// How the receiver checks under --data verify
     #[arg(long, default_value_t = Check::Xxh3, value_parser = words(Check::ALL))]
@@ -103,6 +108,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=64))]
     pub(crate) chain: u32,
 
+    /// Where the ends' buffers begin, in bytes past the start of a page: N of both, or of the sender and the receiver; `sweep`:
+    /// receivers at 0 to 128 and senders at 4064 to 4095 (docs/ALIGNMENT.md) [default: 0]
+    #[arg(long, value_name = "N[,N]", conflicts_with_all = ["peer", "senders", "receivers"])]
+    pub(crate) align: Option<AlignArgument>,
+
     /// Independent pairs of ends at once, each with a channel of its own; several with commas, as in 1,2,4,8
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         help_heading = LOAD)]
@@ -112,6 +122,12 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         conflicts_with_all = ["pairs", "rate", "chain"], help_heading = LOAD)]
     pub(crate) senders: Vec<u32>,
+
+    /// Receivers that compete for the blocks of one sender on one channel; several with commas. Under --data verify it is counted how
+    /// many blocks were divided among them
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
+        conflicts_with_all = ["pairs", "senders", "rate", "chain"], help_heading = LOAD)]
+    pub(crate) receivers: Vec<u32>,
 
     /// Round trips that each asker begins in a second, at instants fixed beforehand: a stall counts for every one it holds up;
     /// several with commas (50k: 50000)
@@ -151,6 +167,19 @@ pub(crate) struct BenchArgs {
 
     #[command(flatten)]
     pub(crate) outputs: Outputs,
+}
+
+/// Offsets of the ends' buffers, or many of them in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AlignArgument(pub(crate) Vec<Alignment>);
+
+impl std::str::FromStr for AlignArgument {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        let offsets =
+            if word == "sweep" { Ok(Alignment::sweep()) } else { word.parse().map(|one| vec![one]) };
+        offsets.map(Self)
+    }
 }
 
 /// One placement, or every one this machine has.

@@ -60,6 +60,17 @@ impl Decision {
         }
     }
 
+    /// A row has failed: it is no choice, whatever its trials before cost.
+    pub(crate) fn leave(&mut self, row: usize) {
+        self.records[row].samples.clear();
+        for race in &mut self.races {
+            if let Some(at) = race.rows.iter().position(|one| *one == row) {
+                race.costs[at].clear();
+                race.standing = None;
+            }
+        }
+    }
+
     /// Whether these samples of a row are enough.
     pub(crate) fn is_enough(&mut self, row: usize, samples: &[Sample]) -> bool {
         if samples.len() < TRIALS as usize {
@@ -151,6 +162,32 @@ mod tests {
         };
         let made = trials(&["pipe", "fifo", "tcp", "shm-ring:wait=spin"], noisy, 30);
         assert_eq!(made, [30, 30, 9, 9]);
+    }
+
+    /// Expected: a row that fails half-way leaves its race.
+    /// Happened: it stayed among those that may be the best, and the others went on until the time was over.
+    #[test]
+    fn a_row_that_fails_holds_nothing_up() {
+        let cases = cases(&["pipe", "fifo"]);
+        let mut decision = Decision::new(&cases, Demand::default());
+        let sample = |round, cost: u64| Sample {
+            round,
+            elapsed_ns: cost * 1_000_000,
+            system_ns: cost * 1_000_000,
+            messages: 1000,
+            ..Sample::default()
+        };
+        let mut samples = Vec::new();
+        for round in 0..TRIALS {
+            if round < 5 {
+                decision.take(1, &sample(round, if round % 2 == 0 { 90 } else { 110 }));
+            }
+            samples.push(sample(round, 100));
+            decision.take(0, samples.last().expect("a sample"));
+        }
+        assert!(!decision.is_enough(0, &samples), "either may be the best");
+        decision.leave(1);
+        assert!(decision.is_enough(0, &samples), "one is left");
     }
 
     #[test]

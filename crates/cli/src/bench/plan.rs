@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use engine::Plan;
 use mechanism::{Mechanism, Options};
-use model::{Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Suite, Tasks, Wait, Workload};
+use model::{
+    Alignment, Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Suite, Tasks, Wait, Workload,
+};
 use payload::{Period, Tile};
 
 use super::args::{BenchArgs, PlaceArgument};
@@ -82,6 +84,11 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Ca
     Tile::make(&args.payload, args.seed, Period::Bench).map_err(|error| UsageError(error.to_string()))?;
     check_load(args)?;
     args.peer.check(args)?;
+    let mut levels: Vec<Option<DataLevel>> = args.data.iter().copied().map(Some).collect();
+    levels.sort_unstable();
+    if levels.is_empty() {
+        levels.push(None);
+    }
     let mut cases = Vec::new();
     for spec in specs(args) {
         // One end alone has no other to be near to.
@@ -89,9 +96,14 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Ca
         for placement in if alone { &placements[..1] } else { placements } {
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
-                    let cell = case(args, &spec, *placement, workload, block_bytes);
-                    let cells = cell.into_iter().flat_map(|cell| args.peer.both_ways(cell));
-                    cases.extend(cells.flat_map(|cell| loads(args, &cell)));
+                    let case = |level: &_| case(args, &spec, *placement, workload, block_bytes, *level);
+                    let mut cells: Vec<Case> = levels.iter().filter_map(case).collect();
+                    // What is typed twice, or is not to be had, is measured once.
+                    cells.dedup();
+                    let cells = cells.into_iter().flat_map(|cell| args.peer.both_ways(cell));
+                    cases.extend(
+                        cells.flat_map(|cell| loads(args, &cell)).flat_map(|cell| aligned(args, cell)),
+                    );
                 }
             }
         }
@@ -123,6 +135,9 @@ fn check_load(args: &BenchArgs) -> Result<(), UsageError> {
         }
         Some(Workload::PingPong) if !args.senders.is_empty() => {
             "many senders send a stream to one receiver: --workload stream"
+        }
+        Some(Workload::PingPong) if !args.receivers.is_empty() => {
+            "many receivers take a stream from one sender: --workload stream"
         }
         _ => return Ok(()),
     };
@@ -192,6 +207,7 @@ fn case(
     placement: Placement,
     workload: Workload,
     block_bytes: u64,
+    level: Option<DataLevel>,
 ) -> Option<Case> {
     let (mechanism, options) = mechanism::resolve(spec).ok()?;
     match args.workload {
@@ -204,8 +220,10 @@ fn case(
         }
         // A chain has no way back.
         None if args.chain > 0 && workload == Workload::PingPong => return None,
-        // Many senders have none either, and only what comes back has a rate of its own.
-        None if !args.senders.is_empty() && workload == Workload::PingPong => return None,
+        // Many senders or receivers have none either, and only what comes back has a rate of its own.
+        None if !(args.senders.is_empty() && args.receivers.is_empty()) && workload == Workload::PingPong => {
+            return None;
+        }
         None if !args.rate.is_empty() && workload == Workload::Stream => return None,
         _ => {}
     }
@@ -216,15 +234,22 @@ fn case(
         tasks: tasks(args, mechanism),
         placement,
         wait: wait(args, mechanism, &options),
-        data: data(args, mechanism, &options),
+        data: data(level, mechanism, &options),
         check: args.check,
         payload: args.payload.clone(),
         block_bytes,
+        align: Alignment::default(),
         relays: if mechanism.role == Role::Ranked { args.chain } else { 0 },
         toward: None,
         load: Load::default(),
         amount: amount(args, workload),
     })
+}
+
+/// The case once for each place of its buffers.
+fn aligned(args: &BenchArgs, case: Case) -> Vec<Case> {
+    let places = args.align.as_ref().map_or_else(|| vec![case.align], |asked| asked.0.clone());
+    places.into_iter().map(|align| Case { align, ..case.clone() }).collect()
 }
 
 /// The case once for each load that was asked for; rows that are no transport once, as they are.
@@ -238,11 +263,14 @@ fn loads(args: &BenchArgs, case: &Case) -> Vec<Case> {
     let mut cases = Vec::new();
     for pairs in choices(&args.pairs) {
         for senders in choices(&args.senders) {
-            for rate_per_s in choices(&args.rate) {
-                let case = Case { load: Load { pairs, senders, rate_per_s }, ..case.clone() };
-                // What is typed twice is measured once.
-                if !cases.contains(&case) {
-                    cases.push(case);
+            for receivers in choices(&args.receivers) {
+                for rate_per_s in choices(&args.rate) {
+                    let load = Load { pairs, senders, receivers, rate_per_s };
+                    let case = Case { load, ..case.clone() };
+                    // What is typed twice is measured once.
+                    if !cases.contains(&case) {
+                        cases.push(case);
+                    }
                 }
             }
         }
@@ -279,14 +307,14 @@ fn wait(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> Wait {
 
 /// As asked. Where nobody asked, and for rows that are no transport, as much of it as can be had: the table
 /// keeps the levels apart.
-fn data(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> DataLevel {
+fn data(level: Option<DataLevel>, mechanism: &Mechanism, options: &Options) -> DataLevel {
     let role = mechanism.role;
-    let asked = match (role, args.data) {
+    let asked = match (role, level) {
         // The ceiling is plain copying, unless somebody wants to see it check.
         (Role::Ceiling, None) => DataLevel::None,
         (_, asked) => asked.unwrap_or(DataLevel::Verify),
     };
-    if role == Role::Ranked && args.data.is_some() {
+    if role == Role::Ranked && level.is_some() {
         return asked;
     }
     let possible = mechanism.data(options).iter().copied().filter(|level| *level <= asked);
@@ -309,6 +337,7 @@ pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case
                 wait: mechanism.waits.first().copied().unwrap_or(Wait::Block),
                 data: DataLevel::None,
                 relays: 0,
+                align: Alignment::default(),
                 load: Load::default(),
                 amount: Amount::Adaptive,
                 ..measured.clone()

@@ -49,6 +49,12 @@ impl Observer for BenchProgress {
         }
     }
 
+    fn trial_failed(&mut self, index: usize) {
+        if let Until::Decided(decision) = &mut self.until {
+            decision.leave(index);
+        }
+    }
+
     fn enough(&mut self, index: usize, samples: &[Sample]) -> bool {
         match &mut self.until {
             Until::Planned => false,

@@ -8,8 +8,8 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Programs in other languages (docs/WORKERS.md)")]
 pub(crate) struct WorkersArgs {
-    /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas; placed by the
-    /// scheduler, unless --place says otherwise
+    /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas, placed by the
+    /// scheduler unless --place says otherwise; peers: other projects' transports, ranked beside hosepipe's
     #[arg(long, value_name = "LANG", conflicts_with_all = NOT_WITH_WORKERS)]
     pub(crate) workers: Option<String>,
 
@@ -27,7 +27,6 @@ const NOT_WITH_WORKERS: [&str; 12] = [
     "specs",
     "all",
     "sweep",
-    "workload",
     "tasks",
     "wait",
     "data",
@@ -35,6 +34,7 @@ const NOT_WITH_WORKERS: [&str; 12] = [
     "precision",
     "pairs",
     "senders",
+    "receivers",
     "rate",
 ];
 

@@ -196,10 +196,12 @@ impl Pairing<'_> {
         let ourselves = std::env::current_exe().context("this program's own file")?;
         let start = Start { hosepipe: &ourselves, shell: self.shell };
         let complaints = if turn == 0 { Complaints::Shown } else { Complaints::Hidden };
-        let Trial { wall, status, output, ended_by, .. } = trial(&start, text, &Carrier::Shell, complaints)?;
+        let Trial { wall, status, output, ended_by, .. } =
+            trial(&start, text, &Carrier::default(), complaints)?;
         self.stop.note(ended_by);
-        let problem = (status != 0)
-            .then(|| format!("`{text}` ended with status {status} (if that is intended, add `|| true`)"));
+        let problem = (status != 0).then(|| {
+            format!("`{text}` ended with status {status} (if that is intended, write `(…) || true`)")
+        });
         let values = if problem.is_none() { vec![(round, wall.as_secs_f64())] } else { Vec::new() };
         Ok(vec![CaseFigures {
             case: BTreeMap::from([("spec".to_owned(), "command".to_owned())]),

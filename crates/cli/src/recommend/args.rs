@@ -56,7 +56,7 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
     pub(super) from: Option<PathBuf>,
 
-    /// What measuring may take
+    /// What the answer may take: two thirds to measure mechanisms, the rest to compile and run programs
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = typed::positive_duration)]
     pub(super) time: Duration,
 

@@ -1,12 +1,14 @@
 //! The answer in words: a table of what was weighed, three sentences, the command that proves it.
 
+use std::time::Duration;
+
 use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, Weighed, Weighing};
 
-use super::contest::ProgramCost;
+use super::contest::{Contest, ProgramCost};
 use super::figures::Figures;
 use super::program::{CodeLanguage, Program};
 use super::question::{Candidate, Question};
@@ -15,8 +17,16 @@ use super::question::{Candidate, Question};
 const NAMES_MAX: usize = 3;
 /// What a ring cannot do.
 const RING: &str = "A ring has no end of stream, does not notice when the other end dies, and cannot be polled beside descriptors.";
+/// The same of a message queue.
+const QUEUE: &str = "A message queue has no end of stream, and does not notice when the other end dies: who waits there waits for ever.";
+/// What the program does beside writing a file.
+const FILE: &str =
+    "The program puts each message on the disk before the next: two fsync(2) and a rename(2) for each.";
 /// An interval wider than this on either side should be measured again.
 const WIDE: f64 = 0.25;
+
+/// Smallest message whose buffer's place is worth a sentence.
+const PLACED_BYTES: u64 = 4096;
 
 /// A question and all that the answer is made of.
 pub(super) struct Answer<'a> {
@@ -28,6 +38,10 @@ pub(super) struct Answer<'a> {
     pub(super) is_stopped: bool,
     /// The programs that were run, and their language.
     pub(super) programs: &'a [ProgramFigures],
+    /// How they stand to each other.
+    pub(super) contest: &'a Contest,
+    /// From the question to the answer; `None` where nothing was measured.
+    pub(super) took: Option<Duration>,
     pub(super) language: CodeLanguage,
     /// What the loops of `bench` alone would take.
     pub(super) taken_by_loops: Option<usize>,
@@ -45,7 +59,9 @@ impl Answer<'_> {
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.notes().into_iter().map(Block::Note));
         // A command is one line however long, so that it can be pasted.
-        blocks.extend([Block::Paragraph("What proves it:".to_owned()), Block::Command(proof.to_owned())]);
+        let proves =
+            if self.weighing.taken.is_some() { "What proves it:" } else { "What measures it again:" };
+        blocks.extend([Block::Paragraph(proves.to_owned()), Block::Command(proof.to_owned())]);
         Document::from_blocks(blocks)
     }
 
@@ -54,11 +70,23 @@ impl Answer<'_> {
         let taken = self.weighing.taken.and_then(|at| self.weighing.of(at));
         match taken.and_then(|taken| Some((taken, taken.cost?))) {
             Some((taken, cost)) => {
-                let against = self.overruled(taken).unwrap_or_else(|| self.against(taken, &cost));
+                let against = self.overruled(taken).or_else(|| self.against_programs(taken));
+                let against = against.unwrap_or_else(|| {
+                    self.against(taken, &cost, self.weighing, &self.figures.cases, ["one", "trial"])
+                });
                 let mut said = vec![self.taking(taken, &cost), self.program(taken, &cost), against];
                 said.extend(self.few_trials());
                 said.extend(self.besides(taken, &cost));
-                said.extend((self.case(taken).mechanism == "shm-ring").then(|| RING.to_owned()));
+                said.extend(match self.case(taken).mechanism.as_str() {
+                    "shm-ring" => Some(RING.to_owned()),
+                    "posix-mq" | "sysv-msgq" => Some(QUEUE.to_owned()),
+                    "file" => Some(FILE.to_owned()),
+                    _ => None,
+                });
+                said.extend(
+                    self.took
+                        .map(|took| format!("Answered after {}.", numbers::time(took.as_nanos() as f64))),
+                );
                 said
             }
             None => {
@@ -77,14 +105,22 @@ impl Answer<'_> {
 
     fn taking(&self, taken: &Weighed, cost: &MessageCost) -> String {
         let one = if self.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" };
-        let (time, cpu) = (numbers::time(cost.time_ns.median), numbers::time(cost.cpu_ns.median));
+        // What one gets is the program; the loop stands for it where it was not run.
+        let own = self.program_cost(taken);
+        let (time_ns, cpu_ns) =
+            own.map_or((cost.time_ns.median, cost.cpu_ns.median), |own| (own.time_ns, own.cpu_ns));
+        let cpu = match cpu_ns > 0.0 {
+            true => format!(", and {} of CPU at both ends", numbers::time(cpu_ns)),
+            false => String::new(),
+        };
         let rate = self.question.demand.messages_per_s.map(|rate| {
-            let share = numbers::percent(cost.cpus.median);
+            let share = numbers::percent(own.map_or(cost.cpus.median, |own| own.cpu_ns * rate / 1e9));
             format!("; {} of them a second keep {share} of a CPU busy", numbers::grouped(rate, 0))
         });
         format!(
-            "Take {}: a {one} takes {time}, and {cpu} of CPU at both ends{}.",
+            "Take {}: a {one} takes {}{cpu}{}.",
             self.name(taken),
+            numbers::time(time_ns),
             rate.unwrap_or_default()
         )
     }
@@ -103,9 +139,8 @@ impl Answer<'_> {
         if let Some((figures, own)) = figures.and_then(|figures| Some((figures, ProgramCost::new(figures)?)))
         {
             return format!(
-                "The program below: {}, and {} of CPU (median of {} of {}); hosepipe's own loop: {}.",
+                "The program below: {} (median of {} of {} messages each); hosepipe's own loop: {}.",
                 numbers::time(own.time_ns),
-                numbers::time(own.cpu_ns),
                 words::count(figures.time_ns.len(), "run"),
                 numbers::grouped(figures.messages as f64, 0),
                 numbers::time(cost.time_ns.median),
@@ -122,6 +157,14 @@ impl Answer<'_> {
         let loops = self.weighing.of(self.taken_by_loops.filter(|at| *at != taken.at)?)?;
         let [own, other] = [taken, loops].map(|one| self.program_cost(one));
         let (own, other) = (own?, other?);
+        let Contest { cases, weighing, .. } = self.contest;
+        if weighing.level().any(|one| cases[one.at].spec == self.case(loops).spec) {
+            return Some(format!(
+                "By hosepipe's own loops it would be {}; as programs they cannot be told apart, and {} is the simpler.",
+                self.name(loops),
+                self.name(taken),
+            ));
+        }
         Some(format!(
             "By hosepipe's own loops it would be {}, but its program in {} takes {}, and {} of CPU, where that of {} takes {}, and {}.",
             self.name(loops),
@@ -142,35 +185,52 @@ impl Answer<'_> {
             taken: taken.map(|taken| self.case(taken).spec.clone()),
             sentences: self.sentences(),
             language: self.language.word().to_owned(),
+            took_s: self.took.map(|took| took.as_secs_f64()),
             program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
             programs: self.programs.to_vec(),
             program: program.map(Program::text),
         }
     }
 
-    /// How the others stand to it.
-    fn against(&self, taken: &Weighed, cost: &MessageCost) -> String {
+    /// How the other programs stand to that of what is taken; `None` where it is the only one.
+    fn against_programs(&self, taken: &Weighed) -> Option<String> {
+        let Contest { cases, weighing, .. } = self.contest;
+        let rows: Vec<&CaseRecord> = cases.iter().collect();
+        let own = weighing.of(rows.iter().position(|case| case.spec == self.case(taken).spec)?)?;
+        let is_alone = weighing.weighed.iter().all(|one| one.at == own.at || one.excluded.is_some());
+        (!is_alone).then(|| Some(self.against(own, &own.cost?, weighing, &rows, ["program", "run"])))?
+    }
+
+    /// How the others stand to it; `words` are what they are and what they were measured in.
+    fn against(
+        &self,
+        taken: &Weighed,
+        cost: &MessageCost,
+        weighing: &Weighing,
+        cases: &[&CaseRecord],
+        [one, trial]: [&str; 2],
+    ) -> String {
         let what = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
-        let level: Vec<String> =
-            self.weighing.level().filter(|one| one.at != taken.at).map(|one| self.name(one)).collect();
-        let next = self.weighing.weighed.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
+        let name = |one: &Weighed| format!("`{}`", cases[one.at].spec);
+        let level: Vec<String> = weighing.level().filter(|one| one.at != taken.at).map(name).collect();
+        let next = weighing.weighed.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
         match (level.len(), next.and_then(|next| Some((next, next.cost?)))) {
             (0, None) => "Nothing else is left of what was measured.".to_owned(),
             (0, Some((next, other))) => {
                 let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
                 let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
                 if cost.has_few_trials() || other.has_few_trials() {
-                    return format!("The next one, {}, took {time}, and {cpu} of CPU.", self.name(next));
+                    return format!("The next {one}, {}, took {time}, and {cpu} of CPU.", name(next));
                 }
-                let standing = &self.weighing.standing;
+                let standing = &weighing.standing;
                 let sure = match standing.beaten.iter().any(|(at, _)| *at == next.at) {
                     true if standing.lead > 1.0 => format!("; at least {}", numbers::ratio(standing.lead)),
                     true => String::new(),
                     false => "; too few rounds to be sure: a larger --time".to_owned(),
                 };
                 format!(
-                    "The next one, {}, costs {times} times as much {what} ({time}, {cpu} of CPU{sure}).",
-                    self.name(next)
+                    "The next {one}, {}, costs {times} times as much {what} ({time}, {cpu} of CPU{sure}).",
+                    name(next)
                 )
             }
             (count, _) => {
@@ -178,8 +238,8 @@ impl Answer<'_> {
                 let names = first_of(&level, NAMES_MAX, ", ", String::clone);
                 format!(
                     "{names} {are} as good in {what} as far as can be told after {}; {} is the simplest of them.",
-                    words::count(cost.decisive_ns.count, "trial"),
-                    self.name(taken)
+                    words::count(cost.decisive_ns.count, trial),
+                    name(taken)
                 )
             }
         }
@@ -207,6 +267,10 @@ impl Answer<'_> {
     /// What a reader would ask next.
     fn besides(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
         let sure = || {
+            // The headline is the program's.
+            if self.program_cost(taken).is_some() {
+                return None;
+            }
             let share = cost.decisive_ns.relative_half_width().filter(|_| !cost.has_few_trials())?;
             let trials = words::count(cost.decisive_ns.count, "trial");
             Some(format!("That is the median of {trials}, ±{}.", numbers::percent(share)))
@@ -249,6 +313,19 @@ impl Answer<'_> {
         Some(format!("With its ends {} it costs {times} times as much: {advice}.", words::whereabouts(case)))
     }
 
+    /// Why buffers elsewhere than the program's may be slower, on a machine where that is so.
+    fn buffers(&self) -> Option<String> {
+        let is_large = self.question.message_bytes >= PLACED_BYTES;
+        let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
+        // Python's `bytes` lie where its allocator puts them.
+        let as_here = if self.language == CodeLanguage::Python { "" } else { ", as the program's do" };
+        Some(format!(
+            "The figures are of buffers that begin at a page{as_here}: this machine copies into {} to {} bytes past the start \
+             of one at {:.2} of its speed (docs/ALIGNMENT.md).",
+            slow.first, slow.last, slow.pipe_read
+        ))
+    }
+
     /// What else to know of the figures.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -258,6 +335,7 @@ impl Answer<'_> {
                 "The figures are of {block}, the size in the record that is nearest to {asked}."
             ));
         }
+        notes.extend(self.buffers());
         let missing =
             self.candidates.iter().filter_map(|one| Some((one.spec.to_string(), one.missing.as_ref()?)));
         notes.extend(
@@ -265,6 +343,12 @@ impl Answer<'_> {
         );
         let unfit = self.candidates.iter().filter_map(|one| Some((&one.spec, one.unfit?)));
         notes.extend(unfit.map(|(spec, why)| format!("`{spec}` is left out: {why}.")));
+        if !self.contest.cases.is_empty() && !self.contest.does_all {
+            let language = self.language.name();
+            notes.push(format!(
+                "No program in {language} surely does all that is asked: what is taken is the best of them."
+            ));
+        }
         let failed = self.programs.iter().filter_map(|one| Some((&one.spec, one.failure.as_ref()?)));
         notes.extend(failed.map(|(spec, why)| format!("The program of `{spec}` was not timed: {why}.")));
         let wide = self.weighing.level().filter_map(|one| one.cost).filter(|cost| !cost.has_few_trials());
@@ -331,6 +415,13 @@ impl Answer<'_> {
                     None => "no figures".to_owned(),
                 },
                 Excluded::LessData => "out: its bytes were not checked as those of others".to_owned(),
+                Excluded::Spins if self.question.demand.cpus_max.is_some() => {
+                    let most = cost.map_or(0.0, |cost| cost.cpus.high);
+                    format!(
+                        "out: its ends spin while they wait, and may take {} of a CPU",
+                        numbers::percent(most)
+                    )
+                }
                 Excluded::Spins if stats::sat_on_one_cpu(case) => {
                     "out: its ends spin while they wait (--cpu-budget 200 allows it, pinned)".to_owned()
                 }

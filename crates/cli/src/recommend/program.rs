@@ -5,6 +5,9 @@
 //! modules go to the others of their kind, `@@family` stands for the mechanism's files, `@library` for a ring, and `{bytes}` and the like
 //! for values.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use model::Spec;
 
 use super::question::{Between, Pattern, Question};
@@ -73,7 +76,7 @@ const FAMILIES: &[(&str, &str, &[Piece])] = &[
     ("tcp", "7077", &[piece!("tcp"), BYTES]),
     ("file", "hosepipe-example", &[piece!("file")]),
     ("posix-mq", "/hosepipe-example", &[piece!("posix-mq")]),
-    ("sysv-msgq", "hosepipe-example", &[piece!("sysv-msgq")]),
+    ("sysv-msgq", "7077", &[piece!("sysv-msgq")]),
     ("shm-ring", "/hosepipe-example", &[piece!("shm-ring")]),
 ];
 
@@ -178,6 +181,30 @@ impl Program {
     }
 }
 
+impl Program {
+    /// As it stands in a file: what it says of compiling it names that file.
+    pub(super) fn text_in(&self, path: &Path) -> String {
+        let text = self.text_beside_library();
+        let [Some(file), Some(stem)] =
+            [path.file_name(), path.file_stem()].map(|name| name.and_then(OsStr::to_str))
+        else {
+            return text;
+        };
+        // What is compiled must not replace it, and a shell must not see other words.
+        let is_plain =
+            |name: &str| name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
+        if file == stem || !is_plain(file) || file.starts_with('-') {
+            return text;
+        }
+        let text = text.replacen(&format!("example.{}", self.language.extension()), file, 1);
+        text.replacen("-o example ", &format!("-o {stem} "), 1).replacen(
+            "./example ",
+            &format!("./{stem} "),
+            1,
+        )
+    }
+}
+
 /// What a line holds where all its conditions hold.
 fn meant<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t str> {
     while let Some((condition, rest)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
@@ -194,6 +221,13 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     ];
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
+    // What the ends meet at has a name that stays behind.
+    let is_named = match spec.mechanism.as_str() {
+        "fifo" | "unix-stream" | "unix-dgram" | "file" | "posix-mq" | "sysv-msgq" => true,
+        "shm-ring" => question.between != Between::Threads,
+        _ => false,
+    };
+    conditions.extend(is_named.then_some("named"));
     conditions
 }
 
@@ -214,7 +248,8 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
     };
     let size = spec.options.get("size").cloned().flatten().and_then(|size| model::parse_size(&size).ok());
     let title = format!(
-        "{spec}: messages of {bytes} bytes, {way}, {}. Written by `hosepipe recommend`.",
+        "{spec}: messages of {}, {way}, {}. Written by `hosepipe recommend`.",
+        report::words::count(bytes as usize, "byte"),
         if question.between == Between::ParentChild {
             "between parent and child".to_owned()
         } else {
@@ -282,7 +317,7 @@ mod tests {
                 let text = program.text();
                 let own =
                     text.lines().count() - program.library.map_or(0, |library| library.text.lines().count());
-                assert!(own <= 150 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
+                assert!(own <= 160 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
                 let left = values(&spec, "", &question).into_iter().find(|(mark, _)| text.contains(mark));
                 assert_eq!(left, None, "{spec} in {language}");
                 assert_eq!(program.text_beside_library() == text, program.library.is_none());

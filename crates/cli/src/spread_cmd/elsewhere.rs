@@ -1,5 +1,6 @@
 //! `hosepipe spread --on slurm|spark|ssh`: the partitions on other machines.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -58,8 +59,8 @@ impl Elsewhere {
         is_needed.then(|| self.launcher().program()).transpose()
     }
 
-    /// What is read, in the order of the words; with Spark a URL is what Spark reads.
-    pub(super) fn inputs(&self, args: &SpreadArgs) -> anyhow::Result<Vec<InputFile>> {
+    /// Refuses options that do not go together.
+    pub(super) fn check(&self, args: &SpreadArgs) -> anyhow::Result<()> {
         let launcher = self.launcher();
         let has_only_program = self.submit || !self.engine_option.is_empty();
         let needs_submit = args.stats || !args.outputs.is_empty();
@@ -77,9 +78,14 @@ impl Elsewhere {
         if !problem.is_empty() {
             return Err(UsageError(problem.to_owned()).into());
         }
-        check_hosts(&self.hosts)?;
+        Ok(check_hosts(&self.hosts)?)
+    }
+
+    /// What is read, in the order of the words; with Spark a URL is what Spark reads.
+    pub(super) fn inputs(&self, args: &SpreadArgs, typed: &[OsString]) -> anyhow::Result<Vec<InputFile>> {
+        let launcher = self.launcher();
         let mut inputs = Vec::new();
-        for typed in &args.inputs {
+        for typed in typed {
             let path = Path::new(typed);
             if !spread::is_url(path) {
                 inputs.extend(spread::files(typed).map_err(UsageError)?);

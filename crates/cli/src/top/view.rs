@@ -134,7 +134,9 @@ fn detail(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     let width = usize::from(area.width);
     let drawn = chains::lines(chain).into_iter().map(|line| line_of(String::new(), line, Style::new()));
     let mut lines: Vec<Line<'_>> = drawn.flat_map(|line| broken(line, width)).collect();
-    lines.extend(wrap(&chains::sentence(chain), width).into_iter().map(|line| Line::styled(line, BOLD)));
+    let sentences = chains::sentences(chain, screen.seen.elapsed_ns);
+    let said = sentences.iter().flat_map(|sentence| wrap(sentence, width));
+    lines.extend(said.map(|line| Line::styled(line, BOLD)));
     lines.push(Line::raw(""));
     let plain = report::Style { width: width.max(20), ..report::Style::default() };
     lines.extend(chains::table(chain).terminal(&plain).lines().map(|line| Line::raw(line.to_owned())));

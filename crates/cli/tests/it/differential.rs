@@ -60,13 +60,13 @@ struct Report {
 }
 
 /// Judges all cases, each over the links chosen for it.
-fn judge_all(cases: &[Case], links_of: impl Fn(&Case) -> Vec<&'static str> + Sync) -> Report {
+fn judge_all(cases: &[Case], aligns: bool, links_of: impl Fn(&Case) -> Vec<&'static str> + Sync) -> Report {
     let next = AtomicUsize::new(0);
     let report = Mutex::new(Report::default());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                let lab = Lab::new();
+                let lab = Lab::new(aligns);
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = lab.judge(case, &links_of(case));
                     let mut report = report.lock().expect("no worker panicked");
@@ -112,13 +112,20 @@ fn generated_command_lines_do_as_in_bash_over_every_link() {
     // Links with `ends=pipe` run the typed lines only: each case here stays on the link that it was on before there were any.
     let others: Vec<_> = LINKS[1..].iter().filter(|link| !link.spec.contains("ends=")).collect();
     let links_of = |case: &Case| vec![LINKS[0].spec, others[case.number as usize % others.len()].spec];
-    judge_all(&cases, links_of).assert_clean(cases.len());
+    judge_all(&cases, false, links_of).assert_clean(cases.len());
 }
 
 #[test]
 fn command_lines_as_people_type_them_do_as_in_bash_over_all_links() {
     let cases = corpus::cases();
-    let report = judge_all(&cases, |_| LINKS.iter().map(|link| link.spec).collect());
+    let report = judge_all(&cases, false, |_| LINKS.iter().map(|link| link.spec).collect());
+    report.assert_clean(cases.len());
+}
+
+#[test]
+fn command_lines_do_as_in_bash_with_their_buffers_aligned() {
+    let cases = corpus::cases();
+    let report = judge_all(&cases, true, |_| vec![LINKS[0].spec, "tmpfile"]);
     report.assert_clean(cases.len());
 }
 

@@ -53,6 +53,25 @@ fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
     }
 }
 
+/// The machine is invented: the figures of a real one are tested where they are measured.
+#[test]
+fn slow_offsets_are_told_where_the_machine_has_them_and_only_there() {
+    let lab = Lab::new();
+    for (share, state, says) in
+        [("0.3", "caps", "runs at 0.30 of its speed"), ("1", "good", "as fast at every offset")]
+    {
+        let mut command = lab.command(&["doctor", "--json"]);
+        command.env("HOSEPIPE_SLOW_COPIES", share);
+        let done = lab.finish(command).expect_code(0);
+        let entries: Vec<Value> = serde_json::from_str(&done.stdout).expect("JSON");
+        let copies = entries.last().expect("an entry");
+        assert_eq!((&copies["name"], &copies["state"]), (&"copy-alignment".into(), &state.into()));
+        assert!(copies["what"].as_str().is_some_and(|what| what.contains(says)), "{copies}");
+        assert_eq!(copies["slow"]["last"].as_u64(), (state == "caps").then_some(31), "{copies}");
+        assert_eq!(copies["speeds"].as_array().map(Vec::len), Some(7));
+    }
+}
+
 /// Expected: what only root may do is told so. Happened: an ordinary user without sudo was told to type `sysctl -w`.
 #[test]
 fn an_ordinary_user_is_told_what_root_would_have_to_type() {

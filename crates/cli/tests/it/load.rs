@@ -80,6 +80,63 @@ fn three_senders_of_every_mechanism_that_can_have_them() {
     }
 }
 
+#[test]
+fn three_receivers_of_every_mechanism_that_can_have_them() {
+    let lab = Lab::new();
+    let entries = registry(&lab);
+    let streams = entries.iter().filter(|entry| entry.has_two_ends());
+    let mut args: Vec<&str> = streams.map(|entry| entry.name.as_str()).collect();
+    args.extend(REFERENCES);
+    args.extend(["--receivers", "3", "--block", "4096", "--count", "200", "--trials", "1"]);
+    for more in [&[][..], &["--tasks", "threads"], &["--data", "write"], &["--wait", "poll"]] {
+        let record = lab.bench(&[&args[..], more].concat()).expect_code(0).record();
+        let mut able = Vec::new();
+        for case in ranked(&record.cases) {
+            let what = format!("{} {more:?}", case.spec);
+            if let Some(error) = &case.error {
+                assert_eq!(error.kind, ErrorKind::Unsupported, "{what}: {error:?}");
+                continue;
+            }
+            able.push(case.mechanism.as_str());
+            let sample = &case.samples[0];
+            assert_eq!((sample.messages, sample.shares.len()), (200, 3), "{what}");
+            let received: u64 = sample.shares.iter().map(|share| share.bytes).sum();
+            assert_eq!(
+                (received, sample.bytes),
+                (200 * 4096, 200 * 4096),
+                "{what}: every byte came to one of them"
+            );
+            assert_eq!(sample.torn_blocks.is_some(), case.data == DataLevel::Verify, "{what}");
+            let (mechanism, _) = mechanism::resolve(&case.spec).expect("a spec of the registry");
+            if mechanism.atomic_bytes >= 4096 && case.data == DataLevel::Verify {
+                assert_eq!(sample.torn_blocks, Some(0), "{what}");
+            }
+        }
+        for expected in
+            ["pipe", "fifo", "socketpair", "unix-seqpacket", "unix-dgram", "sysv-msgq", "posix-mq"]
+        {
+            let is_able = able.contains(&expected) || !entries.iter().any(|entry| entry.name == expected);
+            let waits = expected == "sysv-msgq" || expected == "posix-mq";
+            assert!(is_able || (waits && more.contains(&"poll")), "{expected} {more:?}");
+        }
+    }
+}
+
+/// pipe(7) promises nothing to readers: one takes what is there, and another what comes later. No byte of that is lost.
+#[test]
+fn blocks_beyond_a_pipe_are_divided_and_all_there() {
+    let lab = Lab::new();
+    let amount = ["--receivers", "1,3", "--block", "100000", "--count", "300", "--trials", "2"];
+    let done = lab.run(&[&["bench", "pipe"][..], &REFERENCES, &amount, &["--json", "r.json"]].concat());
+    let done = done.expect_code(0);
+    let text = std::fs::read_to_string(lab.here("r.json")).expect("the record");
+    let record = crate::common::read_record(&text);
+    let case = ranked(&record.cases).find(|case| case.receivers == Some(3)).expect("three");
+    let torn: u64 = case.samples.iter().filter_map(|sample| sample.torn_blocks).sum();
+    assert!(torn > 0, "{:?}", case.samples);
+    assert!(done.stdout.contains("Blocks were divided among receivers on pipe"), "{}", done.stdout);
+}
+
 /// pipe(7): writes of more than PIPE_BUF bytes may be mixed with those of others. No byte of them is lost.
 #[test]
 fn blocks_beyond_pipe_buf_are_mixed_and_all_there() {
@@ -106,6 +163,7 @@ fn a_killed_end_of_one_of_four_pairs_costs_the_row_and_is_named() {
     for (args, role) in [
         (["--pairs", "4", "--workload", "stream"], "of 4 ("),
         (["--senders", "4", "--workload", "stream"], "sender "),
+        (["--receivers", "4", "--workload", "stream"], "sender"),
         (["--pairs", "4", "--workload", "pingpong"], "of 4 ("),
     ] {
         for spec in ["pipe", "sysv-msgq"] {
@@ -193,6 +251,8 @@ fn what_has_no_meaning_is_a_wrong_command_line() {
     for args in [
         ["--senders", "2", "--pairs", "2"],
         ["--senders", "2", "--workload", "pingpong"],
+        ["--receivers", "2", "--workload", "pingpong"],
+        ["--receivers", "2", "--senders", "2"],
         ["--rate", "10", "--workload", "stream"],
         ["--pairs", "0", "--trials", "1"],
         ["--rate", "10", "--chain", "1"],
@@ -209,7 +269,16 @@ fn a_record_of_one_pair_at_its_own_speed_is_as_it_was() {
     let lab = Lab::new();
     let args = ["pipe", "null", "memcpy", "--count", "3", "--trials", "1"];
     let done = lab.bench(&args).expect_code(0);
-    let new = ["pairs", "senders", "rate_per_s", "shares", "all_ran_ns", "torn_blocks", "service_histogram"];
+    let new = [
+        "pairs",
+        "senders",
+        "receivers",
+        "rate_per_s",
+        "shares",
+        "all_ran_ns",
+        "torn_blocks",
+        "service_histogram",
+    ];
     assert!(new.iter().all(|field| !done.stdout.contains(&format!("\"{field}\""))), "{}", done.stdout);
     let csv = lab.run(&[&["bench", "--csv", "-"][..], &args].concat()).expect_code(0).stdout;
     assert!(csv.lines().next().is_some_and(|heading| heading.ends_with(",remedy")), "{csv}");

@@ -2,7 +2,7 @@
 
 mod programs;
 
-use crate::common::Lab;
+use crate::common::{Lab, read_record};
 use model::{
     BenchRecord, CaseError, CaseRecord, ErrorKind, Placement, ProgramFigures, Recommendation, RecordHead,
     Sample, Settings, Spec, Tasks, Tool, Wait, Workload,
@@ -75,6 +75,9 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
     assert!(plain.contains("int main(") && !plain.contains('@'), "{plain}");
     let rich = answer(&lab, &["--cpu-budget", "200%"], 0);
     assert!(rich.contains("Take `shm-ring:wait=spin`"), "{rich}");
+    let poor = answer(&lab, &["--cpu-budget", "150"], 0);
+    assert!(poor.contains("out: its ends spin while they wait, and may take 200 % of a CPU"), "{poor}");
+    assert!(!poor.contains("--cpu-budget 200 allows it"), "{poor}");
     let seldom = answer(&lab, &["--messages-per-second", "10"], 0);
     assert!(seldom.contains("Take `pipe`") && seldom.contains("10 of them a second keep"), "{seldom}");
 }
@@ -83,7 +86,7 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
 #[test]
 fn the_figures_of_the_programs_decide() {
     let lab = Lab::new();
-    let program = |spec: &str, time_ns: f64| ProgramFigures {
+    let timed = |spec: &str, time_ns: f64| ProgramFigures {
         spec: spec.parse().expect("a spec"),
         messages: 1000,
         time_ns: vec![time_ns; 5],
@@ -96,18 +99,45 @@ fn the_figures_of_the_programs_decide() {
         taken: None,
         sentences: Vec::new(),
         language: "c".to_owned(),
+        took_s: None,
         program_ns: None,
-        programs: vec![program("shm-ring:wait=futex", 1300.0), program("fifo", 800.0)],
+        programs: vec![timed("shm-ring:wait=futex", 1300.0), timed("fifo", 800.0)],
         program: None,
     }));
     write(&lab, "run.json", &run);
     let said = answer(&lab, &["--between", "processes"], 0);
     assert!(said.contains("Take `fifo`") && said.contains("The program below: 800 ns"), "{said}");
     assert!(said.contains("By hosepipe's own loops it would be `shm-ring:wait=futex`"), "{said}");
+    assert!(!said.contains("Answered after"), "nothing was measured: {said}");
+    assert!(said.contains("Take `fifo`: a message takes 800 ns"), "the headline is the program's: {said}");
+    // A CSV has the figures and which one is taken, not the sentences.
+    let csv = answer(&lab, &["--between", "processes", "--csv", "-"], 0);
+    let column = |name: &str| csv.lines().next().and_then(|all| all.split(',').position(|one| one == name));
+    let [program, taken, time] =
+        ["program", "program_taken", "program_time_ns"].map(|name| column(name).expect("a column"));
+    let row = |spec: &str| -> Vec<&str> {
+        // The title has commas: quoted, it is one cell.
+        let title = "\"Streams of 200 B, processes, placed by the scheduler\"";
+        let rows = csv.lines().filter_map(|line| line.split_once(title));
+        let mut rows =
+            rows.map(|(before, after)| before.split(',').chain(after.split(',').skip(1)).collect());
+        rows.find(|cells: &Vec<&str>| cells.get(program) == Some(&spec)).expect("a row")
+    };
+    assert_eq!([row("fifo")[taken], row("fifo")[time]], ["true", "800.0000"], "{csv}");
+    assert_eq!(row("shm-ring:wait=futex")[taken], "false", "{csv}");
     // Of another language they say nothing.
     let said = answer(&lab, &["--between", "processes", "--code", "rust"], 0);
     assert!(said.contains("Take `shm-ring:wait=futex`") && said.contains("was not run"), "{said}");
     assert!(said.contains("A ring has no end of stream"), "{said}");
+    // Expected: a reason speaks for what is taken. Happened: the figures of the other one were better.
+    run.recommendation.as_mut().expect("set above").programs =
+        vec![timed("shm-ring:wait=futex", 800.0), timed("fifo", 800.0)];
+    write(&lab, "run.json", &run);
+    let level = answer(&lab, &["--between", "processes"], 0);
+    assert!(
+        level.replace('\n', " ").contains("as programs they cannot be told apart, and `fifo` is the simpler"),
+        "{level}"
+    );
 }
 
 #[test]
@@ -133,6 +163,7 @@ fn what_does_not_reach_the_rate_is_out() {
     );
     let none = answer(&lab, &["--messages-per-second", "5e9"], 1);
     assert!(none.contains("Nothing that was measured can be recommended"), "{none}");
+    assert!(!none.contains("What proves it"), "{none}");
 }
 
 #[test]
@@ -290,7 +321,7 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
     } else {
         "The program below was not timed: there is no `cc`"
     };
-    assert!(done.stdout.contains(said), "{}", done.stdout);
+    assert!(done.stdout.contains(said) && done.stdout.contains("\nAnswered after "), "{}", done.stdout);
     for format in ["run.json", "run.md", "run.html"] {
         let text = std::fs::read_to_string(lab.here(format)).expect("a file");
         assert!(
@@ -298,6 +329,9 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
             "{text}"
         );
     }
+    let text = std::fs::read_to_string(lab.here("run.json")).expect("a file");
+    let recommendation = read_record(&text).recommendation.expect("an answer");
+    assert!(recommendation.took_s.is_some_and(|took_s| took_s > 0.0 && took_s < done.elapsed.as_secs_f64()));
     // The same question to its record has the same answer.
     let again = lab.run(&[&question[..], &["--from", "run.json"]].concat()).expect_code(0).stdout;
     assert_eq!(again.lines().nth(1), done.stdout.lines().nth(1));

@@ -4,6 +4,7 @@ mod accounts;
 mod descriptors;
 mod endings;
 mod keep;
+mod latency;
 mod lists;
 mod many;
 mod place;

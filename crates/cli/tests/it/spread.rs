@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, files_in, is_root, signal, until};
+use crate::common::{Done, HANGS_AFTER, Lab, PROMPTLY, SOON, files_in, is_root, signal, until};
 
 pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
@@ -359,4 +360,105 @@ fn who_still_writes_is_waited_for_and_what_was_tampered_with_is_made_again() {
     let done =
         spread(&lab, &["--map", "cat", "--reduce", "cat", "--split", "10", "/proc/version"]).expect_code(0);
     assert_eq!(done.stdout, by_bash(&lab, "cat /proc/version"));
+}
+
+#[test]
+fn standard_input_is_cut_into_blocks_of_lines() {
+    let lab = lab();
+    let from = |args: &[&str]| {
+        let mut command = lab.command(&[&["spread"], args].concat());
+        command.stdin(fs::File::open(lab.here("in1")).expect("an input"));
+        lab.finish(command)
+    };
+    let expected = by_bash(&lab, "cat in1");
+    for split in [&[][..], &["--split", "1000"], &["--split", "3k"]] {
+        let done = from(&[split, &["--map", "cat", "--reduce", "cat", "-"]].concat()).expect_code(0);
+        assert_eq!(done.stdout, expected, "{split:?}");
+    }
+    let done = from(&["--map", "wc -l", "--split", "5k", "--stats", "-"]).expect_code(0);
+    assert!(done.stdout.trim() == "3000" && done.stderr.contains("partitions together"), "{done:?}");
+    assert!(from(&["--map", "wc -l", "in1", "-"]).expect_code(2).stderr.contains("is an input by itself"));
+    // With --check it is read before anything runs.
+    let done = from(&["--map", "wc -l", "--check", "10k", "--split", "5k", "-"]).expect_code(0);
+    assert!(done.stdout.trim() == "3000" && done.stderr.contains("came to the same"), "{done:?}");
+    // What failed is done again from what was kept.
+    let map = "[ -e mended ] || ! grep -q word3 || exit 3; cat";
+    let args = ["--map", map, "--reduce", "wc -l", "--split", "20k", "--keep-going", "--work", "w", "-"];
+    from(&args).expect_code(1);
+    assert!(from(&args).expect_code(2).stderr.contains("holds work already"));
+    fs::write(lab.here("mended"), "").expect("written");
+    let done = lab.run(&[&["spread", "--resume"], &args[..]].concat()).expect_code(0);
+    assert!(done.stdout.trim().parse::<u32>().is_ok_and(|lines| lines > 0), "{done:?}");
+    let empty = lab.run(&["spread", "--map", "wc -l", "-"]).expect_code(0);
+    assert_eq!(empty.stdout.trim(), "0");
+}
+
+/// Expected: the first block is run while the input goes on, and what waits is not piled up in the folder.
+#[test]
+fn blocks_of_standard_input_are_run_while_it_comes_in() {
+    let lab = lab();
+    let map = "read -r line; until [ -e go ] || [ $line = first ]; do sleep 0.01; done; echo $line; cat";
+    let args = ["spread", "-j", "2", "--map", map, "--reduce", "cat", "--split", "6", "--work", "w", "-"];
+    let mut command = lab.command(&args);
+    let (reads, mut writes) = std::io::pipe().expect("a pipe");
+    command.stdin(reads);
+    let running = lab.start(command);
+    writes.write_all(b"first\n").expect("written");
+    until("the first block", HANGS_AFTER, || fs::metadata(lab.here("w/000001.out")).ok());
+    // The pipe takes them all: they wait there.
+    let others: String = (10_000..10_100).map(|number| format!("{number}\n")).collect();
+    let expected = format!("first\n{others}");
+    writes.write_all(others.as_bytes()).expect("written");
+    drop(writes);
+    until("blocks two to four", HANGS_AFTER, || fs::metadata(lab.here("w/000004.in")).ok());
+    let blocks = files_in(&lab.here("w")).into_iter().filter(|name| name.ends_with(".in")).count();
+    assert!(blocks <= 4, "two that run, one that waits, and one that is written: {blocks}");
+    fs::write(lab.here("go"), "").expect("written");
+    assert_eq!(running.wait_within(HANGS_AFTER).expect_code(0).stdout, expected);
+    let left = files_in(&lab.here("w"));
+    assert!(!left.iter().any(|name| name.ends_with(".in")), "{left:?}");
+    // A file for each output, and one for all tasks together.
+    assert_eq!(left.iter().filter(|name| name.contains(".out")).count(), 101);
+    assert!(left.len() <= 101 + 4, "{left:?}");
+}
+
+/// Expected: what was not read is lost, and nobody goes on as if it had not been there.
+#[test]
+fn an_input_that_was_not_read_to_its_end_is_begun_anew() {
+    let lab = lab();
+    let args = ["--map", "grep -q nowhere", "--reduce", "cat", "--split", "100", "--work", "w", "-"];
+    let mut command = lab.command(&[&["spread"], &args[..]].concat());
+    command.stdin(fs::File::open(lab.here("in1")).expect("an input"));
+    let done = lab.finish(command).expect_code(1);
+    assert!(done.stderr.contains("block 1 of standard input exited with 1"), "{}", done.stderr);
+    assert!(!done.stderr.contains("--resume"), "{}", done.stderr);
+    let done = lab.run(&[&["spread", "--resume"], &args[..]].concat()).expect_code(2);
+    assert!(done.stderr.contains("was not read to its end"), "{}", done.stderr);
+}
+
+/// Happened: after SIGTERM the `sleep` of a partition went on.
+#[test]
+fn nothing_goes_on_however_it_is_ended() {
+    for (sent, to_a_task, status) in [
+        (Signal::TERM, false, 143),
+        (Signal::INT, false, 130),
+        (Signal::KILL, true, 1),
+        (Signal::TERM, true, 1),
+    ] {
+        let lab = lab();
+        let map = "trap '' TERM INT; sleep 1000 & echo > began.$$; sleep 1000; wait";
+        let args = ["spread", "-j", "2", "--map", map, "--reduce", "cat", "in1", "in2"];
+        let running = lab.start(lab.command(&args));
+        let began = || files_in(&lab.here("")).into_iter().filter(|name| name.contains("began.")).count();
+        until("two partitions", SOON, || (began() == 2).then_some(()));
+        if to_a_task {
+            let of_a_task =
+                |pid| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().ends_with(b"--task\0");
+            let tasks = running.children().into_iter().filter(|(pid, _)| of_a_task(*pid));
+            tasks.for_each(|(task, _)| signal(task, sent));
+        } else {
+            signal(running.pid(), sent);
+        }
+        running.wait_within(SOON).expect_code(status);
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::slurm::Slurm;
-use crate::common::{Done, HANGS_AFTER, Lab, SOON, signal, skip, until};
+use crate::common::{Done, HANGS_AFTER, Lab, SOON, files_in, full, signal, skip, until};
 use crate::spread::{by_bash, lab};
 
 /// How long Spark may take to see that it shall end, on a busy machine.
@@ -41,8 +41,7 @@ fn contains(done: &Done, words: &[&str]) {
 
 #[test]
 fn slurm_gives_what_bash_gives_and_what_is_printed_can_be_run() {
-    // More partitions than an array may have.
-    let Some(slurm) = Slurm::start("MaxArraySize=4") else { return };
+    let Some(slurm) = Slurm::start("") else { return };
     let lab = lab();
     let text = "sort -n | uniq -c";
     let expected = by_bash(&lab, &format!("cat in1 in2 in3 in4 in5 | {text}"));
@@ -65,7 +64,7 @@ fn slurm_gives_what_bash_gives_and_what_is_printed_can_be_run() {
 
 #[test]
 fn on_slurm_one_partition_of_a_hundred_fails_and_the_others_are_kept() {
-    let Some(slurm) = Slurm::start("MaxArraySize=11") else { return };
+    let Some(slurm) = Slurm::start("") else { return };
     let lab = lab();
     hundred(&lab);
     let args = ["--submit", "--work", "w", "--map", ONE_FAILS, "--reduce", "cat; exit 7", "p???"];
@@ -83,6 +82,24 @@ fn on_slurm_one_partition_of_a_hundred_fails_and_the_others_are_kept() {
     let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["--resume"]].concat())).expect_code(7);
     assert_eq!(done.stdout, by_bash(&lab, "seq 0 99"));
     assert_eq!(fs::read_to_string(lab.here("w/left")).expect("what was left"), "37\n");
+}
+
+/// Expected: one job with a task for each CPU, whatever the number of partitions. How long it took is said: with real sizes they are 10,000.
+#[test]
+fn on_slurm_many_short_partitions_are_one_job() {
+    let Some(slurm) = Slurm::start("") else { return };
+    let lab = lab();
+    let count = if full() { 10_000 } else { 200 };
+    by_bash(&lab, &format!("seq -w {count} > lines"));
+    let split = count.to_string().len().to_string();
+    let args = ["--submit", "--map", "sleep 0.001; cat", "--reduce", "cat", "--split", &split, "--work", "w"];
+    let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["lines"]].concat())).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "cat lines"));
+    eprintln!("{count} partitions through Slurm: {:.1} s", done.elapsed.as_secs_f64());
+    let files = files_in(&lab.here("w"));
+    let count_of = |end: &str| files.iter().filter(|name| name.ends_with(end)).count();
+    assert_eq!((count_of(".out"), count_of(".results")), (count, 2), "a file for each task");
+    assert!(files.len() < count + 20, "{}", files.len());
 }
 
 #[test]
@@ -131,7 +148,7 @@ fn on_slurm_an_interruption_cancels_and_keeps() {
     contains(&done, &["partition 1 of 1 (", "a node does not see the folder"]);
     let args = ["--submit", "--work", "t", "--map", "wc", "in1", "--engine-option=--partition=nowhere"];
     let done = lab.finish(on_slurm(&slurm, &lab, &args)).expect_code(1);
-    contains(&done, &["Slurm did not take the work", "invalid partition"]);
+    contains(&done, &["was not run to its end", "invalid partition"]);
 }
 
 /// Where Spark is: `None`, said on standard error, where it is not. Under `CI=true` that is a failure.

@@ -1,5 +1,6 @@
 //! `hosepipe top`: real chains of real programs, as they are seen from outside.
 
+mod joined;
 mod screen;
 
 use std::fs;

@@ -156,7 +156,8 @@ fn an_interruption_cleans_up_and_keeps_what_was_finished() {
         [("--prepare", Signal::INT, 130), ("--set-up", Signal::INT, 130), ("--set-up", Signal::TERM, 143)]
     {
         let lab = Lab::new();
-        let wait = if option == "--set-up" { "touch here; sleep 20" } else { "echo p >> here" };
+        // No child makes the file: bash forgets a SIGINT that comes while one ends by itself.
+        let wait = if option == "--set-up" { ": > here; sleep 20" } else { "echo p >> here" };
         let args = [
             "compare",
             "--trials",
@@ -239,4 +240,25 @@ fn rounds_end_when_the_order_is_certain() {
     assert_eq!((rounds(&found), found.looks, found.order_is_certain), (vec![3, 3], Some(1), Some(false)));
     let problem = compare(&lab, &["--time", "0s", "true", "false"]).expect_code(2).stderr;
     assert!(problem.contains("--time"), "{problem}");
+}
+
+/// Expected: rounds end at a look at which every interval is as narrow as asked, or when the time is over, and which of both it was is said.
+#[test]
+fn rounds_end_when_the_figures_are_precise() {
+    let lab = Lab::new();
+    let pair = ["--warmup", "0", "sleep 0.05", "sleep 0.05; true"];
+    let found = record(&lab, &[&["--precision", "90%"], &pair[..]].concat(), 0);
+    let rounds: Vec<usize> = found.results.iter().map(|one| one.times_s.len()).collect();
+    assert!([10, 15, 22, 33].contains(&rounds[0]) && rounds[0] == rounds[1], "{found:?}");
+    assert_eq!(found.precision_percent, Some(90.0));
+    let shown =
+        compare(&lab, &[&["--precision", "0.001", "--time", "1s"], &pair[..]].concat()).expect_code(0);
+    assert!(
+        shown.stdout.contains("2 of 2 intervals are wider than the ±0.001 % asked for"),
+        "{}",
+        shown.stdout
+    );
+    assert!(shown.elapsed < std::time::Duration::from_secs(4), "{:?}", shown.elapsed);
+    let problem = compare(&lab, &["--precision", "0", "true", "false"]).expect_code(2).stderr;
+    assert!(problem.contains("percentage"), "{problem}");
 }

@@ -3,14 +3,16 @@
 mod drive;
 mod fleet;
 mod jobs;
+mod peers;
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use drive::{drive, drive_without_a_reader};
+pub(crate) use fleet::sources_out_of_reach;
 use fleet::{Results, fleet, read_lines};
 use jobs::{jobs, sequence, xor};
-use model::monotonic_ns;
+use model::{Workload, monotonic_ns};
 use worker::{Job, Launch, Launcher, Program};
 
 const SMALL: Job = Job { bytes: 1000, block_bytes: 64, warmup_bytes: 24 };
@@ -155,7 +157,7 @@ fn pair_with(
     results: &Results,
 ) -> Command {
     let shell = Program { command: ["sh", "-c", script].map(OsString::from).to_vec(), ..program.clone() };
-    let mut command = program.pair_command(&shell, job, &results.fresh());
+    let mut command = program.pair_command(Workload::Stream, &shell, job, &results.fresh());
     command.args(arguments).stdin(Stdio::null());
     command
 }

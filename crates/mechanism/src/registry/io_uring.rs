@@ -68,6 +68,7 @@ pub(super) static IO_URING: Mechanism = Mechanism {
         "io-uring:size=1MiB,sqpoll",
         "io-uring:on=socket",
     ],
+    in_place: |_| true,
     probe,
     ..Mechanism::stream(open_channel)
 };

@@ -1,7 +1,5 @@
 //! `memcpy`: one core copies private memory. The ceiling: nothing that copies once can be faster.
 
-use payload::Block;
-
 use crate::endpoint::{EndpointRole, Job};
 use crate::loops::{each_block, endpoint};
 use crate::prelude::*;
@@ -18,24 +16,26 @@ pub(super) static MEMCPY: Mechanism = Mechanism {
     ..Mechanism::messages(open_channel)
 };
 
-fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
-    let copier = endpoint(EndpointRole::Both, Copy(Block::new(request.block_bytes)), copy_blocks);
+fn open_channel(_: &Request<'_>) -> Result<Channel, OpenError> {
+    let copier = endpoint(EndpointRole::Both, Copier, copy_blocks);
     Ok(Channel { endpoints: vec![copier], granted: Granted::new(), keep: Vec::new() })
 }
 
-/// Where each block is copied to, from the producer's buffer.
-struct Copy(Block);
+/// Copies from the producer's buffer to the consumer's.
+struct Copier;
 
-impl End for Copy {}
+impl End for Copier {}
 
-fn copy_blocks(Copy(copy): &mut Copy, job: &mut Job<'_>) -> io::Result<()> {
+fn copy_blocks(_: &mut Copier, job: &mut Job<'_>) -> io::Result<()> {
     each_block(job, |job| {
-        copy.copy_from_slice(job.producer.next_block());
+        let room = job.consumer.room();
+        room.copy_from_slice(job.producer.next_block());
         // The copy is "used": the compiler may not leave it out.
-        std::hint::black_box(copy.as_mut_ptr());
-        job.consumer.inspect(copy);
+        std::hint::black_box(room.as_mut_ptr());
+        job.consumer.accept(job.block_bytes);
         Ok(())
     })?;
+    job.consumer.finish();
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, Timespec, poll};
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketType, recv, send, shutdown, sockopt};
 
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
@@ -19,6 +19,8 @@ pub(super) struct MessageEnd {
     end: FdEnd,
     /// How long nothing may come; `None` where nothing can be lost.
     patience: Option<Duration>,
+    /// Whether the receiver of a sequence sees its end. That of datagrams does not: of several, each is sent an empty one.
+    has_end: bool,
 }
 
 impl MessageEnd {
@@ -31,7 +33,8 @@ impl MessageEnd {
         }
         // A single task never waits, however patient.
         let patience = patience.filter(|_| wait != FdWait::Never);
-        Ok(Self { end: FdEnd::new(fd, wait)?, patience })
+        let kind = sockopt::socket_type(&fd).map_err(OpenError::system("getsockopt(SO_TYPE)"))?;
+        Ok(Self { end: FdEnd::new(fd, wait)?, patience, has_end: kind == SocketType::SEQPACKET })
     }
 
     /// The socket.
@@ -49,8 +52,9 @@ impl MessageEnd {
     #[inline]
     pub(super) fn receive_message(&mut self, room: &mut [u8]) -> io::Result<usize> {
         // MSG_TRUNC: the answer is the message's own length, whatever there was room for.
+        let has_end = self.has_end;
         let (taken, whole) = self.retry(PollFlags::IN, |fd| {
-            or_the_end(|| recv(fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| *whole == 0)
+            or_the_end(|| recv(fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| has_end && *whole == 0)
         })?;
         if taken == whole { Ok(taken) } else { Err(cut_short(taken, whole)) }
     }
@@ -81,7 +85,8 @@ impl Sender for MessageEnd {
     }
 
     fn another(&self) -> Option<io::Result<Self>> {
-        Some(self.end.share().map(|end| Self { end, patience: self.patience }))
+        let (patience, has_end) = (self.patience, self.has_end);
+        Some(self.end.share().map(|end| Self { end, patience, has_end }))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -89,12 +94,22 @@ impl Sender for MessageEnd {
         let _ = self.end.fd().map(|fd| shutdown(fd, Shutdown::Write));
         Ok(())
     }
+
+    fn finish_for(&mut self, receivers: u32) -> io::Result<()> {
+        let messages = if self.has_end { 0 } else { receivers };
+        (0..messages).try_for_each(|_| self.send_message(&[]))?;
+        self.finish()
+    }
 }
 
 impl Receiver for MessageEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.receive_message(room)
+    }
+
+    fn another_receiver(&self) -> Option<io::Result<Self>> {
+        self.another()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::{retry_on_intr, write};
 
-use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
+use super::ring::{COPY_OPTION, Copying, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
 use super::tmpfile::{DIR_OPTION, make_named, storage_folder};
 use crate::link::StoredName;
@@ -18,9 +18,10 @@ pub(super) static MMAP_FILE: Mechanism = Mechanism {
     capabilities: Capabilities::NEEDS_CLEANUP,
     waits: BLOCK_OR_SPIN,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
+    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 slots of 56 bytes of short messages, or of 64 KiB of longer ones",
     man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
     more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
+    in_place: Copying::is_in_place,
     zero_copy,
     ..Mechanism::stream(open_channel)
 };

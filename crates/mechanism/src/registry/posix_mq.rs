@@ -22,6 +22,7 @@ pub(super) static POSIX_MQ: Mechanism = Mechanism {
     limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
     man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
     default_specs: &["posix-mq"],
+    in_place: |_| true,
     probe,
     ..queue(open_channel)
 };

@@ -44,7 +44,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
         let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
         let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
-        let notices = RingReceiver::new(ring, wait, Copying::InOut);
+        let notices = RingReceiver::new(ring, wait, Copying::InOut).keeping_nothing();
         let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
         let sender = MemorySender { notices: sender, pool, next: 0 };
         Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })
@@ -132,7 +132,7 @@ impl End for MemorySender {
     fn prepare(&mut self) -> io::Result<()> {
         // SAFETY: changes who may trace this process, and nothing else.
         unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
-        Ok(())
+        self.notices.prepare()
     }
 
     fn syscalls(&self) -> Option<u64> {
@@ -149,7 +149,7 @@ impl Sender for MemorySender {
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         // All but the others of the pool were copied: so was this one.
-        self.notices.wait_until_left(BLOCKS_MAX as u64 - 1)?;
+        self.notices.wait_until_left((BLOCKS_MAX - 1) as u64 * Notice::BYTES as u64)?;
         let block = &mut self.pool[self.next];
         producer.fill(block);
         let (address, len) = (block.as_ptr(), block.len());
@@ -172,6 +172,10 @@ struct MemoryReceiver {
 }
 
 impl End for MemoryReceiver {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.notices.prepare()
+    }
+
     fn syscalls(&self) -> Option<u64> {
         Some(self.syscalls + self.notices.syscalls()?)
     }

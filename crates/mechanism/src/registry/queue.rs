@@ -99,6 +99,10 @@ impl<Q: Queue> Sender for QueueEnd<Q> {
         self.hand_over()
     }
 
+    fn finish_for(&mut self, receivers: u32) -> io::Result<()> {
+        (0..receivers).try_for_each(|_| self.retry(|queue, message| queue.send(&message[..Q::HEADER.len()])))
+    }
+
     fn another(&self) -> Option<io::Result<Self>> {
         let (queue, message) = (self.queue.clone(), self.message.clone());
         Some(Ok(Self { queue, message, spins: self.spins, syscalls: 0 }))
@@ -116,5 +120,9 @@ impl<Q: Queue> Receiver for QueueEnd<Q> {
         let received = self.take()?;
         consumer.inspect(received);
         Ok(received.len())
+    }
+
+    fn another_receiver(&self) -> Option<io::Result<Self>> {
+        self.another()
     }
 }

@@ -4,6 +4,7 @@
 
 mod ends;
 mod layout;
+mod protocol;
 mod wait;
 
 pub(super) use ends::{Copying, RingReceiver, RingSender};
@@ -29,7 +30,7 @@ pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
     name: "wait",
     kind: OptionKind::Choice(&["spin", "futex", "eventfd"]),
     default: "futex, or what --wait says",
-    help: "how an end waits: looking again at once, or asleep in futex(2), or in read(2) of an eventfd",
+    help: "how an end waits: looking again at once, or after a moment of that asleep in futex(2), or in read(2) of an eventfd",
 };
 
 /// `copy=`.

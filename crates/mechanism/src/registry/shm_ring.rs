@@ -1,7 +1,7 @@
 //! `shm-ring`: a ring of bytes in shared memory, one sender, one receiver, no system call while both keep up.
 
 use super::ring::{
-    COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_direction, ring_bytes,
+    COPY_OPTION, Copying, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_direction, ring_bytes,
 };
 use crate::prelude::*;
 
@@ -11,7 +11,7 @@ pub(super) static SHM_RING: Mechanism = Mechanism {
     capabilities: Capabilities::HAS_NAME,
     waits: BLOCK_OR_SPIN,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
-    limits: "size: 128 MiB; on their way: 1024 messages",
+    limits: "size: 128 MiB; on their way: 1024 slots of 56 bytes of short messages, or of 64 KiB of longer ones",
     man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
     default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
     more_specs: &[
@@ -19,6 +19,7 @@ pub(super) static SHM_RING: Mechanism = Mechanism {
         "shm-ring:copy=in-place,size=256KiB,wait=spin",
         "shm-ring:copy=in-place,wait=futex",
     ],
+    in_place: Copying::is_in_place,
     zero_copy,
     ..Mechanism::stream(open_channel)
 };

@@ -19,6 +19,7 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
     limits: "block: kernel.msgmax; queue: kernel.msgmnb",
     man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
     default_specs: &["sysv-msgq"],
+    in_place: |_| true,
     probe,
     ..queue(open_channel)
 };

@@ -89,6 +89,12 @@ impl Census {
         holdings.flat_map(|(pid, holdings)| holdings.ends.iter().map(move |end| (pid, *end)))
     }
 
+    /// Every side of a pseudoterminal, with the process that holds it.
+    pub(crate) fn terminals(&self) -> impl Iterator<Item = (i32, End)> {
+        let holdings = self.known.iter().filter_map(|(pid, known)| Some((*pid, known.holdings.as_ref()?)));
+        holdings.flat_map(|(pid, holdings)| holdings.terminals.iter().map(move |end| (pid, *end)))
+    }
+
     /// Who has started whom.
     pub(crate) fn parents(&self) -> HashMap<i32, i32> {
         self.known.iter().map(|(pid, known)| (*pid, known.parent)).collect()

@@ -1,12 +1,13 @@
 //! Samples a process of a chain. Its files in /proc are kept open: opening them again takes longer than reading them, and an open
 //! one never shows another process that got the same PID.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::time::Instant;
 
 use process::proc::{self, Stat};
 
 use crate::activity::{self, Activity, Slice, queued_from};
+use crate::buffers::BufferOffsets;
 use crate::flow::Moved;
 use crate::waits::{self, Waits};
 
@@ -59,6 +60,7 @@ pub(crate) struct SampledProcess {
     pub(crate) state: char,
     /// What each of its threads waits for.
     pub(crate) waits: Vec<Waits>,
+    pub(crate) buffers: BufferOffsets,
     /// The sample at the last `mark`, from which rates are computed; `None` if the process began after it.
     marked: Option<ProcessSample>,
     pub(crate) last: ProcessSample,
@@ -91,7 +93,8 @@ impl SampledProcess {
         let files = Files { stat, io, schedstat, syscall };
         let (state, name, last) = look(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());
-        let (waits, command) = (waits(pid, &last, &files), command(pid));
+        let mut buffers = BufferOffsets::default();
+        let (waits, command) = (waits(pid, &last, &files, &mut buffers), proc::command_line(pid));
         let (slice, not_its_own) = (Slice { idle: true, ..Slice::default() }, Moved::default());
         Some(Self {
             files,
@@ -100,6 +103,7 @@ impl SampledProcess {
             command,
             state,
             waits,
+            buffers,
             marked,
             last,
             slice,
@@ -129,11 +133,11 @@ impl SampledProcess {
             now.moved = now.moved.or(self.last.moved);
         }
         if name != self.name {
-            (self.name, self.command) = (name, command(self.pid));
+            (self.name, self.command) = (name, proc::command_line(self.pid));
         }
         let ns = now.at.duration_since(self.last.at).as_nanos() as u64;
         self.slice = Slice::between(&self.last.activity, &now.activity, ns);
-        self.waits = waits(self.pid, &now, &self.files);
+        self.waits = waits(self.pid, &now, &self.files, &mut self.buffers);
         (self.state, self.last, self.is_stale) = (state, now, false);
         Some(())
     }
@@ -198,18 +202,21 @@ fn look(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     Some((stat.state, name, ProcessSample { at, activity, moved }))
 }
 
-fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {
-    let threads = proc::threads(pid).take(THREADS_MAX);
-    match look.activity.threads {
-        0 | 1 => {
-            waits::from_syscall(pid, &format!("/proc/{pid}"), files.syscall.read()).into_iter().collect()
+/// What its threads wait for; large calls among that are noted.
+fn waits(pid: i32, look: &ProcessSample, files: &Files, buffers: &mut BufferOffsets) -> Vec<Waits> {
+    let mut of_thread = |folder: &str, syscall: Option<Vec<u8>>| {
+        buffers.note(pid, syscall.as_deref(), look.moved);
+        waits::from_syscall(pid, folder, syscall)
+    };
+    let waits = match look.activity.threads {
+        0 | 1 => of_thread(&format!("/proc/{pid}"), files.syscall.read()).into_iter().collect(),
+        _ => {
+            let threads = proc::threads(pid).take(THREADS_MAX);
+            threads
+                .filter_map(|(_, folder)| of_thread(&folder, proc::short(&format!("{folder}/syscall"))))
+                .collect()
         }
-        _ => threads.filter_map(|(_, folder)| waits::at(pid, &folder)).collect(),
-    }
-}
-
-/// Its command line; empty where the process has cleared it.
-fn command(pid: i32) -> String {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+    };
+    buffers.end_sample(look.moved);
+    waits
 }

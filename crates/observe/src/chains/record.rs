@@ -6,6 +6,8 @@ use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActi
 
 use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
+use super::owner::Owners;
+use super::process::SampledProcess;
 use crate::blame::stands_out;
 use crate::end::{Joint, nameless};
 use crate::flow::{EndFlow, flow};
@@ -18,8 +20,9 @@ const STIRS: f64 = 0.01;
 
 impl ChainSampler {
     /// A chain; `None` where none of its processes is left.
-    pub(super) fn chain(&self, graph: &ChainGraph) -> Option<Chain> {
-        let stages: Vec<ChainStage> = (0..graph.stages.len()).map(|at| self.stage(graph, at)).collect();
+    pub(super) fn chain(&self, graph: &ChainGraph, owners: &mut Owners) -> Option<Chain> {
+        let stages: Vec<ChainStage> =
+            (0..graph.stages.len()).map(|at| self.stage(graph, at, owners)).collect();
         if stages.iter().any(|stage| stage.processes.is_empty()) {
             return None;
         }
@@ -28,13 +31,14 @@ impl ChainSampler {
         Some(Chain { stages, links, held_up_by })
     }
 
-    fn stage(&self, graph: &ChainGraph, at: usize) -> ChainStage {
+    fn stage(&self, graph: &ChainGraph, at: usize, owners: &mut Owners) -> ChainStage {
         let group = &graph.stages[at];
         let processes = || self.processes_of(graph, at);
         let rates: Vec<_> = processes().map(|process| process.rates(self.mark)).collect();
-        let process = |pid: &i32| {
-            let process = self.processes.get(pid)?;
-            Some(ChainProcess { pid: *pid, name: process.name.clone(), command: process.command.clone() })
+        let mut process = |pid: &i32| {
+            let SampledProcess { name, command, .. } = self.processes.get(pid)?;
+            let (user, container) = (owners.user(*pid), owners.container(*pid));
+            Some(ChainProcess { pid: *pid, name: name.clone(), command: command.clone(), user, container })
         };
         let (doing, waits_at) = self.doing(graph, at);
         ChainStage {
@@ -43,7 +47,7 @@ impl ChainSampler {
                 .iter()
                 .filter(|pid| self.processes.contains_key(pid))
                 .count(),
-            processes: group.pids.iter().filter_map(process).collect(),
+            processes: group.pids.iter().filter_map(&mut process).collect(),
             read_bytes_per_s: rates.iter().map(|rates| rates.read).sum(),
             write_bytes_per_s: rates.iter().map(|rates| rates.written).sum(),
             at_most: rates.iter().any(|rates| rates.at_most),
@@ -52,6 +56,10 @@ impl ChainSampler {
             doing,
             waits_at,
             held_up: self.held_up.get(&group.pids[0]).copied().unwrap_or(0.0),
+            read_buffer_offset: only(processes().map(|process| process.buffers.of_reads())),
+            write_buffer_offset: only(processes().map(|process| process.buffers.of_writes())),
+            slow_copies: None,
+            held_back: group.pids.iter().find_map(|pid| self.held_back.get(pid)).cloned(),
         }
     }
 
@@ -99,7 +107,8 @@ impl ChainSampler {
         waits: &Waits,
     ) -> (StageActivity, Option<usize>) {
         let place = |fd: i32, writes: bool| {
-            let end = self.census.known.get(&pid)?.holdings.as_ref()?.ends.iter().find(|end| end.fd == fd)?;
+            let holdings = self.census.known.get(&pid)?.holdings.as_ref()?;
+            let end = holdings.ends.iter().chain(&holdings.terminals).find(|end| end.fd == fd)?;
             graph
                 .links
                 .iter()
@@ -156,7 +165,16 @@ impl ChainSampler {
         let seconds = self.mark.elapsed().as_secs_f64();
         let more = held(fill) - held(self.marked_fills.get(&link.id));
         let [writers, readers] = [true, false].map(|writes| self.end_flow(graph, link, writes, seconds));
-        let flowed = flow(writers, readers, more).filter(|_| seconds > 0.0);
+        // The kernel counts what a TCP socket received.
+        let received = match link.id {
+            LinkId::Pair { to, .. } => self.pairs.get(&to).and_then(|end| Some((to, end.received?))),
+            _ => None,
+        };
+        let counted = received.map(|(to, now)| {
+            let before = self.marked_received.get(&to).copied().unwrap_or(0);
+            (now.saturating_sub(before) as f64, false)
+        });
+        let flowed = counted.or_else(|| flow(writers, readers, more)).filter(|_| seconds > 0.0);
         let (kind, name) = self.name(graph, link);
         ChainLink {
             kind,
@@ -197,8 +215,11 @@ impl ChainSampler {
     fn name(&self, graph: &ChainGraph, link: &GraphLink) -> (ChainLinkKind, String) {
         match link.id {
             LinkId::Pair { from, to } => {
-                (ChainLinkKind::Socketpair, format!("socket:[{from}] → socket:[{to}]"))
+                let end = self.pairs.get(&from).filter(|end| !end.name.is_empty());
+                let pair = || (ChainLinkKind::Socketpair, format!("socket:[{from}] → socket:[{to}]"));
+                end.map_or_else(pair, |end| (end.kind, end.name.clone()))
             }
+            LinkId::Terminal { number, .. } => (ChainLinkKind::Pty, format!("/dev/pts/{number}")),
             LinkId::Pipe(file) if Some(file.0) == nameless() => {
                 (ChainLinkKind::Pipe, format!("pipe:[{}]", file.1))
             }
@@ -213,14 +234,24 @@ impl ChainSampler {
     }
 }
 
+/// The offset of a stage's processes; `None` where they have several.
+fn only(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let mut seen = offsets.flatten();
+    let first = seen.next()?;
+    seen.all(|offset| offset == first).then_some(first)
+}
+
 fn stages(link: &GraphLink, writes: bool) -> &[usize] {
     if writes { &link.writers } else { &link.readers }
 }
 
-fn is_end(link: &GraphLink, joint: Joint, writes: bool) -> bool {
+pub(super) fn is_end(link: &GraphLink, joint: Joint, writes: bool) -> bool {
     match (link.id, joint) {
         (LinkId::Pipe(file), Joint::Pipe(end)) => file == end,
         (LinkId::Pair { from, to }, Joint::Socket(end)) => end == if writes { from } else { to },
+        (LinkId::Terminal { number, namespace, written }, joint) => {
+            joint == Joint::Terminal { number, namespace, is_master: written != writes }
+        }
         _ => false,
     }
 }

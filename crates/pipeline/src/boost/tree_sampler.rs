@@ -6,12 +6,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use model::{SeenCopies, SlowBuffer};
+use observe::buffers::BufferOffsets;
 use observe::end::{End, Joint, end, ends, nameless};
 use observe::fullness::Gauge;
 use observe::open_file::Identity;
 use observe::pace::Pace;
 use observe::waits::{Awaited, Waits};
-use process::proc::{Stat, named, value};
+use process::proc::{Stat, command_line, named, value};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,6 +26,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
 /// The most descriptors of one process that are read.
 const ENDS_MAX: usize = 32;
+/// The most processes whose buffers are noted.
+const BUFFERS_MAX: usize = 64;
 /// How long nothing grows after the quota was found spent.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
@@ -141,10 +145,12 @@ pub(super) struct TreeSampler {
     looks: u64,
     last: Instant,
     no_room_until: Instant,
+    /// Where buffers lie, and the command lines of their processes; `None` where that is not asked for.
+    buffers: Option<HashMap<i32, (String, BufferOffsets)>>,
 }
 
 impl TreeSampler {
-    pub(super) fn new(root: i32) -> Self {
+    pub(super) fn new(root: i32, notes_buffers: bool) -> Self {
         let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.joint.pipe());
         let now = Instant::now();
         Self {
@@ -158,6 +164,7 @@ impl TreeSampler {
             looks: 0,
             last: now,
             no_room_until: now,
+            buffers: notes_buffers.then(HashMap::new),
         }
     }
 
@@ -170,6 +177,7 @@ impl TreeSampler {
         let since = now.duration_since(std::mem::replace(&mut self.last, now));
         self.looks += 1;
         let processes = self.tree.processes();
+        self.note_buffers(&processes);
         let mut places: Vec<PipeEnd> =
             processes.iter().flat_map(|process| self.written_by(process)).collect();
         places.extend(self.read_first(&processes));
@@ -193,6 +201,35 @@ impl TreeSampler {
         self.seen.retain(|_, seen| seen.at.is_some() || seen.look == look);
         self.pace.end(may_grow > 0);
         self.pace.left()
+    }
+
+    fn note_buffers(&mut self, processes: &[TreeProcess]) {
+        let Some(buffers) = &mut self.buffers else { return };
+        for TreeProcess { pid, waits } in processes {
+            if buffers.len() >= BUFFERS_MAX && !buffers.contains_key(pid) {
+                continue;
+            }
+            let (_, offsets) =
+                buffers.entry(*pid).or_insert_with(|| (command_line(*pid), BufferOffsets::default()));
+            offsets.sample(&[*pid], waits.len() as u64, None);
+        }
+    }
+
+    /// Processes whose buffers lie where this machine may copy slowly.
+    fn slow_buffers(&self) -> Vec<SlowBuffer> {
+        let slow = |(pid, (command, offsets)): (&i32, &(String, BufferOffsets))| {
+            let seen = SlowBuffer {
+                pid: *pid,
+                command: command.clone(),
+                read_buffer_offset: offsets.of_reads(),
+                write_buffer_offset: offsets.of_writes(),
+            };
+            let [read_offset, write_offset] = [seen.read_buffer_offset, seen.write_buffer_offset];
+            SeenCopies { read_offset, write_offset, ..SeenCopies::default() }.may_be_slow().then_some(seen)
+        };
+        let mut slow: Vec<SlowBuffer> = self.buffers.iter().flatten().filter_map(slow).collect();
+        slow.sort_by_key(|process| process.pid);
+        slow
     }
 
     /// Where a process may find a pipe full.
@@ -314,6 +351,7 @@ impl TreeSampler {
     /// Gives back what was enlarged and lives on, and says what was done.
     pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
         self.larger.give_back();
+        let slow_buffers = self.slow_buffers();
         Boosted {
             pipe_quota: self.larger.pipe_quota,
             looks: self.looks,
@@ -321,6 +359,7 @@ impl TreeSampler {
             pipes: self.larger.enlarged,
             refused: self.larger.refused,
             unseen: self.unseen.len() as u64,
+            slow_buffers,
             ..boosted
         }
     }

@@ -79,6 +79,8 @@ pub(super) struct Relayed {
     pub(super) cut_short: bool,
     /// Its reader left, before the end or together with it.
     pub(super) reader_left: bool,
+    /// Whether it left before the writer's end: what the writer wrote after that was not counted.
+    pub(super) is_partial: bool,
 }
 
 /// A running relay; dropping it stops it and waits for its end.
@@ -129,6 +131,7 @@ impl Relay {
             trouble: Some("the relay of the link failed".to_owned()),
             cut_short: true,
             reader_left: false,
+            is_partial: false,
         })
     }
 }
@@ -148,7 +151,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes 
         return outcome;
     };
     let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
-    outcome.reader_left = reader_left;
+    (outcome.reader_left, outcome.is_partial) = (reader_left, reader_left);
     outcome.cut_short = !reader_left;
     if !reader_left {
         failed.store(true, SeqCst);

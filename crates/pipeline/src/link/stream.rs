@@ -113,9 +113,9 @@ impl Source for Stream {
 }
 
 /// The reading end of a writer's pipe, from where a relay writes into the link's own writing end, whatever that is.
-pub(super) struct WriterPipe(pub(super) Stream);
+pub(super) struct WriterPipe<S>(pub(super) S);
 
-impl Source for WriterPipe {
+impl<S: Source> Source for WriterPipe<S> {
     /// A socket or a terminal whose other side has gone answers ECONNRESET, EIO or EINVAL: all mean EPIPE.
     fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
         match self.0.pass(end) {

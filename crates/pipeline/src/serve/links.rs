@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
@@ -16,6 +17,7 @@ use rustix::fs::{FileType, fstat};
 use super::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
+use crate::link::lines::Lines;
 use crate::link::{Link, limit_trouble};
 use crate::run::ShellUse;
 use crate::socket::{self, Socket};
@@ -34,6 +36,8 @@ pub(crate) struct Served {
     pub(super) fill_source: Option<FillSource>,
     /// Where what flows is kept.
     keep: Option<Rc<Keep>>,
+    /// When its lines came, where that is noted.
+    pub(super) lines: Arc<Lines>,
 }
 
 enum State {
@@ -44,6 +48,24 @@ enum State {
 }
 
 impl Served {
+    pub(super) fn new(
+        link: Link,
+        order: Order,
+        fill_source: Option<FillSource>,
+        keep: Option<Rc<Keep>>,
+    ) -> Self {
+        Self {
+            record: link.record().clone(),
+            lines: link.shared_lines(),
+            state: State::Open(Box::new(link)),
+            order,
+            held: Vec::new(),
+            written: order == Order::Parallel,
+            fill_source,
+            keep,
+        }
+    }
+
     pub(super) fn link(&self) -> Option<&Link> {
         if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
     }
@@ -121,15 +143,7 @@ impl Server<'_> {
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
-                let served = Served {
-                    record: link.record().clone(),
-                    state: State::Open(Box::new(link)),
-                    order,
-                    held: Vec::new(),
-                    written: !hold,
-                    fill_source: fill_source(&read),
-                    keep: self.keep.clone(),
-                };
+                let served = Served::new(link, order, fill_source(&read), self.keep.clone());
                 self.links.insert(id, served);
                 self.open.insert(id);
             }
@@ -147,6 +161,9 @@ impl Server<'_> {
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.chosen.via.connect(&self.folder)?;
         let watched = self.service.text.watched;
+        if watched.is_some_and(|watched| watched.latency) {
+            link.stamp()?;
+        }
         if watched.is_some_and(|watched| watched.lines) {
             link.count_lines();
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mechanism::Order;
-use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
+use model::{Bottleneck, Certainty, HeldBack, LinkRecord, StageRecord};
 use observe::fullness::Fill;
 use observe::read_progress::ReadProgress;
 
@@ -37,6 +37,10 @@ pub struct StageSnapshot {
     pub bytes: Option<(u64, Certainty)>,
     /// Lines that went through it; `None` where they are not counted.
     pub lines: Option<u64>,
+    /// Output that it keeps in a buffer now.
+    pub held_back: Option<HeldBack>,
+    /// The page offset of its buffer for reads, and for writes; `None` where they were not seen.
+    pub buffer_offsets: [Option<u64>; 2],
     /// How far it has come in what it reads; only of a first stage that reads a file.
     pub read_progress: Option<ReadProgress>,
 }
@@ -126,6 +130,9 @@ impl Server<'_> {
                 {
                     stage.command = format!("({})", typed.replace('\n', " "));
                 }
+                if let Some(programs) = &self.programs {
+                    programs.complete(&mut stage);
+                }
                 let Some(sampler) = &self.sampler else { return Some((stage, Blame::default())) };
                 sampler.complete_stage(*index, &mut stage);
                 Some((stage, sampler.blame(*index)))
@@ -139,6 +146,9 @@ impl Server<'_> {
                 summary.bottleneck = judged
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
             }
+            let lines: Vec<_> =
+                joined.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
+            summary.latency.extend(crate::latency::of_pipeline(number as u32, &lines));
             summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
             summary.links.extend(links);
         }
@@ -160,8 +170,12 @@ impl Server<'_> {
 
     /// Bytes that went through a link so far: counted where something of ours sees them, else by what is known of both ends.
     fn flowed(&self, id: u64, served: &Served) -> Option<(u64, Certainty)> {
-        if let Some(bytes) = served.link().map_or(served.record.bytes, Link::bytes) {
-            return Some((bytes, Certainty::Exact));
+        let counted = match served.link() {
+            Some(link) => link.bytes().map(|bytes| (bytes, Certainty::Exact)),
+            None => served.record.bytes.zip(served.record.bytes_is),
+        };
+        if counted.is_some() {
+            return counted;
         }
         let sampler = self.sampler.as_ref()?;
         let [written, read] =

@@ -126,10 +126,10 @@ impl FleetJob {
         let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
         write_anew(&path, 0o600, self.text().as_bytes()).map_err(cannot)?;
         let [path, log] = [&path, &self.log()].map(|path| model::script_word(path).map(str::to_owned));
-        Ok(["sh", "-c", include_str!("slurm.sh"), "sh"]
+        Ok(["sh", "-c", include_str!("../slurm.sh"), "sh"]
             .map(str::to_owned)
             .into_iter()
-            .chain([path?, log?])
+            .chain([log?, path?])
             .collect())
     }
 }

@@ -1,5 +1,6 @@
 //! A program that writes ranges of files, one after the other, into a pipe.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -34,8 +35,19 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut pipe = Filler::new(File::from(write))?;
+    let (mut ranges, mut has_room) = (VecDeque::from(ranges), true);
+    // What the pipe has room for is there at once; of an error the process tells.
+    while has_room && let Some(range) = ranges.front_mut() {
+        has_room = pipe.fill(range).unwrap_or(false);
+        if range.bytes == 0 {
+            ranges.pop_front();
+        }
+    }
+    if ranges.is_empty() {
+        return Ok((read, Fed(None)));
+    }
     let child = Child::fork(c"hosepipe-feed", |said| {
-        for range in &ranges {
+        for range in &mut ranges {
             let Err(error) = pipe.pass_on(range) else { continue };
             // A reader that is gone, as `head` soon is, is no error.
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -65,29 +77,45 @@ impl Filler {
         Ok(Self { pipe_bytes: granted?, pipe, pause: PAUSES[0] })
     }
 
-    /// The file's own pages go into the pipe: nothing is copied. What cannot be spliced, as a file of /proc, is read and written.
-    fn pass_on(&mut self, range: &Range) -> io::Result<()> {
-        let mut file = File::open(&range.file.path)?;
-        file.seek(SeekFrom::Start(range.offset))?;
-        let (mut left, mut since_pause) = (range.bytes, 0);
-        while left > 0 {
-            let most = left.min(PIPE_BYTES as u64) as usize;
-            match splice(&file, None, &self.pipe, None, most, SpliceFlags::NONBLOCK) {
-                Ok(0) => break,
-                Ok(bytes) => {
-                    left -= bytes as u64;
-                    since_pause += bytes;
+    /// Writes all of a range. What cannot be spliced, as a file of /proc, is read and written.
+    fn pass_on(&mut self, range: &mut Range) -> io::Result<()> {
+        while range.bytes > 0 {
+            let before = range.bytes;
+            match self.fill(range) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                    let mut file = File::open(&range.file.path)?;
+                    file.seek(SeekFrom::Start(range.offset))?;
+                    range.bytes -= io::copy(&mut file.take(range.bytes), &mut self.pipe)?;
+                    return if range.bytes == 0 { Ok(()) } else { Err(shorter()) };
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.wait(std::mem::take(&mut since_pause)),
-                Err(Errno::INVAL) => {
-                    left -= io::copy(&mut file.take(left), &mut self.pipe)?;
-                    break;
-                }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
+                Ok(true) => {}
+                Ok(false) => self.wait((before - range.bytes) as usize),
             }
         }
-        if left == 0 { Ok(()) } else { Err(io::Error::other("it became shorter meanwhile")) }
+        Ok(())
+    }
+
+    /// Writes of a range, which then is the rest, what the pipe has room for; false where that is too little. The file's own pages go into
+    /// the pipe: nothing is copied.
+    fn fill(&mut self, range: &mut Range) -> io::Result<bool> {
+        let mut file = File::open(&range.file.path)?;
+        file.seek(SeekFrom::Start(range.offset))?;
+        while range.bytes > 0 {
+            let most = range.bytes.min(PIPE_BYTES as u64) as usize;
+            let bytes = match splice(&file, None, &self.pipe, None, most, SpliceFlags::NONBLOCK) {
+                Ok(bytes) => bytes as u64,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            };
+            if bytes == 0 {
+                return Err(shorter());
+            }
+            range.offset += bytes;
+            range.bytes -= bytes;
+        }
+        Ok(true)
     }
 
     /// The pipe is full, `bytes` after the last time.
@@ -99,6 +127,10 @@ impl Filler {
         }
         std::thread::sleep(self.pause);
     }
+}
+
+fn shorter() -> io::Error {
+    io::Error::other("it became shorter meanwhile")
 }
 
 impl Fed {

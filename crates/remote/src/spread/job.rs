@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use process::describe_ending;
 
 use crate::launcher::Launcher;
+use crate::spread::blocks::Blocks;
 use crate::spread::partition::shown;
 use crate::spread::work::{SpreadPlan, Work};
 
@@ -36,39 +37,48 @@ pub struct SpreadJob<'a> {
     pub retries: Option<u32>,
     /// Whether others are begun after one has failed for good.
     pub keep_going: bool,
+    /// Whether it is recorded what stages did.
+    pub records: bool,
 }
 
 impl SpreadJob<'_> {
-    /// Runs the partitions that have not succeeded yet; Slurm and Spark run their reduce, too. Gives sentences that say which failed.
-    /// `look` is called again and again with the numbers of those that have succeeded and that run, and says when to stop: what runs is ended
-    /// then, and has not failed. `remark` is called with what the user should know meanwhile.
+    /// Runs the partitions that have not succeeded yet, and those that come from `blocks`; Slurm and Spark run their reduce, too. Gives
+    /// sentences that say which failed. `look` is called again and again with the numbers of those that have succeeded and that run, and says
+    /// when to stop: what runs is ended then, and has not failed. `remark` is called with what the user should know meanwhile.
     ///
     /// # Errors
     /// A program could not be started or waited for; none runs here any more then.
     pub fn map(
         &self,
+        blocks: Option<Blocks<'_>>,
         look: &mut dyn FnMut(usize, usize) -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<String>> {
         let failures = match self.launcher {
-            Launcher::Local | Launcher::Ssh => self.map_each(look, remark),
+            Launcher::Local | Launcher::Ssh => self.map_each(blocks, look, remark),
             _ => self.map_submitted(look),
         };
         self.work.tidy();
         failures
     }
 
-    /// Whether a partition has not succeeded yet.
-    pub fn is_left(&self) -> bool {
-        self.left().next().is_some()
+    /// How many partitions there are: of a standard input, once it has ended.
+    pub fn count(&self) -> usize {
+        if self.plan.is_stdin { self.work.blocks().unwrap_or(0) } else { self.plan.partitions.len() }
     }
 
-    pub(crate) fn left(&self) -> impl Iterator<Item = usize> {
-        (0..self.plan.partitions.len()).filter(|number| !self.work.is_finished(*number))
+    /// The partitions that have not succeeded yet.
+    pub fn left(&self) -> Vec<usize> {
+        let results = self.work.results();
+        let is_left = |number: &usize| results.get(number).is_none_or(|result| result.failure.is_some());
+        (0..self.count()).filter(is_left).collect()
     }
 
     /// A sentence about a partition.
     pub(crate) fn failed(&self, number: usize, how: &str) -> String {
+        if self.plan.is_stdin {
+            return format!("block {} of standard input {how}", number + 1);
+        }
         let what = match self.plan.partitions[number].as_slice() {
             [range] if range.offset == 0 => shown(&range.file.path),
             [range] => format!("{} from byte {} on", shown(&range.file.path), range.offset),
@@ -79,7 +89,7 @@ impl SpreadJob<'_> {
 }
 
 /// How the program for a partition ended, as the rest of a sentence.
-pub(crate) fn describe(status: ExitStatus) -> String {
+pub fn describe(status: ExitStatus) -> String {
     match status.code() {
         Some(code) if code == i32::from(NOT_RUN) => "could not be run".to_owned(),
         _ => describe_ending(status),

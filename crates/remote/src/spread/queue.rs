@@ -1,29 +1,38 @@
-//! A program for each partition, at most N at a time: on this machine, or on hosts that ssh reaches.
+//! Tasks, at most N at a time, on this machine, or on hosts that ssh reaches: each runs partitions one after the other, as it is told to.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use model::shell_quoted;
-use process::{Child, attend, describe_ending, end_all, ready_within, run, shown_status, ssh_words};
-use rustix::event::PollFlags;
+use process::{
+    Child, adopt_orphans, attend_and_read, describe_ending, end_all, kill_children_except,
+    reap_children_except, run, shown_status, ssh_words,
+};
+use rustix::fs::{OFlags, fcntl_setfl};
 
 use crate::launcher::{last_words, logged};
+use crate::spread::blocks::Blocks;
 use crate::spread::job::{SpreadJob, describe};
+use crate::spread::work::{PartResult, RESULTS};
 
-/// How long programs that were asked to end may take.
-const GRACE: Duration = Duration::from_secs(2);
-/// Programs that may log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
+/// How long tasks that were asked to end may take.
+const GRACE: Duration = Duration::from_secs(3);
+/// Tasks that may log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
 const LOGINS_MAX: usize = 4;
-/// What a program for a partition prints first where ssh has started it; the number of CPUs there follows.
+/// Partitions after which programs in the background are reaped that have ended since.
+const REAPED_EVERY: usize = 100;
+/// What a task prints first; the number of CPUs there follows.
 pub const BEGUN: &str = "hosepipe has begun, CPUs: ";
 /// The variables by which sort(1) orders, and programs take bytes for characters: the reduce runs here.
 const LOCALE: [&str; 5] = ["LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC"];
 
-/// Where programs run.
+/// Where tasks run.
 struct Host<'a> {
     /// As ssh takes it; `None` is this machine.
     name: Option<&'a str>,
@@ -31,158 +40,125 @@ struct Host<'a> {
     at_most: usize,
 }
 
-struct Running {
-    partition: usize,
-    attempts_left: u32,
+struct Task {
     /// Its place in the list of hosts.
     host: usize,
     child: Child<'static>,
-    /// Of an ssh.
-    connection: Option<Connection>,
-}
-
-/// The streams of an ssh: a program there ends when its standard input does.
-struct Connection {
-    _input: PipeWriter,
-    output: PipeReader,
+    /// Where it reads the numbers of partitions. It ends when this is closed.
+    numbers: PipeWriter,
+    results: PipeReader,
+    /// What has come of the next line of its results.
+    line: Vec<u8>,
     has_begun: bool,
+    /// The partition that it runs, and how often that may be tried again.
+    runs: Option<(usize, u32)>,
+    /// What ssh says.
+    log: Option<PathBuf>,
 }
 
-impl Connection {
-    /// The number of CPUs there, once, when the program there has begun.
-    fn begins(&mut self) -> io::Result<Option<usize>> {
-        if self.has_begun || !ready_within(&self.output, PollFlags::IN, Some(Duration::ZERO))? {
-            return Ok(None);
+impl Task {
+    /// The lines that have come.
+    fn read_lines(&mut self) -> Vec<String> {
+        let mut part = [0; 16 << 10];
+        while let Ok(len @ 1..) = rustix::io::read(&self.results, &mut part) {
+            self.line.extend_from_slice(&part[..len]);
         }
-        // A start-up file of the login shell may print something before it.
-        let mut said = [0; 4096];
-        let len = rustix::io::read(&self.output, &mut said)?;
-        let said = String::from_utf8_lossy(&said[..len]);
-        let cpus = said.lines().find_map(|line| line.strip_prefix(BEGUN)?.parse().ok());
-        self.has_begun = cpus.is_some();
-        Ok(cpus)
+        let whole = self.line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.line.drain(..whole).collect();
+        String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect()
     }
+}
+
+/// Partitions that wait, and what came of the others.
+struct Queue<'a> {
+    job: &'a SpreadJob<'a>,
+    hosts: Vec<Host<'a>>,
+    tasks: Vec<Task>,
+    waiting: VecDeque<(usize, u32)>,
+    finished: usize,
+    failures: Vec<String>,
+    results: File,
+    /// Children of this process that are no tasks.
+    others: Vec<i32>,
 }
 
 impl SpreadJob<'_> {
     /// As [`SpreadJob::map`], here or by ssh.
     pub(crate) fn map_each(
         &self,
+        mut blocks: Option<Blocks<'_>>,
         look: &mut dyn FnMut(usize, usize) -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<String>> {
         let attempts_left = self.retries.unwrap_or(0);
-        let mut waiting: VecDeque<_> = self.left().map(|partition| (partition, attempts_left)).collect();
-        let mut finished = self.plan.partitions.len() - waiting.len();
-        let (mut running, mut failures) = (Vec::<Running>::new(), Vec::new());
+        let waiting: VecDeque<_> =
+            self.left().into_iter().map(|partition| (partition, attempts_left)).collect();
         let names = self.hosts.iter().map(|name| Some(name.as_str()));
         let names = names.chain(self.hosts.is_empty().then_some(None));
         let at_most = self.jobs.unwrap_or(1);
-        let mut hosts: Vec<Host<'_>> = names.map(|name| Host { name, at_most }).collect();
-        while !look(finished, running.len()) {
-            while (failures.is_empty() || self.keep_going)
-                && !waiting.is_empty()
-                && let Some(host) = free_host(&hosts, &running)
-                && let Some((partition, attempts_left)) = waiting.pop_front()
-            {
-                match self.start(partition, hosts[host].name) {
-                    Ok((child, connection)) => {
-                        running.push(Running { partition, attempts_left, host, child, connection });
-                    }
-                    Err(error) if running.is_empty() => return Err(error),
-                    // The system may have enough for fewer at a time.
-                    Err(_) => {
-                        waiting.push_front((partition, attempts_left));
-                        break;
-                    }
-                }
+        let mut queue = Queue {
+            job: self,
+            hosts: names.map(|name| Host { name, at_most }).collect(),
+            tasks: Vec::new(),
+            finished: self.count() - waiting.len(),
+            waiting,
+            failures: Vec::new(),
+            results: self.work.task_file(RESULTS)?,
+            others: adopt_orphans()?,
+        };
+        while !look(queue.finished, queue.running()) {
+            let goes_on = queue.failures.is_empty() || self.keep_going;
+            if goes_on {
+                queue.hand_out()?;
             }
-            if running.is_empty() {
+            // One block waits, so that no task does.
+            let blocks =
+                blocks.as_mut().filter(|blocks| goes_on && queue.waiting.is_empty() && !blocks.has_ended());
+            if blocks.is_none() && queue.running() == 0 {
                 break;
             }
-            attend(&mut running.iter_mut().map(|one| &mut one.child).collect::<Vec<_>>())?;
-            for one in &mut running {
-                let cpus = one.connection.as_mut().map(Connection::begins).transpose()?.flatten();
-                if let (Some(cpus), None, 1..) = (cpus, self.jobs, hosts[one.host].at_most) {
-                    hosts[one.host].at_most = cpus.max(1);
-                }
-            }
-            for one in running.extract_if(.., |one| one.child.ended().is_some()) {
-                let Running { partition, attempts_left, host, child, connection } = one;
-                let Some(status) = child.ended().map(|ended| ended.status) else { continue };
-                // Its descriptor may be the last that we may have.
-                drop(child);
-                // A folder on a file server may show here later what was finished there.
-                if status.success() && (connection.is_some() || self.work.is_finished(partition)) {
-                    finished += 1;
-                    continue;
-                }
-                let is_reached = connection.is_none_or(|connection| connection.has_begun);
-                let how = self.how(partition, status, hosts[host].name, is_reached);
-                let others = hosts.iter().enumerate().any(|(at, other)| at != host && other.at_most > 0);
-                if !is_reached && others {
-                    if std::mem::take(&mut hosts[host].at_most) > 0 {
-                        let name = hosts[host].name.unwrap_or_default();
-                        remark(&format!("{name} is left out: {}", self.failed(partition, &how)));
-                    }
-                    waiting.push_front((partition, attempts_left));
-                } else if attempts_left > 0 {
-                    waiting.push_back((partition, attempts_left - 1));
-                } else {
-                    failures.push(self.failed(partition, &how));
-                }
-            }
+            queue.attend(blocks, remark)?;
         }
-        let mut left: Vec<_> = running.into_iter().map(|one| one.child).collect();
-        end_all(&mut left, GRACE)?;
-        Ok(failures)
+        queue.end()?;
+        Ok(queue.failures)
     }
 
-    /// How the program for a partition ended, and its last words where they are kept.
-    fn how(&self, partition: usize, status: ExitStatus, host: Option<&str>, is_reached: bool) -> String {
-        let Some(host) = host else { return describe(status) };
-        let words = last_words(&self.work.file(Some(partition), "log"));
-        if is_reached {
-            return format!("{} on {host}{words}", describe(status));
-        }
-        let hint = match status.code() {
-            Some(255) => format!(" (does `ssh {host} true` work?)"),
-            Some(126 | 127) => " (hosepipe has to be there under the same path as here)".to_owned(),
-            _ => String::new(),
+    /// Starts a task.
+    fn start(&self, host: usize, name: Option<&str>, number: usize) -> io::Result<Task> {
+        let ((theirs, numbers), (results, says)) = (io::pipe()?, io::pipe()?);
+        fcntl_setfl(&results, OFlags::NONBLOCK)?;
+        let log = name.map(|_| self.work.folder().join(format!("ssh-{}.log", number + 1)));
+        let mut command = match (name, &log) {
+            (Some(name), Some(log)) => logged(&ssh_words(name, &self.line_there()?), log)?,
+            _ => self.part(&self.task_options()),
         };
-        format!("did not begin on {host}: ssh {}{words}{hint}", describe_ending(status))
+        command.stdin(theirs).stdout(says);
+        let child = Child::start(command)?;
+        Ok(Task { host, child, numbers, results, line: Vec::new(), has_begun: false, runs: None, log })
     }
 
-    /// Starts the program for a partition.
-    fn start(
-        &self,
-        partition: usize,
-        host: Option<&str>,
-    ) -> io::Result<(Child<'static>, Option<Connection>)> {
-        let Some(host) = host else {
-            let mut command = self.part(Some(partition));
-            command.stdin(Stdio::null());
-            return Ok((Child::start(command)?, None));
-        };
+    /// The line for a login shell that starts a task.
+    fn line_there(&self) -> io::Result<String> {
         let quoted = |text: &OsStr| shell_quoted(text.as_encoded_bytes());
         let set = |name: &str| format!(" {name}={}", quoted(&std::env::var_os(name).unwrap_or_default()));
-        let line = format!(
-            "cd {} && exec env{} {} __part --connected {} {partition}",
+        Ok(format!(
+            "cd {} && exec env{} {} __part {} {} --log",
             quoted(std::env::current_dir()?.as_os_str()),
             LOCALE.map(set).concat(),
             quoted(self.hosepipe.as_os_str()),
             quoted(self.work.folder().as_os_str()),
-        );
-        let ((theirs, input), (output, says)) = (io::pipe()?, io::pipe()?);
-        let mut command = logged(&ssh_words(host, &line), &self.work.file(Some(partition), "log"))?;
-        command.stdin(theirs).stdout(says);
-        Ok((Child::start(command)?, Some(Connection { _input: input, output, has_begun: false })))
+            self.task_options().join(" "),
+        ))
     }
 
-    /// The program for a partition, or for the reduce, on this machine.
-    fn part(&self, number: Option<usize>) -> Command {
+    fn task_options(&self) -> Vec<&'static str> {
+        ["--task"].into_iter().chain(self.records.then_some("--records")).collect()
+    }
+
+    /// A program for partitions, or for the reduce, on this machine.
+    fn part(&self, options: &[&str]) -> Command {
         let mut command = Command::new(self.hosepipe);
-        command.arg("__part").arg(self.work.folder()).args(number.map(|number| number.to_string()));
+        command.arg("__part").arg(self.work.folder()).args(options);
         command
     }
 
@@ -191,17 +167,173 @@ impl SpreadJob<'_> {
     /// # Errors
     /// As [`SpreadJob::map`].
     pub fn reduce(&self, output: Option<File>, stops: &mut dyn FnMut() -> bool) -> io::Result<i32> {
-        let mut command = self.part(None);
+        let mut command = self.part(&[]);
         command.stdout(output.map_or(Stdio::inherit(), Stdio::from));
         run(command, GRACE, stops).map(shown_status)
     }
 }
 
-/// The host with the fewest programs that may run one more.
-fn free_host(hosts: &[Host<'_>], running: &[Running]) -> Option<usize> {
-    let load = |at: usize| running.iter().filter(|one| one.host == at).count();
-    let log_in = |one: &&Running| one.connection.as_ref().is_some_and(|connection| !connection.has_begun);
-    let logins = |at: usize| running.iter().filter(|one| one.host == at).filter(log_in).count();
-    let free = (0..hosts.len()).filter(|at| load(*at) < hosts[*at].at_most && logins(*at) < LOGINS_MAX);
-    free.min_by_key(|at| load(*at))
+impl Queue<'_> {
+    fn running(&self) -> usize {
+        self.tasks.iter().filter(|task| task.runs.is_some()).count()
+    }
+
+    /// Gives every task a partition, and starts more tasks where partitions are left.
+    fn hand_out(&mut self) -> io::Result<()> {
+        while let Some(runs) = self.waiting.front().copied() {
+            let is_idle = |task: &Task| task.runs.is_none() && self.hosts[task.host].at_most > 0;
+            let at = match self.tasks.iter().position(is_idle) {
+                Some(at) => at,
+                None => {
+                    let Some(host) = self.free_host() else { break };
+                    match self.job.start(host, self.hosts[host].name, self.tasks.len()) {
+                        Ok(task) => self.tasks.push(task),
+                        Err(error) if self.tasks.is_empty() => return Err(error),
+                        // The system may have enough for fewer at a time.
+                        Err(_) => break,
+                    }
+                    self.tasks.len() - 1
+                }
+            };
+            self.waiting.pop_front();
+            let idle = &mut self.tasks[at];
+            idle.runs = Some(runs);
+            // That it has ended is seen later.
+            let _ = writeln!(idle.numbers, "{}", runs.0);
+        }
+        Ok(())
+    }
+
+    /// Waits for results, ends of tasks, and what comes in of the input.
+    fn attend(&mut self, blocks: Option<&mut Blocks<'_>>, remark: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let is_there = blocks.as_ref().is_some_and(|blocks| blocks.awaited().is_none());
+        let (mut children, mut read): (Vec<_>, Vec<_>) =
+            self.tasks.iter_mut().map(|task| (&mut task.child, task.results.as_fd())).unzip();
+        let input = blocks.as_ref().and_then(|blocks| blocks.awaited());
+        read.extend(input);
+        let mut can_be_read =
+            if is_there { vec![true; read.len()] } else { attend_and_read(&mut children, &read)? };
+        let has_input = is_there || input.is_some() && can_be_read.pop() == Some(true);
+        if let Some(number) = blocks.filter(|_| has_input).map(Blocks::advance).transpose()?.flatten() {
+            self.waiting.push_back((number, self.job.retries.unwrap_or(0)));
+        }
+        for (at, _) in can_be_read.into_iter().enumerate().filter(|(_, can)| *can) {
+            for line in self.tasks[at].read_lines() {
+                self.receive(at, &line)?;
+            }
+        }
+        while let Some(at) = self.tasks.iter().position(|task| task.child.ended().is_some()) {
+            for line in self.tasks[at].read_lines() {
+                self.receive(at, &line)?;
+            }
+            let task = self.tasks.remove(at);
+            self.has_ended(task, remark)?;
+        }
+        Ok(())
+    }
+
+    /// A task has begun, or a partition has ended. A start-up file of the login shell may print something before that.
+    fn receive(&mut self, at: usize, line: &str) -> io::Result<()> {
+        let (task, hosts) = (&mut self.tasks[at], &mut self.hosts);
+        if let Some(cpus) = line.strip_prefix(BEGUN).and_then(|cpus| cpus.parse::<usize>().ok()) {
+            task.has_begun = true;
+            let host = &mut hosts[task.host];
+            if self.job.jobs.is_none() && host.at_most > 0 {
+                host.at_most = cpus.max(1);
+            }
+        }
+        let Ok(mut result) = serde_json::from_str::<PartResult>(line) else { return Ok(()) };
+        let Some((partition, attempts_left)) = task.runs.take_if(|runs| runs.0 == result.partition) else {
+            return Ok(());
+        };
+        if let (Some(failure), Some(host)) = (&mut result.failure, hosts[task.host].name) {
+            *failure = format!("on {host} {failure}");
+        }
+        self.came_of(partition, attempts_left, result)
+    }
+
+    fn came_of(&mut self, partition: usize, attempts_left: u32, result: PartResult) -> io::Result<()> {
+        result.note(&self.results)?;
+        match result.failure {
+            None => {
+                self.finished += 1;
+                if self.finished.is_multiple_of(REAPED_EVERY) {
+                    reap_children_except(&self.kept());
+                }
+                if self.job.plan.is_stdin {
+                    std::fs::remove_file(self.job.work.file(Some(partition), "in"))?;
+                }
+            }
+            Some(_) if attempts_left > 0 => self.waiting.push_back((partition, attempts_left - 1)),
+            Some(failure) => self.failures.push(self.job.failed(partition, &failure)),
+        }
+        Ok(())
+    }
+
+    /// A task has ended, which none does before it is asked to.
+    fn has_ended(&mut self, task: Task, remark: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let Some(((partition, attempts_left), ended)) = task.runs.zip(task.child.ended()) else {
+            return Ok(());
+        };
+        // What a task that was killed has started goes on otherwise.
+        kill_children_except(&self.kept());
+        let is_reached = task.has_begun || task.log.is_none();
+        let failure = how(ended.status, self.hosts[task.host].name, &task);
+        let others = self.hosts.iter().enumerate().any(|(at, other)| at != task.host && other.at_most > 0);
+        if is_reached || !others {
+            return self.came_of(
+                partition,
+                attempts_left,
+                PartResult { partition, bytes: 0, failure: Some(failure), record: None },
+            );
+        }
+        let host = &mut self.hosts[task.host];
+        if std::mem::take(&mut host.at_most) > 0 {
+            let name = host.name.unwrap_or_default();
+            remark(&format!("{name} is left out: {}", self.job.failed(partition, &failure)));
+        }
+        self.waiting.push_front((partition, attempts_left));
+        Ok(())
+    }
+
+    /// The host with the fewest tasks that may run one more.
+    fn free_host(&self) -> Option<usize> {
+        let load = |at: usize| self.tasks.iter().filter(|task| task.host == at).count();
+        let logs_in = |task: &&Task| task.log.is_some() && !task.has_begun;
+        let logins = |at: usize| self.tasks.iter().filter(|task| task.host == at).filter(logs_in).count();
+        let free = 0..self.hosts.len();
+        let free = free.filter(|at| load(*at) < self.hosts[*at].at_most && logins(*at) < LOGINS_MAX);
+        free.min_by_key(|at| load(*at))
+    }
+
+    /// Children of this process that are none of a task that has ended.
+    fn kept(&self) -> Vec<i32> {
+        self.tasks.iter().map(|task| task.child.pid()).chain(self.others.iter().copied()).collect()
+    }
+
+    /// Ends all tasks, which end what they run; what they leave is killed.
+    fn end(&mut self) -> io::Result<()> {
+        let is_cut_short = self.running() > 0;
+        let mut children: Vec<_> = self.tasks.drain(..).map(|task| task.child).collect();
+        end_all(&mut children, GRACE)?;
+        if is_cut_short {
+            kill_children_except(&self.others);
+        }
+        Ok(())
+    }
+}
+
+/// How a task ended, and the last words of ssh.
+fn how(status: ExitStatus, host: Option<&str>, task: &Task) -> String {
+    let Some((host, log)) = host.zip(task.log.as_deref()) else { return describe(status) };
+    let words = last_words(log, 0);
+    if task.has_begun {
+        return format!("on {host} {}{words}", describe(status));
+    }
+    let hint = match status.code() {
+        Some(255) => format!(" (does `ssh {host} true` work?)"),
+        Some(126 | 127) => " (hosepipe has to be there under the same path as here)".to_owned(),
+        _ => String::new(),
+    };
+    format!("did not begin on {host}: ssh {}{words}{hint}", describe_ending(status))
 }

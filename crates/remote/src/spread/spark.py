@@ -15,16 +15,19 @@ VARIABLES = {name: value for name, value in os.environ.items() if "SPARK" not in
 
 def run(part):
     number, data = part
-    command = [HOSEPIPE, "__part", WORK, str(number)]
-    done = subprocess.run(command, input=data, stderr=subprocess.PIPE, cwd=FOLDER, env=VARIABLES)
+    command = [HOSEPIPE, "__part", WORK, str(number)] + "{records}".split()
+    done = subprocess.run(command, input=data, capture_output=True, cwd=FOLDER, env=VARIABLES)
+    said = ["", *done.stderr.decode(errors="replace").strip().splitlines()[-5:]]
+    result = json.loads(done.stdout or "{}")
+    if done.returncode:
+        ended = "could not be run" if done.returncode == 125 else "was ended"
+        result["partition"], result["failure"] = number, result.get("failure", ended) + ": ".join(said)
+    # A process in Python runs partitions one after the other.
+    with open(f"{WORK}/{os.uname().nodename}.{os.getpid()}.results", "a") as file:
+        file.write(json.dumps(result) + "\n")
     if done.returncode == 0:
         return None
-    said = done.stderr.decode(errors="replace")
-    status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-    for what, text in ("log", said), ("status", str(status)):
-        with open("%s/%06d.%s" % (WORK, number + 1, what), "w") as file:
-            file.write(text)
-    problem = f"partition {number + 1} exited with {status}: {said}"
+    problem = f"partition {number + 1} {result['failure']}"
     if KEEP_GOING and TaskContext.get().attemptNumber() >= most_retries:
         return problem
     raise RuntimeError(problem)

@@ -3,16 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, stderr, stdout};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::shell_quoted;
 use process::{run, write_anew};
 
 use crate::launcher::{Launcher, last_words, logged};
-use crate::spread::job::{SpreadJob, describe};
+use crate::spread::job::SpreadJob;
 
 /// How often the folder of the work is looked at, which may be on another machine.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -41,19 +39,30 @@ impl SpreadJob<'_> {
     /// # Errors
     /// What the system answered.
     pub fn program(&self) -> io::Result<(String, Vec<String>)> {
-        let left: Vec<String> = self.left().map(|number| format!("{number}\n")).collect();
+        let left = self.left();
+        // What is there of them is of no use: it is not as long as it was.
+        left.iter().for_each(|number| drop(fs::remove_file(self.work.file(Some(*number), "out"))));
+        let left: Vec<String> = left.iter().map(|number| format!("{number}\n")).collect();
         write_anew(&self.work.folder().join("left"), 0o666, left.concat().as_bytes())?;
         // A string of JSON is one of Python.
         let in_python = |text: &str| serde_json::Value::from(text).to_string();
         let (name, template, quoted): (_, _, fn(&str) -> String) = match self.launcher {
             Launcher::Spark => ("spark.py", include_str!("spark.py"), in_python),
-            _ => ("slurm.sh", include_str!("slurm.sh"), |text| shell_quoted(text.as_bytes())),
+            _ => {
+                let program = concat!(include_str!("slurm.sh"), include_str!("../slurm.sh"));
+                ("slurm.sh", program, |text| shell_quoted(text.as_bytes()))
+            }
         };
         let options: Vec<String> = self.options.iter().map(|option| quoted(option)).collect();
+        let retries = self.retries.map(|retries| format!("--retries={retries} "));
+        let flags = [(self.keep_going, "--keep-going "), (self.records, "--records")];
+        let flags: String = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| *flag).collect();
         let text = [
+            ("{take}", retries.unwrap_or_default() + &flags),
             ("{count}", left.len().to_string()),
             ("{retries}", self.retries.map_or(String::new(), |retries| retries.to_string())),
             ("{keep_going}", self.keep_going.to_string()),
+            ("{records}", if self.records { "--records" } else { "" }.to_owned()),
             ("{jobs}", self.jobs.map_or(String::new(), |jobs| jobs.to_string())),
             ("{options}", options.join(" ")),
             ("{hosepipe}", quoted(&self.hosepipe.to_string_lossy())),
@@ -78,7 +87,6 @@ impl SpreadJob<'_> {
         look: &mut dyn FnMut(usize, usize) -> bool,
     ) -> io::Result<Vec<String>> {
         let (_, words) = self.program()?;
-        self.left().for_each(|number| drop(fs::remove_file(self.work.file(Some(number), "status"))));
         drop(fs::remove_file(self.work.file(None, "json")));
         let log = self.work.folder().join(LOG);
         // Signals of the terminal would end the executors one by one, and Spark begins others.
@@ -94,29 +102,24 @@ impl SpreadJob<'_> {
         if stops {
             return Ok(Vec::new());
         }
-        // Each look is at two files of a folder that may be on another machine.
-        let left: Vec<usize> = self.left().collect();
-        let mut failures: Vec<String> = left.iter().filter_map(|number| self.failed_there(*number)).collect();
-        failures.extend(left.first().filter(|_| failures.is_empty()).map(|number| {
-            let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), last_words(&log));
+        let results = self.work.results();
+        let failed = results.values().filter_map(|result| Some((result.partition, result.failure.as_ref()?)));
+        let mut failures: Vec<String> =
+            failed.map(|(number, failure)| self.failed(number, failure)).collect();
+        let not_run = (0..self.count()).find(|number| !results.contains_key(number));
+        failures.extend(not_run.filter(|_| failures.is_empty()).map(|number| {
+            let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), last_words(&log, 0));
             let how = format!(
                 "was not run to its end: it was cancelled, or a node does not see the folder of the work, or {hosepipe}. What the engine said is in {log}{said}"
             );
-            self.failed(*number, &how)
+            self.failed(number, &how)
         }));
-        if failures.is_empty() && self.work.record(None).is_none() {
-            let said = last_words(&self.work.file(None, "log"));
+        if failures.is_empty() && self.work.record().is_none() {
+            let said = last_words(&self.work.file(None, "log"), 0);
             let how = format!("but their reduce did not come to its end{said}");
             failures.push(format!("all partitions are finished, {how}. With --resume it is run here"));
         }
         Ok(failures)
-    }
-
-    fn failed_there(&self, number: usize) -> Option<String> {
-        let file = |what| self.work.file(Some(number), what);
-        let status: i32 = fs::read_to_string(file("status")).ok()?.trim().parse().ok()?;
-        let how = describe(ExitStatus::from_raw(status << 8));
-        Some(self.failed(number, &(how + &last_words(&file("log")))))
     }
 
     /// Passes on what the reduce has written where the engine ran it; gives its status.
@@ -130,6 +133,6 @@ impl SpreadJob<'_> {
         };
         copy(self.work.file(None, "log"), &stderr())?;
         copy(self.work.folder().join("reduced"), &stdout())?;
-        Ok(self.work.record(None).map_or(0, |record| record.status))
+        Ok(self.work.record().map_or(0, |record| record.status))
     }
 }

@@ -1,7 +1,9 @@
-//! The folder of a spread: its plan, and for each partition what came out once it has succeeded.
+//! The folder of a spread: its plan, what came out of each partition once it has succeeded, and a file for each task with a line for each
+//! partition that it ran.
 
-use std::fs;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +17,8 @@ use crate::spread::partition::{InputFile, Range, shown};
 
 /// How the name of a file ends into which a partition writes while it is run.
 const UNFINISHED: &str = ".unfinished";
+/// How the name of a task's file ends.
+pub const RESULTS: &str = ".results";
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +38,39 @@ pub struct SpreadPlan {
     pub shell: String,
     /// Whether a text fails with any of its stages.
     pub pipefail: bool,
-    /// What each run of the map reads, one range after the other.
+    /// Whether partitions are the blocks of a standard input, each in a file of its own in the folder, and made while others are run.
+    #[serde(default)]
+    pub is_stdin: bool,
+    /// What each run of the map reads, one range after the other; one of nothing for all blocks of a standard input.
     pub partitions: Vec<Vec<Range>>,
+}
+
+/// How a partition ended: a line of the file of the task that ran it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PartResult {
+    /// Its number, from 0.
+    pub partition: usize,
+    /// The length of what came out.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The rest of a sentence that begins with the partition; absent where it has succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// What its stages did, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<RunRecord>,
+}
+
+impl PartResult {
+    /// Adds its line to a file of results, or sends it to the program that started this one.
+    ///
+    /// # Errors
+    /// What the system answered: a full disk, for example.
+    pub fn note(&self, mut results: impl Write) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        results.write_all(&line)
+    }
 }
 
 /// The folder.
@@ -69,7 +104,7 @@ impl Work {
             return Err(format!("another hosepipe works in {name} right now"));
         }
         let work = Self { folder: folder.to_owned(), _lock: Some(lock) };
-        if !resume && work.entries().any(|name| is_of_a_partition(&name)) {
+        if !resume && work.entries().any(|name| is_of_a_partition(&name) || name.ends_with(RESULTS)) {
             return Err(format!(
                 "{name} holds work already: --resume goes on with it, and another --work begins anew"
             ));
@@ -95,8 +130,28 @@ impl Work {
                 ));
             }
         }
+        if resume && plan.is_stdin && work.blocks().is_none() {
+            return Err(format!(
+                "the standard input of the work in {name} was not read to its end: begin anew, with another --work"
+            ));
+        }
+        if resume {
+            work.keep_successes().map_err(refused)?;
+        }
         work.write(plan).map_err(refused)?;
         Ok(work)
+    }
+
+    /// What earlier tasks have noted, in one file, without the failures: those are run again.
+    fn keep_successes(&self) -> io::Result<()> {
+        let mut lines = Vec::new();
+        let successes = self.results().into_values().filter(|result| result.failure.is_none());
+        successes.into_iter().try_for_each(|result| result.note(&mut lines))?;
+        let old: Vec<String> = self.entries().filter(|name| name.ends_with(RESULTS)).collect();
+        let kept = format!("finished{RESULTS}");
+        write_anew(&self.folder.join("finished.new"), 0o666, &lines)?;
+        fs::rename(self.folder.join("finished.new"), self.folder.join(&kept))?;
+        old.iter().filter(|name| **name != kept).try_for_each(|name| fs::remove_file(self.folder.join(name)))
     }
 
     /// A folder in which another process drives the work.
@@ -137,12 +192,14 @@ impl Work {
         let bytes = file.metadata()?.len();
         let (mut lines, mut line) = (BufReader::new(file), Vec::new());
         let line_bytes = lines.read_until(b'\n', &mut line)? as u64;
-        lines.seek(SeekFrom::Start(line_bytes * number as u64))?;
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            return Err(io::Error::other("there is no such partition"));
+        let count = bytes.checked_div(line_bytes).unwrap_or(0) as usize;
+        // The blocks of a standard input share the only line.
+        if number > 0 && count > 1 {
+            lines.seek(SeekFrom::Start(line_bytes * number as u64))?;
+            line.clear();
+            lines.read_until(b'\n', &mut line)?;
         }
-        Ok((serde_json::from_slice(&line)?, (bytes / line_bytes) as usize))
+        Ok((serde_json::from_slice(&line)?, count))
     }
 
     /// What is to be done for all of them.
@@ -173,38 +230,68 @@ impl Work {
         left.for_each(|name| drop(fs::remove_file(self.folder.join(name))));
     }
 
-    /// What belongs to a partition, counted from 0, or to the reduce: `out`, `json` (the record), with an engine `log` and `status`.
+    /// What belongs to a partition, counted from 0, or to the reduce: `out`, `in` (a block of standard input), of the reduce `json` (its record)
+    /// and with an engine `log`.
     pub fn file(&self, number: Option<usize>, what: &str) -> PathBuf {
         let name = number.map_or("reduce".to_owned(), |number| format!("{:06}", number + 1));
         self.folder.join(format!("{name}.{what}"))
     }
 
-    /// Where a partition writes while this process runs it: an engine may begin it elsewhere, too, before this one has ended.
-    pub fn unfinished(&self, number: usize) -> PathBuf {
-        let (node, process) = (rustix::system::uname(), std::process::id());
-        self.file(Some(number), &format!("{}.{process}{UNFINISHED}", node.nodename().to_string_lossy()))
+    /// Where a partition writes while the attempt of this name runs it: an engine may begin it elsewhere, too, before this one has ended.
+    pub fn unfinished(&self, number: usize, attempt: &str) -> PathBuf {
+        self.file(Some(number), &format!("{attempt}{UNFINISHED}"))
     }
 
-    /// It has succeeded: what came out gets its name.
+    /// It has succeeded: what came out gets its name. Gives its length.
     ///
     /// # Errors
     /// What the system answered: a full disk, for example.
-    pub fn finish(&self, number: usize) -> io::Result<()> {
-        let bytes = fs::metadata(self.unfinished(number))?.len();
-        write_anew(&self.file(Some(number), "size"), 0o666, bytes.to_string().as_bytes())?;
-        fs::rename(self.unfinished(number), self.file(Some(number), "out"))
+    pub fn finish(&self, number: usize, attempt: &str) -> io::Result<u64> {
+        let unfinished = self.unfinished(number, attempt);
+        let bytes = fs::metadata(&unfinished)?.len();
+        fs::rename(unfinished, self.file(Some(number), "out"))?;
+        Ok(bytes)
     }
 
-    /// Whether it has succeeded, and what came out is as long as it was then.
-    pub fn is_finished(&self, number: usize) -> bool {
-        let [output, size] = ["out", "size"].map(|what| self.file(Some(number), what));
-        let bytes = fs::metadata(output).map(|output| output.len().to_string());
-        bytes.is_ok_and(|bytes| fs::read_to_string(size).is_ok_and(|noted| noted == bytes))
+    /// A file of this process, a task, to which lines are added: [`RESULTS`], or `.log`, what it writes to standard error.
+    ///
+    /// # Errors
+    /// What the system answered.
+    pub fn task_file(&self, what: &str) -> io::Result<File> {
+        let path = self.folder.join(attempt_name() + what);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(open(&path, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// The record of a partition, or of the reduce, if there is one.
-    pub fn record(&self, number: Option<usize>) -> Option<RunRecord> {
-        serde_json::from_slice(&fs::read(self.file(number, "json")).ok()?).ok()
+    /// How partitions have ended, as far as that was noted: successes that are as long as they were then, and failures of those that have
+    /// not succeeded.
+    pub fn results(&self) -> BTreeMap<usize, PartResult> {
+        let mut results = BTreeMap::<usize, PartResult>::new();
+        let files = self.entries().filter(|name| name.ends_with(RESULTS));
+        let files = files.filter_map(|name| open_own(&self.folder.join(name)).ok());
+        // A line that a task was ended in is none.
+        for line in files.flat_map(|file| BufReader::new(file).split(b'\n').map_while(Result::ok)) {
+            let Ok(result) = serde_json::from_slice::<PartResult>(&line) else { continue };
+            let output = || fs::metadata(self.file(Some(result.partition), "out"));
+            let is_finished = result.failure.is_none();
+            if is_finished && !output().is_ok_and(|output| output.len() == result.bytes) {
+                continue;
+            }
+            if is_finished || results.get(&result.partition).is_none_or(|known| known.failure.is_some()) {
+                results.insert(result.partition, result);
+            }
+        }
+        results
+    }
+
+    /// How many blocks a standard input had, once it has ended.
+    pub fn blocks(&self) -> Option<usize> {
+        fs::read_to_string(self.folder.join("blocks")).ok()?.parse().ok()
+    }
+
+    /// The record of the reduce, if there is one.
+    pub fn record(&self) -> Option<RunRecord> {
+        serde_json::from_slice(&fs::read(self.file(None, "json")).ok()?).ok()
     }
 
     /// What came out of the first `count` partitions, in their order.
@@ -215,6 +302,11 @@ impl Work {
         let look = |number| InputFile::look(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
+}
+
+/// What tells this process from those on other hosts.
+pub fn attempt_name() -> String {
+    format!("{}.{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
 }
 
 fn is_of_a_partition(name: &str) -> bool {

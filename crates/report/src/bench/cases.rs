@@ -9,7 +9,7 @@ use crate::document::labelled;
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
-use crate::words;
+use crate::{offsets, words};
 
 /// A bench record on the page, and what tells its rows from those of others; empty where it is the only one.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,9 @@ pub(super) struct CaseSet<'a> {
 /// All sets, checked figures first, streams before round trips.
 pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<CaseSet<'a>> {
     let entries = |source: &Source<'a>| {
-        let (source, labels) = (*source, Labels::of(source.record));
+        let source = *source;
+        let are_swept = offsets::are_swept(source.record);
+        let labels = if are_swept { Labels::but_for_align(source.record) } else { Labels::of(source.record) };
         let cases = ranked(source.record).filter(|case| case.worker.is_none());
         cases.map(move |case| (Axes::of(case), Entry { source, name: labels.of_case(case), case }))
     };
@@ -55,6 +57,11 @@ impl<'a> CaseSet<'a> {
     /// Whether a line over the block sizes says more than a list for each.
     pub(super) fn is_sweep(&self) -> bool {
         self.blocks().len() >= SWEEP_FROM
+    }
+
+    /// Whether a line over the places of the buffers does.
+    pub(super) fn is_over_offsets(&self) -> bool {
+        offsets::places(self.entries.iter().map(|entry| entry.case)).len() >= SWEEP_FROM
     }
 
     /// The entries of one block size.

@@ -9,7 +9,7 @@ use crate::document::{Block, Section, labelled};
 use crate::figure::Figure;
 use crate::lists::{distinct, grouped};
 use crate::view::{self, Group};
-use crate::{languages, load, remarks};
+use crate::{data_costs, languages, load, remarks};
 
 /// Streams, round trips, their distribution, languages: for what the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
@@ -65,6 +65,9 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         let title = labelled("Under load", source.label);
         let blocks = figures.chain(tables).chain(remarks).collect();
         sections.push(section(&format!("under-load-{at}"), &title, Vec::new(), blocks));
+        let costs = data_costs::table(source.record).into_iter().map(Block::Table).collect();
+        let title = labelled("What the payload costs", source.label);
+        sections.push(section(&format!("payload-costs-{at}"), &title, Vec::new(), costs));
     }
     let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
     let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();

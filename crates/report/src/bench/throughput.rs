@@ -20,6 +20,9 @@ const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` tells its figures from those of others.
 pub(super) fn figures(set: &CaseSet, number: usize, sources: &[Source]) -> Vec<Figure> {
+    if set.is_over_offsets() {
+        return vec![over_offsets(set, number)];
+    }
     if set.is_sweep() {
         return vec![over_blocks(set, number, sources)];
     }
@@ -167,6 +170,36 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
             x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
             y_axis: Axis { scale: Scale::Log, ..axis(workload) },
             series,
+        }),
+    }
+}
+
+/// A line for each mechanism and block size over the place of the buffers.
+fn over_offsets(set: &CaseSet, number: usize) -> Figure {
+    let several = set.blocks().len() > 1;
+    let name = |entry: &Entry| match several {
+        true => format!("{}, {}", entry.full_name(), numbers::size(entry.case.block_bytes)),
+        false => entry.full_name(),
+    };
+    let at = |entry: &Entry, point: Point| Point { x: entry.case.align.place().into(), ..point };
+    let points = set.entries.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
+    Figure {
+        id: format!("offsets-{number}"),
+        title: "Where the buffers begin".to_owned(),
+        caption: format!(
+            "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
+             start; the other begins at a page. The shade around a line is {}.",
+            sentence(&set.conditions()),
+            interval::interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
+        ),
+        chart: Chart::Lines(Lines {
+            x_axis: Axis {
+                label: "bytes from a page's start".to_owned(),
+                unit: Unit::Count,
+                scale: Scale::Linear,
+            },
+            y_axis: axis(set.axes.workload),
+            series: series(points, SeriesStyle::Measured),
         }),
     }
 }

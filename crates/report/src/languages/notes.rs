@@ -3,7 +3,7 @@
 use model::{BenchRecord, Role};
 use stats::is_mixed;
 
-use super::{is_pair, speed, title, worker};
+use super::{buffers, is_pair, speed, title, worker};
 use crate::{numbers, remarks};
 
 /// Remarks under the tables; none where nothing was measured.
@@ -35,5 +35,6 @@ pub(super) fn all(record: &BenchRecord) -> Vec<String> {
     }
     notes.extend(remarks::single_trial(record));
     notes.extend(remarks::outliers(record));
+    notes.extend(buffers::places(record));
     notes
 }

@@ -4,7 +4,7 @@ use model::{BenchRecord, CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
 use stats::figure;
 
 use super::matrix::Matrix;
-use super::{PlacedCases, findings};
+use super::{PlacedCases, findings, peers};
 use crate::case_figure::figure_cell;
 use crate::document::{Block, Section, labelled};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
@@ -12,8 +12,12 @@ use crate::table::Table;
 
 /// The section of a record's workers; `None` where it has none.
 pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
-    let tables = PlacedCases::all(record);
+    let is_of_peers = peers::is_of_peers(record);
+    let tables = if is_of_peers { Vec::new() } else { PlacedCases::all(record) };
     let mut blocks: Vec<Block> = ranking(record, &tables, number).map(Block::Figure).into_iter().collect();
+    if is_of_peers {
+        blocks.extend(peers::tables(record).into_iter().map(|table| Block::Table(table.texts())));
+    }
     for (place, table) in tables.iter().enumerate() {
         // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };

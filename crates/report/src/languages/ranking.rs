@@ -3,7 +3,7 @@
 use model::CaseRecord;
 use stats::{Estimate, figure, seats};
 
-use super::{PlacedCases, is_yardstick, speed, title, worker};
+use super::{PlacedCases, is_yardstick, speed, start_up_ns, title, worker};
 use crate::case_figure::figure_text;
 use crate::columns::group;
 use crate::layout::{self, Tone};
@@ -58,8 +58,4 @@ fn cpu_s_per_gb(case: &CaseRecord) -> Option<f64> {
         let bytes = sample.bytes + warmup;
         (bytes > 0).then(|| (sample.user_ns + sample.system_ns) as f64 / bytes as f64)
     })
-}
-
-fn start_up_ns(case: &CaseRecord) -> Option<f64> {
-    figure::median_of(case, |sample| Some(sample.setup_ns as f64))
 }

@@ -11,7 +11,7 @@ use crate::mock::{Mock, Work, record};
 type Change = fn(&mut CaseRecord);
 
 /// The name of an axis, and what gives a case another value of it.
-const CHANGES: [(&str, Change); 19] = [
+const CHANGES: [(&str, Change); 21] = [
     ("spec", |case| case.spec = "fifo".parse().expect("a spec")),
     ("role", |case| case.role = Role::Floor),
     ("writer", |case| case.worker = Some(worker("Java", "C", WorkerStart::Pair, 0))),
@@ -27,8 +27,10 @@ const CHANGES: [(&str, Change); 19] = [
     ("start", |case| case.worker = Some(worker("C", "C", WorkerStart::Harness, 0))),
     ("warm-up", |case| case.worker = Some(worker("C", "C", WorkerStart::Pair, 9))),
     ("chain", |case| case.relays = 3),
+    ("align", |case| case.align = "5,16".parse().expect("offsets")),
     ("pairs", |case| case.pairs = Some(4)),
     ("senders", |case| case.senders = Some(4)),
+    ("receivers", |case| case.receivers = Some(4)),
     ("rate", |case| case.rate_per_s = Some(4)),
     ("direction", |case| case.toward = Some(Toward::Peer)),
 ];

@@ -18,6 +18,7 @@ pub(crate) fn stage(
         pid: *pid,
         name: (*name).to_owned(),
         command: format!("{name} --option"),
+        ..ChainProcess::default()
     };
     ChainStage {
         stage: 0,
@@ -31,6 +32,10 @@ pub(crate) fn stage(
         doing,
         waits_at,
         held_up: 0.0,
+        read_buffer_offset: None,
+        write_buffer_offset: None,
+        slow_copies: None,
+        held_back: None,
     }
 }
 
@@ -100,6 +105,7 @@ fn record() -> TopRecord {
             foreign_processes: 57,
             pipe_quota: None,
             two_way_sockets: 1,
+            jobservers: Vec::new(),
         },
     }
 }

@@ -126,6 +126,7 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
         looks: None,
         elapsed_s: None,
         order_is_certain: None,
+        precision_percent: None,
         interrupted: false,
         shell_start_s: None,
         conditions: std::collections::BTreeMap::new(),

@@ -12,7 +12,7 @@ pub(crate) fn plain(record: &BenchRecord, width: usize) -> String {
     shown(record, &Style { width, ..Style::default() })
 }
 
-fn shown(record: &BenchRecord, style: &Style) -> String {
+pub(crate) fn shown(record: &BenchRecord, style: &Style) -> String {
     report::terminal(&Record::Bench(record.clone()), style, report::study::StudyView::unknown)
 }
 
@@ -365,7 +365,27 @@ fn advice_names_only_what_was_measured() {
     insta::assert_debug_snapshot!("ordinary_advice", advice(&record(ordinary())));
     let lone = record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]);
     insta::assert_debug_snapshot!("lone_pipe_advice", advice(&lone));
-    assert!(advice(&record([Mock::stream("shm-ring").gb_per_s(9.0, 1.0, Work::Spinning)])).is_empty());
+    let spinning = advice(&record([Mock::stream("shm-ring").gb_per_s(9.0, 1.0, Work::Spinning)]));
+    assert!(spinning.len() == 1 && spinning[0].contains("only `shm-ring` was measured"), "{spinning:?}");
+    let untouched = advice(&record(ordinary().into_iter().map(|mock| mock.data(DataLevel::None))));
+    assert!(untouched.iter().any(|one| one.contains("the bytes were not touched")), "{untouched:?}");
+}
+
+#[test]
+fn what_the_payload_costs_stands_in_one_row() {
+    let level = |data, gb_per_s| Mock::stream("shm-ring").gb_per_s(gb_per_s, 1.0, Work::Spinning).data(data);
+    let all = [level(DataLevel::None, 40.0), level(DataLevel::Write, 20.0), level(DataLevel::Verify, 10.0)];
+    let record = record(all.into_iter().chain([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]));
+    let text = plain(&record, 160);
+    let costs = text.split("What the payload costs").nth(1).expect("a table");
+    let row = costs.lines().find(|line| line.contains("shm-ring")).expect("a row");
+    // 65,536 bytes at 40, 20 and 10 GB/s.
+    for time in ["1.64 µs", "3.28 µs", "6.55 µs"] {
+        assert!(row.contains(time), "{time}: {row}");
+    }
+    let of_pipe = |line: &str| line.trim_start().starts_with("pipe ");
+    assert!(!costs.lines().any(of_pipe), "measured at one level: {costs}");
+    assert!(format(&record, "html").contains("What the payload costs"));
 }
 
 #[test]
@@ -395,7 +415,7 @@ fn an_empty_record_is_a_heading() {
 }
 
 /// A row of `bench --workers`, or a cell of `--matrix`.
-fn worker(writer: &str, reader: &str, gb_per_s: f64) -> Mock {
+pub(crate) fn worker(writer: &str, reader: &str, gb_per_s: f64) -> Mock {
     let end = |label: &str| {
         let (language, variant) = label.split_once(' ').expect("a language and a variant");
         let toolchain = Some(format!("{language} 1.0"));

@@ -14,9 +14,9 @@ use crate::mock::{ordinary, record};
 use crate::page::page;
 
 /// So many that a page cannot show all of them.
-const CASES: usize = 6_000;
+const CASES: usize = 3_000;
 /// What four times as many cases may take, in proportion: four where time grows with them, sixteen where it grows with their
-/// square. It is CPU time, of which a busy machine takes none away; the shortest of five, as caches are shared.
+/// square. It is CPU time, of which a busy machine takes none away; the shortest of three, as caches are shared.
 const GROWTH_MAX: f64 = 9.0;
 
 /// What sets the copies of a case apart.
@@ -71,7 +71,7 @@ fn cpu_time_s() -> f64 {
 fn growth<T>(most: usize, make: impl Fn(usize) -> T, work: impl Fn(&T)) -> f64 {
     let records = [most / 4, most].map(make);
     let mut times = [f64::INFINITY; 2];
-    for (record, at) in (0..5).flat_map(|_| records.iter().zip([0, 1])) {
+    for (record, at) in (0..3).flat_map(|_| records.iter().zip([0, 1])) {
         let began_s = cpu_time_s();
         work(record);
         times[at] = times[at].min(cpu_time_s() - began_s);

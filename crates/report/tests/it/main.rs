@@ -2,6 +2,7 @@
 mod mock;
 
 mod axes;
+mod buffers;
 mod chains;
 mod difference;
 mod disturbed;
@@ -12,3 +13,4 @@ mod large;
 mod load;
 mod page;
 mod stages;
+mod sweep;

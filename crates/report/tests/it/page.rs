@@ -50,6 +50,7 @@ fn run(pipeline: &str) -> Loaded {
         queued_ns: Some(3_000_000),
         held_up_ns: None,
         max_rss_bytes: None,
+        ..StageRecord::default()
     };
     let link = |stored: Option<u64>| LinkRecord {
         pipeline: 0,
@@ -80,6 +81,8 @@ fn run(pipeline: &str) -> Loaded {
         wall_ns: 8_940_000_000,
         status: 0,
         pipestatus: vec![Some(0); 3],
+        without: None,
+        latency: None,
         stages: vec![
             stage("cat big", 6790, [0, 6500]),
             StageRecord { stage: 1, ..stage("sort", 8940, [10, 20]) },
@@ -119,6 +122,7 @@ fn compare() -> Loaded {
         looks: None,
         elapsed_s: None,
         order_is_certain: None,
+        precision_percent: None,
         interrupted: false,
         shell_start_s: None,
         conditions: std::collections::BTreeMap::new(),

@@ -22,6 +22,7 @@ fn stage(command: &str, wall_ms: u64, waits_ms: [u64; 2], signal: Option<i32>) -
         queued_ns: Some(3_000_000),
         held_up_ns: None,
         max_rss_bytes: Some(8_430_000),
+        ..StageRecord::default()
     }
 }
 
@@ -64,6 +65,8 @@ fn record() -> RunRecord {
         ]),
         links: vec![link(Some(100_000_000)), link(None)],
         partitions: None,
+        without: None,
+        latency: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
     }
 }

@@ -68,6 +68,38 @@ fn of_those_not_known_to_differ_the_simplest_is_taken() {
     assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
 }
 
+/// Expected: `fifo` costs more than `pipe` in every round, by 2 % in the median one: nobody would choose by that.
+/// Happened: such a lead, once it was certain, counted as if it were of three times.
+#[test]
+fn a_certain_lead_of_two_percent_does_not_outweigh_simplicity() {
+    let more = |by: [f64; 9]| {
+        let mut case = case("pipe", 100.0, 100.0, 0.2);
+        for (sample, by) in case.samples.iter_mut().zip(by) {
+            sample.elapsed_ns = (sample.elapsed_ns as f64 * by) as u64;
+            sample.system_ns = (sample.system_ns as f64 * by) as u64;
+        }
+        case
+    };
+    let cases = |by| [more(by), case("tcp", 100.0, 100.0, 0.2)];
+    let slightly = cases([1.01, 1.02, 1.01, 1.3, 1.02, 1.02, 1.4, 1.01, 1.03]);
+    let all: Vec<&CaseRecord> = slightly.iter().collect();
+    let choice = choose(&all, &PLAIN);
+    assert_eq!((&choice.standing.first[..], choice.taken), (&[(1, choice.standing.first[0].1)][..], Some(0)));
+    let clearly = cases([1.05, 1.06, 1.04, 1.3, 1.05, 1.06, 1.4, 1.04, 1.05]);
+    assert_eq!(taken(&clearly, PLAIN).as_deref(), Some("tcp"));
+}
+
+/// Expected: what failed half-way is no choice. Happened: its first trials were cheap, and it was taken.
+#[test]
+fn what_failed_is_not_taken() {
+    let mut cases = [case("pipe", 100.0, 100.0, 0.01), case("tcp", 200.0, 200.0, 0.01)];
+    cases[0].error = Some(model::CaseError::new(model::ErrorKind::Failed, "EPIPE"));
+    assert_eq!(
+        (taken(&cases, PLAIN).as_deref(), excluded(&cases, PLAIN, 0)),
+        (Some("tcp"), Some(Excluded::NoFigures))
+    );
+}
+
 /// Expected: where nothing is known to differ, what is likely to be the best.
 /// Happened: a pipe that cost three times as much, since it is simpler and all intervals were wide.
 #[test]

@@ -42,6 +42,12 @@ pub enum Crossing {
     Unclear,
 }
 
+/// Rounds of which fewer cannot show that one of `pairs` pairs differs at any size: each round but one doubles the patterns.
+pub fn rounds_to_cross(pairs: usize) -> usize {
+    let patterns = pairs.max(1) as f64 / ERRORS;
+    (patterns.log2().ceil() as usize + 1).max(ROUNDS_MIN)
+}
+
 /// Compares two mechanisms, one of `pairs` pairs that are compared. The fitted lines give the block at which they cross between
 /// two sizes.
 pub fn crossing(

@@ -59,6 +59,11 @@ impl Swept {
         self.sizes.keys().copied().collect()
     }
 
+    /// How many rounds have a trial.
+    pub fn round_count(&self) -> usize {
+        self.rounds().len()
+    }
+
     /// The rounds of the trials, each once.
     pub(super) fn rounds(&self) -> Vec<u32> {
         let rounds: std::collections::BTreeSet<u32> =

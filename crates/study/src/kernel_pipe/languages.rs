@@ -26,11 +26,11 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.set("bytes", ByteSize(bytes));
     run.set("block", ByteSize(block_bytes));
     run.set("clock", "from the first byte written to the last one received");
-    let rows = rows(run)?;
+    let rows = rows(run, block_bytes)?;
 
     let share = |part: u64| (bytes / part / block_bytes).max(1) * block_bytes;
     let (look, less) = (share(LOOK_PART), share(SLOW_PART));
-    let looked = launch(run, rows.clone(), block_bytes, look, 1)?;
+    let looked = launch(run, rows.clone(), look, 1)?;
     let is_slow = |case: &CaseRecord| {
         let elapsed = case.samples.first().map_or(0, |sample| sample.elapsed_ns);
         elapsed as f64 / look as f64 * bytes as f64 > SLOW.as_nanos() as f64
@@ -40,8 +40,8 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         rows.iter().zip(&slow).filter(|(_, slow)| **slow == wanted).map(|(row, _)| row.clone()).collect()
     };
     // The slow ones first: they are the shorter part, and the other ends with the time.
-    let mut slow_cases = launch(run, of(true), block_bytes, less, trials)?.into_iter();
-    let mut fast_cases = launch(run, of(false), block_bytes, bytes, trials)?.into_iter();
+    let mut slow_cases = launch(run, of(true), less, trials)?.into_iter();
+    let mut fast_cases = launch(run, of(false), bytes, trials)?.into_iter();
     let cases = slow.iter().filter_map(|slow| if *slow { slow_cases.next() } else { fast_cases.next() });
     run.made.cases = cases.collect();
 
@@ -59,24 +59,22 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 }
 
 /// A row for every worker there is, built where it was not.
-fn rows(run: &mut PartRun<'_>) -> anyhow::Result<Vec<WorkerPair>> {
+fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPair>> {
     let cache = BuildCache::open(Registry::open()?).map_err(refused("the folder of workers"))?;
     let choices = cache.registry().select("all")?;
     let workers = cache.workers(&choices, run.observer, run.job.stop);
-    Ok(workers.into_iter().map(WorkerPair::with_itself).collect())
+    Ok(workers.into_iter().map(|worker| WorkerPair::with_itself(worker, block_bytes)).collect())
 }
 
 /// Launches rows in turns, in what is left of the part's time.
 fn launch(
     run: &mut PartRun<'_>,
     rows: Vec<WorkerPair>,
-    block_bytes: u64,
     bytes: u64,
     trials: u32,
 ) -> anyhow::Result<Vec<CaseRecord>> {
     let plan = WorkerPlan {
         rows,
-        block_bytes,
         amount: TrialSize::Fixed { bytes, warmup_bytes: 0 },
         trials,
         seed: run.job.seed,

@@ -53,6 +53,7 @@ fn largest_message(mechanism: &Mechanism) -> Option<String> {
         data: DataLevel::None,
         relays: 0,
         senders: None,
+        receivers: None,
         block_bytes: TOO_LONG_BYTES,
         total_bytes: TOO_LONG_BYTES as u64,
         folder: &Folder::at(Path::new("/nonexistent")),

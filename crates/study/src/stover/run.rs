@@ -55,7 +55,7 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let mut turns = FilterRounds {
         rng: fastrand::Rng::with_seed(run.job.seed),
         shell: run.shell()?,
-        over: Carrier::Link(LinkSpec::parse("pipe")?),
+        over: Carrier { via: Some(LinkSpec::parse("pipe")?), ..Carrier::default() },
         filters,
         bound,
         warmup,

@@ -4,15 +4,17 @@ static int in[2], out[2]; /* what each end reads from, and writes to */
 @reply static char back[4096];
 
 static void remove_meeting_place(void) {
-    unlink(name);
-@reply     unlink(back);
+    if (made > 0) unlink(name);
+@reply     if (made > 1) unlink(back);
+}
+static void make_fifo(const char *path) {
+    if (mkfifo(path, 0600) != 0) err(1, "mkfifo %s", path);
+    made++;
 }
 static void make_meeting_place(void) {
+    make_fifo(name);
 @reply     snprintf(back, sizeof back, "%s.back", name);
-    remove_meeting_place();
-    if (mkfifo(name, 0600) != 0) err(1, "mkfifo %s", name);
-@reply     if (mkfifo(back, 0600) != 0) err(1, "mkfifo %s", back);
-    atexit(remove_meeting_place);
+@reply     make_fifo(back);
 }
 /* open(2) waits for the other end. */
 static int open_fifo(const char *path, int how) {

@@ -5,10 +5,12 @@
    also when both programs or the machine have ended meanwhile; so their number is bounded by the disk alone. */
 static void path_of(char *path, const char *kind, long number) { snprintf(path, 4096, "%s/%s%ld", name, kind, number); }
 
-static void remove_meeting_place(void) { rmdir(name); }
+static void remove_meeting_place(void) {
+    if (made) rmdir(name);
+}
 static void make_meeting_place(void) {
     if (mkdir(name, 0700) != 0) err(1, "mkdir %s", name);
-    atexit(remove_meeting_place);
+    made = 1;
 }
 static int folder;
 static void open_end(int me) {

@@ -3,12 +3,15 @@
    Its arguments: COUNT (1 if not given), and a NAME at which the ends meet. */
 #define _GNU_SOURCE
 #include <err.h>
+@named #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 @threads #include <pthread.h>
+@fork #include <signal.h>
+@fork #include <sys/prctl.h>
 @fork #include <sys/wait.h>
 
 enum { BYTES = {bytes} };
@@ -18,6 +21,7 @@ static struct { _Alignas({align}) char sent[BYTES]; _Alignas({align}) char recei
 static long count = 1;
 static const char *name = "{NAME}";
 static struct timespec began, ended;
+@named static int made; /* names that this program made, and removes: what was there before is not its own */
 
 @@family
 
@@ -53,13 +57,18 @@ static void *run_{second}(void *unused) {
     return unused;
 }
 
+@named static void stop(int number) { remove_meeting_place(), _exit(128 + number); }
 int main(int argc, char **argv) {
-    if (argc > 1 && (count = atol(argv[1])) < 1) errx(2, "COUNT is at least 1, not %s", argv[1]);
+    char *rest = "";
+    if (argc > 1 && ((count = strtol(argv[1], &rest, 10)) < 1 || *rest)) errx(2, "COUNT is a number of at least 1, not %s", argv[1]);
     if (argc > 2) name = argv[2];
+@named     atexit(remove_meeting_place), signal(SIGINT, stop), signal(SIGTERM, stop);
     make_meeting_place();
 @fork     int status;
 @fork     pid_t {second} = fork();
 @fork     if ({second} < 0) err(1, "fork");
+@fork     if ({second} == 0) prctl(PR_SET_PDEATHSIG, SIGKILL); /* where its parent dies it ends */
+@fork @named     if ({second} == 0) made = 0; /* its parent removes them */
 @fork     if ({second} == 0) run_{second}(NULL), _exit(0); /* {second_end} */
 @fork     run_{first}(NULL);
 @fork     if (waitpid({second}, &status, 0) < 0 || status != 0) errx(1, "the {second} failed");

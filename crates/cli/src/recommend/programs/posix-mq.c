@@ -4,8 +4,8 @@ static mqd_t in[2], out[2]; /* what each end receives from, and sends to */
 @reply static char back[256];
 
 static void remove_meeting_place(void) {
-    mq_unlink(name);
-@reply     mq_unlink(back);
+    if (made > 0) mq_unlink(name);
+@reply     if (made > 1) mq_unlink(back);
 }
 static mqd_t open_queue(const char *path, int how) {
     struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = BYTES}; /* fs.mqueue.msg_max is 10 */
@@ -14,10 +14,8 @@ static mqd_t open_queue(const char *path, int how) {
 }
 static void make_meeting_place(void) {
 @reply     snprintf(back, sizeof back, "%s.back", name);
-    remove_meeting_place(); /* a queue outlives its users */
-    atexit(remove_meeting_place);
-    mq_close(open_queue(name, O_CREAT | O_EXCL | O_RDWR));
-@reply     mq_close(open_queue(back, O_CREAT | O_EXCL | O_RDWR));
+    mq_close(open_queue(name, O_CREAT | O_EXCL | O_RDWR)), made++; /* a queue outlives its users */
+@reply     mq_close(open_queue(back, O_CREAT | O_EXCL | O_RDWR)), made++;
 }
 static void open_end(int me) {
     if (me == {FIRST}) out[me] = open_queue(name, O_WRONLY);

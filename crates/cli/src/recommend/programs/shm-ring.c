@@ -6,12 +6,14 @@
 @library
 static struct ring_end in[2], out[2];
 
-@fork static void remove_meeting_place(void) { shm_unlink(name); }
+@fork static void remove_meeting_place(void) {
+@fork     if (made) shm_unlink(name);
+@fork }
 @fork static void make_meeting_place(void) {
-@fork     remove_meeting_place(); /* the memory outlives its users */
 @fork     int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
-@fork     if (fd < 0 || ftruncate(fd, {rings} * sizeof(struct ring)) || close(fd)) err(1, "shm_open %s", name);
-@fork     atexit(remove_meeting_place);
+@fork     if (fd < 0) err(1, "shm_open %s", name);
+@fork     made = 1; /* the memory outlives its users */
+@fork     if (ftruncate(fd, {rings} * sizeof(struct ring)) || close(fd)) err(1, "ftruncate %s", name);
 @fork }
 @fork static void open_end(int me) {
 @fork     int fd = shm_open(name, O_RDWR, 0);

@@ -3,15 +3,18 @@
 static int queue[2]; /* of each end: the same one, since a message has a kind that says for whom it is */
 static struct { long kind; char bytes[BYTES]; } text[2];
 
-static key_t key(void) { return ftok(".", name[0]); } /* both know the folder and the letter */
-static void remove_meeting_place(void) { msgctl(msgget(key(), 0), IPC_RMID, NULL); }
+static key_t key; /* NAME is the key, a number that both know */
+
+static void remove_meeting_place(void) {
+    if (made) msgctl(msgget(key, 0), IPC_RMID, NULL);
+}
 static void make_meeting_place(void) {
-    remove_meeting_place(); /* a queue outlives its users */
-    if (msgget(key(), IPC_CREAT | IPC_EXCL | 0600) < 0) err(1, "msgget");
-    atexit(remove_meeting_place);
+    if ((key = atoi(name)) == IPC_PRIVATE) errx(2, "NAME is a key, a number other than 0, not %s", name);
+    if (msgget(key, IPC_CREAT | IPC_EXCL | 0600) < 0) err(1, "msgget %s", name);
+    made = 1; /* a queue outlives its users */
 }
 static void open_end(int me) {
-    if ((queue[me] = msgget(key(), 0)) < 0) err(1, "msgget");
+    if ((queue[me] = msgget(key, 0)) < 0) err(1, "msgget");
 }
 /* One call, one message. */
 static void send_message(int me, const char *message) {

@@ -3,13 +3,15 @@
 static int listener, in[2], out[2]; /* what each end reads from, and writes to: here the same */
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-static void remove_meeting_place(void) { unlink(name); }
+static void remove_meeting_place(void) {
+    if (made) unlink(name);
+}
 static void make_meeting_place(void) {
     snprintf(address.sun_path, sizeof address.sun_path, "%s", name);
-    remove_meeting_place();
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 8)) err(1, "bind %s", name);
-    atexit(remove_meeting_place);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address)) err(1, "bind %s", name);
+    made = 1;
+    if (listen(listener, 8)) err(1, "listen %s", name);
 }
 /* Each client gets a socket of its own, for both directions. */
 static void open_end(int me) {

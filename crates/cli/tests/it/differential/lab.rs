@@ -44,15 +44,18 @@ pub(crate) struct Lab {
     place: Place,
     fixture: Fixture,
     program: String,
+    /// Buffers are aligned, on a machine that is said to need it.
+    aligns: bool,
 }
 
 impl Lab {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(aligns: bool) -> Self {
         let program = std::env::var("HOSEPIPE_PROGRAM");
         let fixture = Fixture::new();
         Self {
             place: Place::new(&fixture),
             fixture,
+            aligns,
             program: program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_hosepipe").to_owned()),
         }
     }
@@ -98,7 +101,11 @@ impl Lab {
         if links::needs_file_limit(spec, case) {
             words.extend(["sh", "-c", FILE_LIMIT, "sh"]);
         }
+        if self.aligns {
+            words.extend(["env", "HOSEPIPE_SLOW_COPIES=0.3"]);
+        }
         words.extend([self.program.as_str(), "run"]);
+        words.extend(self.aligns.then_some("--align-buffers"));
         // The first link is also what is used when nothing is said.
         if spec != links::LINKS[0].spec || case.number.is_multiple_of(2) {
             words.extend(["--via", spec]);

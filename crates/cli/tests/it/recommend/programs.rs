@@ -1,9 +1,10 @@
 //! Every program that `hosepipe recommend` can print: it compiles without a warning, sends one message and a thousand, and leaves
-//! nothing behind.
+//! nothing behind. What was compiled stays in the target folder by what it was compiled of, so that only a change compiles it again.
 
+use std::ffi::CString;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use model::{CaseRecord, Tasks, Workload};
 use rustix::process::Signal;
 
 use super::{answer, case, record};
-use crate::common::{Lab, PROMPTLY, files_in, signal, skip, until};
+use crate::common::{Lab, PROMPTLY, files_in, read_record, signal, skip, until};
 
 /// Everything that can be recommended, and what must be asked for so that it is.
 const ALL: [(&str, &[&str]); 13] = [
@@ -65,16 +66,60 @@ impl Printed {
             "{}",
             self.name
         );
-        // ftok(3)
-        let folder = lab.here("").metadata().expect("a folder");
-        let key = u64::from(b'h') << 24 | (folder.dev() & 0xff) << 16 | folder.ino() & 0xffff;
-        let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
-        assert!(
-            !queues.lines().any(|line| line.trim_start().starts_with(&format!("{key} "))),
-            "{}",
-            self.name
-        );
+        assert!(!self.name.starts_with("sysv") || !is_system_v_queue(&self.meeting), "{}", self.name);
     }
+}
+
+impl Printed {
+    /// What is no COUNT is refused in a sentence, and what is there already is left alone.
+    /// Happened: `./example 10 data.txt` removed data.txt, and `10abc` was ten.
+    fn expect_refusals(&self, run: &dyn Fn(&str) -> Command, lab: &Lab) {
+        let refused = |count: &str| {
+            let done = run(count).current_dir(lab.here("")).output().expect("it starts");
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(!said.contains("panicked") && !said.contains("Traceback"), "{}: {said}", self.name);
+            (done.status.code(), said)
+        };
+        for count in ["10abc", "1e3", "-5", "0"] {
+            let (code, said) = refused(count);
+            assert!(code == Some(2) && said.contains("COUNT is a number of at least 1, not "), "{said}");
+        }
+        let folder = match &self.name {
+            name if ["fifo", "file", "unix_stream", "unix_dgram"].iter().any(|one| name.starts_with(one)) => {
+                lab.here("")
+            }
+            // Between threads a ring needs no name.
+            name if name.starts_with("shm_ring") && name.ends_with("_stream") => "/dev/shm".into(),
+            _ => return,
+        };
+        let own = folder.join(self.meeting.trim_start_matches('/'));
+        let back = folder.join(format!("{}.back", self.meeting));
+        // The second name is that of replies.
+        let has_back = self.name == "fifo_reply" || self.name == "unix_dgram_reply";
+        for path in std::iter::once(own).chain(has_back.then_some(back)) {
+            fs::write(&path, "mine").expect("a file");
+            let (code, said) = refused("10");
+            let left = fs::read_to_string(&path);
+            fs::remove_file(&path).expect("it is still there");
+            assert_eq!((code, left.ok().as_deref()), (Some(1), Some("mine")), "{}: {said}", self.name);
+        }
+    }
+}
+
+/// Whether there is a queue of this key, in decimal.
+fn is_system_v_queue(key: &str) -> bool {
+    let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+    queues.lines().any(|line| line.trim_start().starts_with(&format!("{key} ")))
+}
+
+/// Whether there is a queue of this name. (Their file system need not be mounted.)
+#[allow(unsafe_code)]
+fn is_posix_queue(name: &str) -> bool {
+    let name = CString::new(name).expect("no NUL");
+    // SAFETY: a C string; the descriptor is closed here, and nowhere else.
+    let found = unsafe { libc::mq_open(name.as_ptr(), libc::O_RDONLY) };
+    // SAFETY: as above.
+    found >= 0 && unsafe { libc::mq_close(found) } == 0
 }
 
 fn files(lab: &Lab) -> Vec<PathBuf> {
@@ -118,6 +163,11 @@ fn programs(lab: &Lab, language: &str) -> Vec<Printed> {
             let own = format!("hosepipe-test-{language}-{}-{name}", std::process::id());
             let meeting = match spec {
                 "tcp" => port().to_string(),
+                // Positive, and no other test's: this one makes one program after the other.
+                "sysv-msgq" => format!(
+                    "{}",
+                    0x5000_0000 | std::process::id() << 2 | u32::from(language.as_bytes()[0] % 4)
+                ),
                 _ if program.contains("\"/hosepipe-example\"") => format!("/{own}"),
                 _ => own,
             };
@@ -136,9 +186,50 @@ pub(super) fn is_there(program: &str) -> bool {
     found
 }
 
-fn compile(what: &str, command: &mut Command, lab: &Lab) {
-    let done = command.current_dir(lab.here("")).output().expect("it starts");
+/// What a command line of a compiler makes of these files, under `-o`: as it was made of the same before, or made now.
+fn compiled(what: &str, words: &[&str], files: &[(String, String)], lab: &Lab) -> PathBuf {
+    let version = Command::new(words[0]).arg("--version").output().expect("it starts").stdout;
+    let mut hasher = DefaultHasher::new();
+    (words, files, version).hash(&mut hasher);
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (family, name) =
+        (format!("recommended-{what}-"), format!("recommended-{what}-{:016x}", hasher.finish()));
+    if kept.join(&name).exists() {
+        return kept.join(name);
+    }
+    for (file, text) in files {
+        fs::write(lab.here(file), text).expect("a file");
+    }
+    let done = Command::new(words[0])
+        .args(&words[1..])
+        .args(["-o", "made"])
+        .current_dir(lab.here(""))
+        .output()
+        .expect("it starts");
     assert!(done.status.success(), "{what}: {}", String::from_utf8_lossy(&done.stderr));
+    let old = files_in(kept).into_iter().filter(|path| path.contains(&family));
+    // Another run of these tests may have removed it.
+    old.for_each(|path| drop(fs::remove_file(path)));
+    // A name of its own first: nobody runs half a program.
+    let part = kept.join(format!("{name}-{}", std::process::id()));
+    fs::copy(lab.here("made"), &part).and_then(|_| fs::rename(&part, kept.join(&name))).expect("a file");
+    kept.join(name)
+}
+
+/// All programs of a language as one, which takes seconds and not minutes: the third argument says which runs.
+fn expect_all_to_run(programs: &[Printed], all: &Path, lab: &Lab) {
+    for (program, count) in programs.iter().flat_map(|program| [(program, 1), (program, 1000)]) {
+        let arguments = program.arguments(count);
+        program.expect_success(Command::new(all).args(arguments).arg(&program.name), lab);
+    }
+    for program in programs {
+        let run = |count: &str| {
+            let mut command = Command::new(all);
+            command.args([count, &program.meeting, &program.name]);
+            command
+        };
+        program.expect_refusals(&run, lab);
+    }
 }
 
 #[test]
@@ -147,16 +238,26 @@ fn every_program_in_c_sends_and_receives() {
     if !is_there("cc") {
         return;
     }
-    for program in programs(&lab, "c") {
-        let source = format!("{}.c", program.name);
-        fs::write(lab.here(&source), &program.text).expect("a file");
-        let options = ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", &program.name, &source, "-lrt"];
-        compile(&program.name, Command::new("cc").args(options), &lab);
-        for count in [1, 1000] {
-            program
-                .expect_success(Command::new(lab.here(&program.name)).args(program.arguments(count)), &lab);
-        }
+    let programs = programs(&lab, "c");
+    let (mut declared, mut arms) = ("#include <string.h>\n".to_owned(), String::new());
+    for Printed { name, .. } in &programs {
+        declared += &format!("int main_{name}(int, char **);\n");
+        arms += &format!("    if (!strcmp(argv[3], \"{name}\")) return main_{name}(3, argv);\n");
     }
+    let main = format!("{declared}int main(int argc, char **argv) {{\n{arms}    return argc;\n}}\n");
+    let file = |program: &Printed| {
+        let Printed { name, text, .. } = program;
+        (format!("{name}.c"), text.replace("\nint main(", &format!("\nint main_{name}(")))
+    };
+    let files: Vec<(String, String)> =
+        programs.iter().map(file).chain([("main.c".to_owned(), main)]).collect();
+    let sources = files.iter().map(|(name, _)| name.as_str());
+    let words: Vec<&str> = ["cc", "-Wall", "-Wextra", "-Werror", "-pthread"]
+        .into_iter()
+        .chain(sources)
+        .chain(["-lrt"])
+        .collect();
+    expect_all_to_run(&programs, &compiled("c", &words, &files, &lab), &lab);
 }
 
 /// ThreadSanitizer knows the order that atomics make, whatever this CPU would keep: no byte of a message is read before it is written.
@@ -179,13 +280,14 @@ fn the_ring_in_c_has_no_data_race() {
         "run.json",
         vec![CaseRecord { tasks: Tasks::Threads, ..case("shm-ring:wait=futex", 900, 900) }],
     );
-    answer(&lab, &["--between", "threads", "--code-to", "ring.c"], 0);
-    compile("ring", Command::new("gcc").args(sanitizer).args(["-o", "ring", "ring.c", "-lrt"]), &lab);
-    let done = Command::new(lab.here("ring")).arg("30000").output().expect("it starts");
+    answer(&lab, &["--between", "threads", "--code-to", "own.c"], 0);
+    let files = ["own.c", "ring.h"]
+        .map(|name| (name.to_owned(), fs::read_to_string(lab.here(name)).expect("what was written")));
+    let words: Vec<&str> = ["gcc"].into_iter().chain(sanitizer).chain(["own.c", "-lrt"]).collect();
+    let done = Command::new(compiled("race", &words, &files, &lab)).arg("30000").output().expect("it starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Compiled as one program, which takes seconds and not minutes: each is a module of it, and the third argument says which runs.
 #[test]
 fn every_program_in_rust_sends_and_receives() {
     let lab = Lab::new();
@@ -193,22 +295,18 @@ fn every_program_in_rust_sends_and_receives() {
         return;
     }
     let programs = programs(&lab, "rust");
-    let (mut modules, mut arms) = (String::new(), String::new());
+    let (mut modules, mut arms, mut files) = (String::new(), String::new(), Vec::new());
     for Printed { name, text, .. } in &programs {
-        fs::write(lab.here(&format!("{name}.rs")), text.replace("\nfn main", "\npub fn main"))
-            .expect("a file");
+        files.push((format!("{name}.rs"), text.replace("\nfn main", "\npub fn main")));
         modules += &format!("mod {name};\n");
         arms += &format!("        Some(\"{name}\") => {name}::main(),\n");
     }
     let main = format!(
         "{modules}fn main() -> std::io::Result<()> {{\n    match std::env::args().nth(3).as_deref() {{\n{arms}        _ => unreachable!(),\n    }}\n}}\n"
     );
-    fs::write(lab.here("all.rs"), main).expect("a file");
-    compile("rustc", Command::new("rustc").args(["--edition=2021", "-Dwarnings", "all.rs"]), &lab);
-    for (program, count) in programs.iter().flat_map(|program| [(program, 1), (program, 1000)]) {
-        let arguments = program.arguments(count);
-        program.expect_success(Command::new(lab.here("all")).args(arguments).arg(&program.name), &lab);
-    }
+    files.push(("all.rs".to_owned(), main));
+    let words = ["rustc", "--edition=2021", "-Dwarnings", "all.rs"];
+    expect_all_to_run(&programs, &compiled("rust", &words, &files, &lab), &lab);
 }
 
 #[test]
@@ -224,6 +322,12 @@ fn every_program_in_python_sends_and_receives() {
             python.args(["-W", "error", "program.py"]).args(program.arguments(count));
             program.expect_success(&mut python, &lab);
         }
+        let run = |count: &str| {
+            let mut python = Command::new("python3");
+            python.args(["-W", "error", "program.py", count, &program.meeting]);
+            python
+        };
+        program.expect_refusals(&run, &lab);
     }
 }
 
@@ -233,6 +337,8 @@ fn a_program_is_written_with_its_ring_beside_it() {
     record(&lab, "run.json", vec![case("shm-ring:wait=futex", 900, 900)]);
     let said = answer(&lab, &["--code-to", "own.c"], 0);
     assert!(!said.contains("int main"), "{said}");
+    let own_line = "-o own own.c -lrt && ./own 1000000\n";
+    assert!(fs::read_to_string(lab.here("own.c")).expect("the program").contains(own_line));
     let own = fs::read_to_string(lab.here("own.c")).expect("the program");
     assert!(own.contains("\n#include \"ring.h\"\n") && !own.contains("SYS_futex"), "{own}");
     assert!(fs::read_to_string(lab.here("ring.h")).expect("the ring").starts_with("/* ring.h:"));
@@ -264,6 +370,34 @@ fn a_stop_while_programs_run_leaves_nothing() {
     }
 }
 
+/// Expected: whatever ends hosepipe, no queue of a program that it ran stays. Happened: after SIGKILL one did, for ever.
+#[test]
+fn no_queue_of_a_program_stays_after_a_kill() {
+    let lab = Lab::new();
+    if !is_there("cc") {
+        return;
+    }
+    let question = ["recommend", "--message", "64B", "--must", "persistent", "--must", "boundaries"];
+    let system_v = |pid: u32, number: u32| {
+        is_system_v_queue(&(0x6000_0000 | ((pid & 0x3f_ffff) << 6) | number).to_string())
+    };
+    let posix = |pid: u32, number: u32| is_posix_queue(&format!("/hosepipe-{pid}-{number}"));
+    for queue in [&system_v as &dyn Fn(u32, u32) -> bool, &posix] {
+        let mut running =
+            lab.start(lab.command(&[&question[..], &["--time", "600ms", "--place", "any"]].concat()));
+        let pid = running.pid();
+        let is_there = || (0..2).any(|number| queue(pid, number));
+        until("a program has its queue", Duration::from_secs(60), || {
+            let runs = running.children().iter().any(|(_, name)| name.starts_with("program"));
+            (runs && is_there()).then_some(())
+        });
+        signal(pid, Signal::KILL);
+        running.end_within(PROMPTLY).expect_code(137);
+        lab.assert_nothing_left(pid, PROMPTLY);
+        until("no queue", PROMPTLY, || (!is_there()).then_some(()));
+    }
+}
+
 #[test]
 fn without_a_compiler_the_reason_is_a_sentence() {
     let lab = Lab::new();
@@ -272,6 +406,25 @@ fn without_a_compiler_the_reason_is_a_sentence() {
     let mut command = lab.command(&[&words[..], &["--place", "any"]].concat());
     command.env("PATH", "/nonexistent");
     let said = lab.finish(command).expect_code(0).stdout;
-    assert!(said.contains("The program below was not timed: there is no `cc` on this machine."), "{said}");
+    assert!(said.contains("The program below was not timed: there is no `cc` on PATH."), "{said}");
     assert!(said.contains("int main("), "{said}");
+}
+
+/// Expected: the programs run where their rows ran. Happened: with --place same they ran on two CPUs.
+#[test]
+fn programs_keep_to_the_cpus_of_their_rows() {
+    if !is_there("cc") {
+        return skip("cc is missing");
+    }
+    let lab = Lab::new();
+    let question = ["recommend", "--message", "64B", "--between", "processes", "--place", "same"];
+    lab.run(&[&question[..], &["--time", "2s", "--json", "run.json"]].concat()).expect_code(0);
+    let text = fs::read_to_string(lab.here("run.json")).expect("a file");
+    let programs = read_record(&text).recommendation.expect("an answer").programs;
+    let runs = programs.iter().flat_map(|program| program.time_ns.iter().zip(&program.cpu_ns));
+    assert!(runs.clone().count() > 0);
+    // Two ends on one CPU use no more CPU time than passes; the rest is what starting a program takes more than another time.
+    for (time_ns, cpu_ns) in runs {
+        assert!(*cpu_ns < 1.3 * time_ns, "{cpu_ns} ns of CPU time in {time_ns} ns: {text}");
+    }
 }

@@ -129,6 +129,20 @@ fn a_meter_counts_every_link_exactly() {
     }
 }
 
+/// Expected: a lower bound, where the reader leaves before the writer has ended. Happened: what the relay took, as if all were counted.
+#[test]
+fn what_a_reader_left_behind_is_not_counted_as_exact() {
+    for (via, written) in [("pipe", 1_900_000), ("socketpair", 1_900_000), ("tmpfile", 9_000_000)] {
+        let lab = Lab::new();
+        let text = format!("(head -c {written} /dev/zero; :) | (sleep 0.2; head -c 1 >/dev/null)");
+        let (_, record) = recorded(&lab, &["--via", via, "--meter", &text]);
+        let link = &record.links[0];
+        let bytes = link.bytes.expect("counted as far as the relay goes");
+        assert!(bytes == written || link.bytes_is == Some(Certainty::AtLeast), "{via}: {link:?}");
+        assert!(bytes <= written, "{via}: {link:?}");
+    }
+}
+
 #[test]
 fn the_table_says_how_the_bytes_are_known() {
     let lab = Lab::new();

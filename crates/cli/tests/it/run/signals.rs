@@ -133,6 +133,20 @@ fn nothing_is_left_over_any_link_after_a_kill_of_its_own_stages() {
     }
 }
 
+/// Expected: nothing of a run goes on when hosepipe is killed. Happened: a shell did that killed it in its first 10 ms.
+#[test]
+fn a_shell_does_not_outlive_a_hosepipe_that_is_killed_at_once() {
+    // Its loop takes some seconds, and ends by itself.
+    let text = "kill -KILL $PPID; i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; echo survived";
+    for shell in ["bash", "dash"] {
+        let lab = Lab::new();
+        // Standard output is open for as long as the shell lives.
+        let done = run(&lab, &["--shell", shell, text]);
+        assert_eq!((done.code(), done.stdout.as_str()), (137, ""), "{shell}");
+        assert!(lab.processes().is_empty(), "{shell}: {:?}", lab.processes());
+    }
+}
+
 #[test]
 fn an_ignored_hangup_stays_ignored() {
     let lab = Lab::new();

@@ -232,6 +232,23 @@ fn the_live_picture_has_the_bytes_of_each_link() {
     }
 }
 
+/// On a machine where copies to some addresses are slow, which this variable invents.
+#[test]
+fn the_live_picture_says_who_reads_into_a_slow_address() {
+    let (lab, window) = (Lab::new(), Window::new());
+    // malloc puts so large a block 16 bytes into a page.
+    let reads = "import sys\nb = bytearray(1 << 20)\nwhile sys.stdin.buffer.raw.readinto(b): pass";
+    let text = format!("cat /dev/zero | python3 -c '{reads}'");
+    let mut command = lab.wrapped(&LEADER, &["run", "--live", &text]);
+    let mut child = window.start({
+        command.env("HOSEPIPE_SLOW_COPIES", "0.05");
+        command
+    });
+    window.expect("slow reads at +16");
+    window.type_in("\x03");
+    end(&lab, &mut child);
+}
+
 /// A position that says nothing is not shown: of no file, of one that is in memory, of one that is read here and there.
 #[test]
 fn the_live_picture_says_nothing_of_what_is_not_read_on() {

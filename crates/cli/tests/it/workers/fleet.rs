@@ -8,32 +8,60 @@ use model::Silent;
 use tempfile::TempDir;
 use worker::{BuildCache, Language, LanguageVariant, Program, Registry, ResultLines, Unbuilt};
 
-/// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
-/// everything has to be here. A program that does not build is a failure everywhere.
+/// The workers of a pipe that can be run here.
 pub(crate) fn fleet() -> &'static [Program] {
     static FLEET: OnceLock<Vec<Program>> = OnceLock::new();
-    FLEET.get_or_init(|| {
-        let registry = Registry::open().expect("the registry reads");
-        let cache = BuildCache::open(registry.clone()).expect("a build cache");
-        let languages: Vec<&Language> =
-            registry.languages().iter().filter(|language| language.transport.is_none()).collect();
-        for (language, result) in languages.iter().zip(cache.build(&languages, &mut Silent, &|| false)) {
-            match result {
-                Ok(_) => {}
-                Err(Unbuilt::Missing(missing)) => {
-                    assert!(std::env::var_os("CI").is_none(), "{}: {}", language.name, missing.reason);
-                    // Past the capture of the test harness: a skip is seen.
-                    let (name, reason) = (&language.name, &missing.reason);
-                    let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}; try {}", missing.remedy);
-                }
-                Err(error) => panic!("{}: {error}", language.name),
+    FLEET.get_or_init(|| built(false))
+}
+
+/// The workers with a transport of their own that can be run here. iceoryx2 takes a minute to build: it is measured in `bench_workers`.
+pub(crate) fn peers() -> &'static [Program] {
+    static PEERS: OnceLock<Vec<Program>> = OnceLock::new();
+    PEERS.get_or_init(|| built(true))
+}
+
+/// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
+/// everything has to be here. A program that does not build is a failure everywhere, unless a peer's sources are out of reach.
+fn built(peers: bool) -> Vec<Program> {
+    let registry = Registry::open().expect("the registry reads");
+    let cache = BuildCache::open(registry.clone()).expect("a build cache");
+    let is_wanted =
+        |language: &&Language| language.transport.is_some() == peers && language.key != "iceoryx2";
+    let languages: Vec<&Language> = registry.languages().iter().filter(is_wanted).collect();
+    for (language, result) in languages.iter().zip(cache.build(&languages, &mut Silent, &|| false)) {
+        // Past the capture of the test harness: a skip is seen.
+        let skip = |why: &str| {
+            let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", language.name);
+        };
+        match result {
+            Ok(_) => {}
+            Err(Unbuilt::Missing(missing)) => {
+                assert!(std::env::var_os("CI").is_none(), "{}: {}", language.name, missing.reason);
+                skip(&format!("{}; try {}", missing.reason, missing.remedy));
             }
+            Err(error) => match sources_out_of_reach(&error.to_string()) {
+                true if peers => skip("its sources are out of reach"),
+                _ => panic!("{}: {error}", language.name),
+            },
         }
-        let choices: Vec<LanguageVariant<'_>> =
-            languages.iter().flat_map(|language| language.choices()).collect();
-        let workers = cache.workers(&choices, &mut Silent, &|| false);
-        workers.into_iter().filter_map(|worker| worker.program.ok()).collect()
-    })
+    }
+    let choices: Vec<LanguageVariant<'_>> =
+        languages.iter().flat_map(|language| language.choices()).collect();
+    let workers = cache.workers(&choices, &mut Silent, &|| false);
+    workers.into_iter().filter_map(|worker| worker.program.ok()).collect()
+}
+
+/// Whether a package registry could not be reached.
+pub(crate) fn sources_out_of_reach(message: &str) -> bool {
+    let said = [
+        "Could not resolve",
+        "Couldn't connect",
+        "failed to download",
+        "download of",
+        "spurious network error",
+        "Could not transfer artifact",
+    ];
+    said.iter().any(|words| message.contains(words))
 }
 
 /// A place for result files, with a name that a shell would take apart.

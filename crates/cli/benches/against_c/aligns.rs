@@ -1,0 +1,83 @@
+//! Real pipelines in plain bash, in `run`, in `run --align-buffers` and under `boost`. On a machine that copies as fast into every address one
+//! that does not is invented, and the rows say what the cure costs where there is nothing to cure.
+
+use anyhow::Result;
+
+use crate::hosepipe;
+use crate::pipelines::{Timed, bash, big_file, seconds};
+use crate::rounds::interleave;
+use crate::table::{BenchRow, Unit, Wanted};
+use crate::targets::{Laboratory, Skipped, Target};
+
+const ROUNDS: usize = 7;
+/// What invents such a machine.
+const MACHINE: &str = "HOSEPIPE_SLOW_COPIES=0.3";
+
+/// A row's name, the program that it needs, and what is done with a file `FILE` of 1 GB.
+const PIPELINES: &[(&str, &str, &str)] = &[
+    ("align-zstd", "zstd", "cat FILE | zstd -1 -c | wc -c"),
+    ("align-lz4", "lz4", "cat FILE | lz4 -1 -c | wc -c"),
+    ("align-pv", "pv", "cat FILE | pv -q | wc -c"),
+    ("align-perl", "perl", "cat FILE | perl -e 'while (sysread STDIN, $block, 1 << 20) {}'"),
+    ("align-git", "git", "cat FILE | git hash-object --stdin"),
+    (
+        "align-python",
+        "python3",
+        "cat FILE | python3 -c 'import io\nblock = bytearray(1 << 20)\ninput = io.FileIO(0)\nwhile input.readinto(block): pass'",
+    ),
+    ("align-diff", "diff", "cat FILE | diff -q - FILE"),
+    ("align-openssl", "openssl", "cat FILE | openssl dgst -blake2b512"),
+    ("align-split", "split", "cat FILE | split -b 100M --filter 'cat > /dev/null'"),
+    ("align-wc", "wc", "cat FILE | wc -c"),
+];
+
+pub(crate) fn targets() -> impl Iterator<Item = Target> {
+    let target = |(name, ..): &(&'static str, _, _)| Target {
+        name,
+        promise: "a pipeline in `run`, in `run --align-buffers` and under `boost`, beside bash",
+        slow: true,
+        measure: pipeline,
+    };
+    PIPELINES.iter().map(target)
+}
+
+fn pipeline(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let Some((_, program, text)) = PIPELINES.iter().find(|(known, ..)| *known == name) else {
+        return Ok(Vec::new());
+    };
+    if model::file_on_path(program).is_none() {
+        return Err(Skipped(format!("no {program} (Debian: apt-get install {program})")).into());
+    }
+    let is_slow = host::copy_costs()?.slow_offsets().is_some();
+    let text = text.replace("FILE", &big_file()?.display().to_string());
+    let ours = |words: &[&str]| {
+        let machine: &[&str] = if is_slow { &["env"] } else { &["env", MACHINE] };
+        let words = [machine, &[hosepipe::PROGRAM], words, &[&text]].concat();
+        Timed(words.into_iter().map(str::to_owned).collect())
+    };
+    let [plain, run, aligned, boosted] = [
+        bash(&text),
+        ours(&["run"]),
+        ours(&["run", "--align-buffers"]),
+        ours(&["boost", "--quiet", "bash", "-c"]),
+    ];
+    let [plain, run, aligned, boosted] = interleave(
+        lab.rounds_or(ROUNDS),
+        lab.seed,
+        [&|| seconds(&plain), &|| seconds(&run), &|| seconds(&aligned), &|| seconds(&boosted)],
+    )?;
+    let invented = if is_slow { "" } else { " (invented)" };
+    let row = |what: &str, ours: Vec<f64>, reference: &Vec<f64>| BenchRow {
+        name: format!("{name} {what}"),
+        unit: Unit::Seconds,
+        ours,
+        reference: reference.clone(),
+        wanted: Wanted::Nothing,
+    };
+    Ok(vec![
+        row(&format!("aligned/run{invented}"), aligned.clone(), &run),
+        row("run", run, &plain),
+        row(&format!("aligned{invented}"), aligned, &plain),
+        row(&format!("boost{invented}"), boosted, &plain),
+    ])
+}

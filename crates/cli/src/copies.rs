@@ -1,0 +1,55 @@
+//! Where this machine copies slowly: measured once for each boot, and only if a command has a use for it.
+
+use std::cell::OnceCell;
+
+use model::{CopyCosts, SeenCopies, SlowCopies, TopSnapshot};
+
+use crate::terminal;
+
+/// Whether this machine copies slowly into some addresses; says so on standard error where it does not, and an option has nothing to do.
+pub(crate) fn are_to_be_aligned() -> bool {
+    let is_slow = is_slow();
+    if !is_slow {
+        terminal::remark(
+            "hosepipe: --align-buffers changes nothing: this CPU copies as fast into one address as into another.",
+        );
+    }
+    is_slow
+}
+
+/// Whether this machine copies slowly into some addresses. Measured in less than 0.2 s, once for each boot.
+pub(crate) fn is_slow() -> bool {
+    host::copy_costs().is_ok_and(|costs| costs.slow_offsets().is_some())
+}
+
+/// The speeds of this machine, measured when a program may be slow for its buffer.
+#[derive(Default)]
+pub(crate) struct CostsOnDemand(OnceCell<Option<CopyCosts>>);
+
+impl CostsOnDemand {
+    /// Slow copies of a program, if they matter.
+    pub(crate) fn judge(&self, seen: &SeenCopies) -> Option<SlowCopies> {
+        if !seen.may_be_slow() {
+            return None;
+        }
+        seen.judge(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
+    }
+
+    /// Those of all stages on the machine. How much of their CPU time was the kernel's is not known.
+    pub(crate) fn judge_all(&self, seen: &mut TopSnapshot) {
+        let ns = seen.elapsed_ns as f64;
+        let bytes = |rate: Option<f64>| rate.map(|rate| (rate * ns / 1e9) as u64);
+        for stage in seen.chains.iter_mut().flat_map(|chain| &mut chain.stages) {
+            let cpu_ns = (stage.cpus * ns) as u64;
+            stage.slow_copies = self.judge(&SeenCopies {
+                read_offset: stage.read_buffer_offset,
+                write_offset: stage.write_buffer_offset,
+                read_bytes: bytes(stage.read_bytes_per_s),
+                written_bytes: bytes(stage.write_bytes_per_s),
+                wall_ns: seen.elapsed_ns,
+                cpu_ns,
+                kernel_ns: cpu_ns,
+            });
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Measures how fast this machine copies into each part of a page, once for each boot.
+
+use std::fs::{self, File, OpenOptions};
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use model::{CopyCosts, CopySpeed, monotonic_ns};
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::geteuid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use crate::Roots;
+
+/// Invents a machine, for tests and demonstrations: the share of its speed at which it copies to the slow offsets; 1 for a machine
+/// that has none.
+const INVENTED: &str = "HOSEPIPE_SLOW_COPIES";
+/// Times that every offset is measured, in turn: the median is kept.
+const ROUNDS: usize = 31;
+/// Bytes of one read(2): what a pipe of the usual size holds.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of one memcpy(3): more than the 2 KiB from which glibc uses `rep movsb`, less than half of a first-level cache.
+const COPY_BYTES: usize = 16 << 10;
+/// memcpy(3) calls between two readings of the clock.
+const COPIES: usize = 4;
+/// Both addresses are aligned to this.
+const PAGE_BYTES: usize = 4096;
+
+/// What is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    boot: String,
+    costs: CopyCosts,
+}
+
+/// The figures of this boot: those kept, else measured now, in less than 0.2 s, and kept. `HOSEPIPE_SLOW_COPIES=0.3` invents a
+/// machine that copies to the slow offsets at 0.3 of its speed.
+///
+/// # Errors
+/// As [`measure_copy_costs`].
+pub fn copy_costs() -> io::Result<CopyCosts> {
+    let invented = std::env::var(INVENTED).ok().and_then(|share| share.parse().ok());
+    if let Some(share) = invented.filter(|share| (0.01..=1.0).contains(share)) {
+        return Ok(CopyCosts::invented(share));
+    }
+    let boot = Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_default();
+    let path = kept_at();
+    if let Some(kept) = read_kept(&path).filter(|kept| kept.boot == boot) {
+        return Ok(kept.costs);
+    }
+    let mut costs = measure_copy_costs()?;
+    if costs.slow_offsets().is_some() {
+        // Kept for long: a machine is only called slow that is so twice.
+        let again = measure_copy_costs()?;
+        costs = if again.slow_offsets().is_none() { again } else { costs };
+    }
+    let kept = Kept { costs, boot };
+    // If it cannot be written, the next command measures again.
+    let _ = write_kept(&path, &kept);
+    Ok(kept.costs)
+}
+
+/// Where the figures are kept: outside of the home and TMPDIR, which are the user's and a script's.
+fn kept_at() -> PathBuf {
+    let runtime =
+        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = runtime.unwrap_or_else(|| "/tmp".into());
+    folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
+}
+
+/// What was kept, if nobody else can have written it.
+fn read_kept(path: &Path) -> Option<Kept> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+        return None;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Under another name first, then renamed.
+fn write_kept(path: &Path, kept: &Kept) -> io::Result<()> {
+    let beside = path.with_extension(std::process::id().to_string());
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let done = file.write_all(&serde_json::to_vec(kept)?).and_then(|()| fs::rename(&beside, path));
+    if done.is_err() {
+        fs::remove_file(&beside)?;
+    }
+    done
+}
+
+/// Measures copies at each of [`CopyCosts::OFFSETS`], pinned to the CPU on which the caller runs. The offsets take turns, so that
+/// a disturbance does not meet one of them alone.
+///
+/// # Errors
+/// There is no memory or no file descriptor left.
+pub fn measure_copy_costs() -> io::Result<CopyCosts> {
+    let before = sched_getaffinity(None)?;
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    // A CPU that was just forbidden: the figures are of several CPUs.
+    let _ = sched_setaffinity(None, &here);
+    let measured = measure();
+    let _ = sched_setaffinity(None, &before);
+    measured
+}
+
+fn measure() -> io::Result<CopyCosts> {
+    let mut bench = Bench::new()?;
+    let mut times = vec![[const { Vec::new() }; 3]; CopyCosts::OFFSETS.len()];
+    for _ in 0..ROUNDS {
+        for (offset, times) in CopyCosts::OFFSETS.iter().zip(&mut times) {
+            for (times, speed) in times.iter_mut().zip(bench.speeds(*offset as usize)?) {
+                times.push(speed);
+            }
+        }
+    }
+    let speed = |(offset, speeds): (u64, [Vec<f64>; 3])| {
+        let [memcpy_bytes_per_s, pipe_read_bytes_per_s, file_read_bytes_per_s] = speeds.map(median);
+        CopySpeed { offset, memcpy_bytes_per_s, pipe_read_bytes_per_s, file_read_bytes_per_s }
+    };
+    Ok(CopyCosts { speeds: CopyCosts::OFFSETS.into_iter().zip(times).map(speed).collect() })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// The source, the destination, a pipe and a file in memory, which is page cache as any.
+struct Bench {
+    from: Vec<u8>,
+    into: Vec<u8>,
+    reader: File,
+    writer: File,
+    file: File,
+}
+
+impl Bench {
+    fn new() -> io::Result<Self> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let file = File::from(memfd_create("copies", MemfdFlags::CLOEXEC)?);
+        let memory = || vec![1; READ_BYTES + 2 * PAGE_BYTES];
+        let (from, into) = (memory(), memory());
+        file.write_all_at(&from[..READ_BYTES], 0)?;
+        Ok(Self { from, into, reader: reader.into(), writer: writer.into(), file })
+    }
+
+    /// Bytes per second of memcpy(3), of read(2) from the pipe and of pread(2), each into a buffer at this offset.
+    fn speeds(&mut self, offset: usize) -> io::Result<[f64; 3]> {
+        let from = &self.from[self.from.as_ptr().align_offset(PAGE_BYTES)..];
+        let start = self.into.as_ptr().align_offset(PAGE_BYTES) + offset;
+        let into = &mut self.into[start..][..READ_BYTES];
+        let memcpy = timed(|| {
+            for _ in 0..COPIES {
+                black_box(&mut into[..COPY_BYTES]).copy_from_slice(black_box(&from[..COPY_BYTES]));
+            }
+            Ok(COPIES * COPY_BYTES)
+        })?;
+        // Fewer than asked for where the user's share of pipe pages is used up.
+        let written = self.writer.write(&from[..READ_BYTES])?;
+        let pipe = timed(|| self.reader.read(&mut into[..written]))?;
+        let file = timed(|| self.file.read_at(into, 0))?;
+        Ok([memcpy, pipe, file])
+    }
+}
+
+/// The bytes per second of a copy.
+fn timed(copy: impl FnOnce() -> io::Result<usize>) -> io::Result<f64> {
+    let began = monotonic_ns();
+    let bytes = copy()?;
+    Ok(bytes as f64 * 1e9 / (monotonic_ns() - began).max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn every_offset_has_its_speeds_and_the_cpus_of_before_come_back() {
+        let before = sched_getaffinity(None).expect("of this thread");
+        let costs = measure_copy_costs().expect("memory and a pipe");
+        assert_eq!(sched_getaffinity(None).expect("of this thread"), before);
+        let offsets: Vec<u64> = costs.speeds.iter().map(|speed| speed.offset).collect();
+        assert_eq!(offsets, CopyCosts::OFFSETS);
+        for speed in &costs.speeds {
+            for rate in [speed.memcpy_bytes_per_s, speed.pipe_read_bytes_per_s, speed.file_read_bytes_per_s] {
+                assert!((1e6..1e13).contains(&rate), "{speed:?}");
+            }
+        }
+    }
+
+    /// Each byte of a read lands where it was sent, and the pipe is empty for the next offset.
+    #[test]
+    fn the_bytes_of_a_read_are_at_the_offset() {
+        let mut bench = Bench::new().expect("memory and a pipe");
+        bench.from.fill(7);
+        bench.into.fill(0);
+        bench.speeds(24).expect("a copy");
+        let start = bench.into.as_ptr().align_offset(PAGE_BYTES) + 24;
+        assert!(bench.into[..start].iter().all(|byte| *byte == 0));
+        assert!(bench.into[start..][..COPY_BYTES].iter().any(|byte| *byte != 0));
+        assert!((bench.into.as_ptr() as usize + start) % PAGE_BYTES == 24);
+        assert!(bench.reader.read(&mut [0; 1]).is_err(), "EAGAIN");
+    }
+
+    #[test]
+    fn figures_are_kept_where_nobody_else_can_have_written_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kept");
+        assert!(read_kept(&path).is_none());
+        let kept = Kept { boot: "this".to_owned(), costs: CopyCosts::invented(0.3) };
+        for _ in 0..2 {
+            write_kept(&path, &kept).expect("room");
+        }
+        let read = read_kept(&path).expect("kept");
+        assert_eq!((read.boot, read.costs), (kept.boot, kept.costs));
+        assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).expect("ours");
+        assert!(read_kept(&path).is_none(), "others may write to it");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
+        let link = folder.path().join("link");
+        symlink(&path, &link).expect("a name");
+        assert!(read_kept(&link).is_none(), "a link may be somebody else's");
+        fs::write(&path, "{}").expect("ours");
+        assert!(read_kept(&path).is_none());
+    }
+}

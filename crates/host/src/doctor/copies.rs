@@ -1,0 +1,58 @@
+//! What the speeds of copies mean for programs on this machine.
+
+use model::{CopyCosts, CopySpeed};
+
+use super::Finding;
+use super::Severity::{Caps, Good};
+
+/// Moves malloc's large blocks into the heap, where they are as likely at one offset as at another, instead of 16 bytes into a page.
+const REMEDY: &str = "export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=8589934592";
+
+/// Whether this machine copies slowly into some places of a page, which ones, and how slowly.
+pub fn copy_finding(costs: &CopyCosts) -> Finding {
+    let found = |state, what: String, why| Finding::new("copy-alignment", state, what, why);
+    let Some(slow) = costs.slow_offsets() else {
+        let why = "No buffer is slow because of its address.";
+        return found(Good, "copies are as fast at every offset within a page".to_owned(), why);
+    };
+    let at = |offset: u64| costs.speeds.iter().find(|speed| speed.offset == offset);
+    let rate = |of: fn(&CopySpeed) -> f64, share: f64| match (at(0).map(of), at(16).map(of)) {
+        (Some(full), Some(slow)) => {
+            format!("at {share:.2} of its speed ({} instead of {})", gb(slow), gb(full))
+        }
+        _ => format!("at {share:.2} of its speed"),
+    };
+    let what = format!(
+        "copies to {} to {} bytes past the start of a page are slow: read(2) from a pipe runs {}, from page cache {}, \
+        memcpy(3) {}",
+        slow.first,
+        slow.last,
+        rate(|speed| speed.pipe_read_bytes_per_s, slow.pipe_read),
+        rate(|speed| speed.file_read_bytes_per_s, slow.file_read),
+        rate(|speed| speed.memcpy_bytes_per_s, slow.memcpy)
+    );
+    let why = "The CPU's `rep movsb` is slow where the destination lies that far ahead of the source modulo 4096. malloc(3) puts \
+        blocks of 128 KiB or more at 16 bytes past the start of a page, and programs read into them. The variable moves such blocks \
+        for programs that use glibc's malloc(3); docs/ALIGNMENT.md has what a program can do itself.";
+    Finding { remedy: Some(REMEDY.to_owned()), ..found(Caps, what, why) }
+}
+
+fn gb(bytes_per_s: f64) -> String {
+    format!("{:.1} GB/s", bytes_per_s / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_machine_is_told_where_and_by_how_much_and_any_other_nothing() {
+        let slow = copy_finding(&CopyCosts::invented(0.3));
+        assert_eq!((slow.state, slow.remedy.is_some()), (Caps, true));
+        let said = "copies to 1 to 31 bytes past the start of a page are slow: read(2) from a pipe runs at 0.30 of its speed \
+            (1.2 GB/s instead of 4.0 GB/s), from page cache at 0.30";
+        assert!(slow.what.starts_with(said), "{}", slow.what);
+        let other = copy_finding(&CopyCosts::invented(1.0));
+        assert_eq!((other.state, other.remedy), (Good, None));
+    }
+}

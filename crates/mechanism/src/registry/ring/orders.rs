@@ -1,0 +1,215 @@
+//! The ring's protocol under every order of its two ends (loom): no byte is read before it was written or written over before it was
+//! read, and no wake-up is lost. Each memory order, fence and check is then weakened, and the fault must be found.
+
+// The protocol takes its atomics from `std`.
+extern crate loom as std;
+
+use core::convert::Infallible;
+use core::marker::PhantomData;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
+use loom::sync::atomic::{AtomicU32, fence};
+
+#[path = "protocol.rs"]
+#[allow(dead_code, unreachable_pub, unsafe_code)]
+mod protocol;
+
+use protocol::{Control, Kernel, Position, Protocol, ReceiverCursor, SenderCursor, wait_until, wake};
+
+const SLOTS: usize = 2;
+const SHORT_BYTES: usize = 2;
+
+/// One part of the protocol that is not as it should be.
+trait Fault: Copy + Send + 'static {
+    const ANNOUNCE: Ordering = Ordering::Release;
+    const SEE: Ordering = Ordering::Acquire;
+    const RETURN: Ordering = Ordering::Release;
+    const REUSE: Ordering = Ordering::Acquire;
+    const LIGHT_FENCE: bool = true;
+    const HEAVY_FENCE: bool = true;
+    /// Raises the flag after the last look, not before.
+    const LOOKS_FIRST: bool = false;
+    /// Wakes nobody after a return of room.
+    const RETURNS_IN_SILENCE: bool = false;
+    /// Bytes of room that the ring does not have.
+    const EXCESS_BYTES: u64 = 0;
+}
+
+#[derive(Clone, Copy)]
+struct Orders<F>(PhantomData<F>);
+
+impl<F: Fault> Protocol for Orders<F> {
+    const SHORT_BYTES: usize = SHORT_BYTES;
+    const ANNOUNCE: Ordering = F::ANNOUNCE;
+    const SEE: Ordering = F::SEE;
+    const RETURN: Ordering = F::RETURN;
+    const REUSE: Ordering = F::REUSE;
+}
+
+/// futex(2): the end that lowers the flag also wakes. A lost wake-up sleeps for ever, which loom reports.
+impl<F: Fault> Kernel for Orders<F> {
+    type Error = Infallible;
+
+    fn light_fence(&self) {
+        if F::LIGHT_FENCE {
+            fence(SeqCst);
+        }
+    }
+
+    fn heavy_fence(&self) -> Result<(), Infallible> {
+        if F::HEAVY_FENCE {
+            fence(SeqCst);
+        }
+        Ok(())
+    }
+
+    fn raise(&self, flag: &AtomicU32) -> Result<(), Infallible> {
+        if F::LOOKS_FIRST {
+            return Ok(());
+        }
+        flag.store(1, Relaxed);
+        self.heavy_fence()
+    }
+
+    fn sleep(&self, flag: &AtomicU32) -> Result<(), Infallible> {
+        if F::LOOKS_FIRST {
+            flag.store(1, Relaxed);
+            self.heavy_fence()?;
+        }
+        while flag.load(Relaxed) == 1 {
+            loom::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn wake(&self, _: &AtomicU32) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// What both ends share: each byte is a cell of its own, whose accesses loom checks against each other.
+struct Memory<const RING_BYTES: usize> {
+    control: Control<SLOTS>,
+    slots: [[UnsafeCell<u8>; SHORT_BYTES]; SLOTS],
+    ring: [UnsafeCell<u8>; RING_BYTES],
+}
+
+// SAFETY: loom checks the accesses to each cell.
+#[allow(unsafe_code)]
+unsafe impl<const RING_BYTES: usize> Sync for Memory<RING_BYTES> {}
+
+impl<const RING_BYTES: usize> Memory<RING_BYTES> {
+    fn cell(&self, position: Position, at: usize) -> &UnsafeCell<u8> {
+        match position {
+            Position::Slot(number, from) => &self.slots[number as usize % SLOTS][from + at],
+            Position::Ring(offset) => &self.ring[(offset as usize + at) % RING_BYTES],
+        }
+    }
+}
+
+/// Sends messages of these lengths. The most preemptions of an order that is tried bound the time that it takes.
+#[allow(unsafe_code)]
+fn check<F: Fault, const RING_BYTES: usize>(_: F, lengths: &'static [usize]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let cell = |_| UnsafeCell::new(0);
+        let memory = Arc::new(Memory::<RING_BYTES> {
+            control: Control::default(),
+            slots: core::array::from_fn(|_| core::array::from_fn(cell)),
+            ring: core::array::from_fn(cell),
+        });
+        let total: usize = lengths.iter().sum();
+        let theirs = memory.clone();
+        let receives = loom::thread::spawn(move || {
+            let (kernel, control) = (Orders::<F>(PhantomData), &theirs.control);
+            let mut cursor = ReceiverCursor::<Orders<F>>::new(0, 0);
+            let mut received = 0;
+            while received < total {
+                if cursor.left() == 0 {
+                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.look(control));
+                }
+                let len = cursor.left();
+                for at in 0..len {
+                    // SAFETY: loom checks what it is checked for.
+                    let byte = theirs.cell(cursor.position(), at).with(|byte| unsafe { *byte });
+                    assert_eq!(usize::from(byte), received + at + 1);
+                }
+                received += len;
+                if cursor.take(control, len) && !F::RETURNS_IN_SILENCE {
+                    let _ = wake(&kernel, &control.sleepers.sender);
+                }
+            }
+        });
+        let (kernel, control) = (Orders::<F>(PhantomData), &memory.control);
+        let mut cursor =
+            SenderCursor::<Orders<F>>::new(control, RING_BYTES as u64 + F::EXCESS_BYTES, RING_BYTES);
+        let mut sent = 0;
+        for &len in lengths {
+            cursor.begin(control, len);
+            if !cursor.has_room(len) {
+                let _ = wait_until(&kernel, &control.sleepers.sender, 1, || {
+                    cursor.refresh(control);
+                    cursor.has_room(len)
+                });
+            }
+            for at in 0..len {
+                sent += 1;
+                // SAFETY: as above.
+                memory.cell(cursor.position(), at).with_mut(|byte| unsafe { *byte = sent });
+            }
+            cursor.announce(control, len);
+            let _ = wake(&kernel, &control.sleepers.receiver);
+        }
+        receives.join().expect("the receiver");
+    });
+}
+
+/// More tiny messages than the slots hold.
+const TINY: &[usize] = &[1, 1, 1, 1, 1];
+/// Messages in slots and in the ring, more than the ring holds.
+const MIXED: &[usize] = &[1, 3, 3, 2];
+
+#[derive(Clone, Copy)]
+struct Faultless;
+impl Fault for Faultless {}
+
+#[test]
+fn tiny_messages_arrive_in_every_order_of_the_two_ends() {
+    check::<_, 8>(Faultless, TINY);
+}
+
+#[test]
+fn messages_of_all_lengths_arrive_in_every_order_of_the_two_ends() {
+    check::<_, 8>(Faultless, MIXED);
+}
+
+/// A protocol with one fault, which must be found.
+macro_rules! found {
+    ($($name:ident: $item:ident: $type:ty = $value:expr, $lengths:expr;)*) => {$(
+        #[test]
+        #[should_panic]
+        fn $name() {
+            #[derive(Clone, Copy)]
+            struct Faulty;
+            impl Fault for Faulty {
+                const $item: $type = $value;
+            }
+            check::<_, 8>(Faulty, $lengths);
+        }
+    )*};
+}
+
+found! {
+    an_announcement_before_its_bytes_is_found: ANNOUNCE: Ordering = Relaxed, MIXED;
+    bytes_read_before_their_announcement_are_found: SEE: Ordering = Relaxed, MIXED;
+    a_return_before_the_bytes_are_read_is_found: RETURN: Ordering = Relaxed, TINY;
+    bytes_written_before_their_return_is_seen_are_found: REUSE: Ordering = Relaxed, TINY;
+    a_publication_without_a_fence_is_found: LIGHT_FENCE: bool = false, TINY;
+    a_sleep_without_a_fence_is_found: HEAVY_FENCE: bool = false, TINY;
+    a_look_before_the_flag_is_raised_is_found: LOOKS_FIRST: bool = true, TINY;
+    a_return_that_wakes_nobody_is_found: RETURNS_IN_SILENCE: bool = true, TINY;
+    an_overrun_is_found: EXCESS_BYTES: u64 = 8, &[3, 3, 3];
+}

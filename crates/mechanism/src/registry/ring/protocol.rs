@@ -1,0 +1,365 @@
+//! The protocol of a ring: how its two ends hand bytes over, return room, sleep and wake each other. Nothing but counters and
+//! flags: where the bytes lie is for others to say. Its atomics come from `std`, in whose place `orders.rs` puts the model checker.
+
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The longest message that lies in a slot, in bytes: what a cache line holds beside the stamp. A lone message then takes one cache
+/// line from one end to the other, and a stream of tiny ones takes one for many.
+pub(super) const SHORT_BYTES: usize = 56;
+
+/// What the protocol rests on. The model checker weakens each of them, and must find the fault.
+pub(super) trait Protocol {
+    const SHORT_BYTES: usize = SHORT_BYTES;
+    /// The sender announces what it has written.
+    const ANNOUNCE: Ordering = Release;
+    /// The receiver reads the announcement before the bytes.
+    const SEE: Ordering = Acquire;
+    /// The receiver returns the room of what it has read.
+    const RETURN: Ordering = Release;
+    /// The sender reads the return before it writes over the room.
+    const REUSE: Ordering = Acquire;
+}
+
+/// The protocol as it is used.
+pub(super) struct AsWritten;
+impl Protocol for AsWritten {}
+
+/// Low bits of a stamp: how many bytes the slot announces.
+pub(super) const LEN_BITS: u32 = 20;
+/// The bytes lie in the ring and not in the slot.
+const LONG: u64 = 1 << LEN_BITS;
+/// Nothing will be added.
+const CLOSED: u64 = LONG << 1;
+const NUMBER_SHIFT: u32 = LEN_BITS + 2;
+
+/// Announces one message or several that follow each other: what fits is added to the slot that the receiver looks at already.
+/// Slots are used in turn, and each is numbered, from 1 on.
+#[repr(C, align(64))]
+pub(super) struct Slot {
+    stamp: AtomicU64,
+    short: UnsafeCell<[u8; SHORT_BYTES]>,
+}
+
+// SAFETY: the sender writes only bytes of a slot that its stamp does not count yet, and only after the receiver has returned the
+// slot's last use; the receiver reads only those that it counts.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// Where short messages lie.
+    #[inline]
+    pub(super) fn short(&self) -> *mut u8 {
+        self.short.get().cast()
+    }
+}
+
+/// What the receiver writes: how far the sender may go.
+#[repr(C, align(128))]
+pub(super) struct Returned {
+    /// The last slot all of which was received.
+    slot: AtomicU64,
+    /// Bytes received, those in slots as well: so bytes in flight never exceed the ring's size.
+    bytes: AtomicU64,
+}
+
+/// Flags of the sleeping ends: raised before a sleep, read after each publication. Both ends have a copy of the line while none sleeps.
+#[repr(C, align(128))]
+pub(super) struct Sleepers {
+    pub(super) sender: AtomicU32,
+    pub(super) receiver: AtomicU32,
+}
+
+/// All that the ends share beside the ring's bytes. Memory of zeros is a fresh one.
+#[repr(C)]
+pub(super) struct Control<const SLOTS: usize> {
+    slots: [Slot; SLOTS],
+    returned: Returned,
+    pub(super) sleepers: Sleepers,
+}
+
+impl<const SLOTS: usize> Control<SLOTS> {
+    #[inline]
+    pub(super) fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize % SLOTS]
+    }
+}
+
+impl<const SLOTS: usize> Default for Control<SLOTS> {
+    fn default() -> Self {
+        let (word, flag) = (|| AtomicU64::new(0), || AtomicU32::new(0));
+        let slot = |_| Slot { stamp: word(), short: UnsafeCell::new([0; SHORT_BYTES]) };
+        Self {
+            slots: core::array::from_fn(slot),
+            returned: Returned { slot: word(), bytes: word() },
+            sleepers: Sleepers { sender: flag(), receiver: flag() },
+        }
+    }
+}
+
+/// Where bytes lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    /// In this slot, from this byte on.
+    Slot(u64, usize),
+    /// In the ring, from this byte of the stream on.
+    Ring(u64),
+}
+
+/// What the sender knows.
+pub(super) struct SenderCursor<P> {
+    /// The slot to which bytes are added.
+    slot: u64,
+    /// Bytes in it.
+    fill: usize,
+    long: bool,
+    /// Bytes sent.
+    head: u64,
+    /// The last slot and the byte before which the sender has room, as far as it knows.
+    slot_limit: u64,
+    byte_limit: u64,
+    ring_bytes: u64,
+    /// The most bytes that a slot announces.
+    piece_bytes: usize,
+    protocol: PhantomData<P>,
+}
+
+impl<P: Protocol> SenderCursor<P> {
+    /// The only sender of a fresh ring.
+    pub(super) fn new<const SLOTS: usize>(_: &Control<SLOTS>, ring_bytes: u64, piece_bytes: usize) -> Self {
+        let (slot_limit, byte_limit) = (SLOTS as u64, ring_bytes);
+        Self {
+            slot: 1,
+            fill: 0,
+            long: false,
+            head: 0,
+            slot_limit,
+            byte_limit,
+            ring_bytes,
+            piece_bytes,
+            protocol: PhantomData,
+        }
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Bytes that the receiver has returned, as last seen.
+    #[inline]
+    pub(super) fn returned_bytes(&self) -> u64 {
+        self.byte_limit - self.ring_bytes
+    }
+
+    #[inline]
+    fn slot_bytes(&self) -> usize {
+        if self.long { self.piece_bytes } else { P::SHORT_BYTES }
+    }
+
+    /// Whether a message of `len` bytes can be added to the slot, and may be, as far as known.
+    #[inline]
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        self.fill + len <= self.slot_bytes()
+            && (len > P::SHORT_BYTES) == self.long
+            && self.slot <= self.slot_limit
+            && self.head + len as u64 <= self.byte_limit
+    }
+
+    /// Makes the slot one that a message of `len` bytes can be added to: where it does not fit, the next one.
+    pub(super) fn begin<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) {
+        let long = len > P::SHORT_BYTES;
+        if self.fill > 0 && (self.long != long || self.fill + len > self.slot_bytes()) {
+            self.stamp(control, CLOSED);
+        }
+        if self.fill == 0 {
+            self.long = long;
+        }
+    }
+
+    /// Reads how much the receiver has returned.
+    #[inline]
+    pub(super) fn refresh<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) {
+        self.slot_limit = control.returned.slot.load(P::REUSE) + SLOTS as u64;
+        self.byte_limit = control.returned.bytes.load(P::REUSE) + self.ring_bytes;
+    }
+
+    /// Where the next bytes go.
+    #[inline]
+    pub(super) fn position(&self) -> Position {
+        if self.long { Position::Ring(self.head) } else { Position::Slot(self.slot, self.fill) }
+    }
+
+    /// Announces `len` bytes that were written there. The slot is closed at once where another message like this one will not fit:
+    /// the receiver then looks at the next slot before that message comes.
+    #[inline]
+    pub(super) fn announce<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) {
+        self.fill += len;
+        self.head += len as u64;
+        let closed = if self.fill + len > self.slot_bytes() { CLOSED } else { 0 };
+        self.stamp(control, closed);
+    }
+
+    #[inline]
+    fn stamp<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, closed: u64) {
+        let kind = if self.long { LONG } else { 0 };
+        let stamp = self.slot << NUMBER_SHIFT | closed | kind | self.fill as u64;
+        control.slot(self.slot).stamp.store(stamp, P::ANNOUNCE);
+        if closed != 0 {
+            self.slot += 1;
+            self.fill = 0;
+        }
+    }
+}
+
+/// What the receiver knows.
+pub(super) struct ReceiverCursor<P> {
+    /// The slot whose bytes are received, what was last seen of its stamp, and how many of its bytes were taken.
+    slot: u64,
+    seen: u64,
+    taken: usize,
+    /// Bytes received in all.
+    tail: u64,
+    /// What was returned.
+    returned_slot: u64,
+    returned_bytes: u64,
+    /// Slots and bytes that may be received and not yet returned: the sender reads each return, which takes a cache line from here.
+    kept_slots: u64,
+    kept_bytes: u64,
+    protocol: PhantomData<P>,
+}
+
+impl<P: Protocol> ReceiverCursor<P> {
+    /// The only receiver of a fresh ring.
+    pub(super) fn new(kept_slots: u64, kept_bytes: u64) -> Self {
+        Self {
+            slot: 1,
+            seen: 0,
+            taken: 0,
+            tail: 0,
+            returned_slot: 0,
+            returned_bytes: 0,
+            kept_slots,
+            kept_bytes,
+            protocol: PhantomData,
+        }
+    }
+
+    /// Bytes that were announced and not taken, as last seen.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        (self.seen & (LONG - 1)) as usize - self.taken
+    }
+
+    /// Where they lie, or will where the next ones are like those before.
+    #[inline]
+    pub(super) fn position(&self) -> Position {
+        if self.seen & LONG > 0 { Position::Ring(self.tail) } else { Position::Slot(self.slot, self.taken) }
+    }
+
+    /// Whether bytes have come, after all that were seen are taken.
+    #[inline]
+    pub(super) fn look<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
+        loop {
+            let stamp = control.slot(self.slot).stamp.load(P::SEE);
+            // The slot's last use, or none.
+            if stamp >> NUMBER_SHIFT != self.slot {
+                return false;
+            }
+            self.seen = stamp;
+            if self.left() > 0 {
+                return true;
+            }
+            if stamp & CLOSED == 0 {
+                return false;
+            }
+            self.next_slot();
+        }
+    }
+
+    #[inline]
+    fn next_slot(&mut self) {
+        self.slot += 1;
+        self.taken = 0;
+        // Its length and number go, and what kind of bytes it held stays, as a guess.
+        self.seen &= LONG;
+    }
+
+    /// Takes `len` of the bytes left. True where room was returned to the sender, which may sleep.
+    #[inline]
+    pub(super) fn take<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) -> bool {
+        self.taken += len;
+        self.tail += len as u64;
+        if self.left() > 0 && self.tail - self.returned_bytes <= self.kept_bytes {
+            return false;
+        }
+        if self.left() == 0 && self.seen & CLOSED > 0 {
+            self.next_slot();
+        }
+        let keeps = self.slot - 1 - self.returned_slot <= self.kept_slots
+            && self.tail - self.returned_bytes <= self.kept_bytes;
+        if !keeps {
+            (self.returned_slot, self.returned_bytes) = (self.slot - 1, self.tail);
+            control.returned.bytes.store(self.returned_bytes, P::RETURN);
+            control.returned.slot.store(self.returned_slot, P::RETURN);
+        }
+        !keeps
+    }
+}
+
+/// How an end sleeps and is woken. The two fences pair: either the end that goes to sleep sees the publication, or the end that
+/// publishes sees the flag. A sleep is rare and a publication is not, so their costs may differ.
+pub(super) trait Kernel {
+    type Error;
+    /// Between a publication and the look at the other end's flag.
+    fn light_fence(&self);
+    /// Between raising the flag and the last look before a sleep.
+    fn heavy_fence(&self) -> Result<(), Self::Error>;
+    /// Sleeps while the flag is raised; may return early.
+    fn sleep(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
+    /// Wakes the end that sleeps on the flag, which was lowered.
+    fn wake(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
+
+    /// Says that the end will sleep, before it looks once more.
+    fn raise(&self, flag: &AtomicU32) -> Result<(), Self::Error> {
+        flag.store(1, Relaxed);
+        self.heavy_fence()
+    }
+}
+
+/// Waits until `ready`: looks so often, then sleeps, then looks again. Returns the looks since the last sleep, and whether it slept.
+pub(super) fn wait_until<K: Kernel>(
+    kernel: &K,
+    flag: &AtomicU32,
+    looks: u32,
+    mut ready: impl FnMut() -> bool,
+) -> Result<(u32, bool), K::Error> {
+    let mut slept = false;
+    loop {
+        for look in 0..looks {
+            if ready() {
+                return Ok((look, slept));
+            }
+            std::hint::spin_loop();
+        }
+        kernel.raise(flag)?;
+        if ready() {
+            flag.store(0, Relaxed);
+            return Ok((looks, slept));
+        }
+        kernel.sleep(flag)?;
+        slept = true;
+    }
+}
+
+/// Wakes the other end if it sleeps, after a publication.
+#[inline]
+pub(super) fn wake<K: Kernel>(kernel: &K, flag: &AtomicU32) -> Result<(), K::Error> {
+    kernel.light_fence();
+    if flag.load(Relaxed) == 0 {
+        return Ok(());
+    }
+    flag.store(0, Relaxed);
+    kernel.wake(flag)
+}

@@ -1,0 +1,22 @@
+//! Output that a program keeps in its buffer while others wait for it.
+
+use serde::{Deserialize, Serialize};
+
+/// Output that a program keeps in its buffer.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBack {
+    /// The program's PID.
+    pub pid: i32,
+    /// Bytes of it; `null` if only the sizes of its writes tell that it holds back.
+    pub held_bytes: Option<u64>,
+    /// Size of the buffer: of each write.
+    pub buffer_bytes: u64,
+    /// Time since it last wrote, at the least.
+    pub for_ns: u64,
+    /// Bytes per second by which the buffer fills; `null` if it did not grow.
+    pub bytes_per_s: Option<u64>,
+    /// Time until the buffer is full at this rate; `null` if it did not grow.
+    pub full_in_ns: Option<u64>,
+    /// What makes this program write line by line: an option or a statement; `null` if none is known.
+    pub cure: Option<String>,
+}

@@ -1,0 +1,125 @@
+//! What one trial gave: its times and bytes, and what its ends used.
+
+use serde::{Deserialize, Serialize};
+
+/// One trial's raw figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The round in which it was taken; samples of one round are compared pair by pair.
+    pub round: u32,
+    /// From the barrier until the receiver had the last byte (checked, under `verify`).
+    pub elapsed_ns: u64,
+    /// Opening the mechanism and starting the tasks, before the clock starts.
+    pub setup_ns: u64,
+    /// Bytes that arrived; for ping-pong the bytes that came back.
+    pub bytes: u64,
+    /// Blocks sent, or round trips made.
+    pub messages: u64,
+    /// The receiver's checksum of all bytes, in hexadecimal; `null` below `verify`.
+    pub checksum: Option<String>,
+    /// Data-moving and waiting system calls of both ends, counted where they are made; `null` where unknown.
+    pub syscalls: Option<u64>,
+    /// Voluntary context switches (both ends, getrusage(2)).
+    pub voluntary_switches: u64,
+    /// Involuntary context switches (both ends).
+    pub involuntary_switches: u64,
+    /// CPU time in user mode (both ends).
+    pub user_ns: u64,
+    /// CPU time in the kernel (both ends).
+    pub system_ns: u64,
+    /// The same figures end by end: the sender (or the only end) first.
+    pub ends: Vec<EndUsage>,
+    /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
+    pub latency_histogram: Option<String>,
+    /// The share of samples of the trial with both ends on one CPU (0 to 1); absent if there are not two ends, or no samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<f64>,
+    /// Where in a page, 0 to 4095, the buffer of the receiver's large reads began (`--workers`); absent if it was not seen asleep in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_buffer_offset: Option<u64>,
+    /// The same of the sender's writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_buffer_offset: Option<u64>,
+    /// The part of each pair, sender or receiver; absent without `--pairs`, `--senders` and `--receivers`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<Share>,
+    /// From the barrier until the first of them was done: the time for which all of them ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_ran_ns: Option<u64>,
+    /// Blocks that did not arrive in one piece (`--senders` and `--receivers`, under `verify`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub torn_blocks: Option<u64>,
+    /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender or the client sent again; absent if both ends were on one host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// For paced round trips (`--rate`) the times from the actual request, as a histogram; `latency_histogram` then has the times from
+    /// the instant at which the request was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_histogram: Option<String>,
+    /// Whether its round was repeated; absent if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+}
+
+/// The part of one of several pairs, senders or receivers in a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// From the barrier until it was done.
+    pub elapsed_ns: u64,
+    /// Bytes that it moved; for ping-pong the bytes that came back.
+    pub bytes: u64,
+    /// Bytes that it had moved when the first of all was done (with small round trips up to 63 fewer).
+    pub bytes_while_all_ran: u64,
+}
+
+impl Sample {
+    /// A sample with only the resource usage of its ends, and the sums.
+    pub fn of_ends(ends: Vec<EndUsage>) -> Self {
+        let sum = |of: fn(&EndUsage) -> u64| ends.iter().map(of).sum();
+        Self {
+            syscalls: ends.iter().map(|end| end.syscalls).sum(),
+            voluntary_switches: sum(|end| end.voluntary_switches),
+            involuntary_switches: sum(|end| end.involuntary_switches),
+            user_ns: sum(|end| end.user_ns),
+            system_ns: sum(|end| end.system_ns),
+            ends,
+            ..Self::default()
+        }
+    }
+}
+
+impl EndUsage {
+    /// The usage since an earlier sample of the same end.
+    pub fn since(&self, before: &Self) -> Self {
+        let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
+        Self {
+            syscalls: self.syscalls.zip(before.syscalls).map(|(now, before)| now.saturating_sub(before)),
+            voluntary_switches: grown(|usage| usage.voluntary_switches),
+            involuntary_switches: grown(|usage| usage.involuntary_switches),
+            minor_faults: grown(|usage| usage.minor_faults),
+            blocks_stored: grown(|usage| usage.blocks_stored),
+            user_ns: grown(|usage| usage.user_ns),
+            system_ns: grown(|usage| usage.system_ns),
+        }
+    }
+}
+
+/// The resource usage of one end between the barrier and the end of the clock.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndUsage {
+    /// System calls, counted where they are made; `null` where unknown.
+    pub syscalls: Option<u64>,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Page faults that needed no I/O.
+    pub minor_faults: u64,
+    /// Blocks of 512 bytes that were written to a file system (`ru_oublock`).
+    #[serde(default)]
+    pub blocks_stored: u64,
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+}

@@ -1,0 +1,127 @@
+//! Copies of a program that are slow because of where its buffer lies in a page, judged from what was seen of it and from the machine's speeds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::CopyCosts;
+use crate::copy_costs::{PAGE_BYTES, SLOW};
+
+/// Smallest share of the program's CPU time, and of its time, that is worth a sentence.
+const CPU_SHARE_MIN: f64 = 0.1;
+const WALL_SHARE_MIN: f64 = 0.03;
+
+/// Slow copies into a program's buffer, or out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SlowCopies {
+    /// Whether it writes from this buffer; otherwise it reads into it.
+    pub writes: bool,
+    /// Bytes from the start of a page to the buffer.
+    pub offset: u64,
+    /// The speed of the copies there as a share of the speed at other offsets.
+    pub speed_share: f64,
+    /// CPU time that the program would save with another offset, at most.
+    pub saves_ns_max: u64,
+}
+
+/// What was seen of a program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SeenCopies {
+    /// The page offset of its buffer for reads, and for writes.
+    pub read_offset: Option<u64>,
+    pub write_offset: Option<u64>,
+    /// Bytes that it read, and wrote.
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
+    /// Its time, its CPU time, and the part of that in which the kernel may have copied for it.
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    pub kernel_ns: u64,
+}
+
+impl SeenCopies {
+    /// Whether a machine exists on which these copies are slow: if not, this one's speeds are not needed.
+    pub fn may_be_slow(&self) -> bool {
+        self.each().any(|(_, offset, _)| SLOW.contains(&offset))
+    }
+
+    /// Its slow copies, if they matter: most of the CPU time that `costs` makes of the bytes, no more than it spent in the kernel.
+    pub fn judge(&self, costs: &CopyCosts) -> Option<SlowCopies> {
+        let full = costs.speeds.iter().find(|speed| speed.offset == 0)?.pipe_read_bytes_per_s;
+        let slow = |(writes, offset, bytes): (bool, u64, Option<u64>)| {
+            let speed_share = costs.slowdown_at(offset)?;
+            let expected_ns = bytes? as f64 * 1e9 / full * (1.0 / speed_share - 1.0);
+            let saves_ns_max = self.kernel_ns as f64 * (1.0 - speed_share);
+            let saves_ns = expected_ns.min(saves_ns_max);
+            let matters = saves_ns >= CPU_SHARE_MIN * self.cpu_ns as f64
+                && saves_ns >= WALL_SHARE_MIN * self.wall_ns as f64
+                && saves_ns > 0.0;
+            let offset = if writes { (PAGE_BYTES - offset) % PAGE_BYTES } else { offset };
+            matters.then_some(SlowCopies { writes, offset, speed_share, saves_ns_max: saves_ns_max as u64 })
+        };
+        self.each().find_map(slow)
+    }
+
+    /// Whether it writes, how far the destination lies ahead of the source, and the bytes. The kernel's side begins at a page.
+    fn each(&self) -> impl Iterator<Item = (bool, u64, Option<u64>)> {
+        let reads = self.read_offset.map(|offset| (false, offset, self.read_bytes));
+        let ahead = |offset: u64| (PAGE_BYTES - offset % PAGE_BYTES) % PAGE_BYTES;
+        let writes = self.write_offset.map(|offset| (true, ahead(offset), self.written_bytes));
+        reads.into_iter().chain(writes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+    const READER: SeenCopies = SeenCopies {
+        read_offset: Some(16),
+        write_offset: None,
+        read_bytes: Some(2 * GB),
+        written_bytes: None,
+        wall_ns: 3 * GB,
+        cpu_ns: 2 * GB,
+        kernel_ns: GB,
+    };
+
+    #[test]
+    fn a_large_reader_is_judged_by_what_it_could_save() {
+        let slow = CopyCosts::invented(0.25);
+        let found = READER.judge(&slow).expect("2 GB at 1 GB/s");
+        assert_eq!((found.writes, found.offset, found.speed_share), (false, 16, 0.25));
+        assert_eq!(found.saves_ns_max, 750_000_000, "three quarters of the time in the kernel");
+        let writer = SeenCopies {
+            read_offset: Some(0),
+            write_offset: Some(4080),
+            written_bytes: Some(2 * GB),
+            ..READER
+        };
+        let found = writer.judge(&slow).expect("a writer");
+        assert_eq!((found.writes, found.offset), (true, 4080));
+    }
+
+    #[test]
+    fn nothing_is_said_of_other_offsets_machines_and_programs() {
+        let slow = CopyCosts::invented(0.25);
+        for offset in [0, 32, 48, 2048, 4080] {
+            let reader = SeenCopies { read_offset: Some(offset), ..READER };
+            assert!(!reader.may_be_slow() && reader.judge(&slow).is_none(), "{offset}");
+            let offset = (4096 - offset) % 4096;
+            let write_offset = Some(if offset == 16 { 64 } else { offset });
+            let writer =
+                SeenCopies { read_offset: None, write_offset, written_bytes: Some(2 * GB), ..READER };
+            assert!(!writer.may_be_slow() && writer.judge(&slow).is_none(), "{offset}");
+        }
+        assert!(READER.may_be_slow());
+        assert_eq!(READER.judge(&CopyCosts::invented(1.0)), None, "a machine without the fault");
+        for quiet in [
+            SeenCopies { read_bytes: None, ..READER },
+            SeenCopies { read_bytes: Some(GB / 100), ..READER },
+            SeenCopies { cpu_ns: 100 * GB, ..READER },
+            SeenCopies { wall_ns: 100 * GB, ..READER },
+            SeenCopies { kernel_ns: GB / 100, ..READER },
+        ] {
+            assert_eq!(quiet.judge(&slow), None, "{quiet:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Which way bytes go through what can carry them both ways: pairs of sockets, connections, pseudoterminals.
+
+use std::collections::{HashMap, HashSet};
+
+use model::ChainLinkKind;
+
+use super::graph::{LinkId, Side};
+use crate::end::{End, Joint};
+use crate::sockets::PairEnd;
+
+/// A process with more connections, or more terminals, than this serves others: these do not belong together for that.
+const SERVED_MAX: usize = 4;
+
+/// The ways that shutdown(2) has left, standard streams say, or bytes have gone.
+pub(super) struct Ways<'a> {
+    pairs: &'a HashMap<u64, PairEnd>,
+    /// Who holds which socket, and as which descriptors.
+    fds: HashMap<u64, Vec<(i32, i32)>>,
+    /// Who holds which side of a pseudoterminal.
+    terminals: HashMap<Joint, HashSet<i32>>,
+    /// Processes that serve others.
+    servers: HashSet<i32>,
+}
+
+impl<'a> Ways<'a> {
+    pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, End)>) -> Self {
+        let (fds, terminals, servers) = Default::default();
+        let mut ways = Self { pairs, fds, terminals, servers };
+        let mut served: HashMap<i32, HashSet<Joint>> = HashMap::new();
+        for (pid, end) in ends {
+            match end.joint {
+                Joint::Socket(inode) => {
+                    ways.fds.entry(inode).or_default().push((pid, end.fd));
+                    let serves = pairs.get(&inode).is_some_and(|end| end.kind != ChainLinkKind::Socketpair);
+                    served.entry(pid).or_default().extend(serves.then_some(end.joint));
+                }
+                Joint::Terminal { is_master, .. } => {
+                    ways.terminals.entry(end.joint).or_default().insert(pid);
+                    served.entry(pid).or_default().extend(is_master.then_some(end.joint));
+                }
+                Joint::Pipe(_) => {}
+            }
+        }
+        ways.servers =
+            served.into_iter().filter(|(_, all)| all.len() > SERVED_MAX).map(|(pid, _)| pid).collect();
+        ways
+    }
+
+    fn holders(&self, inode: u64) -> impl Iterator<Item = i32> + Clone {
+        self.fds.get(&inode).into_iter().flatten().map(|(pid, _)| *pid)
+    }
+
+    fn sharers(&self, terminal: &Joint) -> impl Iterator<Item = &i32> {
+        self.terminals.get(terminal).into_iter().flatten()
+    }
+
+    fn goes(&self, from: u64, to: u64) -> bool {
+        let [Some(writer), Some(reader)] = [from, to].map(|inode| self.pairs.get(&inode)) else {
+            return false;
+        };
+        let shut = |writer: &PairEnd, reader: &PairEnd| writer.no_writing || reader.no_reading;
+        let is = |inode: u64, standard: &[i32]| {
+            self.fds.get(&inode).is_some_and(|fds| fds.iter().any(|(_, fd)| standard.contains(fd)))
+        };
+        let is_said = |from, to| is(from, &[1, 2]) || is(to, &[0]);
+        let says = is_said(from, to) || shut(reader, writer);
+        let may = match (writer.kind, reader.received) {
+            (ChainLinkKind::Socketpair, _) => says,
+            (_, Some(received)) => received > 0,
+            // Through one with a name, of which nothing else is known, bytes go both ways.
+            _ => says || !(is_said(to, from) || shut(writer, reader)),
+        };
+        may && !shut(writer, reader) && self.is_between_few(writer, from, to)
+    }
+
+    /// Whether a connection joins two processes that can be seen and serve no others; a pair has been made for those that hold it.
+    fn is_between_few(&self, end: &PairEnd, from: u64, to: u64) -> bool {
+        let serves = |inode| self.holders(inode).any(|pid| self.servers.contains(&pid));
+        end.kind == ChainLinkKind::Socketpair || self.are_apart(from, to) && !serves(from) && !serves(to)
+    }
+
+    fn are_apart(&self, one: u64, other: u64) -> bool {
+        self.holders(one).any(|pid| self.holders(other).any(|other| other != pid))
+    }
+
+    /// Pairs between processes that do not say so.
+    pub(super) fn undirected(&self) -> usize {
+        let undirected = |(one, end): &(&u64, &PairEnd)| {
+            **one < end.peer
+                && end.kind == ChainLinkKind::Socketpair
+                && self.are_apart(**one, end.peer)
+                && !self.goes(**one, end.peer)
+                && !self.goes(end.peer, **one)
+        };
+        self.pairs.iter().filter(undirected).count()
+    }
+
+    pub(super) fn sides(&self, end: &End) -> Vec<Side> {
+        match end.joint {
+            Joint::Pipe(file) => {
+                let side = |writes| Side { link: LinkId::Pipe(file), writes };
+                [(end.reads, side(false)), (end.writes, side(true))]
+                    .into_iter()
+                    .filter(|(is, _)| *is)
+                    .map(|(_, side)| side)
+                    .collect()
+            }
+            Joint::Socket(inode) => {
+                let Some(peer) = self.pairs.get(&inode).map(|end| end.peer) else { return Vec::new() };
+                let ways = [(inode, peer, true), (peer, inode, false)].into_iter();
+                ways.filter(|(from, to, _)| self.goes(*from, *to))
+                    .map(|(from, to, writes)| Side { link: LinkId::Pair { from, to }, writes })
+                    .collect()
+            }
+            Joint::Terminal { number, namespace, is_master } => {
+                let side = |written| Side {
+                    link: LinkId::Terminal { number, namespace, written },
+                    writes: written != is_master,
+                };
+                let other = Joint::Terminal { number, namespace, is_master: !is_master };
+                let masters = if is_master { end.joint } else { other };
+                let serves = self.sharers(&masters).any(|pid| self.servers.contains(pid));
+                if serves || self.sharers(&other).next().is_none() {
+                    return Vec::new();
+                }
+                // Programs that have it as a standard stream; their messages (2) are no data.
+                match (is_master, end.fd) {
+                    (true, _) => vec![side(true), side(false)],
+                    (false, 1) => vec![side(true)],
+                    (false, 0) => vec![side(false)],
+                    _ => Vec::new(),
+                }
+            }
+        }
+    }
+}

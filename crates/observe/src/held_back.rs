@@ -1,0 +1,250 @@
+//! Programs that hold their output back: what lies in their buffers while they do not write. Two things tell, and nothing else does, because a
+//! program that drops what it reads looks the same from outside: output in glibc's stdout (`stdout_buffer`), or, of a program that does not use
+//! that, nothing but writes of whole blocks with long pauses, during which it reads on.
+
+use std::collections::HashMap;
+use std::fs;
+
+use model::HeldBack;
+use process::proc::{self, Stat};
+
+use crate::cures;
+use crate::stdout_buffer::{StdoutBuffer, StdoutFinder, buffer_at};
+
+/// Output that lies in a buffer for less long is not held back.
+const HELD_MIN_NS: u64 = 500_000_000;
+/// Shortest mean time between two writes of a program that is judged by the sizes of its writes alone.
+const BLOCK_PAUSE_MIN_NS: u64 = 1_000_000_000;
+/// Fewest reads for each of its writes.
+const READS_PER_BLOCK_MIN: u64 = 4;
+/// The usual sizes of buffers: powers of two between these.
+const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4096..=131_072;
+/// Shortest time between two looks at one process.
+const LOOK_PAUSE_NS: u64 = 50_000_000;
+/// Time after which stdout is searched again in a process where it was not found.
+const SEARCH_PAUSE_NS: u64 = 250_000_000;
+
+/// Follows the output of processes.
+#[derive(Debug, Default)]
+pub struct HeldBackTracker {
+    processes: HashMap<i32, History>,
+    finder: StdoutFinder,
+}
+
+/// The counters of a process (proc_pid_io(5)), and its buffer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    read_bytes: u64,
+    read_calls: u64,
+    written_bytes: u64,
+    write_calls: u64,
+    /// `None` where it is not known.
+    buffer: Option<StdoutBuffer>,
+}
+
+/// What was seen of one process.
+#[derive(Debug, Default)]
+struct History {
+    looked_ns: u64,
+    searched_ns: u64,
+    address: Option<u64>,
+    /// The name of its program's file.
+    file: String,
+    /// When it was started, by the clock of the looks.
+    started_ns: u64,
+    /// The first look at this program. Its process may have been another one before, whose counters it has.
+    first: (u64, Look),
+    /// The first look after its last write, and when that was.
+    since: Option<(u64, Look)>,
+    held_back: Option<HeldBack>,
+}
+
+impl HeldBackTracker {
+    /// Looks at a process whose standard output is a pipe or a socket, at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its
+    /// output, so that its buffer says nothing.
+    pub fn look(&mut self, pid: i32, now_ns: u64, is_blocked: bool) -> Option<HeldBack> {
+        let history = self.processes.entry(pid).or_default();
+        if is_blocked {
+            (history.since, history.held_back) = (None, None);
+            return None;
+        }
+        if history.looked_ns > 0 && now_ns - history.looked_ns < LOOK_PAUSE_NS {
+            return history.held_back.clone();
+        }
+        history.looked_ns = now_ns;
+        let Some(look) = history.take(pid, now_ns, &mut self.finder) else {
+            self.processes.remove(&pid);
+            return None;
+        };
+        if cures::is_whole(&history.file) {
+            return None;
+        }
+        history.held_back = history.judge(pid, now_ns, look);
+        history.held_back.clone()
+    }
+
+    /// Forgets processes that are not wanted any more.
+    pub fn retain(&mut self, keep: impl Fn(i32) -> bool) {
+        self.processes.retain(|pid, _| keep(*pid));
+    }
+}
+
+impl History {
+    /// Reads what there is of a process; `None` where it has gone, or is another user's.
+    fn take(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<Look> {
+        let mut look = Look::parse(&proc::short(&format!("/proc/{pid}/io"))?)?;
+        look.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+        if look.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS) {
+            self.searched_ns = now_ns;
+            // It was not looked at before, or has become another program.
+            let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+            self.file = file.file_name()?.to_string_lossy().into_owned();
+            self.started_ns = started_ns(pid, now_ns)?;
+            self.address = finder.address(pid);
+            (self.since, self.first) = (None, (now_ns, look));
+            look.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+        }
+        Some(look)
+    }
+
+    fn judge(&mut self, pid: i32, now_ns: u64, look: Look) -> Option<HeldBack> {
+        let wrote = |before: &Look| before.write_calls != look.write_calls;
+        // Of a program that does not use it, it has no size.
+        let is_empty = |before: &Look| {
+            before.buffer.is_some_and(|buffer| buffer.held_bytes == 0 && buffer.size_bytes > 0)
+        };
+        if self.since.as_ref().is_none_or(|(_, before)| wrote(before) || is_empty(before)) {
+            self.since = Some((now_ns, look));
+        }
+        let (since_ns, before) = self.since.as_ref()?;
+        let for_ns = now_ns - since_ns;
+        if for_ns < HELD_MIN_NS {
+            return None;
+        }
+        let (held_bytes, buffer_bytes, per_s) = match look.buffer {
+            Some(StdoutBuffer { held_bytes: held @ 1.., size_bytes }) => {
+                let grown = held.saturating_sub(before.buffer.map_or(0, |buffer| buffer.held_bytes));
+                (Some(held), size_bytes, grown as f64 * 1e9 / for_ns as f64)
+            }
+            Some(StdoutBuffer { size_bytes: 1.., .. }) => return None,
+            _ => {
+                let is_known = cures::find(&self.file).is_some();
+                let all = [(self.started_ns, Look::default()), self.first];
+                all.iter().find_map(|(from_ns, first)| {
+                    let ns = now_ns.saturating_sub(*from_ns).max(1);
+                    let block = look.block_bytes(first, before, ns, is_known)?;
+                    let written = look.written_bytes - first.written_bytes;
+                    Some((None, block, written as f64 * 1e9 / ns as f64))
+                })?
+            }
+        };
+        // What is not known to lie in the buffer is what would be there at the rate so far.
+        let held = held_bytes.map_or(per_s * for_ns as f64 / 1e9, |held| held as f64);
+        let full_in_ns = (buffer_bytes as f64 - held).max(0.0) / per_s * 1e9;
+        Some(HeldBack {
+            pid,
+            held_bytes,
+            buffer_bytes,
+            for_ns,
+            bytes_per_s: (per_s > 0.0).then_some(per_s.ceil() as u64),
+            full_in_ns: (per_s > 0.0).then_some(full_in_ns as u64),
+            cure: cures::own_cure(&self.file, held_bytes.is_some()),
+        })
+    }
+}
+
+/// When a process was started, by CLOCK_MONOTONIC, if it is `now_ns` there.
+fn started_ns(pid: i32, now_ns: u64) -> Option<u64> {
+    let stat = Stat::of(pid)?;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let ticks = now.tv_sec.cast_unsigned() * rustix::param::clock_ticks_per_second();
+    let age_s = ticks.saturating_sub(stat.started_ticks) / rustix::param::clock_ticks_per_second();
+    Some(now_ns.saturating_sub(age_s * 1_000_000_000))
+}
+
+impl Look {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(bytes).ok()?;
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Some(Self {
+            read_bytes: value("rchar:")?,
+            read_calls: value("syscr:")?,
+            written_bytes: value("wchar:")?,
+            write_calls: value("syscw:")?,
+            buffer: None,
+        })
+    }
+
+    /// The size of a program's buffer, where it has written nothing but whole ones since `first`, with long pauses in that time, and has
+    /// read since its last write. One that is known to hold lines back may have left the rest of a line to the next block.
+    fn block_bytes(&self, first: &Self, last: &Self, ns: u64, is_known: bool) -> Option<u64> {
+        let calls = self.write_calls.saturating_sub(first.write_calls);
+        let written = self.written_bytes.saturating_sub(first.written_bytes);
+        let bytes = written.checked_div(calls)?;
+        let block = bytes.next_power_of_two();
+        let is_whole = bytes * calls == written && bytes == block;
+        let is_nearly = is_known && bytes >= block - block / 8;
+        let reads_on = self.read_bytes > last.read_bytes
+            && self.read_calls.saturating_sub(first.read_calls) >= READS_PER_BLOCK_MIN * calls;
+        let pauses = ns / calls >= BLOCK_PAUSE_MIN_NS;
+        (BLOCK_BYTES.contains(&block) && (is_whole || is_nearly) && reads_on && pauses).then_some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn judged(looks: &[(u64, Look)]) -> Option<HeldBack> {
+        let mut history = History { file: "grep".to_owned(), ..History::default() };
+        looks.iter().map(|(at, look)| history.judge(7, *at, *look)).last().flatten()
+    }
+
+    fn with(held_bytes: u64, write_calls: u64) -> Look {
+        Look { write_calls, buffer: Some(StdoutBuffer { held_bytes, size_bytes: 4096 }), ..Look::default() }
+    }
+
+    #[test]
+    fn what_lies_in_a_buffer_is_held_back_after_half_a_second() {
+        let held = judged(&[(S, with(0, 3)), (2 * S, with(96, 3)), (4 * S, with(1096, 3))]).expect("held");
+        assert_eq!((held.held_bytes, held.buffer_bytes, held.for_ns), (Some(1096), 4096, 2 * S));
+        assert_eq!((held.bytes_per_s, held.full_in_ns), (Some(500), Some(6 * S)));
+        assert_eq!(held.cure.as_deref(), Some("`grep --line-buffered`"));
+        let still = judged(&[(S, with(96, 3)), (4 * S, with(96, 3))]).expect("held");
+        assert_eq!((still.bytes_per_s, still.full_in_ns), (None, None));
+    }
+
+    #[test]
+    fn nothing_is_held_back_by_one_that_writes_or_has_nothing() {
+        assert_eq!(judged(&[(S, with(0, 3)), (9 * S, with(0, 3))]), None, "nothing in it");
+        assert_eq!(judged(&[(S, with(90, 3)), (9 * S, with(90, 4))]), None, "it wrote meanwhile");
+        assert_eq!(judged(&[(S, with(90, 3)), (S + S / 4, with(90, 3))]), None, "too short");
+    }
+
+    #[test]
+    fn writes_of_whole_blocks_with_long_pauses_tell_too() {
+        let look = |read_bytes, written_bytes, write_calls| Look {
+            read_bytes,
+            read_calls: 90,
+            written_bytes,
+            write_calls,
+            buffer: None,
+        };
+        let twice = |first, then| judged(&[(10 * S, first), (12 * S, then)]);
+        let held = twice(look(9000, 16384, 2), look(9500, 16384, 2)).expect("held");
+        assert_eq!((held.held_bytes, held.buffer_bytes, held.for_ns), (None, 8192, 2 * S));
+        assert_eq!(twice(look(9000, 16384, 2), look(9000, 16384, 2)), None, "it reads nothing");
+        assert_eq!(twice(look(9000, 12000, 2), look(9500, 12000, 2)), None, "no blocks");
+        assert_eq!(
+            twice(look(9000, 163_840, 20), look(9500, 163_840, 20)),
+            None,
+            "no pauses, too many writes"
+        );
+        assert_eq!(twice(look(9000, 0, 0), look(9500, 0, 0)), None, "nothing was written");
+        let nearly =
+            twice(look(9000, 16040, 2), look(9500, 16040, 2)).expect("whole lines in blocks of 8 KiB");
+        assert_eq!(nearly.buffer_bytes, 8192);
+    }
+}

@@ -1,0 +1,70 @@
+//! How programs are started so that their large buffers lie elsewhere in a page (`--align-buffers`). glibc's malloc takes a large block from mmap(2),
+//! and puts it 16 bytes into the first page; taken from the heap it begins at any multiple of 16, as the blocks before it end.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+use pipes::protocol::change;
+
+use crate::program_file::Program;
+
+/// The variable that glibc reads.
+const VARIABLE: &str = "GLIBC_TUNABLES";
+/// Blocks up to this size come from the heap.
+const THRESHOLD: &str = "glibc.malloc.mmap_threshold=";
+/// Older glibc refuses a larger one (half of HEAP_MAX_SIZE, malloc/arena.c); 2.36 takes any.
+const BYTES_OF_ANY: u64 = 32 << 20;
+const BYTES_OF_NEWER: u64 = 8 << 30;
+const NEWER_MINOR: u32 = 36;
+
+/// How a program is started: in words, and the entry of [`change`], if one helps.
+pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
+    match &program.loader {
+        None => ("as it is: it is linked statically", None),
+        Some(loader) if !is_glibc(loader) => ("as it is: its C library is not glibc", None),
+        Some(_) if program.is_privileged => {
+            ("as it is: glibc ignores its variable in a set-user-ID program", None)
+        }
+        Some(_) if program.has_own_allocator => ("as it is: it has an allocator of its own", None),
+        // In front: of two values glibc takes the last, which is the user's own.
+        Some(_) => {
+            let entry = format!("{VARIABLE}={}", tunable());
+            ("by GLIBC_TUNABLES", Some([&[change::FRONT], entry.as_bytes()].concat()))
+        }
+    }
+}
+
+/// The setting for programs of the glibc that this program has, or, if that is another C library, of any.
+fn tunable() -> String {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: a constant of the C library.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    #[cfg(not(target_env = "gnu"))]
+    let version = c"";
+    let minor =
+        version.to_str().ok().and_then(|version| version.strip_prefix("2.")?.split('.').next()?.parse().ok());
+    let is_newer = minor.is_some_and(|minor: u32| minor >= NEWER_MINOR);
+    format!("{THRESHOLD}{}", if is_newer { BYTES_OF_NEWER } else { BYTES_OF_ANY })
+}
+
+/// Whether a loader is glibc's (ld.so(8)), which have a zero behind their path.
+fn is_glibc(loader: &[u8]) -> bool {
+    let name = loader.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    [&b"ld-linux"[..], b"ld64.so", b"ld.so"].iter().any(|glibc| name.starts_with(glibc))
+}
+
+/// The variable, and the value of it for a program of this environment and all that it starts: what the user has set stays, behind it; `None` where
+/// that has a threshold already.
+pub(crate) fn variable(own: Option<OsString>) -> Option<(OsString, OsString)> {
+    let own = own.unwrap_or_default().into_vec();
+    let has_threshold = own.windows(THRESHOLD.len()).any(|window| window == THRESHOLD.as_bytes());
+    let separator: &[u8] = if own.is_empty() { b"" } else { b":" };
+    let value = [tunable().as_bytes(), separator, &own].concat();
+    (!has_threshold).then(|| (VARIABLE.into(), OsString::from_vec(value)))
+}
+
+/// The variable for what this process starts.
+pub(crate) fn own_variable() -> Option<(OsString, OsString)> {
+    variable(std::env::var_os(VARIABLE))
+}

@@ -1,0 +1,206 @@
+//! How programs are made to write line by line (`--line-buffered`): what each is started with, by what its file is.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use model::file_on_path;
+use observe::cures::{self, Method};
+use observe::elf::Elf;
+use pipes::protocol::change;
+
+use crate::program_file::Program;
+
+/// Which stages write line by line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineBuffered {
+    /// All of them.
+    All,
+    /// Those with these numbers, from 1.
+    Stages(Vec<usize>),
+}
+
+impl FromStr for LineBuffered {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let number = |word: &str| word.parse().ok().filter(|number| *number > 0);
+        let numbers: Option<Vec<usize>> = text.split(',').map(number).collect();
+        numbers.map(Self::Stages).ok_or_else(|| {
+            format!("`{text}` is neither `all` nor numbers of stages from 1, such as 2 or 2,3")
+        })
+    }
+}
+
+/// How a program is made to write line by line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// In words, behind the program's name.
+    pub(crate) words: String,
+    /// Entries as [`change`] has them.
+    pub(crate) changes: Vec<Vec<u8>>,
+    /// A terminal becomes its output.
+    pub(crate) terminal: bool,
+}
+
+/// What is needed for every program.
+pub(crate) struct Means {
+    /// stdbuf's library, and the loader that it is for.
+    library: Option<(String, Vec<u8>)>,
+}
+
+impl Means {
+    /// Finds stdbuf's library: by what stdbuf(1) itself preloads.
+    pub(crate) fn find() -> Self {
+        Self { library: library() }
+    }
+
+    /// The way of a program.
+    pub(crate) fn way(&self, program: &Program) -> Way {
+        let is_of_loader = |(_, loader): &&(String, Vec<u8>)| program.loader.as_ref() == Some(loader);
+        let library = self.library.as_ref().filter(is_of_loader);
+        let mut changes = vec![set("PYTHONUNBUFFERED=1"), joined(b' ', "PERL5OPT=-Mvars;$|=1")];
+        // A program that is not of this loader may start ones that are, but the loader of another C library would refuse it.
+        if let Some((library, _)) = library {
+            changes.extend([joined(b':', &format!("LD_PRELOAD={library}")), set("_STDBUF_O=L")]);
+        }
+        let way = |words: &str| Way { words: words.to_owned(), changes: changes.clone(), terminal: false };
+        let terminal = |why: &str| {
+            let mut way = way(&format!(
+                "through a terminal (pty), as {why}; it sees a terminal, and may write columns (NO_COLOR=1 and TERM=dumb keep it from \
+                 colours)"
+            ));
+            way.terminal = true;
+            way
+        };
+        let name = program.name.as_str();
+        if program.starts_others() {
+            return way("for what it starts, by variables");
+        }
+        let has_option = |letters: &[char]| program.has_option(letters);
+        match cures::find(name).map(|cure| cure.method) {
+            Some(Method::Variable(variable, ignored)) if !has_option(ignored) => {
+                return way(&format!("by {variable}"));
+            }
+            Some(Method::Variable(variable, _)) => {
+                return terminal(&format!("its options make it ignore {variable}"));
+            }
+            // mawk's lines end with a line feed then, whatever RS says.
+            Some(Method::Arguments(_)) if name == "mawk" && program.says(b"RS") => {
+                return Way {
+                    words: "as it is: with -W interactive its RS would count for nothing".to_owned(),
+                    changes,
+                    terminal: false,
+                };
+            }
+            Some(Method::Arguments(more)) if !program.is_script => {
+                let mut way = way(&format!("by {}", more.join(" ")));
+                way.changes
+                    .extend(more.iter().map(|argument| [&[change::ARGUMENT], argument.as_bytes()].concat()));
+                return way;
+            }
+            Some(Method::Terminal) => return terminal("no variable says it to this program"),
+            Some(Method::Arguments(_) | Method::Library) | None => {}
+        }
+        match (&program.loader, library) {
+            (None, _) => terminal("it is linked statically"),
+            (Some(_), _) if program.is_privileged => {
+                terminal("nothing is preloaded into a set-user-ID program")
+            }
+            (Some(_), Some(_)) if program.uses_stdio => way("by stdbuf's library"),
+            (Some(_), Some(_)) => terminal("it does not write with the C library"),
+            (Some(_), None) if self.library.is_some() => terminal("it has another C library than stdbuf"),
+            (Some(_), None) => terminal("stdbuf's library was not found"),
+        }
+    }
+}
+
+/// The changes for a program whose output becomes a terminal: it shall write as to a pipe.
+pub(crate) fn at_terminal() -> [Vec<u8>; 2] {
+    [set("NO_COLOR=1"), set("TERM=dumb")]
+}
+
+fn set(variable: &str) -> Vec<u8> {
+    joined(change::SET, variable)
+}
+
+fn joined(separator: u8, variable: &str) -> Vec<u8> {
+    [&[separator], variable.as_bytes()].concat()
+}
+
+/// The library that stdbuf(1) preloads, and stdbuf's loader.
+fn library() -> Option<(String, Vec<u8>)> {
+    let stdbuf = file_on_path("stdbuf")?;
+    let loader = Elf::open(&stdbuf)?.loader()?;
+    let printed = Command::new(&stdbuf)
+        .args(["-oL", "env"])
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(printed.stdout).ok()?;
+    let library = text.lines().find_map(|line| line.strip_prefix("LD_PRELOAD="))?;
+    // A path with one of these would be several to the loader (ld.so(8)).
+    let is_one = !library.contains([':', ' ']) && Path::new(library).is_file();
+    is_one.then(|| (library.to_owned(), loader))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn stages_are_chosen_by_number() {
+        let read = |text: &str| text.parse::<LineBuffered>();
+        assert_eq!(read("all"), Ok(LineBuffered::All));
+        assert_eq!(read("2,3"), Ok(LineBuffered::Stages(vec![2, 3])));
+        for wrong in ["", "0", "2,", "x", "-1", "1;2"] {
+            assert!(read(wrong).is_err_and(|problem| problem.contains("numbers of stages")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_program_goes_its_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).expect("a file");
+            path
+        };
+        let means = Means { library: Some(("/lib/x.so".to_owned(), b"/no/such\0".to_vec())) };
+        let way = |path: &Path, arguments: &[&str]| {
+            let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
+            means.way(&Program::read(path, &words))
+        };
+        let static_one = way(&file("mine", "\x7fELF\0stdout\0"), &["mine"]);
+        assert!(static_one.terminal && static_one.words.contains("statically"), "{}", static_one.words);
+        let python = file("python3.11", "\x7fELF");
+        assert_eq!(way(&python, &["python3", "-c", "E"]).words, "by PYTHONUNBUFFERED");
+        assert!(way(&python, &["python3", "-sE", "x"]).words.contains("ignore PYTHONUNBUFFERED"));
+        let mawk = file("mawk", "\x7fELF");
+        let plain = way(&mawk, &["awk", "{print}"]);
+        assert_eq!((plain.words.as_str(), plain.terminal), ("by -W interactive", false));
+        assert!(plain.changes.ends_with(&[b"--W".to_vec(), b"-interactive".to_vec()]), "{:?}", plain.changes);
+        assert!(way(&mawk, &["awk", "BEGIN{RS=\"\"}{print}"]).words.starts_with("as it is"));
+        let script = file("script", &format!("#!{} -u\nx\n", python.display()));
+        assert_eq!(way(&script, &["script", "-E"]).words, "by PYTHONUNBUFFERED");
+        assert!(way(Path::new("/bin/sh"), &["sh"]).words.contains("what it starts"));
+        assert!(plain.changes.iter().all(|entry| !entry.starts_with(b":LD_PRELOAD")), "of another loader");
+    }
+
+    #[test]
+    fn a_dynamic_program_of_the_c_library_gets_stdbufs() {
+        let means = Means::find();
+        if let (Some(_), Some(cut)) = (&means.library, file_on_path("cut")) {
+            let way = means.way(&Program::read(Path::new(&cut), &[b"cut"]));
+            assert_eq!((way.words.as_str(), way.terminal), ("by stdbuf's library", false));
+            assert!(way.changes.contains(&b"=_STDBUF_O=L".to_vec()));
+        }
+    }
+}

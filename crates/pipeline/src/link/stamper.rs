@@ -1,0 +1,67 @@
+//! What carries a writer's bytes into a link and notes when each line came. It reads and writes: bytes that splice(2) moves keep a
+//! page each, however few they are, so that a pipe of short lines would be full much sooner than without it.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use payload::Block;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{Errno, read, write};
+
+use super::lines::Lines;
+use super::relay::{COUNTED_BYTES, Pass, Source};
+use super::wait::Stop;
+
+/// The reading end of a writer's pipe.
+pub(super) struct Stamper {
+    /// In non-blocking mode.
+    input: OwnedFd,
+    lines: Arc<Lines>,
+    room: Block,
+    /// What of `room` the link has not taken yet.
+    waiting: Range<usize>,
+}
+
+impl Stamper {
+    pub(super) fn new(input: OwnedFd, lines: Arc<Lines>) -> io::Result<Self> {
+        fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
+        Ok(Self { input, lines, room: Block::new(COUNTED_BYTES), waiting: 0..0 })
+    }
+}
+
+impl Source for Stamper {
+    fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
+        if self.waiting.is_empty() {
+            match read(&self.input, &mut self.room[..]) {
+                Ok(0) => return Ok(Pass::End),
+                Ok(taken) => {
+                    self.lines.count(&self.room[..taken]);
+                    self.waiting = 0..taken;
+                }
+                Err(Errno::AGAIN) => return Ok(Pass::Idle(None)),
+                Err(Errno::INTR) => return Ok(Pass::Moved(0)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match write(end, &self.room[self.waiting.clone()]) {
+            Ok(moved) => {
+                self.waiting.start += moved;
+                Ok(Pass::Moved(moved as u64))
+            }
+            Err(Errno::AGAIN) => Ok(Pass::Full),
+            Err(Errno::INTR) => Ok(Pass::Moved(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn wakes(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    /// The writer's next write raises SIGPIPE.
+    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        Ok(())
+    }
+}
