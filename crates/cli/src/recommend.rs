@@ -1,6 +1,7 @@
 //! `hosepipe recommend`: a question becomes a plan of `bench`, its record an answer: what to take, why, what proves it, and how to set it up.
 
 mod args;
+mod besides;
 mod contest;
 mod explain;
 mod figures;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let mut weighing = stats::choose(&figures.cases, &question.demand);
     let taken_by_loops = weighing.taken;
     let programs = match &stop {
-        Some(stop) if !stop.is_set() && weighing.taken.is_some() => {
+        Some(stop) if !stop.is_set() => {
             let plan = contest::Plan {
                 question: &question,
                 language: args.code,
@@ -74,7 +75,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let took = stop.is_some().then(|| began.elapsed());
     let contest = Contest::new(&programs, &figures, &question.demand);
     let place = |spec: &Spec| figures.cases.iter().position(|case| case.spec == *spec);
-    weighing.taken = contest.taken().and_then(place).or(weighing.taken);
+    let by_programs = contest.taken().filter(|_| contest.does_all || weighing.taken.is_some());
+    weighing.taken = by_programs.and_then(place).or(weighing.taken);
     let answer = explain::Answer {
         question: &question,
         candidates: &candidates,

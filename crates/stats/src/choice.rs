@@ -226,8 +226,11 @@ fn costs(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<[
     }?;
     let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
     let share = match demand.messages_per_s {
-        // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns.
-        _ if wait == Wait::Spin => (cpu_ns / whole_ns).max(if tasks == Tasks::Single { 1.0 } else { 2.0 }),
+        // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns. Whole CPUs: two ends cannot use
+        // more than two, and the CPU time of a trial is some per cent more than what its clock sees.
+        _ if wait == Wait::Spin => {
+            (cpu_ns / whole_ns).round().max(if tasks == Tasks::Single { 1.0 } else { 2.0 })
+        }
         Some(rate) => cpu_ns * rate / 1e9,
         None => cpu_ns / whole_ns,
     };

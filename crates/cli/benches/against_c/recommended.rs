@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spec, Tasks};
+use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spec, Tasks, Wait};
 use stats::race::SAME_TIMES;
 use stats::{Demand, Excluded, choose};
 
@@ -22,8 +22,6 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 
 const BLOCKS: [u64; 6] = [1, 64, 1 << 10, 1 << 14, 1 << 17, 1 << 20];
-/// What an answer may take.
-const TIME: &str = "8s";
 /// What is asked besides: nothing, and these in turn.
 const BESIDES: [&str; 7] = [
     "--messages-per-second 1000",
@@ -64,7 +62,7 @@ struct Kind {
 /// What `recommend` said.
 struct Answer {
     question: Question,
-    /// As it was typed, but for the time.
+    /// As it was typed.
     words: String,
     record: BenchRecord,
 }
@@ -161,7 +159,7 @@ impl Question {
 fn ask(question: Question) -> Result<Answer> {
     let words = format!("{} {}", question.kind.words(), question.besides);
     let mut recommend = Command::new(PROGRAM);
-    recommend.arg("recommend").args(words.split_whitespace()).args(["--time", TIME, "--json", "-"]);
+    recommend.arg("recommend").args(words.split_whitespace()).args(["--json", "-"]);
     let done = recommend.output().context("recommend")?;
     let record = serde_json::from_slice(&done.stdout)
         .with_context(|| format!("recommend {words}: {}", String::from_utf8_lossy(&done.stderr)))?;
@@ -183,6 +181,10 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
     let mut programs: Vec<(Printed, u64, f64, CaseRecord)> = Vec::new();
     for (answer, row) in answers.iter().flat_map(|answer| measured(answer).map(move |row| (answer, row))) {
         if programs.iter().any(|(.., case)| case.spec == row.spec) {
+            continue;
+        }
+        // Its program waits for the disk with each message, its row does not: it is an answer to one question only.
+        if row.mechanism == "file" && answer.question.besides != "--must persistent" {
             continue;
         }
         // What spins is an answer only where its CPUs can be spent.
@@ -232,7 +234,9 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
 /// How an answer came out, how many times the cost of the best it has, and which that is; `None` where its program was not run, or
 /// no program does what is asked.
 fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String)> {
-    let could_be = |case: &&CaseRecord| measured(answer).any(|row| row.spec == case.spec);
+    // Ends that spin on one CPU wait for the scheduler: `recommend` saw that of the rows, and a few runs of a program may not.
+    let may_be = |row: &CaseRecord| !(row.wait == Wait::Spin && stats::sat_on_one_cpu(row));
+    let could_be = |case: &&CaseRecord| measured(answer).any(|row| row.spec == case.spec && may_be(row));
     let rows: Vec<&CaseRecord> = judged.iter().filter(could_be).collect();
     let demand = answer.question.demand();
     let weighing = choose(&rows, &demand);

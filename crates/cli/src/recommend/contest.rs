@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::{CaseRecord, DataLevel, ProgramFigures, Sample, Spec};
 use stats::choice::effort;
 use stats::estimate::median;
-use stats::{Demand, Weighing, choose};
+use stats::{Demand, Excluded, Weighed, Weighing, choose};
 
 use super::figures::Figures;
 use super::program::{CodeLanguage, Program};
@@ -13,13 +13,13 @@ use super::question::Question;
 use super::timing::{self, Schedule};
 
 /// Most programs that are run beside each other.
-const PROGRAMS_MAX: usize = 5;
+const PROGRAMS_MAX: usize = 6;
 /// One that costs this many times as much in the loops of `bench` is not run.
-const NEAR_TIMES: f64 = 2.0;
+const NEAR_TIMES: f64 = 4.0;
 /// The same for Python, whose own cost for each call is larger than what mechanisms differ by.
 const NEAR_TIMES_PYTHON: f64 = 20.0;
-/// The part of `--time` that a run takes, the least and the most: where each of five programs loses all of seven rounds to the same
-/// one, that is known after a seventh of the time.
+/// The part of `--time` that a run takes, the least and the most: where each of six programs loses all of seven rounds to the same
+/// one, that is known after a sixth of the time.
 const RUNS_OF_TIME: u32 = 240;
 const RUN_MIN: Duration = Duration::from_millis(20);
 const RUN_MAX: Duration = Duration::from_millis(150);
@@ -50,7 +50,8 @@ pub(super) struct Plan<'a> {
     pub(super) seed: u64,
 }
 
-/// Runs the programs of what is nearly the best, and of the simplest that can be chosen, until it is known which one is the best.
+/// Runs the programs of what is nearly the best, and of the simplest that can be chosen, until it is known which one is the best. Where
+/// no loop of `bench` is fast enough, a program may be: then those of the rows that are out for that, the fastest first.
 pub(super) fn run(
     plan: &Plan<'_>,
     figures: &Figures<'_>,
@@ -58,15 +59,25 @@ pub(super) fn run(
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Vec<ProgramFigures>> {
     let spec = |at: usize| &figures.cases[at].spec;
-    let free: Vec<_> = weighing.weighed.iter().filter(|one| one.excluded.is_none()).collect();
+    let free: Vec<_> = weighing.weighed.iter().filter(|one| may_run(weighing, one)).collect();
     let cost = |at: usize| {
         weighing.of(at).and_then(|one| one.cost).map_or(f64::INFINITY, |cost| cost.decisive_ns.median)
     };
-    let near = if plan.language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
-    let least = free.first().map_or(0.0, |one| cost(one.at));
-    let simplest = free.iter().map(|one| one.at).min_by_key(|at| effort(spec(*at)));
-    let mut contenders: Vec<usize> = weighing.taken.into_iter().chain(simplest).collect();
-    contenders.extend(free.iter().map(|one| one.at).filter(|at| cost(*at) <= near * least));
+    let mut contenders: Vec<usize> = match weighing.taken {
+        Some(taken) => {
+            let near = if plan.language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
+            let least = free.first().map_or(0.0, |one| cost(one.at));
+            let simplest = free.iter().map(|one| one.at).min_by_key(|at| effort(spec(*at)));
+            let nearly = free.iter().map(|one| one.at).filter(|at| cost(*at) <= near * least);
+            std::iter::once(taken).chain(simplest).chain(nearly).collect()
+        }
+        None => {
+            let mut slow: Vec<_> =
+                free.iter().filter_map(|one| Some((one.cost?.time_ns.median, one.at))).collect();
+            slow.sort_by(|one, other| one.0.total_cmp(&other.0));
+            slow.into_iter().map(|(_, at)| at).collect()
+        }
+    };
     let mut seen = std::collections::BTreeSet::new();
     contenders.retain(|at| seen.insert(*at));
     contenders.truncate(PROGRAMS_MAX);
@@ -81,6 +92,15 @@ pub(super) fn run(
     let cpus = figures.cases.first().map_or(&[][..], |case| &case.cpus);
     let schedule = Schedule { run_time, cpus, until: plan.until, seed: plan.seed, wanted: &wanted, stop };
     timing::time(&programs, &schedule)
+}
+
+/// Whether the program of a row may be what to take.
+fn may_run(weighing: &Weighing, row: &Weighed) -> bool {
+    match row.excluded {
+        None => true,
+        Some(Excluded::TooSlow) => weighing.taken.is_none(),
+        Some(_) => false,
+    }
 }
 
 /// The programs that were run, as rows of a table are: each run is a trial.

@@ -25,9 +25,6 @@ const FILE: &str =
 /// An interval wider than this on either side should be measured again.
 const WIDE: f64 = 0.25;
 
-/// Smallest message whose buffer's place is worth a sentence.
-const PLACED_BYTES: u64 = 4096;
-
 /// A question and all that the answer is made of.
 pub(super) struct Answer<'a> {
     pub(super) question: &'a Question,
@@ -90,16 +87,20 @@ impl Answer<'_> {
                 said
             }
             None => {
-                vec!["Nothing that was measured can be recommended: the table says why of each.".to_owned()]
+                let mut said = vec![
+                    "Nothing that was measured can be recommended: the table says why of each.".to_owned(),
+                ];
+                said.extend(self.within_budget());
+                said
             }
         }
     }
 
-    fn case(&self, weighed: &Weighed) -> &CaseRecord {
+    pub(super) fn case(&self, weighed: &Weighed) -> &CaseRecord {
         self.figures.cases[weighed.at]
     }
 
-    fn name(&self, weighed: &Weighed) -> String {
+    pub(super) fn name(&self, weighed: &Weighed) -> String {
         format!("`{}`", self.case(weighed).spec)
     }
 
@@ -129,7 +130,7 @@ impl Answer<'_> {
         self.programs.iter().find(|program| program.spec == self.case(weighed).spec)
     }
 
-    fn program_cost(&self, weighed: &Weighed) -> Option<ProgramCost> {
+    pub(super) fn program_cost(&self, weighed: &Weighed) -> Option<ProgramCost> {
         ProgramCost::new(self.program_of(weighed)?)
     }
 
@@ -264,68 +265,6 @@ impl Answer<'_> {
         ))
     }
 
-    /// What a reader would ask next.
-    fn besides(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
-        let sure = || {
-            // The headline is the program's.
-            if self.program_cost(taken).is_some() {
-                return None;
-            }
-            let share = cost.decisive_ns.relative_half_width().filter(|_| !cost.has_few_trials())?;
-            let trials = words::count(cost.decisive_ns.count, "trial");
-            Some(format!("That is the median of {trials}, ±{}.", numbers::percent(share)))
-        };
-        self.spinning(cost).or_else(|| self.pinned(taken, cost)).or_else(sure)
-    }
-
-    /// What would be faster, and what it costs.
-    fn spinning(&self, cost: &MessageCost) -> Option<String> {
-        let spins = |one: &&Weighed| one.excluded == Some(Excluded::Spins);
-        let faster = |one: &&Weighed| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
-        let found = self.weighing.weighed.iter().filter(spins).find(faster)?;
-        let own = found.cost?;
-        // What the scheduler may put on one CPU spins there in vain.
-        let pinned = if stats::sat_on_one_cpu(self.case(found)) { ", and pin it to them" } else { "" };
-        Some(format!(
-            "{} takes {}, but keeps {} CPUs busy, also while no message comes: take it if you can spend them \
-             (--cpu-budget 200){pinned}.",
-            self.name(found),
-            numbers::time(own.time_ns.median),
-            numbers::ratio(own.cpus.median),
-        ))
-    }
-
-    /// What pinning its ends would change.
-    fn pinned(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
-        let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
-        let alone = stats::choose(&[case], &self.question.demand);
-        let other = alone.weighed.first()?.cost?;
-        if cost.has_few_trials() || other.has_few_trials() {
-            return None;
-        }
-        let (own, other) = (cost.decisive_ns, other.decisive_ns);
-        let advice = match (other.high < own.low, other.low > own.high) {
-            (true, _) => "pin them (taskset)",
-            (_, true) => "do not pin them",
-            _ => return None,
-        };
-        let times = numbers::ratio(other.median / own.median);
-        Some(format!("With its ends {} it costs {times} times as much: {advice}.", words::whereabouts(case)))
-    }
-
-    /// Why buffers elsewhere than the program's may be slower, on a machine where that is so.
-    fn buffers(&self) -> Option<String> {
-        let is_large = self.question.message_bytes >= PLACED_BYTES;
-        let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
-        // Python's `bytes` lie where its allocator puts them.
-        let as_here = if self.language == CodeLanguage::Python { "" } else { ", as the program's do" };
-        Some(format!(
-            "The figures are of buffers that begin at a page{as_here}: this machine copies into {} to {} bytes past the start \
-             of one at {:.2} of its speed (docs/ALIGNMENT.md).",
-            slow.first, slow.last, slow.pipe_read
-        ))
-    }
-
     /// What else to know of the figures.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -343,11 +282,17 @@ impl Answer<'_> {
         );
         let unfit = self.candidates.iter().filter_map(|one| Some((&one.spec, one.unfit?)));
         notes.extend(unfit.map(|(spec, why)| format!("`{spec}` is left out: {why}.")));
-        if !self.contest.cases.is_empty() && !self.contest.does_all {
+        if !self.contest.cases.is_empty() && !self.contest.does_all && self.weighing.taken.is_some() {
             let language = self.language.name();
             notes.push(format!(
                 "No program in {language} surely does all that is asked: what is taken is the best of them."
             ));
+        }
+        if self.taken_by_loops.is_none() && self.weighing.taken.is_some() {
+            notes.push(
+                "No loop of `bench` surely does all that is asked; the program that is taken does."
+                    .to_owned(),
+            );
         }
         let failed = self.programs.iter().filter_map(|one| Some((&one.spec, one.failure.as_ref()?)));
         notes.extend(failed.map(|(spec, why)| format!("The program of `{spec}` was not timed: {why}.")));
@@ -408,7 +353,9 @@ impl Answer<'_> {
         }
         let case = self.case(weighed);
         let cost = weighed.cost;
-        row.reasons.extend(weighed.excluded.map(|why| {
+        // The loop of what is taken may not do what is asked where its program does.
+        let excluded = weighed.excluded.filter(|_| self.weighing.taken != Some(weighed.at));
+        row.reasons.extend(excluded.map(|why| {
             match why {
                 Excluded::NoFigures => match &case.error {
                     Some(error) => reason(error),

@@ -189,6 +189,25 @@ fn every_level_and_both_ways_of_waiting() {
     }
 }
 
+/// A receiver that sleeps until much has come wakes for the rest of a stream too, whatever its size, and answers round trips.
+#[test]
+fn a_receiver_that_is_woken_late_gets_everything() {
+    for (block, count) in [("1", "1000"), ("65537", "33")] {
+        let args = ["tcp:lowat=48KiB", "--block", block, "--count", count, "--trials", "1"];
+        let (near, far) = over_loopback(&args);
+        far.expect_code(0);
+        let record = near.expect_code(0).record();
+        for case in &record.cases {
+            assert_eq!(case.error, None, "{block}");
+            let lowat = case.granted.get("lowat_bytes");
+            assert_eq!(lowat.copied(), (case.workload == Workload::Stream).then_some(48 << 10), "{block}");
+        }
+    }
+    // A row with its reason, as of all that a machine has not got.
+    let done = Lab::new().run(&["bench", "tcp:lowat=48KiB", "--count", "4", "--trials", "1"]).expect_code(0);
+    assert!(done.stdout.contains("--peer"), "on one machine: {}", done.stdout);
+}
+
 /// Expected: a few small blocks are as fast as others. Happened: the last waited 40 ms for an acknowledgement of what was before it.
 #[test]
 fn a_last_small_block_is_not_held_back() {

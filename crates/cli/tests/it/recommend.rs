@@ -62,7 +62,8 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
     record(
         &lab,
         "run.json",
-        vec![case("shm-ring:wait=spin", 50, 99), case("pipe", 900, 900), case("socketpair", 1500, 1600)],
+        // Expected: two ends take two CPUs. Happened: 2.02 of them, and a budget of two did not hold that.
+        vec![case("shm-ring:wait=spin", 50, 101), case("pipe", 900, 900), case("socketpair", 1500, 1600)],
     );
     let plain = answer(&lab, &[], 0);
     assert!(
@@ -78,6 +79,11 @@ fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
     let poor = answer(&lab, &["--cpu-budget", "150"], 0);
     assert!(poor.contains("out: its ends spin while they wait, and may take 200 % of a CPU"), "{poor}");
     assert!(!poor.contains("--cpu-budget 200 allows it"), "{poor}");
+    let none = answer(&lab, &["--cpu-budget", "50"], 1);
+    assert!(none.contains("(--messages-per-second 550000)"), "{none}");
+    assert!(
+        answer(&lab, &["--cpu-budget", "50", "--messages-per-second", "550000"], 0).contains("Take `pipe`")
+    );
     let seldom = answer(&lab, &["--messages-per-second", "10"], 0);
     assert!(seldom.contains("Take `pipe`") && seldom.contains("10 of them a second keep"), "{seldom}");
 }

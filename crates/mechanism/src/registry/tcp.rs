@@ -10,7 +10,7 @@ use rustix::net::{
 use super::sockets::{
     BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, over_pairs, socket, socket_ends,
 };
-use super::tcp_end::TcpEnd;
+use super::tcp_end::{LOWAT_OPTION, TcpEnd};
 use crate::prelude::*;
 
 pub(super) static TCP: Mechanism = Mechanism {
@@ -26,6 +26,12 @@ pub(super) static TCP: Mechanism = Mechanism {
         },
         SNDBUF_OPTION,
         RCVBUF_OPTION,
+        OptionSpec {
+            name: LOWAT_OPTION,
+            kind: OptionKind::Size,
+            default: "1: the receiver is woken for every segment",
+            help: "wake the receiver of a stream to another host when this much has come (SO_RCVLOWAT)",
+        },
     ],
     link_options: &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name],
     link_differs: "`[ -p /dev/stdin ]` is false, and /dev/stdin and /dev/stdout cannot be opened",
@@ -45,6 +51,9 @@ fn probe() -> Result<(), Unsupported> {
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
+    if request.options.has(LOWAT_OPTION) {
+        return Err(OpenError::unsupported("lowat= is for streams to another host", "--peer HOST, or tcp"));
+    }
     over_pairs(request, || connect_pair(request.options))
 }
 

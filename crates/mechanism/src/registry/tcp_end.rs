@@ -12,6 +12,9 @@ use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
 use crate::meeting::{Callers, Heard, MEETING_PATIENCE};
 use crate::prelude::*;
 
+/// `lowat=SIZE`: how many bytes wake the receiver of a stream.
+pub(super) const LOWAT_OPTION: &str = "lowat";
+
 /// What an end says that is ready, and what the one with the clock says when it starts it.
 const READY: u8 = b'r';
 const GO: u8 = b'g';
@@ -33,6 +36,12 @@ impl TcpEnd {
     /// Whether the clock of the trial is this end's.
     fn has_clock(&self) -> bool {
         self.meeting.is_first == (self.workload == Workload::PingPong)
+    }
+
+    /// Only there more bytes always follow, or the end of the stream, which wakes a receiver as well. A round trip's answer would be
+    /// waited for without end.
+    fn receives_stream(&self) -> bool {
+        self.workload == Workload::Stream && !self.meeting.is_first
     }
 
     /// Calls, or answers. Buffers are set before a call is made, so that the window is agreed on with them; who answers sets his
@@ -122,6 +131,9 @@ impl End for TcpEnd {
         stream.set_nodelay(true)?;
         self.start(&mut stream)?;
         stream.set_nodelay(self.options.has("nodelay"))?;
+        if let Some(bytes) = self.options.size(LOWAT_OPTION).filter(|_| self.receives_stream()) {
+            set_lowat(&stream, bytes)?;
+        }
         self.end = FdEnd::new(stream.into(), self.end.wait).map_err(io::Error::other)?;
         Ok(())
     }
@@ -134,7 +146,10 @@ impl End for TcpEnd {
     fn connection(&self) -> Option<ConnectionFacts> {
         let socket = self.end.fd().ok()?;
         if !self.meeting.is_first {
-            let granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
+            let mut granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
+            if self.options.has(LOWAT_OPTION) && self.receives_stream() {
+                granted.insert("lowat_bytes".to_owned(), lowat_bytes(socket).ok()?);
+            }
             return Some(ConnectionFacts { granted, ..ConnectionFacts::default() });
         }
         let info = tcp_info(socket).ok()?;
@@ -174,6 +189,25 @@ impl Receiver for TcpEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.end.recv(room)
     }
+}
+
+/// SO_RCVLOWAT (socket(7)). The kernel bounds it by half of the largest receive buffer (net.ipv4.tcp_rmem).
+fn set_lowat(socket: &TcpStream, bytes: u64) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    let (fd, len) = (socket.as_raw_fd(), size_of_val(&bytes) as libc::socklen_t);
+    let value = (&raw const bytes).cast();
+    // SAFETY: a C int, which the kernel copies.
+    answered(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
+}
+
+/// What the kernel made of it.
+fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    let mut len = size_of_val(&bytes) as libc::socklen_t;
+    let (fd, room) = (socket.as_raw_fd(), (&raw mut bytes).cast());
+    // SAFETY: room for a C int, as `len` says.
+    answered(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, room, &mut len) })?;
+    Ok(bytes as u64)
 }
 
 fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
