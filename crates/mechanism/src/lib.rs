@@ -39,6 +39,6 @@ pub use meeting::{Callers, ConnectionFacts, Heard, Judge, MEETING_PATIENCE, Meet
 pub use options::{Options, SpecProblem};
 pub use pace::Pace;
 pub use progress::{Progress, TaskCpu};
-pub use registry::{all, all_specs, default_specs, resolve};
+pub use registry::{LINES_OF_CODE, all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;
 pub use system::{Granted, OpenError, Unsupported};

@@ -17,7 +17,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
-use crate::preload::{FINGERPRINT, Library};
+use crate::preload::Library;
 use crate::shell::{Kind, Shell};
 
 /// Example scripts, each with the number of pipes that its pipelines have.
@@ -56,7 +56,7 @@ const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(10);
 /// # Errors
 /// The shell could not be started on an example.
 pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites>> {
-    let known = cache().map(|folder| folder.join(format!("{}-{}", shell.fingerprint, FINGERPRINT)));
+    let known = cache().map(|folder| folder.join(format!("{}-{}", shell.fingerprint, pipes::FINGERPRINT)));
     if let Some(text) = known.as_ref().and_then(|path| std::fs::read_to_string(path).ok())
         && let Some(found) = read(&text)
     {

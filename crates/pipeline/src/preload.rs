@@ -10,12 +10,6 @@ use process::Environment;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
-/// The library (see the crate `pipes`).
-const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libpipes.so"));
-
-/// What tells this library from every other one (see the build script).
-pub(crate) const FINGERPRINT: &str = env!("PIPES_FINGERPRINT");
-
 /// Descriptors below this one are the user's to name in a shell's text.
 const FD_MIN: i32 = 60;
 
@@ -27,7 +21,7 @@ impl Library {
     pub(crate) fn load() -> io::Result<Self> {
         let made = memfd_create("hosepipe-pipes", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(made);
-        file.write_all(LIBRARY)?;
+        file.write_all(pipes::LIBRARY)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
         // A low limit of descriptors leaves it where it is.
         let high = fcntl_dupfd_cloexec(&file, FD_MIN).unwrap_or_else(|_| file.into());

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use model::{describe_errno, visible};
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};

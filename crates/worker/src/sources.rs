@@ -9,8 +9,11 @@ use include_dir::{Dir, include_dir};
 /// Names a folder that replaces the embedded workers: it contains `workers.toml` and the folders that `workers.toml` names.
 pub const WORKERS_VARIABLE: &str = "HOSEPIPE_WORKERS";
 
-/// The folder workers/ of the repository, as it was when this program was compiled.
-static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../workers");
+/// The folder workers/ of the repository (a link in this crate's folder, a copy in its package), as it was when this program was compiled.
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/workers");
+
+/// A worker's `Cargo.toml`, under another name: cargo leaves every folder with a `Cargo.toml` out of the package around it.
+const CARGO_TEMPLATE: &str = "Cargo.toml.in";
 
 /// Files by their path within a folder.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -62,6 +65,9 @@ impl Sources {
                 copy_tree(embedded, embedded.path(), &mut files);
             }
             Self::Folder(root) => read_tree(&root.join(folder), Path::new(""), &mut files)?,
+        }
+        if let Some(manifest) = files.remove(Path::new(CARGO_TEMPLATE)) {
+            files.insert("Cargo.toml".into(), manifest);
         }
         Ok(files)
     }
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_folder_has_an_entry_and_every_entry_a_folder() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers");
         let folders_in = |folder: &Path| -> Vec<String> {
             let entries = std::fs::read_dir(folder).expect("the folder of workers");
             let entries = entries.map(|entry| entry.expect("a readable entry"));

@@ -15,11 +15,12 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// Every Rust file below `folder`, build outputs apart.
+/// Every Rust file below `folder`, except build outputs and what symbolic links lead to.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder of the checkout");
     let paths = entries.map(|entry| entry.expect("a readable entry").path());
-    let visible = |path: &PathBuf| path.file_name().is_some_and(|name| name != "target");
+    let visible =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name != "target") && !path.is_symlink();
     paths
         .filter(visible)
         .flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] })
@@ -67,6 +68,7 @@ fn crates_use_only_crates_of_lower_layers() {
     let crates: Vec<String> = std::fs::read_dir(root().join("crates"))
         .expect("the crates")
         .flatten()
+        .filter(|entry| entry.path().is_dir())
         .map(|entry| entry.file_name().into_string().expect("a name"))
         .collect();
     // A line names the crates of a layer; what it says of them is behind more than three blanks.
@@ -147,4 +149,35 @@ fn the_readme_is_short_and_names_the_two_commands() {
     assert!(readme.lines().count() < 150);
     assert!(readme.contains("cargo run --release -- bench"));
     assert!(readme.contains("cargo test --workspace"));
+}
+
+/// The table at the end of docs/DECISIONS.md has each dependency that the workspace names, and no other.
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest = text("Cargo.toml");
+    let dependencies =
+        manifest.split("[workspace.dependencies]").nth(1).expect("a section").split("\n[").next();
+    let lines =
+        dependencies.into_iter().flat_map(str::lines).filter(|line| !line.contains("path = \"crates/"));
+    let named: Vec<&str> = lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
+    let page = text("docs/DECISIONS.md");
+    let table = page.split("## Dependencies\n").nth(1).expect("a table");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let reasons: Vec<&str> = rows.map(|(name, _)| name).collect();
+    assert!(named.len() > 30, "the section was found");
+    for name in &named {
+        assert!(reasons.contains(name), "docs/DECISIONS.md gives no reason for the dependency {name}");
+    }
+    for name in &reasons {
+        assert!(named.contains(name), "docs/DECISIONS.md has a reason for {name}, which is no dependency");
+    }
+    // A crate names its dependencies in the workspace's section only.
+    for folder in std::fs::read_dir(root().join("crates")).expect("the crates").flatten() {
+        let Ok(manifest) = std::fs::read_to_string(folder.path().join("Cargo.toml")) else { continue };
+        let sections = manifest.split("\n[").filter(|section| section.contains("dependencies]\n"));
+        let outside = sections
+            .flat_map(|section| section.lines().skip(1))
+            .find(|line| !line.is_empty() && !line.starts_with('#') && !line.contains("workspace = true"));
+        assert_eq!(outside, None, "{}", folder.path().display());
+    }
 }

@@ -6,9 +6,6 @@ use std::path::Path;
 use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
 use model::{ByteSize, DataLevel, MechanismFacts, Role, Tasks, Workload};
 
-/// Name, lines of its own, lines with what it borrows, for each module of the registry.
-const LINES: &[(&str, u32, u32)] = include!(concat!(env!("OUT_DIR"), "/lines.rs"));
-
 /// No queue or socket takes a message as long as this. What has no limit makes room for it.
 const TOO_LONG_BYTES: usize = 64 << 20;
 
@@ -20,7 +17,7 @@ pub(super) fn mechanism_facts() -> Vec<MechanismFacts> {
 
 fn facts(mechanism: &Mechanism) -> MechanismFacts {
     let module = mechanism.name.replace('-', "_");
-    let counted = LINES.iter().find(|(name, ..)| *name == module);
+    let counted = mechanism::LINES_OF_CODE.iter().find(|(name, ..)| *name == module);
     let (lines, lines_with_borrowed) = counted.map_or((0, 0), |(_, own, all)| (*own, *all));
     let can = |capability| mechanism.capabilities.contains(capability);
     MechanismFacts {

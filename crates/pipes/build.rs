@@ -1,4 +1,4 @@
-//! Compiles what is preloaded into shells: a shared object of its own, which is then a part of this library.
+//! Compiles what is preloaded into shells: a shared object of its own, whose bytes are then a constant of this crate.
 //!
 //! By rustc alone: cargo cannot yet make one crate's shared object a part of another (artifact dependencies are unstable).
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, exit};
 
 fn main() {
-    let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../pipes/src");
+    let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("src");
     println!("cargo::rerun-if-changed={}", source.display());
     let library = PathBuf::from(variable("OUT_DIR")).join("libpipes.so");
     let mut rustc = Command::new(variable("RUSTC"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const REGISTRY: &str = "../mechanism/src/registry";
+const REGISTRY: &str = "src/registry";
 
 /// A module of the registry: a file, and the folder of the same name where there is one.
 struct Module {
@@ -41,7 +41,7 @@ fn modules(registry: &Path) -> BTreeMap<String, Module> {
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("the registry lies beside this crate");
+    let entries = fs::read_dir(folder).expect("the registry is a folder of this crate");
     let paths = entries.map(|entry| entry.expect("a readable entry").path());
     let mut files: Vec<PathBuf> = paths
         .flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] })
