@@ -1,21 +1,33 @@
-//! Puts the revision into the binary, where it is built from a git checkout; and links it so that it starts quickly.
+//! Puts the revision into the binary, where it is built from a git checkout or a package of it; and links it so that it starts quickly.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=../../.git/HEAD");
-    println!("cargo:rerun-if-changed=../../.git/refs/heads");
-    let revision = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
-    if let Ok(output) = revision
-        && output.status.success()
-    {
-        println!("cargo:rustc-env=HOSEPIPE_REVISION={}", String::from_utf8_lossy(&output.stdout).trim());
+    if let Some(revision) = revision() {
+        println!("cargo:rustc-env=HOSEPIPE_REVISION={revision}");
     }
     println!("cargo:rerun-if-env-changed=HOSEPIPE_PIE");
     if variable("HOSEPIPE_PIE").is_empty() && variable("CARGO_CFG_TARGET_ENV") == "gnu" {
         link_for_a_quick_start();
     }
+}
+
+/// The first digits of the commit. Another repository may be around the sources: git is only asked in a checkout of ours.
+fn revision() -> Option<String> {
+    const PACKAGED: &str = ".cargo_vcs_info.json";
+    const DIGITS: usize = 12;
+    if Path::new("../../.git").exists() {
+        println!("cargo:rerun-if-changed=../../.git/HEAD");
+        println!("cargo:rerun-if-changed=../../.git/refs/heads");
+        let output = Command::new("git").args(["rev-parse", "HEAD"]).output().ok()?;
+        let revision = String::from_utf8(output.stdout).ok()?;
+        return output.status.success().then(|| revision.chars().take(DIGITS).collect());
+    }
+    // Written by `cargo package`.
+    println!("cargo:rerun-if-changed=build.rs");
+    let info = std::fs::read_to_string(PACKAGED).ok()?;
+    Some(info.split_once("\"sha1\": \"")?.1.chars().take(DIGITS).collect())
 }
 
 /// At a fixed address, so that the loader has no pointers to adjust in some seventy pages, and with GCC's unwinder inside, so that it has

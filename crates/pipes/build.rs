@@ -15,6 +15,10 @@ fn main() {
     let mut rustc = Command::new(variable("RUSTC"));
     rustc.args(["--edition", "2024", "--crate-name", "pipes", "--crate-type", "cdylib", "--cfg", "preload"]);
     rustc.args(["--target", &variable("TARGET")]);
+    // What the user or a distribution wants of all code, before what this code needs. Counters of coverage need a library.
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace("-C\u{1f}", "-C");
+    rustc
+        .args(flags.split('\u{1f}').filter(|flag| !flag.is_empty() && !flag.contains("instrument-coverage")));
     // Of the C library nothing is linked: what few names are missing every shell has, whichever C library it is made with.
     let codegen = [
         "panic=abort",

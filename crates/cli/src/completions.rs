@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
-use clap::{Arg, Args, Command, CommandFactory, ValueHint};
+use clap::{Arg, Args, Command, CommandFactory, ValueEnum, ValueHint};
 use clap_complete::{Shell, generate};
+use clap_complete_nushell::Nushell;
 
 use crate::terminal;
 
@@ -20,14 +21,29 @@ The folders have to be there (mkdir -p). zsh reads those of its `fpath`: ~/.zshr
 && compinit`. Each holds for shells that are started afterwards.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
-    shell: Shell,
+    shell: CompletedShell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CompletedShell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    Zsh,
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut command = without_what_is_hidden(&crate::Cli::command());
     let mut script = Vec::new();
-    generate(args.shell, &mut command, "hosepipe", &mut script);
-    if args.shell == Shell::Fish {
+    match args.shell {
+        CompletedShell::Bash => generate(Shell::Bash, &mut command, "hosepipe", &mut script),
+        CompletedShell::Elvish => generate(Shell::Elvish, &mut command, "hosepipe", &mut script),
+        CompletedShell::Fish => generate(Shell::Fish, &mut command, "hosepipe", &mut script),
+        CompletedShell::Nushell => generate(Nushell, &mut command, "hosepipe", &mut script),
+        CompletedShell::Zsh => generate(Shell::Zsh, &mut command, "hosepipe", &mut script),
+    }
+    if args.shell == CompletedShell::Fish {
         script.extend_from_slice(values_for_fish(&command).as_bytes());
     }
     terminal::print_data(&String::from_utf8_lossy(&script))?;

@@ -33,7 +33,7 @@ pub use folder::{Folder, free_bytes};
 pub use leftover::{
     end_cleaner, ensure_cleaner, leave_cleaner, queue_of_program, remove_queues_of_programs, start_cleaner,
 };
-pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
+pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, default_pipe_bytes, large_pipe};
 pub use mechanism::Mechanism;
 pub use meeting::{Callers, ConnectionFacts, Heard, Judge, MEETING_PATIENCE, Meeting, Place, Word};
 pub use options::{Options, SpecProblem};

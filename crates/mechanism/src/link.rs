@@ -104,6 +104,11 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
 }
 
+/// Bytes of a pipe as pipe(2) makes it, where its user is not over the quota: 16 pages (pipe(7)), 64 KiB on most machines.
+pub fn default_pipe_bytes() -> u64 {
+    16 * rustix::param::page_size() as u64
+}
+
 /// A pipe as large as [`grow`] makes it, for relays of bytes into a program: the writing end, the reading
 /// end (both close-on-exec), and its size in bytes.
 pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {

@@ -34,6 +34,9 @@ const HUGE_FROM_BYTES: usize = 512 << 10;
 /// A huge page of the machines this runs on (2 MiB on x86-64 and, with 4 KiB pages, on aarch64).
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// "Make huge pages of these now" (madvise(2), Linux 6.1); the crate libc has it for glibc only.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 impl SharedMemory {
     /// Maps `len` bytes of zeros.
     pub fn new(len: usize) -> io::Result<Self> {
@@ -84,7 +87,7 @@ impl SharedMemory {
         unsafe {
             mmap_anonymous(start, len, READ_WRITE, POPULATED | MapFlags::FIXED)?;
             // MADV_COLLAPSE (Linux 6.1) works whatever shmem_enabled says; a refusal costs speed only.
-            libc::madvise(start, len, libc::MADV_COLLAPSE);
+            libc::madvise(start, len, MADV_COLLAPSE);
         }
         Ok(memory)
     }
@@ -144,7 +147,7 @@ fn collapse(file: &impl AsFd, len: usize) -> io::Result<()> {
     unsafe {
         mmap(start, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
         // As above: a refusal costs speed only.
-        libc::madvise(start, len, libc::MADV_COLLAPSE);
+        libc::madvise(start, len, MADV_COLLAPSE);
     }
     Ok(())
 }

@@ -14,8 +14,6 @@ const TOO_SHORT_NS: u64 = 50_000_000;
 const MAIN_SHARE: f64 = 0.5;
 /// Smallest share of waiting for a CPU or a disk that is reported.
 const WORTH_SAYING_SHARE: f64 = 0.25;
-/// Default size of a pipe; less if its user is over the quota (pipe(7)).
-const PIPE_BYTES: u64 = 64 << 10;
 /// A pipe this large gains nothing from being larger.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
@@ -137,7 +135,7 @@ fn no_stage(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -
     sentence.push('.');
     let sizes = pipeline.links.iter().filter_map(|link| link.granted.get("pipe_bytes"));
     if let Some(bytes) = sizes.min().filter(|bytes| **bytes < LARGE_PIPE_BYTES).filter(|_| parts.len() > 1) {
-        let help = if *bytes < PIPE_BYTES {
+        let help = if *bytes < mechanism::default_pipe_bytes() {
             "this user's quota of pipe pages is spent: `hosepipe top` shows its pipes and the quota"
         } else {
             "try --via pipe:size=1MiB"

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub use mechanism::{Folder, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
-use mechanism::{LinkEnds, LinkKind, Options, Stored, large_pipe};
+use mechanism::{LinkEnds, LinkKind, Options, Stored, default_pipe_bytes, large_pipe};
 use model::{ByteSize, Certainty, LinkRecord};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
@@ -165,9 +165,8 @@ impl Link {
     /// Makes a pipe smaller whose size was not asked for: one part in `part`, or of the kernel's own size: many large ones in one
     /// pipeline would spend the memory that this user may have in pipes, and leave tiny ones for everybody else.
     pub(crate) fn shrink(&mut self, part: Option<u64>) {
-        const USUAL_BYTES: u64 = 64 << 10;
         let granted = self.record.granted.get("pipe_bytes").copied().unwrap_or(0);
-        let bytes = part.map_or(USUAL_BYTES, |part| granted / part);
+        let bytes = part.map_or_else(default_pipe_bytes, |part| granted / part);
         let pipe = self.write.as_ref().filter(|_| bytes < granted && !spec::says_size(&self.record.spec));
         // What stands behind a relay is not this end; it says so with an error and stays as it is.
         if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {

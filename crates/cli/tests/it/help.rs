@@ -58,7 +58,7 @@ fn shells_offer_links_and_studies_and_nothing_that_is_hidden() {
             ("hosepipe sh --via ", &["pipe", "socketpair"], "bash"),
             ("hosepipe compare --via ", &["shell", "socketpair"], "shm-ring"),
             ("hosepipe reproduce ", &["bradford", "comp517", "kernel-pipe", "stover"], "Cargo"),
-            ("hosepipe completions ", &["bash", "zsh", "fish"], "Cargo"),
+            ("hosepipe completions ", &["bash", "elvish", "fish", "nushell", "zsh"], "Cargo"),
             ("hosepipe ", &["bench", "boost", "sh"], "__"),
             ("hosepipe run --", &["--via", "--keep"], "--outcome"),
             ("hosepipe run --", &["--stats"], "--definitions"),

@@ -22,8 +22,8 @@ use crate::shared::READ_WRITE;
 /// The least a queued block is charged with, in bytes: less than the buffer header that each has.
 const CHARGE_MIN: usize = 512;
 
-/// What a socket may take beyond its send buffer, in bytes: one buffer of 17 pages (MAX_SKB_FRAGS), and its header.
-const OVERSHOOT_BYTES: usize = 18 * 4096;
+/// What a socket may take beyond its send buffer, in pages: one buffer of 17 (MAX_SKB_FRAGS), and its header.
+const OVERSHOOT_PAGES: usize = 18;
 
 /// The smallest chunk, in bytes: a cache line and the neighbour that is fetched with it.
 const CHUNK_BYTES_MIN: usize = 128;
@@ -48,7 +48,7 @@ impl FileLayout {
             Lengths::Even => block_bytes,
             Lengths::Uneven => block_bytes.min(page_bytes),
         };
-        let chunks = (sndbuf_bytes + OVERSHOOT_BYTES).div_ceil(usual_bytes.max(CHARGE_MIN)) + 2;
+        let chunks = (sndbuf_bytes + OVERSHOOT_PAGES * page_bytes).div_ceil(usual_bytes.max(CHARGE_MIN)) + 2;
         Self { chunk_bytes: block_bytes.next_multiple_of(grain), chunks }
     }
 
