@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes from the start of a page to a buffer, at most 4095.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alignment {
     /// Of the buffer that an end sends from.
     pub sender: u16,

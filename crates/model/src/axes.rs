@@ -244,6 +244,15 @@ macro_rules! serde_by_word {
                 String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
             }
         }
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
+            }
+        }
     )+};
 }
 serde_by_word!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Toward);

@@ -6,6 +6,7 @@ use crate::{PipeQuota, RecordHead};
 
 /// The record of `hosepipe boost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoostRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -38,6 +39,7 @@ pub struct BoostRecord {
 
 /// A process whose large buffer lies where this CPU copies slowly.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowBuffer {
     /// Its PID.
     pub pid: i32,
@@ -51,6 +53,7 @@ pub struct SlowBuffer {
 
 /// A pipe that was enlarged.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoostedPipe {
     /// Its inode, as in /proc: `pipe:[INODE]`.
     pub inode: u64,
@@ -77,6 +80,7 @@ pub struct BoostedPipe {
 
 /// A process: PID and name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedProcess {
     /// Its PID.
     pub pid: i32,

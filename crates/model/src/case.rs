@@ -18,6 +18,7 @@ pub enum Amount {
 crate::words! {
     /// The purpose of a row.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "lowercase")]
     pub enum Role {
         /// A mechanism among others.

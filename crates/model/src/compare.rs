@@ -8,6 +8,7 @@ use crate::RecordHead;
 
 /// The record of `hosepipe compare`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -44,6 +45,7 @@ pub struct CompareRecord {
 
 /// One pipeline over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareResult {
     /// The text with the values of its parameters; parameters that are not in the text follow as a comment.
     pub pipeline: String,
@@ -108,6 +110,7 @@ impl CompareResult {
 
 /// A ratio with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The median of the pairs.
     pub median: f64,

@@ -12,6 +12,7 @@ const SLOW_SHARE_MAX: f64 = 0.7;
 
 /// Speeds of copies whose source begins at a page, measured at several offsets of the destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyCosts {
     /// One entry for each offset, lowest first.
     pub speeds: Vec<CopySpeed>,
@@ -19,6 +20,7 @@ pub struct CopyCosts {
 
 /// The speeds at one offset.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopySpeed {
     /// Bytes from the page's start to the destination.
     pub offset: u64,
@@ -32,6 +34,7 @@ pub struct CopySpeed {
 
 /// Where and by how much a machine copies slowly. Each share is of the speed at other offsets: 0.3 is three tenths.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowOffsets {
     /// First offset, in bytes.
     pub first: u64,

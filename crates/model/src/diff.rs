@@ -8,6 +8,7 @@ use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, RecordHead};
 
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiffRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -33,6 +34,7 @@ pub struct DiffRecord {
 
 /// The old or the new run of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiffSide {
     /// Its name: a file, or a command.
     pub name: String,
@@ -46,6 +48,7 @@ pub struct DiffSide {
 
 /// The change of one figure of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseChange {
     /// The properties that identify the case, by name.
     pub case: BTreeMap<String, String>,
@@ -80,6 +83,7 @@ pub struct CaseChange {
 crate::words! {
     /// A figure that is compared.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     pub enum DiffFigure {
         /// Bytes per second of a stream.
@@ -95,6 +99,7 @@ crate::words! {
 crate::words! {
     /// The verdict on a case, the worst first.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     pub enum ChangeKind {
         /// It has figures in the old run, and failed in the new one, completely or in part.

@@ -6,6 +6,7 @@ use crate::{BenchRecord, CaseRecord, RecordHead};
 
 /// The record of `hosepipe fleet`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -20,6 +21,7 @@ pub struct FleetRecord {
 
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetNode {
     /// Its name, unique in the record.
     pub name: String,
@@ -33,6 +35,7 @@ pub struct FleetNode {
 
 /// What two nodes measured between them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetMeeting {
     /// The rank of the node that measured.
     pub from: usize,

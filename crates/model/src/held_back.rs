@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Output that a program keeps in its buffer.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldBack {
     /// The program's PID.
     pub pid: i32,

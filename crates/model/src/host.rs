@@ -6,6 +6,7 @@ use crate::SlowOffsets;
 
 /// The machine, as recorded with each measurement. A field that the system does not report is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// `uname -s -r`, as in "Linux 6.18.0".
     pub kernel: String,
@@ -41,6 +42,7 @@ pub struct Host {
 
 /// One CPU's place in the topology, from /sys/devices/system/cpu.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// The kernel's number of this CPU.
     pub id: u32,
@@ -54,6 +56,7 @@ pub struct Cpu {
 
 /// Limits of mechanisms, from /proc/sys and getrlimit(2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// fs.pipe-max-size in bytes: the largest pipe of an ordinary user (pipe(7)).
     pub pipe_max_size: Option<u64>,

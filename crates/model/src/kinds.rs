@@ -13,6 +13,7 @@ macro_rules! kinds {
     ($($name:ident($record:ident) $kind:literal $key:literal),+ $(,)?) => {
         /// A record of any kind.
         #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "kind")]
         pub enum Record {
             $(

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MachineUnit {
     /// Nanoseconds.

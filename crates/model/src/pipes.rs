@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The user to whom most pages are charged, among the users whose pipes are visible, and the limits of every user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeQuota {
     pub uid: u32,
     /// Capacity of the visible pipes that are charged to the user, in pages.

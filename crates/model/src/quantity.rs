@@ -9,6 +9,7 @@ use thiserror::Error;
 
 /// A number of bytes, typed as `64KiB`, `64k` (1024s), `64kB` (1000s), `1MiB` or plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 

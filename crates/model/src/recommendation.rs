@@ -6,6 +6,7 @@ use crate::Spec;
 
 /// Which mechanism to take, why, and a program that sets it up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
     /// What was asked, as a heading.
     pub title: String,
@@ -28,6 +29,7 @@ pub struct Recommendation {
 
 /// What a program took, run by run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramFigures {
     /// The mechanism that it uses.
     pub spec: Spec,

@@ -14,6 +14,7 @@ pub const SCHEMA: &str = "hosepipe/1";
 
 /// The hosepipe that made the record.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// The version, such as "0.1.0".
     pub version: String,
@@ -23,6 +24,7 @@ pub struct Tool {
 
 /// The fields that every record has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordHead {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -41,6 +43,7 @@ pub struct RecordHead {
 
 /// What else used the CPUs during a run, as shares (0 to 1) of the time of all CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherLoad {
     /// Other programs on this machine, kernel threads included.
     pub programs_share: f64,
@@ -63,6 +66,7 @@ impl Default for RecordHead {
 
 /// The record of `hosepipe bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -81,6 +85,7 @@ pub struct BenchRecord {
 
 /// Another host that ran one end of each case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerRecord {
     /// The argument of `--peer`.
     pub name: String,
@@ -94,6 +99,7 @@ pub struct PeerRecord {
 
 /// What holds for all cases of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
@@ -119,6 +125,7 @@ pub struct Settings {
 
 /// A fixed set of cases; another version is another set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Suite {
     /// Its name.
     pub name: String,
@@ -128,6 +135,7 @@ pub struct Suite {
 
 /// One case: the request, the sizes that the system granted, the raw samples, and their summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseRecord {
     /// The mechanism's name.
     pub mechanism: String,
@@ -255,6 +263,7 @@ impl From<Case> for CaseRecord {
 
 /// The proof that a row's bytes passed by reference, at least part of the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZeroCopy {
     /// Number of copies of each byte on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in records of
     /// hosepipe 0.1.
@@ -267,6 +276,7 @@ pub struct ZeroCopy {
 
 /// Summary of a stream's samples; every field is in bytes per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// The headline.
     pub median_bytes_per_s: f64,
@@ -282,6 +292,7 @@ pub struct Throughput {
 
 /// Summary of the round trip times of all trials, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Median of the trials' median round trips, in nanoseconds.
     pub p50: u64,
@@ -303,6 +314,7 @@ pub struct Latency {
 
 /// The noise level of a case, by the 95 % interval of its median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NoiseLevel {
     /// Within 5 % of the median on either side.
@@ -315,6 +327,7 @@ pub enum NoiseLevel {
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// This machine does not have it.
@@ -339,6 +352,7 @@ pub enum ErrorKind {
 
 /// Why a case has no figures: what happened, and what to try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseError {
     /// The kind of error.
     pub kind: ErrorKind,

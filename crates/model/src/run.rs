@@ -8,6 +8,7 @@ use crate::{HeldBack, RecordHead, SlowCopies};
 
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -41,12 +42,15 @@ pub struct RunRecord {
 
 /// One stage of a run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageRecord {
     /// The index of its pipeline in the list, from 0; in JSON from 1.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// The index of the stage in its pipeline, from 0; in JSON from 1.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub stage: u32,
     /// Whether it is a stage of the reduce of `hosepipe spread`; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -117,6 +121,7 @@ impl StageRecord {
 
 /// How a figure is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Certainty {
     /// It was counted.
     #[serde(rename = "exact")]
@@ -142,9 +147,11 @@ impl Certainty {
 
 /// One link of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkRecord {
     /// The index of its pipeline in the list, from 0; in JSON from 1.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// Its spec.
     pub spec: String,
@@ -207,6 +214,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// How it is known which line, or block, that left a part of a pipeline is which that came into it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Matched {
     /// Lines of the same content.
@@ -220,6 +228,7 @@ pub enum Matched {
 
 /// Times that lines, or blocks, took.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delays {
     /// How they were matched.
     pub matched: Matched,
@@ -237,9 +246,11 @@ pub struct Delays {
 
 /// How long lines took through a pipeline, from its first link to its last (`--latency`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyRecord {
     /// The index of the pipeline, from 0; in JSON from 1.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// From the first link to the last.
     pub whole: Delays,
@@ -249,9 +260,11 @@ pub struct LatencyRecord {
 
 /// How long lines took through one stage, from one link to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageLatency {
     /// The index of the stage in its pipeline, from 0; in JSON from 1.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub stage: u32,
     /// From the link before it to the link behind it, with the wait in the link before it.
     pub delays: Delays,
@@ -261,9 +274,11 @@ pub struct StageLatency {
 
 /// The bottleneck of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
     /// The index of the stage in `stages`, in JSON from 1; `null` if it was a link, or no single stage.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub stage: Option<usize>,
     /// A sentence for the user: the bottleneck, and what would help.
     pub sentence: String,

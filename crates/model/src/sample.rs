@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One trial's raw figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// The round in which it was taken; samples of one round are compared pair by pair.
     pub round: u32,
@@ -63,6 +64,7 @@ pub struct Sample {
 
 /// The part of one of several pairs, senders or receivers in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
     /// From the barrier until it was done.
     pub elapsed_ns: u64,
@@ -106,6 +108,7 @@ impl EndUsage {
 
 /// The resource usage of one end between the barrier and the end of the clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndUsage {
     /// System calls, counted where they are made; `null` where unknown.
     pub syscalls: Option<u64>,

@@ -11,6 +11,7 @@ const WALL_SHARE_MIN: f64 = 0.03;
 
 /// Slow copies into a program's buffer, or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowCopies {
     /// Whether it writes from this buffer; otherwise it reads into it.
     pub writes: bool,

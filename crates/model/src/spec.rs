@@ -85,6 +85,17 @@ impl<'de> Deserialize<'de> for Spec {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Spec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Spec".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

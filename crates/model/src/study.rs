@@ -9,6 +9,7 @@ use crate::{CaseRecord, CompareResult, Host, RecordHead};
 
 /// The record of `hosepipe reproduce`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -27,6 +28,7 @@ pub struct StudyRecord {
 
 /// One part of a study: its settings and the raw figures. Each part uses some of the lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyPart {
     /// Its name within the study.
     pub name: String,
@@ -60,6 +62,7 @@ pub struct StudyPart {
 
 /// A quantity measured once or several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measure {
     /// What it is, within its part.
     pub name: String,
@@ -81,6 +84,7 @@ impl Measure {
 
 /// The properties of a mechanism, from the registry of the hosepipe that made the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MechanismFacts {
     /// Its name.
     pub name: String,

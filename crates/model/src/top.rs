@@ -6,6 +6,7 @@ use crate::{HeldBack, PipeQuota, RecordHead, SlowCopies};
 
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TopRecord {
     /// The fields that every record has.
     #[serde(flatten)]
@@ -17,6 +18,7 @@ pub struct TopRecord {
 
 /// The chains of the machine, from two samples.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TopSnapshot {
     /// Time between the samples, over which all rates are computed.
     pub elapsed_ns: u64,
@@ -35,6 +37,7 @@ pub struct TopSnapshot {
 
 /// The pipe of a make(1) with `-j`, in which each byte is the right to run one more job at once.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Jobserver {
     /// The pipe, or the path of the FIFO.
     pub name: String,
@@ -46,6 +49,7 @@ pub struct Jobserver {
 
 /// A make(1) with a jobserver.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobserverMake {
     /// Its PID.
     pub pid: i32,
@@ -55,6 +59,7 @@ pub struct JobserverMake {
 
 /// Stages that are joined by links.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chain {
     /// Its stages, in the direction of the bytes.
     pub stages: Vec<ChainStage>,
@@ -62,14 +67,17 @@ pub struct Chain {
     pub links: Vec<ChainLink>,
     /// The index of the stage that limits the chain; `null` if no single stage does, or the chain is idle.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub held_up_by: Option<usize>,
 }
 
 /// One stage: a process, or several that have the same ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainStage {
     /// Its index in the chain; in JSON from 1, as all indices here.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "usize"))]
     pub stage: usize,
     /// Its processes; first those whose parent is not among them.
     pub processes: Vec<ChainProcess>,
@@ -89,6 +97,7 @@ pub struct ChainStage {
     pub doing: StageActivity,
     /// The index of the link for which they wait.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub waits_at: Option<usize>,
     /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
     pub held_up: f64,
@@ -106,6 +115,7 @@ pub struct ChainStage {
 
 /// A process of a stage.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainProcess {
     /// Its PID.
     pub pid: i32,
@@ -123,6 +133,7 @@ pub struct ChainProcess {
 
 /// One link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainLink {
     /// Its type.
     pub kind: ChainLinkKind,
@@ -130,9 +141,11 @@ pub struct ChainLink {
     pub name: String,
     /// The indices of the stages that can write to it; empty if no visible process can.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<usize>"))]
     pub writers: Vec<usize>,
     /// The indices of the stages that can read from it.
     #[serde(with = "crate::places")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<usize>"))]
     pub readers: Vec<usize>,
     /// Bytes per second that went through it; `null` if unknown.
     pub bytes_per_s: Option<f64>,
@@ -151,6 +164,7 @@ pub struct ChainLink {
 crate::words! {
     /// The state of a stage.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     pub enum StageActivity {
         /// It used a CPU for more than half of the time.
@@ -182,6 +196,7 @@ crate::words! {
 crate::words! {
     /// The type of a link.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     pub enum ChainLinkKind {
         /// A pipe.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The programs at the two ends of a pipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerCase {
     /// The end that sends.
     pub writer: WorkerEnd,
@@ -17,6 +18,7 @@ pub struct WorkerCase {
 
 /// One worker, as registered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerEnd {
     /// The language's name: "C++".
     pub language: String,
@@ -39,6 +41,7 @@ impl WorkerEnd {
 crate::words! {
     /// Which program started the receiver.
     #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     pub enum WorkerStart {
         /// The sender, by its language's own means.

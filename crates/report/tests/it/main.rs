@@ -12,5 +12,6 @@ mod golden;
 mod large;
 mod load;
 mod page;
+mod schema;
 mod stages;
 mod sweep;
