@@ -1,16 +1,24 @@
-//! Puts the revision into the binary, where it is built from a git checkout or a package of it; and links it so that it starts quickly.
+//! Puts the commit and the kind of build into the program, for `--version`, and links it so that it starts quickly.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    if let Some(revision) = revision() {
+    let revision = revision();
+    if let Some(revision) = &revision {
         println!("cargo:rustc-env=HOSEPIPE_REVISION={revision}");
     }
     println!("cargo:rerun-if-env-changed=HOSEPIPE_PIE");
-    if variable("HOSEPIPE_PIE").is_empty() && variable("CARGO_CFG_TARGET_ENV") == "gnu" {
+    let has_fixed_address = variable("HOSEPIPE_PIE").is_empty() && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    if has_fixed_address {
         link_for_a_quick_start();
     }
+    let is_static = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
+    let is_debug = variable("PROFILE") == "debug";
+    let features = [(is_static, "static"), (has_fixed_address, "fixed address"), (is_debug, "debug")];
+    let features = features.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word.to_owned());
+    let build: Vec<String> = revision.into_iter().chain([variable("TARGET")]).chain(features).collect();
+    println!("cargo:rustc-env=HOSEPIPE_VERSION={} ({})", variable("CARGO_PKG_VERSION"), build.join(", "));
 }
 
 /// The first digits of the commit. Another repository may be around the sources: git is only asked in a checkout of ours.

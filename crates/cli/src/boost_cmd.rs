@@ -32,9 +32,10 @@ Examples:
 A pipe that is full at two looks in a row becomes four times as large, up to 1 MiB, so that its two ends wake each other
 less often. Nothing else is changed: no argument, no descriptor; and of the environment GLIBC_TUNABLES alone, on a CPU that copies slowly
 into the addresses where malloc puts large buffers (hosepipe doctor; a threshold of your own stays). What is enlarged takes a quarter of the
-quota of pipe pages at the most, and is given back at the end. The command's status is boost's: 127 where there is no such
-command, 126 where it cannot be executed. With a record on standard output (--json -) the command's goes to standard error.
-docs/BOOST.md says when it helps."
+quota of pipe pages at the most, and is given back at the end. With a record on standard output (--json -) the command's goes to standard error.
+docs/BOOST.md says when it helps.
+Exit status: the command's; 127 there is no such command; 126 it cannot be executed; 2 the command line is wrong. With --pid: 0 the process
+has ended; 130 stopped by Ctrl-C."
 )]
 pub(crate) struct BoostArgs {
     /// The command and its arguments

@@ -54,7 +54,8 @@ and no failure.
 
 One pipeline over several links: the table's ratios are of the medians it shows; those of the record are made within rounds.
 
-The status is 1 where a run failed or could not be made, or where outputs of one pipeline over several links differ.")]
+Exit status: 0 all compared; 1 a run failed or could not be made, or outputs of one pipeline over several links differ; 2 the command line is wrong;
+130 stopped by Ctrl-C.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as the shell takes it
     #[arg(value_name = "PIPELINE", required = true)]

@@ -18,7 +18,8 @@ Examples:
   hosepipe completions zsh > ~/.zsh/_hosepipe
 
 The folders have to be there (mkdir -p). zsh reads those of its `fpath`: ~/.zshrc needs `fpath+=(~/.zsh)` before `autoload -U compinit
-&& compinit`. Each holds for shells that are started afterwards.")]
+&& compinit`. Each holds for shells that are started afterwards.
+Exit status: 0 printed; 2 the command line is wrong.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: CompletedShell,

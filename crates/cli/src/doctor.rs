@@ -22,7 +22,8 @@ use crate::terminal::{self, wrap};
 
 The figures stand first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
 bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`. The last entry, `copy-alignment`, has `speeds` by the
-offset of the destination within a page, and `slow`: the slow offsets and their share of the full speed, or null.")]
+offset of the destination within a page, and `slow`: the slow offsets and their share of the full speed, or null.
+Exit status: 0, also where there are findings; 2 the command line is wrong.")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]

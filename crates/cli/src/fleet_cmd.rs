@@ -38,7 +38,8 @@ Examples:
   hosepipe report hosepipe-fleet/fleet                    the record again
 
 Each node runs `hosepipe bench ARGUMENTS`; then all pairs measure TCP between them, each node in one pair at a time. A node that
-fails costs its own figures and nothing else. Exit status: 0 all was measured; 1 something failed; 2 the command line is wrong;
+fails costs its own figures and nothing else.
+Exit status: 0 all was measured; 1 something failed; 2 the command line is wrong;
 130 stopped by Ctrl-C, with what was finished.")]
 pub(crate) struct FleetArgs {
     /// Print the job for a launcher that starts the nodes

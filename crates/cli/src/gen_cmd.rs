@@ -24,7 +24,8 @@ Examples:
   hosepipe gen --bytes 4GiB --block 4KiB | hosepipe sink  what do small calls cost?
 
 Byte i is always the same for the same payload and seed; `hosepipe sink --verify` knows it again.
-On a pipe the bytes are handed over by reference (tee, vmsplice), elsewhere they are written.")]
+On a pipe the bytes are handed over by reference (tee, vmsplice), elsewhere they are written.
+Exit status: 0 all written; 1 an error of writing; 141 (SIGPIPE) its reader has ended; 2 the command line is wrong.")]
 pub(crate) struct GenArgs {
     /// Exact number of bytes to write [default: until the reader ends]
     #[arg(long, value_name = "SIZE")]

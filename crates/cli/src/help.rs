@@ -21,7 +21,8 @@ const EXIT_STATUS: &str = "Exit status:";
 const UNBROKEN: &str = "\u{a0}";
 
 /// The output of `hosepipe` without arguments.
-const FIRST_STEPS: &str = "Four things to try:
+const FIRST_STEPS: &str = "Five things to try:
+  hosepipe demo                                     what it does, in less than a minute
   hosepipe bench                                    rank the ways to move bytes here
   hosepipe recommend --message 1KiB                 which one to take
   hosepipe run --stats 'seq 1000000 | sort | tail'  which stage is slow
@@ -48,6 +49,48 @@ pub(crate) fn laid_out(command: Command, width: usize) -> Command {
 /// The text that clap has rendered, with spaces in commands again.
 pub(crate) fn rendered(text: &str) -> String {
     text.replace(UNBROKEN, " ")
+}
+
+/// A part of the text after the options.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HelpPart {
+    Example {
+        command: String,
+        comment: String,
+    },
+    Paragraph(String),
+    /// Without its first words.
+    ExitStatus(String),
+}
+
+/// The parts of a text after the options, in order, each in one line.
+pub(crate) fn parts(text: &str) -> Vec<HelpPart> {
+    let mut parts = Vec::new();
+    let mut is_open = false;
+    for line in text.lines().filter(|line| *line != "Examples:") {
+        let begins_status = line.strip_prefix(EXIT_STATUS);
+        if let Some(example) = line.strip_prefix("  ") {
+            let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
+            let (command, comment) = (command.to_owned(), comment.trim_start().to_owned());
+            parts.push(HelpPart::Example { command, comment });
+        } else if let Some(status) = begins_status {
+            parts.push(HelpPart::ExitStatus(status.trim_start().to_owned()));
+        } else if let (true, Some(HelpPart::Paragraph(text) | HelpPart::ExitStatus(text))) =
+            (is_open, parts.last_mut())
+        {
+            text.push(' ');
+            text.push_str(line);
+        } else if !line.is_empty() {
+            parts.push(HelpPart::Paragraph(line.to_owned()));
+        }
+        is_open = !line.is_empty() && !line.starts_with("  ");
+    }
+    parts.iter_mut().for_each(|part| {
+        if let HelpPart::Paragraph(text) | HelpPart::ExitStatus(text) = part {
+            text.truncate(text.trim_end().len());
+        }
+    });
+    parts
 }
 
 fn lay_out(text: &str, width: usize) -> String {
@@ -101,6 +144,21 @@ mod tests {
                         hp 'a long one, that stays in one piece'\n\n\
                         First line of a paragraph, and its second.\nExit status: 0 done.";
         assert_eq!(rendered(&lay_out(TEXT, 42)), expected);
+    }
+
+    #[test]
+    fn the_parts_of_a_text_are_told_apart() {
+        let example = |command: &str, comment: &str| HelpPart::Example {
+            command: command.to_owned(),
+            comment: comment.to_owned(),
+        };
+        let expected = [
+            example("hp short", "what it does, in some words"),
+            example("hp 'a long one, that stays in one piece'", ""),
+            HelpPart::Paragraph("First line of a paragraph, and its second.".to_owned()),
+            HelpPart::ExitStatus("0 done.".to_owned()),
+        ];
+        assert_eq!(parts(TEXT), expected);
     }
 
     #[test]

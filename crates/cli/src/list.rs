@@ -12,7 +12,7 @@ use crate::terminal::{self, wrap};
 /// Shows every mechanism.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hosepipe list\n  hosepipe list --links\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'"
+    after_help = "Examples:\n  hosepipe list\n  hosepipe list --links\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'\n\nExit status: 0 printed; 2 the command line is wrong."
 )]
 pub(crate) struct ListArgs {
     /// Only mechanisms that can connect programs, each with how it differs from a pipe for them

@@ -6,6 +6,7 @@ mod boost_cmd;
 mod compare_cmd;
 mod completions;
 mod copies;
+mod demo_cmd;
 mod destination;
 mod diff_cmd;
 mod doctor;
@@ -14,6 +15,7 @@ mod gen_cmd;
 mod help;
 mod list;
 mod live;
+mod manual;
 mod outputs;
 mod part_cmd;
 mod peer_cmd;
@@ -32,6 +34,7 @@ mod standard;
 mod terminal;
 mod top;
 mod top_cmd;
+mod topics;
 mod typed;
 mod workers_cmd;
 
@@ -40,21 +43,29 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+/// The version, and in brackets the commit, if known, and what the program was built for (`build.rs`).
+const VERSION: &str = env!("HOSEPIPE_VERSION");
+
 /// A laboratory for the ways programs talk to each other.
 #[derive(Debug, Parser)]
 #[command(
     name = "hosepipe",
-    version = version(),
+    version = VERSION,
     about,
     long_about = "A laboratory for the ways programs talk to each other: measures the mechanisms of this machine \
                   honestly, every byte checked, and says which to take.",
     after_help = "Examples:
+  hosepipe demo                      see what it does, in less than a minute
   hosepipe bench                     rank the mechanisms of this machine, in about a minute
   hosepipe bench pipe --sweep        one mechanism over block sizes
   hosepipe recommend --message 1KiB  which one to take for your messages, and how to set it up
   hosepipe list                      what there is, with options and limits
   hosepipe doctor                    what would distort or limit the figures here
-  hosepipe gen --bytes 1GiB | hosepipe sink --verify"
+  hosepipe gen --bytes 1GiB | hosepipe sink --verify
+  hosepipe help links                pages of the manual: method, links, record; help record --schema
+
+Exit status: 0 done; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C. run, sh, boost and spread
+end as what they run."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -105,6 +116,11 @@ enum Command {
     Sink(sink_cmd::SinkArgs),
     /// Show what would distort or limit figures on this machine, and the commands that change it
     Doctor(doctor::DoctorArgs),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Manual(manual::ManualArgs),
+    /// Show what hosepipe does, in four steps and less than a minute
+    Demo(demo_cmd::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }
@@ -116,7 +132,10 @@ fn main() -> ExitCode {
     if let [word] = words.as_slice()
         && (word == "--version" || word == "-V")
     {
-        let printed = terminal::print(&format!("hosepipe {}\n", version()));
+        let printed = terminal::print(&format!("hosepipe {VERSION}\n"));
+        return printed.map_or_else(|error| terminal::report_error(&error), |()| ExitCode::SUCCESS);
+    }
+    if let Some(printed) = topics::answer(&words) {
         return printed.map_or_else(|error| terminal::report_error(&error), |()| ExitCode::SUCCESS);
     }
     let command = match parse_frequent(&words) {
@@ -147,6 +166,8 @@ fn main() -> ExitCode {
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Manual(args) => manual::run(&args),
+        Command::Demo(args) => demo_cmd::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     result.unwrap_or_else(|error| terminal::report_error(&error))
@@ -170,12 +191,4 @@ fn parse_frequent(words: &[OsString]) -> Option<Command> {
         "__part" => Command::Part(parse(words)?),
         _ => return None,
     })
-}
-
-/// The version, with the revision from which it was built, if known.
-fn version() -> String {
-    match option_env!("HOSEPIPE_REVISION") {
-        Some(revision) => format!("{} ({revision})", env!("CARGO_PKG_VERSION")),
-        None => env!("CARGO_PKG_VERSION").to_owned(),
-    }
 }

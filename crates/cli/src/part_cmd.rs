@@ -66,10 +66,10 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
         .plan_of(number.unwrap_or(0))
         .with_context(|| format!("the plan in {folder}, a folder that every node has to see"))?;
     ensure!(
-        plan.version == crate::version(),
+        plan.version == crate::record::version_and_commit(),
         "the work was begun by hosepipe {}, and this is {}: it takes the same one everywhere",
         plan.version,
-        crate::version()
+        crate::record::version_and_commit()
     );
     if plan.is_stdin {
         count = work.blocks().unwrap_or(0);

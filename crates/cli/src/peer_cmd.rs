@@ -32,7 +32,7 @@ const PEER: &str = "Another host";
   hosepipe bench tcp udp --peer tcp://10.0.0.2:4711 --token-file token     on the other
 
 Where there is ssh, nothing of this is needed: hosepipe bench tcp udp --peer HOST (docs/PEER.md).
-Exit status: 0 it held ends, and its caller ended; 1 nobody came, or what came was no hosepipe; 2 the command line is wrong.")]
+Exit status: 0 it held ends, and its caller ended; 1 no caller came, or it was no hosepipe; 2 the command line is wrong.")]
 pub(crate) struct PeerArgs {
     /// Listen there, and nowhere else; port 0 is any, and is printed
     #[arg(long, value_name = "ADDR:PORT", requires = "token_file", value_parser = place)]

@@ -26,6 +26,12 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
+/// The version with the commit, if known: the parts of a spread must have the same one, for whatever machine they were built.
+pub(crate) fn version_and_commit() -> String {
+    let Tool { version, revision } = tool();
+    revision.map_or_else(|| version.clone(), |revision| format!("{version} ({revision})"))
+}
+
 /// The head of a record of this command line.
 pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
     let (tool, arguments, started) = (tool(), arguments(), rfc3339(started));

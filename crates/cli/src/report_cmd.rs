@@ -23,7 +23,8 @@ Examples:
   hosepipe report bench.json run.json compare.json --html all.html
 
 Records of all commands may be mixed. Cases that several records have are put side by side; where
-there are none, each record stands by itself and a remark says so.")]
+there are none, each record stands by itself and a remark says so.
+Exit status: 0 shown; 1 a file could not be written; 2 a record cannot be read, or the command line is wrong.")]
 pub(crate) struct ReportArgs {
     /// Records, as --json wrote them (- is standard input)
     #[arg(value_name = "RECORD", required = true)]

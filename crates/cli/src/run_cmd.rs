@@ -41,9 +41,10 @@ Examples:
   hosepipe run --keep kept 'du -a | sort -n | tail'              look at what flowed afterwards
   hosepipe run --via tcp --pipefail --json run.json 'a | b'      a record of it all
 
-The shell itself runs the text, whatever is in it; only the pipes between stages are hosepipe's. It exits as the shell would.
+The shell itself runs the text, whatever is in it; only the pipes between stages are hosepipe's.
 A record on standard output (`--json -`) is alone there: what the pipeline prints goes to standard error then.
-For scripts with arguments see `hosepipe sh`.")]
+For scripts with arguments see `hosepipe sh`.
+Exit status: that of the pipeline, as the shell gives it; 2 the command line is wrong.")]
 pub(crate) struct RunArgs {
     /// The command line, as the shell takes it
     #[arg(value_name = "PIPELINE")]

@@ -33,7 +33,8 @@ Examples:
 What stands behind hosepipe's own options is the shell's, as it takes it.
 
 ~/.config/hosepipe/config.toml may contain the settings with which a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
-mark_pipes = false, and pipelines by name under [presets]."
+mark_pipes = false, and pipelines by name under [presets].
+Exit status: the shell's; 2 the command line is wrong."
 )]
 pub(crate) struct ShArgs {
     /// The link between stages [default: pipe; at a prompt the one in config.toml]

@@ -24,10 +24,10 @@ Examples:
   hosepipe gen --payload random --seed 7 | head -c 1G | hosepipe sink --verify --seed 7
   yes | head -c 10G | hosepipe sink --json -                     how fast is a program's output?
 
-With --verify: exit status 1 at the first wrong byte, and nothing is read after
-it, so that the writer stops too. What is cut off at its end has no wrong byte:
+With --verify it ends at the first wrong byte: nothing is read after it, so that the writer stops too. What is cut off at its end has no wrong byte:
 only --bytes can tell. Without --verify a pipe is spliced to /dev/null and its
-bytes are not read: not a figure to compare with one that was verified.")]
+bytes are not read: not a figure to compare with one that was verified.
+Exit status: 0 read to the end; 1 a wrong byte, or less than --bytes, or an error of reading; 2 the command line is wrong.")]
 pub(crate) struct SinkArgs {
     /// Check every byte against the payload of `hosepipe gen`
     #[arg(long)]

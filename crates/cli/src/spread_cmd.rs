@@ -32,7 +32,7 @@ use elsewhere::Elsewhere;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hosepipe spread --map 'zcat | grep -c error || true' --reduce \"awk '{ n += $1 } END { print n }'\" logs/*.gz
+  hosepipe spread --map 'zcat | grep -c error || true' --reduce \"awk '{ n += \\$1 } END { print n }'\" logs/*.gz
   hosepipe spread --map 'sort | uniq -c' --split 64MiB words.txt       one file in pieces; how they come together is known
   zcat log.gz | hosepipe spread --map 'grep -c error' --split 64MiB -                   what comes in, in blocks of lines
   hosepipe spread --map 'cut -d\" \" -f1' --reduce cat --split 64MiB access.log
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     };
     let split = args.split.or(reads_stdin.then_some(STDIN_PIECE));
     let plan = SpreadPlan {
-        version: crate::version(),
+        version: crate::record::version_and_commit(),
         map: derived.map,
         reduce: derived.reduce,
         reduce_reads_names: derived.reads_names,

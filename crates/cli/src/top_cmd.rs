@@ -36,7 +36,8 @@ Examples:
 
 Shown are processes that pipes, FIFOs, sockets and pseudoterminals join. Nothing is changed or slowed down, and no
 rights are needed for one's own processes. How to read it: docs/TOP.md. Without a terminal, and with --json and its like,
-it is as with --once. Exit status: 0, also where there is no chain; 2 there is no such process, or it does not
+it is as with --once.
+Exit status: 0, also where there is no chain; 2 there is no such process, or it does not
 show what it has open; 130 stopped by Ctrl-C.")]
 pub(crate) struct TopArgs {
     /// Only chains that this process, or what it has started, is in, or that have this in the name of a program

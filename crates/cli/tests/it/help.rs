@@ -209,4 +209,9 @@ fn every_command_has_help_and_every_one_is_in_the_help_of_all() {
     }
     let version = lab.run(&["--version"]).expect_code(0).stdout;
     assert!(version.starts_with(concat!("hosepipe ", env!("CARGO_PKG_VERSION"))), "{version}");
+    // The commit where it is known, and what it was built for.
+    let inner =
+        version.split_once('(').and_then(|(_, rest)| rest.trim_end().strip_suffix(')')).expect("brackets");
+    assert!(inner.split(", ").any(|word| word.contains("-linux-")), "{version}");
+    assert_eq!(lab.run(&["-V"]).expect_code(0).stdout, version);
 }
