@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, TEXT_BYTES_MAX, kind};
 use rustix::io::Errno;
@@ -13,6 +14,10 @@ use rustix::net::{
     sendmsg_addr, socket_with, sockopt,
 };
 use rustix::process::getuid;
+
+/// An answer that is lost is a link that is refused, or a stage that fails: the system's want of memory may be short.
+const ATTEMPTS: u32 = 100;
+const MEMORY_WITHIN: Duration = Duration::from_secs(1);
 
 const DONE: u8 = b'0';
 const NOT_DONE: u8 = b'1';
@@ -87,7 +92,13 @@ pub(crate) fn send_bytes(to: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     if !fds.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(fds));
     }
-    let _ = sendmsg(to, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
+    for _ in 0..ATTEMPTS {
+        match sendmsg(to, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+            Err(Errno::INTR) => {}
+            Err(Errno::NOBUFS | Errno::NOMEM) => std::thread::sleep(MEMORY_WITHIN / ATTEMPTS),
+            _ => return,
+        }
+    }
 }
 
 /// Answers a command. A sender that has gone needs no answer.
