@@ -8,7 +8,7 @@
  * fault FILE [--library] record COMMAND…               counts the calls
  * fault FILE [--library] error WHO CALL N ERRNO COMMAND…   the N-th CALL (a number) of process WHO fails, and is not made
  * fault FILE [--library] signal WHO CALL N SIGNAL COMMAND… the signal comes as the N-th CALL begins; SIGSTOP is ended after a second
- * fault FILE storm x 0 0 0 COMMAND…                    of all calls that a signal may interrupt, every second one fails with EINTR
+ * fault FILE storm x 0 0 SEED COMMAND…                    of all calls that a signal may interrupt, half fail with EINTR, at random by SEED
  * fault FILE short x 0 0 SEED COMMAND…                 reads, writes and splices get a smaller count, where the kernel may do that
  *
  * /dev/shm and System V objects are private to the run. To FILE it writes what happened: calls WHO CALL COUNT · hit FD ·
@@ -44,6 +44,7 @@ struct task {
                                            started: executes the program */
     unsigned count[CALLS];
     unsigned long long from, to; /* the code whose calls count, or do not: the library, the loader ld.so */
+    unsigned long long asked;    /* of brk(2) */
 } *tasks[TASKS];
 static int task_count, library;
 static const char *mode, *who;
@@ -154,7 +155,7 @@ static void entry(struct task *task, struct ptrace_syscall_info *info) {
     if (!strcmp(mode, "short")) {
         ptrace(PTRACE_GETREGS, task->pid, 0, &regs);
         shorten(task, &regs);
-    } else if (!strcmp(mode, "storm") && interruptible(nr) && storm++ % 2) {
+    } else if (!strcmp(mode, "storm") && interruptible(nr) && rand_r((unsigned *)&storm) % 2) {
         task->failing = EINTR;
         when++;
     } else if (who && nr == call && task->count[nr] == when && !strcmp(who, task->name)) {
@@ -168,7 +169,7 @@ static void entry(struct task *task, struct ptrace_syscall_info *info) {
     /* close(2) releases its descriptor whatever it returns; a brk(2) that fails returns where the break is. */
     if (task->failing && nr != SYS_close) {
         ptrace(PTRACE_GETREGS, task->pid, 0, &regs);
-        if (nr == SYS_brk) task->failing = regs.rdi = 0;
+        if (nr == SYS_brk) task->asked = regs.rdi, regs.rdi = 0;
         else regs.orig_rax = -1;
         ptrace(PTRACE_SETREGS, task->pid, 0, &regs);
     }
@@ -178,7 +179,8 @@ static void leave(struct task *task) {
     struct user_regs_struct regs;
     if (!task->failing) return;
     ptrace(PTRACE_GETREGS, task->pid, 0, &regs);
-    regs.rax = -(long long)task->failing;
+    if (task->asked) regs.rdi = task->asked, task->asked = 0;
+    else regs.rax = -(long long)task->failing;
     ptrace(PTRACE_SETREGS, task->pid, 0, &regs);
     task->failing = 0;
 }

@@ -198,8 +198,10 @@ impl Queue<'_> {
             self.waiting.pop_front();
             let idle = &mut self.tasks[at];
             idle.runs = Some(runs);
-            // That it has ended is seen later.
-            let _ = writeln!(idle.numbers, "{}", runs.0);
+            // That it ends is seen later: a task that got no number would wait for ever.
+            if idle.numbers.write_all(format!("{}\n", runs.0).as_bytes()).is_err() {
+                idle.child.ask_to_end();
+            }
         }
         Ok(())
     }
