@@ -299,8 +299,8 @@ fn every_documented_command_runs_and_prints_what_its_page_shows() {
     assert!(unused.is_empty(), "no command is left out for {unused:?}");
 }
 
-/// Options that the help does not show, and that pages for contributors name.
-const INTERNAL: [(&str, &str); 2] = [("peer", "--stdio"), ("reproduce", "--figures")];
+/// Options that the help does not show, and that pages for contributors name; and what is the shell's own.
+const INTERNAL: [(&str, &str); 3] = [("peer", "--stdio"), ("reproduce", "--figures"), ("sh", "--norc")];
 
 /// The verbs and long options that pages name within sentences exist.
 #[test]
