@@ -289,6 +289,31 @@ fn a_script_in_a_record_does_not_run() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// The page's own script has its hash in the policy of the page. Scripts and handlers that got in beside the template do not run.
+#[test]
+fn the_policy_of_the_page_stops_scripts_that_are_not_its_own() {
+    let Some(mut browser) = Browser::start() else { return };
+    let lab = Lab::new();
+    let html = page(&lab, &records(&lab));
+    let text = std::fs::read_to_string(&html).expect("the page");
+    let owned = "document.title='owned'";
+    let injected = format!(
+        "<script>{owned}</script><img src=x onerror=\"{owned}\"><svg onload=\"{owned}\"></svg>\
+         <details open ontoggle=\"{owned}\">x</details><iframe srcdoc=\"<script>parent.{owned}</script>\"></iframe>"
+    );
+    assert!(text.contains("<main id=\"main\">"));
+    let text = text.replacen("<main id=\"main\">", &format!("<main id=\"main\">{injected}"), 1);
+    std::fs::write(&html, text).expect("the page");
+    browser.open(&html, DESKTOP);
+    assert!(browser.text("document.title").starts_with("hosepipe"));
+    let refused = browser.complaints();
+    for refusal in ["inline script", "inline event handler"] {
+        assert!(refused.iter().any(|text| text.contains(refusal)), "{refusal}: {refused:?}");
+    }
+    let named = browser.text("document.getElementById('theme').textContent");
+    assert!(["Light", "Dark"].contains(&named.as_str()), "the page's own script has run: {named}");
+}
+
 /// What a text is as XML: the name of its root; what is wrong; or the name of an element that has no place in a figure.
 const PARSED: &str = "{ const tree = new DOMParser().parseFromString(text, 'image/svg+xml'); \
     const wrong = tree.querySelector('parsererror, script, img, foreignObject'); \
