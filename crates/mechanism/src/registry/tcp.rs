@@ -45,6 +45,9 @@ pub(super) static TCP: Mechanism = Mechanism {
     ..Mechanism::stream(open_channel)
 };
 
+/// Connections that wait to be accepted. Where strangers fill this queue before our own connection is made, connect(2) waits for minutes.
+const CALLERS_MAX: i32 = 128;
+
 fn probe() -> Result<(), Unsupported> {
     // A listener alone is granted without a loopback interface.
     connect_pair(&Options::default()).map(drop).map_err(no_loopback)
@@ -101,7 +104,7 @@ fn loopback_listener(options: &Options) -> Result<(OwnedFd, SocketAddrAny), Open
     let listener = socket(options, AddressFamily::INET, SocketType::STREAM)?;
     let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     bind(&listener, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-    listen(&listener, 1).map_err(OpenError::system("listen"))?;
+    listen(&listener, CALLERS_MAX).map_err(OpenError::system("listen"))?;
     let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
     Ok((listener, address))
 }
