@@ -138,6 +138,9 @@ fn main() -> ExitCode {
     if let Some(printed) = topics::answer(&words) {
         return printed.map_or_else(|error| terminal::report_error(&error), |()| ExitCode::SUCCESS);
     }
+    if let Err(error) = check_stack() {
+        return terminal::report_error(&error);
+    }
     let command = match parse_frequent(&words) {
         Some(command) => command,
         None => match Cli::try_parse() {
@@ -171,6 +174,20 @@ fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args),
     };
     result.unwrap_or_else(|error| terminal::report_error(&error))
+}
+
+/// Stack that every verb has enough of. With too little the kernel ends the program by SIGSEGV, without a word.
+const STACK_BYTES_MIN: u64 = 512 << 10;
+
+fn check_stack() -> anyhow::Result<()> {
+    match rustix::process::getrlimit(rustix::process::Resource::Stack).current {
+        Some(bytes) if bytes < STACK_BYTES_MIN => Err(anyhow::anyhow!(
+            "a stack of {} KiB is too small (RLIMIT_STACK), hosepipe needs {} KiB: ulimit -s 8192",
+            bytes >> 10,
+            STACK_BYTES_MIN >> 10
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb alone: to build those of all

@@ -197,6 +197,16 @@ fn too_little_lockable_memory_costs_the_rows_that_lock_it() {
     }
 }
 
+/// Expected: a sentence. Happened: SIGSEGV (139) without a word.
+#[test]
+fn too_little_stack_is_a_sentence() {
+    let lab = Lab::new();
+    for verb in [&["run", "echo 1 | cat"][..], &["bench", "null"], &["top", "--once"]] {
+        let done = lab.finish(lab.wrapped(&["prlimit", "--stack=131072"], verb)).expect_code(1);
+        assert!(done.stderr.contains("RLIMIT_STACK") && done.stderr.contains("ulimit -s"), "{}", done.stderr);
+    }
+}
+
 #[test]
 fn too_little_address_space_costs_the_row_that_needs_it() {
     let lab = Lab::new();
