@@ -201,6 +201,9 @@ const UNGUARDED: Duration = Duration::from_millis(10);
 /// The shell or a link cannot be had.
 pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let system = |call| text.shell.refused(call);
+    if let Some(problem) = text.shell.refuses(text.via) {
+        return Err(RunError::Reported(problem));
+    }
     let library = Library::load().map_err(system("memfd_create"))?;
     // That it can be had here is better known before the shell asks for it. To another host one more login would take as long as the run.
     let link = (!text.via.leaves()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;

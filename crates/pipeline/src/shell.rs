@@ -11,6 +11,8 @@ use model::{SHELLS, describe_errno};
 use rustix::fs::{Access, access};
 use thiserror::Error;
 
+use crate::link::{LinkSpec, Order};
+
 /// A shell that runs texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shell {
@@ -59,6 +61,14 @@ pub enum NoShell {
 }
 
 impl Shell {
+    /// Why pipelines of this shell cannot run over a link; `None` where they can.
+    pub(crate) fn refuses(&self, via: &LinkSpec) -> Option<String> {
+        // The library lets a reader wait where it takes its input; fish reads and writes for its builtins itself.
+        (self.kind == Kind::Fish && via.order() == Order::Sequential).then(|| {
+            format!("{via}: builtins of fish do not wait for their input: take it without order=sequential, or another shell (--shell bash)")
+        })
+    }
+
     /// Finds a shell by its path, or by its name along PATH.
     ///
     /// # Errors

@@ -149,6 +149,22 @@ fn other_shells_do_as_without_us() {
     }
 }
 
+/// Expected: every byte arrives. Happened: `echo 1 | cat` hung, because the reader had inherited the end that fish itself writes to, and
+/// `seq 3 | string match '*'` lost everything, because fish itself read before the writer was done.
+#[test]
+fn fish_is_not_given_links_whose_readers_must_wait() {
+    if Command::new("fish").arg("-c").arg("true").output().is_err() {
+        return skip("fish is not installed");
+    }
+    let lab = Lab::new();
+    let args = ["--shell", "fish", "--via", "tmpfile:order=sequential"];
+    for verb in [&["run"][..], &["sh", "-c"]] {
+        let args = [&verb[..1], &args, &verb[1..], &["echo 1 | cat"]].concat();
+        let done = lab.run(&args).expect_code(1);
+        assert!(done.stderr.contains("fish") && done.stderr.contains("order=sequential"), "{}", done.stderr);
+    }
+}
+
 #[test]
 fn a_shells_own_arguments_are_the_shells() {
     let lab = Lab::new();
