@@ -25,6 +25,7 @@ fn main() {
         "opt-level=s",
         "strip=symbols",
         "force-unwind-tables=no",
+        "relocation-model=pic",
         "target-feature=-crt-static",
         "link-arg=-nostartfiles",
         "link-arg=-nostdlib",

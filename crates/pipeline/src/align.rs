@@ -2,7 +2,7 @@
 //! and puts it 16 bytes into the first page; taken from the heap it begins at any multiple of 16, as the blocks before it end.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use pipes::protocol::change;
@@ -39,7 +39,7 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
 fn tunable() -> String {
     #[cfg(target_env = "gnu")]
     // SAFETY: a constant of the C library.
-    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     #[cfg(not(target_env = "gnu"))]
     let version = c"";
     let minor =
