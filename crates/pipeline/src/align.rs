@@ -27,6 +27,9 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
             ("as it is: glibc ignores its variable in a set-user-ID program", None)
         }
         Some(_) if program.has_own_allocator => ("as it is: it has an allocator of its own", None),
+        Some(_) if own_variable().is_none() => {
+            ("as it is: the threshold in your GLIBC_TUNABLES counts", None)
+        }
         // In front: of two values glibc takes the last, which is the user's own.
         Some(_) => {
             let entry = format!("{VARIABLE}={}", tunable());

@@ -95,7 +95,7 @@ impl Server<'_> {
                 let links = || LinkSpec::names().collect::<Vec<_>>().join(", ");
                 let spec =
                     LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
-                self.service.text.shell.refuses(&spec).map_or(Ok(()), Err)?;
+                self.service.text.shell.allows(&spec)?;
                 // That it cannot be had here is better known now than at the next pipeline.
                 drop(spec.connect(&self.folder).map_err(|error| spec.refusal(&error))?);
                 self.chosen.via = spec;

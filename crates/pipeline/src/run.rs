@@ -20,9 +20,8 @@ use nix::sys::time::TimeVal;
 use nix::unistd::{ForkResult, fork};
 use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, asks, kind, mode};
 use pipes::sites::Sites;
-use process::signals;
 use process::{
-    Environment, LeftCleaner, Reach, Refused, Supervisor, become_program, leave, reap, shown_status,
+    Environment, LeftCleaner, Reach, Refused, Supervisor, become_program, leave, reap, shown_status, signals,
     spawn_refusing,
 };
 use rustix::io::{Errno, fcntl_getfd};
@@ -201,9 +200,7 @@ const UNGUARDED: Duration = Duration::from_millis(10);
 /// The shell or a link cannot be had.
 pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let system = |call| text.shell.refused(call);
-    if let Some(problem) = text.shell.refuses(text.via) {
-        return Err(RunError::Reported(problem));
-    }
+    text.shell.allows(text.via).map_err(RunError::Reported)?;
     let library = Library::load().map_err(system("memfd_create"))?;
     // That it can be had here is better known before the shell asks for it. To another host one more login would take as long as the run.
     let link = (!text.via.leaves()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;

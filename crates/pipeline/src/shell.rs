@@ -61,12 +61,15 @@ pub enum NoShell {
 }
 
 impl Shell {
-    /// Why pipelines of this shell cannot run over a link; `None` where they can.
-    pub(crate) fn refuses(&self, via: &LinkSpec) -> Option<String> {
+    /// # Errors
+    /// Pipelines of this shell cannot run over a link; the text says why.
+    pub(crate) fn allows(&self, via: &LinkSpec) -> Result<(), String> {
         // The library lets a reader wait where it takes its input; fish reads and writes for its builtins itself.
-        (self.kind == Kind::Fish && via.order() == Order::Sequential).then(|| {
-            format!("{via}: builtins of fish do not wait for their input: take it without order=sequential, or another shell (--shell bash)")
-        })
+        if self.kind == Kind::Fish && via.order() == Order::Sequential {
+            let remedy = "take it without order=sequential, or another shell (--shell bash)";
+            return Err(format!("{via}: builtins of fish do not wait for their input: {remedy}"));
+        }
+        Ok(())
     }
 
     /// Finds a shell by its path, or by its name along PATH.

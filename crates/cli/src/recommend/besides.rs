@@ -72,7 +72,7 @@ impl Answer<'_> {
         ))
     }
 
-    /// Where everything takes too much CPU at full speed: the rate at which the one that takes the least stays within the budget.
+    /// Where nothing surely takes little enough CPU at full speed: the rate at which the one with the least upper bound stays within the budget.
     pub(super) fn within_budget(&self) -> Option<String> {
         let demand = &self.question.demand;
         let cpus_max = demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
@@ -85,7 +85,7 @@ impl Answer<'_> {
         let rate = (rate / step).floor() * step;
         (rate >= 1.0).then(|| {
             format!(
-                "At full speed everything takes more CPU than that. {} takes the least for each message: up to {} of them a \
+                "At full speed nothing surely stays within that. {} takes the least CPU for each message: up to {} of them a \
                  second it stays within {} of a CPU (--messages-per-second {rate:.0}).",
                 self.name(least),
                 numbers::grouped(rate, 0),

@@ -166,6 +166,17 @@ fn large_blocks_lie_elsewhere_and_the_users_own_tunables_stay() {
     assert!(lines[0] == "16" && lines[1] != "16", "{lines:?}");
 }
 
+/// Expected: it is said that the user's own threshold counts. Happened: buffers that lay where they did were said to be aligned.
+#[test]
+fn a_threshold_of_the_users_own_is_named() {
+    let Some(lab) = lab() else { return };
+    let mut command = lab.command(&["run", "--align-buffers", "./where | cat"]);
+    command.env(MACHINE, "0.3").env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072");
+    let done = lab.finish(command).expect_code(0);
+    let why = "where: as it is: the threshold in your GLIBC_TUNABLES counts";
+    assert!(done.stdout == "16\n" && done.stderr.contains(why), "{}{}", done.stdout, done.stderr);
+}
+
 /// Expected: what cannot be helped is told, on such a machine; on another one, that there is nothing to do.
 #[test]
 fn what_is_not_helped_is_said() {
