@@ -21,12 +21,11 @@ const EXIT_STATUS: &str = "Exit status:";
 const UNBROKEN: &str = "\u{a0}";
 
 /// The output of `hosepipe` without arguments.
-const FIRST_STEPS: &str = "Five things to try:
+const FIRST_STEPS: &str = "Four things to try:
   hosepipe demo                                     what it does, in less than a minute
   hosepipe bench                                    rank the ways to move bytes here
   hosepipe recommend --message 1KiB                 which one to take
   hosepipe run --stats 'seq 1000000 | sort | tail'  which stage is slow
-  hosepipe top                                      pipelines that run now
 All commands: hosepipe --help";
 
 /// [`FIRST_STEPS`] for a terminal of `width` columns.
