@@ -1,7 +1,7 @@
 ! A worker in Fortran: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where README.md
 ! says.
 
-!> The calls of the C library that stand in for what Fortran does not have: processes, descriptors, an append mode. (c_size_t
+!> Functions of the C library for what Fortran does not have: processes, descriptors, an append mode. (c_size_t
 !> serves as ssize_t too: it is as wide, and Fortran's integers have a sign.)
 module c_library
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_ptr, c_size_t
@@ -271,7 +271,7 @@ contains
   end subroutine run_send
 
   !> The bytes that one READ brought. gfortran reports the end of the file whenever a pipe gave fewer than were asked for;
-  !> how many there were is the way the position went, and at the true end it does not move.
+  !> the change of the position is their number, and at the true end the position does not change.
   function read_unit(unit, block, position) result(got)
     integer, intent(in) :: unit
     integer(int8), intent(inout) :: block(:)

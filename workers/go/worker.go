@@ -251,7 +251,7 @@ func foldBytes(block []byte) byte {
 
 // --- tuned ---
 
-// descriptor reads and writes by system calls that the scheduler of the runtime does not hear of: the only goroutine of
+// descriptor reads and writes by system calls that bypass the scheduler of the runtime: the only goroutine of
 // this program may block its thread, and no other thread is woken to take its place.
 type descriptor int
 

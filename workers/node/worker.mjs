@@ -122,7 +122,7 @@ function appendResult(job, line) {
   fs.appendFileSync(job.result, line);
 }
 
-/** Refuses the end of a child, as its `exit` event tells it, unless it is a success. */
+/** Throws unless the child's `exit` event reports success. */
 function checkChild(job, [status, signal]) {
   if (status !== 0) {
     throw new Error(`the child ${job.child[0]} ended with ${signal ?? `status ${status}`}`);
@@ -259,7 +259,7 @@ function makePipe() {
   try {
     const fifo = path.join(folder, 'pipe');
     execFileSync('mkfifo', [fifo]);
-    const both = fs.openSync(fifo, 'r+'); // waits for nobody, and neither do the next two then: fifo(7)
+    const both = fs.openSync(fifo, 'r+'); // does not block, and neither do the next two opens: fifo(7)
     const ends = [fs.openSync(fifo, 'r'), fs.openSync(fifo, 'w')];
     fs.closeSync(both);
     return ends;

@@ -227,7 +227,7 @@ fn run_pair(job: &Job) -> Result<(), Failure> {
         .spawn()
         .map_err(Failure::io(&program))?;
     let mut input = child.stdin.take().ok_or_else(|| Failure::run("the child has no standard input"))?;
-    // ChildStdin has no buffer of its own: the ways differ in nothing but the memory they write from.
+    // ChildStdin has no buffer: the variants differ only in the memory from which they write.
     let sent = send_stream(job, &mut input)?;
     drop(input);
     let status = child.wait().map_err(Failure::io("wait"))?;

@@ -48,7 +48,7 @@ now_ns() { # VARIABLE
 
 # ---- the sender ----
 
-# Makes a file of so many bytes of the stream, from this position on.
+# Makes a file of the stream: number of bytes, and position of the first one.
 make_pattern() { # FILE POSITION BYTES
     local i text=
     local -i bytes=PERIOD
@@ -97,7 +97,7 @@ send_part() { # NAME BYTES
     (($2 % whole == 0)) || send_file "$scratch/$1.rest" $(($2 % whole))
 }
 
-# Writes the stream to standard output and the result line to a file of ours.
+# Writes the stream to standard output, and the result line to a temporary file.
 send_stream() {
     local ready_ns began_ns
     sent=0

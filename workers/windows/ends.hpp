@@ -4,7 +4,7 @@
 #include "guard.hpp"
 #include "payload.hpp"
 
-// One call under way, with the event that tells its end.
+// An overlapped call in progress, with the event that signals its end.
 class Overlap {
   public:
     Overlap();

@@ -38,7 +38,7 @@ void Guard::enlist_this_thread() noexcept {
     if (!threads[0].compare_exchange_strong(none, self)) threads[1].store(self);
 }
 
-// The first reason stands: what follows from it is not another one.
+// Only the first reason is kept: later ones follow from it.
 bool Guard::stop_at(Stop why) {
     Stop none = Stop::None;
     return stop.compare_exchange_strong(none, why);

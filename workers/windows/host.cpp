@@ -26,7 +26,7 @@ std::optional<std::string> wine_version() {
     return text;
 }
 
-// GetVersionEx answers as the program's manifest wishes; RtlGetVersion tells the truth.
+// The result of GetVersionEx depends on the program's manifest; RtlGetVersion returns the true version.
 std::string windows_version() {
     OSVERSIONINFOW version{};
     version.dwOSVersionInfoSize = sizeof version;

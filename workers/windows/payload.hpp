@@ -36,7 +36,7 @@ class Tile {
     std::vector<std::byte> bytes;
 };
 
-// Whole pages of its own, each of which was written before anything is timed.
+// Whole pages, each of which is written before anything is timed.
 class Block {
   public:
     explicit Block(std::size_t size);  // throws std::bad_alloc

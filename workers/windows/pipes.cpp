@@ -36,7 +36,7 @@ std::string time_of_day() {
     return text;
 }
 
-// Runs ever more blocks until they take long enough to tell, and cuts the count to what fits the wanted time.
+// Runs more and more blocks until the time is long enough to measure, and reduces the count to fit the wanted time.
 void warm_up(Row &row, const Tile &tile, const Options &options) {
     Case few = row.wanted;
     few.count = std::min(WARM_UP_BLOCKS, row.wanted.count);
@@ -66,7 +66,7 @@ void run_row(Row &row, const Tile &tile, const Options &options, std::uint32_t r
     }
 }
 
-// Each round runs every case once, in an order of its own; a case that failed is not tried again.
+// Each round runs every case once, in a new random order; a case that failed is not tried again.
 std::vector<Row> run_all(const Options &options) {
     const Tile tile(options.seed);
     Random random(options.seed);
@@ -90,8 +90,8 @@ std::vector<Row> run_all(const Options &options) {
 
 const char *meaning_of(DataLevel level) {
     switch (level) {
-    case DataLevel::None: return "none (the same block again, and nobody looks at what arrives)";
-    case DataLevel::Write: return "write (every byte is produced, and nobody looks at what arrives)";
+    case DataLevel::None: return "none (the same block again, and nothing is examined)";
+    case DataLevel::Write: return "write (every byte is produced, and nothing is examined)";
     case DataLevel::Verify: return "verify (every byte is produced, and checked on arrival)";
     }
     return "";
@@ -170,7 +170,7 @@ int measure(const Options &options) {
 
 int wmain(int argc, wchar_t **argv) {
     SetConsoleCtrlHandler(on_console_event, TRUE);
-    // Wine's C library holds back what is written to a file or a pipe; Windows' does not.
+    // Wine's C library buffers output to files and pipes; Windows' does not.
     std::setvbuf(stderr, nullptr, _IONBF, 0);
     try {
         return measure(read_options(argc, argv));

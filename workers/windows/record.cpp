@@ -125,7 +125,7 @@ void write_host(Json &json, const Host &host) {
     json.end();
 }
 
-// Windows does not tell a thread's switches and faults: 0, as docs/RECORD.md has no other word for it.
+// Windows does not report a thread's switches and faults: 0, because docs/RECORD.md has no other value.
 void write_usage(Json &json, const EndUsage &usage) {
     json.key("syscalls").number(usage.syscalls);
     json.key("voluntary_switches").number(std::uint64_t{0});

@@ -128,7 +128,7 @@ void report_slack(const Host &host, const std::vector<Row> &rows) {
     for (PipeType type : {PipeType::Byte, PipeType::Message}) try {
         const auto charge = charge_beyond_data(type);
         std::fprintf(stderr, "  %s type, write quota taken by one write beyond its data: %s\n", word(type),
-                     charge ? (std::to_string(*charge) + " bytes").c_str() : "not told by this system");
+                     charge ? (std::to_string(*charge) + " bytes").c_str() : "not reported by this system");
         const ULONG writes = writes_of_one_byte(type);
         std::fprintf(stderr, "  %s type, writes of 1 byte that a pipe of %lu bytes takes unread: %s%lu\n", word(type),
                      SMALL_PIPE_BYTES, writes > SMALL_PIPE_BYTES ? "more than " : "",

@@ -41,7 +41,7 @@ std::uint32_t outliers_in(const std::vector<double> &values) {
     for (double value : values) deviations.push_back(std::fabs(value - center));
     const double mad = median_of(deviations);
     const double mean = std::accumulate(deviations.begin(), deviations.end(), 0.0) / static_cast<double>(values.size());
-    // The mean deviation stands in where more than half of the values are equal.
+    // The mean deviation is used if more than half of the values are equal.
     const double sigma = mad > 0 ? mad * 1.4826 : mean * 1.2533;
     return static_cast<std::uint32_t>(std::count_if(deviations.begin(), deviations.end(), [&](double deviation) {
         return sigma > 0 && deviation / sigma > 3.5;

@@ -1,4 +1,4 @@
-// The words of a measurement: what is asked for, what a trial gave, what went wrong. No I/O.
+// The types of a measurement: requests, results of a trial, errors. No I/O.
 #pragma once
 
 #include <chrono>

@@ -31,7 +31,7 @@ fn fail(status: u8, comptime format: []const u8, values: anytype) noreturn {
     std.process.exit(status);
 }
 
-/// CLOCK_MONOTONIC is the clock that stands still while the machine sleeps.
+/// CLOCK_MONOTONIC is the clock that stops while the machine sleeps.
 fn nowNs(io: Io) i96 {
     return Io.Clock.awake.now(io).nanoseconds;
 }

@@ -53,7 +53,7 @@ template <std::size_t N> class Elements {
         : queues(share<std::array<Queue, 2>>(job)), out((*queues)[job.is_first() ? 0 : 1]),
           in((*queues)[job.is_first() ? 1 : 0]) {}
     void send(worker::Bytes bytes) {
-        // A whole element, whose last message's end is not looked at.
+        // A whole element is copied; the bytes after the end of the last message are not read.
         Element next;
         std::memcpy(next.data(), bytes.data(), N);
         for (worker::Backoff full; !out.push(next);) {

@@ -27,7 +27,7 @@ namespace worker {
 using Bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint64_t PERIOD = 256;
-// The sequence goes on for as long behind every block: a slot of fixed size is copied whole.
+// The sequence continues after every block for the length of a block, so that a whole slot of fixed size can be copied.
 constexpr std::size_t SLOT_MAX = 64;
 constexpr int WRONG_ARGUMENTS = 2;
 
@@ -64,7 +64,7 @@ struct Job {
     std::size_t depth() const { return std::clamp<std::size_t>((1 << 20) / message_max(), 16, 1024); }
 
     std::string path(const char *name) const { return folder + "/" + name; }
-    // Tells the other end by a file that this one has come so far.
+    // Creates a file that shows the other end which step this end has reached.
     void reach(const char *step) const {
         int file = open(path(step).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0 || close(file) != 0) {

@@ -15,7 +15,7 @@ import (
 
 const (
 	period = 256
-	// The sequence goes on for as long behind every block, so that a value is copied whole.
+	// The sequence continues after every block for the length of a block, so that a whole value can be copied.
 	valueMax = 64
 )
 

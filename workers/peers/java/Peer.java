@@ -37,7 +37,7 @@ abstract class Peer {
             return (int) Math.min(PIECE_MAX, Math.min(block, Math.max(warmup, bytes)));
         }
 
-        /** Tells the other end by a file that this one has come so far. */
+        /** Creates a file that shows the other end which step this end has reached. */
         void reach(String step) throws IOException {
             Files.createFile(folder.resolve(step));
         }

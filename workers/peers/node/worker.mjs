@@ -1,5 +1,5 @@
 // A worker whose other end is a thread of worker_threads, over a MessageChannel. The contract is docs/WORKERS.md. Every block is an
-// ArrayBuffer of its own, which is transferred. A port has no limit of its own: the sender waits for every answer but the last few.
+// ArrayBuffer of its own, which is transferred. A port has no limit, so the sender waits for all answers except the last few.
 
 import fs from 'node:fs';
 import { MessageChannel, Worker, isMainThread, workerData } from 'node:worker_threads';
@@ -129,7 +129,7 @@ async function nearEnd(job, port, far) {
     port.postMessage(block, [block.buffer]);
     state.position += length;
   };
-  /** Sends until the credit is used up; whoever grants more calls again. */
+  /** Sends until the credit is used up; the handler that adds credit calls it again. */
   const advance = () => {
     while (state.credit > 0 && state.position < job.total) {
       state.credit -= 1;

@@ -61,7 +61,7 @@ fn the_record_is_ours_to_the_letter_and_says_wine() {
     let done = wine.run(&args).expect_code(0);
     assert_eq!(done.stdout, "");
     assert!(done.stderr.contains("Wine's figures"), "{done}");
-    assert!(done.stderr.contains("nobody looks at what arrives"), "the table tells the level: {done}");
+    assert!(done.stderr.contains("nothing is examined"), "the table tells the level: {done}");
     let text = std::fs::read_to_string(wine.here(name)).expect("the record is where it was asked for");
     let record: model::BenchRecord = serde_json::from_str(&text).expect("a record");
     let as_written: serde_json::Value = serde_json::from_str(&text).expect("JSON");

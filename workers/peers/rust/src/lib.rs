@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const PERIOD: u64 = 256;
-/// The sequence goes on for as long behind every block, so that an element of fixed size is copied whole.
+/// The sequence continues after every block for the length of a block, so that a whole element of fixed size can be copied.
 pub const ELEMENT_MAX: usize = 64;
 /// An end that finds its queue empty or full so often lets others run.
 const LOOKS_BEFORE_YIELD: u32 = 1000;
@@ -171,7 +171,7 @@ impl Job {
         file.and_then(|mut file| file.write_all(line.as_bytes())).or_fail(&self.result);
     }
 
-    /// Tells the other end by a file that this one has come so far.
+    /// Creates a file that shows the other end which step this end has reached.
     pub fn reach(&self, step: &str) {
         File::create(self.folder.join(step)).or_fail(step);
     }

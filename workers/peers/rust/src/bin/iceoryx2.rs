@@ -142,7 +142,7 @@ fn run(job: &Job, child: Option<std::thread::JoinHandle<()>>) {
     let (out, input) = (service(&node, out), service(&node, input));
     let mut out = publisher(job, &out);
     let subscriber = input.subscriber_builder().buffer_size(DEPTH).create().or_fail("subscriber");
-    // Both have to know each other before the first sample, which would reach nobody.
+    // Both ends must be connected before the first sample, which would otherwise be lost.
     let (own, others) = if job.is_first() { ("first", "second") } else { ("second", "first") };
     job.reach(own);
     job.wait_for(others);
