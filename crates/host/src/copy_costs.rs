@@ -1,4 +1,4 @@
-//! Measures how fast this machine copies into each part of a page, once for each boot.
+//! Measures the speed of copies for several page offsets, once for each boot.
 
 use std::fs::{self, File, OpenOptions};
 use std::hint::black_box;
@@ -15,35 +15,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::Roots;
 
-/// Invents a machine, for tests and demonstrations: the share of its speed at which it copies to the slow offsets; 1 for a machine
-/// that has none.
-const INVENTED: &str = "HOSEPIPE_SLOW_COPIES";
-/// Times that every offset is measured, in turn: the median is kept.
+/// Variable that simulates a machine, for tests and demonstrations: the speed of copies to the slow offsets as a share of the full
+/// speed; 1 for a machine without slow offsets.
+const SIMULATED: &str = "HOSEPIPE_SLOW_COPIES";
+/// Number of measurements of each offset; the median is kept.
 const ROUNDS: usize = 31;
-/// Bytes of one read(2): what a pipe of the usual size holds.
+/// Bytes of one read(2): the default capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes of one memcpy(3): more than the 2 KiB from which glibc uses `rep movsb`, less than half of a first-level cache.
+/// Bytes of one memcpy(3): more than 2 KiB, from which on glibc uses `rep movsb`, and less than half of a first-level cache.
 const COPY_BYTES: usize = 16 << 10;
 /// memcpy(3) calls between two readings of the clock.
 const COPIES: usize = 4;
 /// Both addresses are aligned to this.
 const PAGE_BYTES: usize = 4096;
 
-/// What is kept.
+/// The contents of the file that keeps the speeds.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     boot: String,
     costs: CopyCosts,
 }
 
-/// The figures of this boot: those kept, else measured now, in less than 0.2 s, and kept. `HOSEPIPE_SLOW_COPIES=0.3` invents a
-/// machine that copies to the slow offsets at 0.3 of its speed.
+/// The figures of this boot, from the file that keeps them; else they are measured, in less than 0.2 s, and kept.
+/// `HOSEPIPE_SLOW_COPIES=0.3` simulates a machine that copies to the slow offsets at 0.3 of its speed.
 ///
 /// # Errors
 /// As [`measure_copy_costs`].
 pub fn copy_costs() -> io::Result<CopyCosts> {
-    let invented = std::env::var(INVENTED).ok().and_then(|share| share.parse().ok());
-    if let Some(share) = invented.filter(|share| (0.01..=1.0).contains(share)) {
+    let simulated = std::env::var(SIMULATED).ok().and_then(|share| share.parse().ok());
+    if let Some(share) = simulated.filter(|share| (0.01..=1.0).contains(share)) {
         return Ok(CopyCosts::invented(share));
     }
     let boot = Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_default();
@@ -53,7 +53,7 @@ pub fn copy_costs() -> io::Result<CopyCosts> {
     }
     let mut costs = measure_copy_costs()?;
     if costs.slow_offsets().is_some() {
-        // Kept for long: a machine is only called slow that is so twice.
+        // The result is kept for a long time, so a slow machine is measured twice.
         let again = measure_copy_costs()?;
         costs = if again.slow_offsets().is_none() { again } else { costs };
     }
@@ -63,7 +63,7 @@ pub fn copy_costs() -> io::Result<CopyCosts> {
     Ok(kept.costs)
 }
 
-/// Where the figures are kept: outside of the home and TMPDIR, which are the user's and a script's.
+/// The file that keeps the figures. It is not in the home folder or in TMPDIR, because those belong to the user and to scripts.
 fn kept_at() -> PathBuf {
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -71,7 +71,7 @@ fn kept_at() -> PathBuf {
     folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
 }
 
-/// What was kept, if nobody else can have written it.
+/// The kept figures, if no other user can have written them.
 fn read_kept(path: &Path) -> Option<Kept> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
@@ -84,7 +84,7 @@ fn read_kept(path: &Path) -> Option<Kept> {
     serde_json::from_str(&text).ok()
 }
 
-/// Under another name first, then renamed.
+/// Writes a file of another name, then renames it, so that readers see complete files only.
 fn write_kept(path: &Path, kept: &Kept) -> io::Result<()> {
     let beside = path.with_extension(std::process::id().to_string());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
@@ -95,8 +95,8 @@ fn write_kept(path: &Path, kept: &Kept) -> io::Result<()> {
     done
 }
 
-/// Measures copies at each of [`CopyCosts::OFFSETS`], pinned to the CPU on which the caller runs. The offsets take turns, so that
-/// a disturbance does not meet one of them alone.
+/// Measures copies at each of [`CopyCosts::OFFSETS`], pinned to the current CPU. The offsets are measured in turns, so that a
+/// disturbance affects several of them.
 ///
 /// # Errors
 /// There is no memory or no file descriptor left.
@@ -104,7 +104,7 @@ pub fn measure_copy_costs() -> io::Result<CopyCosts> {
     let before = sched_getaffinity(None)?;
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
-    // A CPU that was just forbidden: the figures are of several CPUs.
+    // If the CPU was just forbidden, the figures are of several CPUs.
     let _ = sched_setaffinity(None, &here);
     let measured = measure();
     let _ = sched_setaffinity(None, &before);
@@ -133,7 +133,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// The source, the destination, a pipe and a file in memory, which is page cache as any.
+/// The source, the destination, a pipe, and a file in memory, which is page cache like that of other files.
 struct Bench {
     from: Vec<u8>,
     into: Vec<u8>,
@@ -163,7 +163,7 @@ impl Bench {
             }
             Ok(COPIES * COPY_BYTES)
         })?;
-        // Fewer than asked for where the user's share of pipe pages is used up.
+        // Fewer bytes if the user's quota of pipe pages is used up.
         let written = self.writer.write(&from[..READ_BYTES])?;
         let pipe = timed(|| self.reader.read(&mut into[..written]))?;
         let file = timed(|| self.file.read_at(into, 0))?;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_kept_where_nobody_else_can_have_written_them() {
+    fn figures_are_read_only_if_no_other_user_can_have_written_them() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("kept");
         assert!(read_kept(&path).is_none());
@@ -229,7 +229,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
         let link = folder.path().join("link");
         symlink(&path, &link).expect("a name");
-        assert!(read_kept(&link).is_none(), "a link may be somebody else's");
+        assert!(read_kept(&link).is_none(), "a link may belong to another user");
         fs::write(&path, "{}").expect("ours");
         assert!(read_kept(&path).is_none());
     }

@@ -1,39 +1,10 @@
 //! The CPU's model name from /proc/cpuinfo, whose format differs between architectures.
 
+use crate::names::name_of;
 use crate::roots::field;
 
-/// Keys of the CPU's name, best first: x86 and s390, MIPS, POWER, RISC-V, boards of 32-bit Arm.
+/// Keys of the CPU's name, the best one first: x86 and s390, MIPS, POWER, RISC-V, 32-bit Arm boards.
 const NAMES: [&str; 6] = ["model name", "cpu model", "cpu", "uarch", "Model Name", "Hardware"];
-
-/// Arm's own and others' implementer codes (MIDR_EL1; the list of util-linux' lscpu-arm.c).
-const IMPLEMENTERS: [(&str, &str); 10] = [
-    ("0x41", "Arm"),
-    ("0x42", "Broadcom"),
-    ("0x43", "Cavium"),
-    ("0x46", "Fujitsu"),
-    ("0x48", "HiSilicon"),
-    ("0x4e", "NVIDIA"),
-    ("0x51", "Qualcomm"),
-    ("0x61", "Apple"),
-    ("0x6d", "Microsoft"),
-    ("0xc0", "Ampere"),
-];
-
-/// Part numbers of Arm's own cores in current servers and boards.
-const PARTS: [(&str, &str); 12] = [
-    ("0xd03", "Cortex-A53"),
-    ("0xd05", "Cortex-A55"),
-    ("0xd08", "Cortex-A72"),
-    ("0xd0b", "Cortex-A76"),
-    ("0xd0c", "Neoverse-N1"),
-    ("0xd40", "Neoverse-V1"),
-    ("0xd41", "Cortex-A78"),
-    ("0xd44", "Cortex-X1"),
-    ("0xd49", "Neoverse-N2"),
-    ("0xd4f", "Neoverse-V2"),
-    ("0xd84", "Neoverse-V3"),
-    ("0xd8e", "Neoverse-N3"),
-];
 
 /// The model name of the first CPU in the text of /proc/cpuinfo, if there is one.
 pub(crate) fn model_name(cpuinfo: &str) -> Option<String> {
@@ -41,13 +12,11 @@ pub(crate) fn model_name(cpuinfo: &str) -> Option<String> {
     named.map(str::to_owned).or_else(|| arm_name(cpuinfo))
 }
 
-/// aarch64 has codes, but no name.
+/// The name by the codes of the CPU: on aarch64 the file has no names.
 fn arm_name(cpuinfo: &str) -> Option<String> {
     let implementer = field(cpuinfo, "CPU implementer")?;
     let part = field(cpuinfo, "CPU part").unwrap_or("?");
-    let known =
-        |table: &[(&str, &'static str)], code| table.iter().find(|(c, _)| *c == code).map(|(_, name)| *name);
-    Some(match (known(&IMPLEMENTERS, implementer), known(&PARTS, part)) {
+    Some(match (name_of("arm-implementer", implementer), name_of("arm-core", part)) {
         (Some("Arm"), Some(core)) => format!("Arm {core}"),
         (Some(maker), _) => format!("{maker} part {part}"),
         (None, _) => format!("implementer {implementer} part {part}"),

@@ -1,5 +1,5 @@
-//! What would limit or distort a measurement on this machine, and the command that changes it. The rules get facts and vitals and
-//! read no files, so that tests can use any machine.
+//! `hosepipe doctor`: what limits or distorts measurements on this machine, and the commands that change it. The rules get facts and
+//! vitals and read no files, so that tests can describe any machine.
 
 mod copies;
 mod limits;
@@ -20,11 +20,11 @@ model::words! {
         Spoils = "spoils",
         /// A limit makes a mechanism slower than this machine allows; `remedy` raises the limit.
         Caps = "caps",
-        /// Nothing is wrong, but it explains the figures.
+        /// No fault, but it explains the figures.
         Note = "note",
         /// The system does not report it.
         Unknown = "unknown",
-        /// As it should be.
+        /// Good for measurements.
         Good = "good",
     }
 }
@@ -32,16 +32,15 @@ model::words! {
 /// The result of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was checked, such as "governor" or "pipe-max-size".
+    /// The checked property, such as "governor" or "pipe-max-size".
     pub name: &'static str,
-    /// What it means for the figures.
     pub state: Severity,
-    /// The value found, as a sentence without a full stop.
+    /// The value, as a sentence without a full stop.
     pub what: String,
-    /// What it does to the figures.
+    /// The effect on the figures.
     pub why: &'static str,
-    /// The command that changes it until the next boot or, for limits, in this shell, or that shows the cause; `None` if there is
-    /// none. A command for root contains `sudo`, or begins with [`model::AS_ROOT`].
+    /// A command that shows the cause, or changes it until the next boot or, for limits of setrlimit(2), in this shell; `None` if there
+    /// is none. A command for root contains `sudo`, or begins with [`model::AS_ROOT`].
     pub remedy: Option<String>,
 }
 
@@ -60,8 +59,8 @@ impl Finding {
         Some(self)
     }
 
-    /// The same for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE, and then no command in the
-    /// container raises the limit: the finding becomes a note.
+    /// The same with the remedy for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE; then no command in the
+    /// container raises the limit, and the finding becomes a note.
     fn raise(mut self, limit: &str, vitals: &Vitals) -> Option<Self> {
         if self.state == Severity::Caps
             && vitals.confinement.root
@@ -90,7 +89,7 @@ fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
     findings
 }
 
-/// `Good` if `fine`, else `otherwise`.
+/// `Good` if the value is `fine`, else the other severity.
 fn unless(fine: bool, otherwise: Severity) -> Severity {
     if fine { Severity::Good } else { otherwise }
 }

@@ -18,7 +18,7 @@ impl Fake {
         Self(TempDir::new().expect("a temporary folder"))
     }
 
-    /// A machine with these CPUs: (number, core as named by its lowest thread, package, node).
+    /// A machine with these CPUs: (number, lowest thread of its core, package, node).
     pub(crate) fn machine(cpus: &[(u32, u32, u32, u32)]) -> Self {
         let fake = Self::new();
         let mut cores: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Fake {
         write(&self.0.path().join("proc").join(path), text);
     }
 
-    /// Where the machine's files are.
+    /// The folders of the machine's files.
     pub(crate) fn roots(&self) -> Roots {
         Roots { proc: self.0.path().join("proc"), sys: self.0.path().join("sys") }
     }

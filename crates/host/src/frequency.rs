@@ -1,18 +1,18 @@
-//! How fast a busy CPU runs, to see whether heat or a power limit made the machine slower during a run.
+//! The frequency of a busy CPU, from which a run finds out whether heat or a power limit made the machine slower.
 
 use std::time::{Duration, Instant};
 
 use crate::Roots;
 
-/// How long a CPU is kept busy before each reading: governors take some ten milliseconds to raise the frequency of an idle one.
+/// Time for which a CPU is kept busy before each reading: governors need about ten milliseconds to raise the frequency of an idle CPU.
 const BUSY: Duration = Duration::from_millis(15);
-/// Readings, of which the highest counts.
+/// Number of readings; the highest one counts.
 const READINGS: usize = 3;
-/// Where the processor stands among the fields of /proc/PID/stat that follow the program's name (proc_pid_stat(5), field 39).
+/// Index of the CPU number among the fields of /proc/PID/stat after the program's name (proc_pid_stat(5), field 39).
 const PROCESSOR_FIELD: usize = 36;
 
-/// The frequency of the CPU on which this process is, kept busy for that: as a share of the CPU's highest one, or else in MHz. `None` where the
-/// machine does not show it: a virtual one has at most a constant.
+/// The frequency of the CPU of this process, which is kept busy meanwhile: as a share of the CPU's highest frequency, or else in MHz.
+/// `None` if the machine does not report it; a virtual machine reports at most a constant.
 pub(crate) fn busy_frequency(roots: &Roots) -> Option<f64> {
     let readings = (0..READINGS).map_while(|_| {
         frequency(roots)?;
@@ -32,11 +32,11 @@ fn frequency(roots: &Roots) -> Option<f64> {
     let scaled = number("scaling_cur_freq").zip(number("cpuinfo_max_freq").filter(|most| *most > 0));
     scaled
         .map(|(now, most)| now as f64 / most as f64)
-        .or_else(|| of_cpuinfo(&roots.proc_text("cpuinfo")?, cpu))
+        .or_else(|| cpuinfo_mhz(&roots.proc_text("cpuinfo")?, cpu))
 }
 
-/// "cpu MHz" of a processor of x86, unless it is virtual.
-fn of_cpuinfo(cpuinfo: &str, cpu: usize) -> Option<f64> {
+/// "cpu MHz" of an x86 CPU, unless it is virtual.
+fn cpuinfo_mhz(cpuinfo: &str, cpu: usize) -> Option<f64> {
     let is_processor = |part: &&str| crate::roots::field(part, "processor") == Some(&cpu.to_string());
     let part = cpuinfo.split("\n\n").find(is_processor)?;
     let is_virtual = crate::roots::field(part, "flags")?.split(' ').any(|flag| flag == "hypervisor");

@@ -1,76 +1,42 @@
-//! The hypervisor of which this machine is a guest, if any. No single source works everywhere: the CPU, the firmware's tables, the
-//! device tree and the kernel's clock sources are read one after the other.
+//! The hypervisor of which this machine is a guest, if any. No single source works on all machines, so several are read in turn: the
+//! CPU, the firmware's tables, the device tree, the kernel's clock sources.
 
 use crate::Roots;
 use crate::cpuinfo::hypervisor_flag;
+use crate::names::name_in;
 use crate::roots::CLOCKS;
 
-/// Signatures of cpuid leaf 0x4000_0000 (arch/x86/include/asm of Linux; systemd's virt.c).
-const SIGNATURES: [(&str, &str); 9] = [
-    ("KVMKVMKVM", "KVM"),
-    ("Microsoft Hv", "Hyper-V"),
-    ("VMwareVMware", "VMware"),
-    ("XenVMMXenVMM", "Xen"),
-    ("TCGTCGTCGTCG", "QEMU"),
-    ("bhyve bhyve ", "bhyve"),
-    ("VBoxVBoxVBox", "VirtualBox"),
-    ("ACRNACRNACRN", "ACRN"),
-    ("QNXQVMBSQG", "QNX"),
-];
-
-/// Words in the firmware's vendor and product names.
-const VENDORS: [(&str, &str); 11] = [
-    ("KVM", "KVM"),
-    ("QEMU", "QEMU"),
-    ("VMware", "VMware"),
-    ("VirtualBox", "VirtualBox"),
-    ("Xen", "Xen"),
-    ("Virtual Machine", "Hyper-V"),
-    ("Firecracker", "KVM"),
-    ("Amazon EC2", "KVM"),
-    ("Google Compute Engine", "KVM"),
-    ("OpenStack", "KVM"),
-    ("Parallels", "Parallels"),
-];
-
-/// Clock sources that only a guest of that hypervisor has.
-const GUEST_CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
-
-/// The hypervisor below this machine; `None` on bare metal. `signature` is what [`signature`] read.
+/// The hypervisor below this machine; `None` on bare metal. `signature` is the result of [`signature`].
 /// "unknown" if the CPU reports a hypervisor that no source names.
 pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<String> {
     let flag = hypervisor_flag(&roots.proc_text("cpuinfo").unwrap_or_default());
     if flag == Some(false) && signature.is_none() {
         return None;
     }
+    let clocks = roots.sys_text(&format!("{CLOCKS}/available_clocksource"));
     let named = signature
-        .and_then(|text| known(&SIGNATURES, text))
+        .and_then(|text| name_in("hypervisor-signature", text))
         .or_else(|| roots.sys_text("hypervisor/type").filter(|kind| kind == "xen").map(|_| "Xen"))
         .or_else(|| device_tree(roots))
         .or_else(|| firmware(roots))
-        .or_else(|| known(&GUEST_CLOCKS, &roots.sys_text(&format!("{CLOCKS}/available_clocksource"))?));
+        .or_else(|| name_in("hypervisor-clock", &clocks?));
     named.or_else(|| (flag == Some(true)).then_some("unknown")).map(str::to_owned)
 }
 
-/// The name of the first word that `text` contains.
-fn known(table: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
-    table.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
-}
-
-/// Vendor and product from DMI; the product name of a cloud's bare-metal machine says that it is one.
+/// Vendor and product from DMI. The product name of a cloud's bare-metal machine contains ".metal".
 fn firmware(roots: &Roots) -> Option<&'static str> {
     let names = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"];
     let texts: Vec<_> =
         names.iter().filter_map(|name| roots.sys_text(&format!("class/dmi/id/{name}"))).collect();
     let text = texts.join("\n");
-    if text.contains(".metal") { None } else { known(&VENDORS, &text) }
+    if text.contains(".metal") { None } else { name_in("hypervisor-firmware", &text) }
 }
 
 /// Arm and RISC-V guests.
 fn device_tree(roots: &Roots) -> Option<&'static str> {
     let compatible = ["device-tree/hypervisor/compatible", "device-tree/compatible"];
     let text = compatible.iter().filter_map(|path| roots.proc_text(path)).collect::<Vec<_>>().join("\n");
-    known(&[("linux,kvm", "KVM"), ("xen,xen", "Xen"), ("vmware", "VMware"), ("dummy-virt", "KVM")], &text)
+    name_in("hypervisor-device-tree", &text)
 }
 
 /// The hypervisor's signature in cpuid, the only source in a guest without firmware tables; `None` on bare metal and on other

@@ -1,7 +1,7 @@
 //! This machine: its CPUs and the placement of two ends on them, the facts in a record, and the findings of `hosepipe doctor`.
-//! This crate only reads files and makes system calls; it runs no programs, and changes one file: the speeds of copies that it keeps.
+//! This crate reads files and makes system calls. It runs no programs, and writes only one file, which keeps the speeds of copies.
 //!
-//! Every parser takes [`Roots`] or a text, so that a folder of files can stand for any machine.
+//! Every parser takes [`Roots`] or a text, so that tests can describe any machine by a folder of files.
 
 mod copy_costs;
 mod cpuinfo;
@@ -12,6 +12,7 @@ mod facts;
 mod fake;
 mod frequency;
 mod hypervisor;
+mod names;
 mod other_load;
 mod placement;
 mod roots;

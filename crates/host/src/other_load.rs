@@ -7,17 +7,17 @@ use model::OtherLoad;
 use crate::Roots;
 use crate::frequency::busy_frequency;
 
-/// Programs that are named, at most.
+/// Largest number of programs that are named.
 const PROGRAMS_MAX: usize = 2;
 
 /// CPU time of the whole machine and of this process, in ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CpuTicks {
-    /// Of all programs: user, nice and system time (proc_stat(5)).
+    /// Used by all programs: user, nice and system time (proc_stat(5)).
     busy: u64,
     steal: u64,
     total: u64,
-    /// Of this process and of the children that it has waited for.
+    /// Used by this process and its reaped children.
     own: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct LoadWatch {
 }
 
 impl LoadWatch {
-    /// Begins to watch.
+    /// Notes the state at the beginning of a run.
     pub fn start() -> Self {
         Self::below(&Roots::default())
     }
@@ -40,20 +40,15 @@ impl LoadWatch {
         Self { began: CpuTicks::read(roots), programs: programs(roots), frequency }
     }
 
-    /// What else used the CPUs since then; `None` where /proc does not say.
+    /// What else has used the CPUs since then; `None` if /proc does not report it.
     pub fn finish(self) -> Option<OtherLoad> {
         self.finish_below(&Roots::default())
     }
 
     fn finish_below(self, roots: &Roots) -> Option<OtherLoad> {
         let (began, now) = (self.began?, CpuTicks::read(roots)?);
-        let [busy, steal, total, own] = [
-            (now.busy, began.busy),
-            (now.steal, began.steal),
-            (now.total, began.total),
-            (now.own, began.own),
-        ]
-        .map(|(now, began)| now.saturating_sub(began));
+        let since = |ticks: fn(&CpuTicks) -> u64| ticks(&now).saturating_sub(ticks(&began));
+        let (total, busy, own) = (since(|cpu| cpu.total), since(|cpu| cpu.busy), since(|cpu| cpu.own));
         let share = |ticks: u64| if total == 0 { 0.0 } else { ticks as f64 / total as f64 };
         let mut largest: Vec<(u64, String)> = programs(roots)
             .into_iter()
@@ -67,7 +62,7 @@ impl LoadWatch {
         let programs = largest.into_iter().take(PROGRAMS_MAX).map(|(_, name)| name).collect();
         Some(OtherLoad {
             programs_share: share(busy.saturating_sub(own)),
-            stolen_share: share(steal),
+            stolen_share: share(since(|cpu| cpu.steal)),
             programs,
             frequency_fell: self
                 .frequency
@@ -94,7 +89,7 @@ impl CpuTicks {
     }
 }
 
-/// The name of a process and its ticks, its own and those of the children that it has waited for (proc_pid_stat(5), fields 14 to 17).
+/// The name of a process, its ticks, and the ticks of its reaped children (proc_pid_stat(5), fields 14 to 17).
 fn process_ticks(stat: &str) -> Option<(String, u64, u64)> {
     let (begin, rest) = stat.rsplit_once(')')?;
     let name = begin.split_once('(')?.1.to_owned();
@@ -104,7 +99,7 @@ fn process_ticks(stat: &str) -> Option<(String, u64, u64)> {
     Some((name, user + system, child_user + child_system))
 }
 
-/// Every process that can be seen, except this one and its children.
+/// Name and ticks of every visible process, except this one and its children, by PID.
 fn programs(roots: &Roots) -> HashMap<u32, (String, u64)> {
     let own = std::process::id();
     let found = roots.proc_pids().into_iter().filter_map(|pid| {
@@ -147,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frequency_that_falls_is_told_by_how_much() {
+    fn the_share_by_which_a_frequency_falls_is_recorded() {
         let fake = Fake::new();
         fake.proc("stat", "cpu  100 0 100 800 0 50 50 10 0 0");
         fake.proc("self/stat", &format!("9 (hosepipe) S{} 0 0", " 1".repeat(35)));

@@ -1,20 +1,20 @@
-//! From a requested placement to the CPUs to which the two ends are pinned. The result depends only on the arguments and prefers
-//! low numbers, so that two runs on one machine use the same CPUs.
+//! Chooses the CPUs for a requested placement. The result depends only on the arguments and prefers low numbers, so that two runs on
+//! one machine use the same CPUs.
 
 use model::{Cpu, Placement};
 use thiserror::Error;
 
 use crate::CpuList;
 
-/// Why a placement is impossible here, and which ones are possible; names the CPUs that this process may use.
+/// Why a placement is impossible on this machine, with the possible ones and the CPUs that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct PlacementError(String);
 
 /// The CPUs of the two ends, the sender's first; empty if the scheduler chooses.
 ///
-/// `cross` takes the two nearest cores: of one node and package, else of one node, else any two. `numa` takes CPUs of two nodes,
-/// one of them the lowest node.
+/// `cross` chooses the two nearest cores: in one node and package, else in one node, else any two. `numa` chooses CPUs of the lowest
+/// node and of another one.
 ///
 /// # Errors
 /// The placement is impossible; the message names possible ones.
@@ -27,7 +27,7 @@ pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, Placement
     match placement {
         Placement::Any => Ok(Vec::new()),
         Placement::Same => first().map(|cpu| vec![cpu.id, cpu.id]),
-        // Absent, offline, or forbidden (taskset(1), cpuset(7)).
+        // A CPU may be missing, offline, or forbidden (taskset(1), cpuset(7)).
         Placement::Cpus(a, b) => match [a, b].into_iter().find(|id| cpus.iter().all(|cpu| cpu.id != *id)) {
             Some(cpu) => Err(PlacementError(format!(
                 "CPU {cpu} is not among the CPUs this process may use ({usable}): name two of those, \
@@ -65,7 +65,7 @@ pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, Placement
     }
 }
 
-/// The CPUs of several pairs of ends, pair after pair. Each pair gets CPUs of its own; when none are left, CPUs are used again.
+/// The CPUs of several pairs of ends, pair after pair. Pairs share CPUs only when all CPUs are used.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -82,8 +82,8 @@ pub fn resolve_pairs(placement: Placement, cpus: &[Cpu], pairs: u32) -> Result<V
     Ok(placed)
 }
 
-/// The CPUs of all senders, and last the receiver's. With `cross` the senders use all cores except the receiver's, in turn; else
-/// they share one CPU.
+/// The CPUs of all senders, then the receiver's. With `cross` the senders use all cores except the receiver's, in turn; else they
+/// share one CPU.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -99,7 +99,7 @@ pub fn resolve_senders(placement: Placement, cpus: &[Cpu], senders: u32) -> Resu
     Ok(others.into_iter().cycle().take(senders as usize).chain([receiver]).collect())
 }
 
-/// The CPU of the sender, and those of all receivers: as [`resolve_senders`], the other way round.
+/// The CPU of the sender, then those of all receivers: the reverse of [`resolve_senders`].
 ///
 /// # Errors
 /// As [`resolve`].
@@ -127,7 +127,7 @@ fn distance(a: &Cpu, b: &Cpu) -> u32 {
     }
 }
 
-/// The pair of lowest cost; among equals the one with the lowest numbers. `cost` is `None` for a pair that is not allowed.
+/// The pair of lowest cost, and of those the one with the lowest numbers. `cost` is `None` for a pair that is not allowed.
 fn nearest(cpus: &[Cpu], cost: impl Fn(&Cpu, &Cpu) -> Option<u32>) -> Option<Vec<u32>> {
     let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(|b| a.id < b.id).map(move |b| (a, b)));
     let costed = pairs.filter_map(|(a, b)| Some((cost(a, b)?, a.id, b.id)));

@@ -15,8 +15,8 @@ pub fn cpus() -> Vec<Cpu> {
     cpus_at(&roots, &allowed(&roots))
 }
 
-/// The CPUs on which the calling thread may run. sched_getaffinity(2) with a fixed set fails with EINVAL on kernels that are built
-/// for more than 1024 CPUs: then /proc/self/status is read.
+/// The CPUs on which the calling thread may run. On kernels that are built for more than 1024 CPUs, sched_getaffinity(2) with a set of
+/// fixed size fails with EINVAL; then /proc/self/status is read.
 pub(crate) fn allowed(roots: &Roots) -> CpuList {
     match sched_getaffinity(None) {
         Ok(set) => {
@@ -36,12 +36,12 @@ pub(crate) fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
     let online = online.filter(|online| allowed.as_slice().iter().any(|id| online.contains(*id)));
     let usable =
         allowed.as_slice().iter().filter(|id| online.as_ref().is_none_or(|list| list.contains(**id)));
-    let cpus: Vec<Cpu> = usable.map(|id| place(roots, *id)).collect();
+    let cpus: Vec<Cpu> = usable.map(|id| position(roots, *id)).collect();
     distinct_cores(cpus)
 }
 
-/// One CPU's place, before [`distinct_cores`].
-fn place(roots: &Roots, id: u32) -> Cpu {
+/// One CPU's position, before [`distinct_cores`].
+fn position(roots: &Roots, id: u32) -> Cpu {
     let folder = format!("devices/system/cpu/cpu{id}");
     let number = |name: &str| {
         // physical_package_id is -1 if the firmware does not report it.
@@ -50,23 +50,23 @@ fn place(roots: &Roots, id: u32) -> Cpu {
     let node = roots.sys_names(&folder).iter().find_map(|name| name.strip_prefix("node")?.parse().ok());
     Cpu {
         id,
-        core: siblings(roots, &folder).or_else(|| number("core_id")).unwrap_or(id),
+        core: lowest_sibling(roots, &folder).or_else(|| number("core_id")).unwrap_or(id),
         package: number("physical_package_id").unwrap_or(0),
         node: node.unwrap_or(0),
     }
 }
 
-/// A core's number is that of its lowest hardware thread: `core_id` is not unique on arm64 machines with a device tree, where it
-/// starts at 0 in every cluster.
-fn siblings(roots: &Roots, folder: &str) -> Option<u32> {
+/// The number of a core: its lowest hardware thread. `core_id` is not unique on arm64 machines with a device tree, where it starts at
+/// 0 in every cluster.
+fn lowest_sibling(roots: &Roots, folder: &str) -> Option<u32> {
     let list = ["core_cpus_list", "thread_siblings_list"]
         .iter()
         .find_map(|name| roots.sys_text(&format!("{folder}/topology/{name}")))?;
     CpuList::parse(&list).as_slice().first().copied()
 }
 
-/// Some virtual machines have the same `core_id` for every CPU of a package and no sibling lists, or more threads in a core than
-/// any CPU has (8, POWER). Then the core numbers are wrong, and each CPU counts as a core.
+/// Corrects wrong core numbers. Some virtual machines have no sibling lists and the same `core_id` for every CPU of a package. If a core
+/// then has more than 8 threads, which no CPU has (POWER has 8), each CPU counts as a core.
 fn distinct_cores(mut cpus: Vec<Cpu>) -> Vec<Cpu> {
     let mut threads: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for cpu in &cpus {

@@ -1,5 +1,5 @@
-//! What the doctor reads beyond the facts of a record: load and memory at this time, clocks and idle states, kernel switches, the file
-//! systems of temporary files, and the limits of this process.
+//! What the doctor reads in addition to the facts of a record: current load and memory, clocks and idle states, kernel switches, the
+//! file systems of temporary files, and the limits of this process.
 
 mod confinement;
 
@@ -11,29 +11,11 @@ pub(crate) use confinement::Confinement;
 #[cfg(test)]
 pub(crate) use confinement::Quota;
 
+use crate::names::name_of;
 use crate::roots::{CLOCKS, field, meminfo_bytes};
 use crate::{CpuList, Roots};
 
-/// Names of file systems by their magic number (statfs(2), linux/magic.h).
-const FILE_SYSTEMS: [(u64, &str); 15] = [
-    (0x0102_1994, "tmpfs"),
-    (0x8584_58f6, "ramfs"),
-    (0xef53, "ext4"),
-    (0x5846_5342, "xfs"),
-    (0x9123_683e, "btrfs"),
-    (0x794c_7630, "overlayfs"),
-    (0x2fc1_2fc1, "zfs"),
-    (0xf2f5_2010, "f2fs"),
-    (0xca45_1a4e, "bcachefs"),
-    (0x6969, "nfs"),
-    (0xff53_4d42, "cifs"),
-    (0xfe53_4d42, "smb2"),
-    (0x6573_5546, "fuse"),
-    (0x0102_1997, "9p"),
-    (0x9fa0, "proc"),
-];
-
-/// The machine and this process, now. A field that cannot be read is `None`.
+/// The current state of the machine and of this process. A field that cannot be read is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Vitals {
     /// Tasks that run or are ready to run, without this process (/proc/stat, `procs_running`).
@@ -94,7 +76,7 @@ pub(crate) struct FileSystem {
     pub(crate) kind: String,
     /// Free bytes for an ordinary user; `None` if it has no limit: a tmpfs mounted with `size=0` reports a total of 0 blocks.
     pub(crate) available_bytes: Option<u64>,
-    /// The error of making a file there; `None` if that works.
+    /// The error when a file is made there; `None` if that works.
     pub(crate) refusal: Option<String>,
 }
 
@@ -185,12 +167,12 @@ impl FileSystem {
         // The types of these fields differ between architectures.
         #[allow(clippy::unnecessary_cast)]
         let (magic, block_bytes) = (stat.f_type as u64 & 0xffff_ffff, stat.f_bsize as u64);
-        let known = FILE_SYSTEMS.iter().find(|(number, _)| *number == magic);
+        let magic = format!("{magic:#x}");
         Some(Self {
             folder: folder.to_owned(),
-            kind: known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned()),
+            kind: name_of("file-system", &magic).map_or(magic, str::to_owned),
             available_bytes: (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(block_bytes)),
-            // A read-only mount, modes, quotas and security modules can forbid it: it has to be tried.
+            // A read-only mount, modes, quotas and security modules can forbid it, so a file is made.
             refusal: tempfile::tempfile_in(folder).err().map(|error| model::describe_errno(&error)),
         })
     }

@@ -1,14 +1,14 @@
-//! What the speeds of copies mean for programs on this machine.
+//! The finding about slow copies on this machine.
 
 use model::{CopyCosts, CopySpeed};
 
 use super::Finding;
 use super::Severity::{Caps, Good};
 
-/// Moves malloc's large blocks into the heap, where they are as likely at one offset as at another, instead of 16 bytes into a page.
+/// Moves malloc's large blocks into the heap, where every page offset is equally likely; by default they begin 16 bytes into a page.
 const REMEDY: &str = "export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=8589934592";
 
-/// Whether this machine copies slowly into some places of a page, which ones, and how slowly.
+/// Whether this machine copies slowly to some page offsets, which ones, and how slowly.
 pub fn copy_finding(costs: &CopyCosts) -> Finding {
     let found = |state, what: String, why| Finding::new("copy-alignment", state, what, why);
     let Some(slow) = costs.slow_offsets() else {
@@ -16,7 +16,7 @@ pub fn copy_finding(costs: &CopyCosts) -> Finding {
         return found(Good, "copies are as fast at every offset within a page".to_owned(), why);
     };
     let at = |offset: u64| costs.speeds.iter().find(|speed| speed.offset == offset);
-    let rate = |of: fn(&CopySpeed) -> f64, share: f64| match (at(0).map(of), at(16).map(of)) {
+    let rate = |speed: fn(&CopySpeed) -> f64, share: f64| match (at(0).map(speed), at(16).map(speed)) {
         (Some(full), Some(slow)) => {
             format!("at {share:.2} of its speed ({} instead of {})", gb(slow), gb(full))
         }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_machine_is_told_where_and_by_how_much_and_any_other_nothing() {
+    fn only_a_slow_machine_gets_the_offsets_the_speeds_and_a_remedy() {
         let slow = copy_finding(&CopyCosts::invented(0.3));
         assert_eq!((slow.state, slow.remedy.is_some()), (Caps, true));
         let said = "copies to 1 to 31 bytes past the start of a page are slow: read(2) from a pipe runs at 0.30 of its speed \

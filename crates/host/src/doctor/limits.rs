@@ -28,13 +28,13 @@ pub(super) const RULES: &[Rule] = &[
     temporary,
 ];
 
-/// Default block of `hosepipe bench`: a queue that cannot take it makes an empty row.
+/// Default block of `hosepipe bench`: a queue for shorter messages has no figures.
 const BLOCK: u64 = 64 << 10;
 /// Largest block of a sweep: the remedies raise limits to it.
 const BLOCK_MAX: u64 = 1 << 20;
-/// Free space for files as links: with less, a stream fills the file system before it is measured.
+/// Free space that files as links need; with less, a stream fills the file system before it is measured.
 const ROOM: u64 = 1 << 30;
-/// Long messages need both: kernel.msgmax limits a message, kernel.msgmnb the queue.
+/// Long messages need both settings: kernel.msgmax limits a message, kernel.msgmnb a queue.
 const DEEPEN_SYSTEM_V: &str = "sudo sysctl -w kernel.msgmax=1048576 kernel.msgmnb=4194304";
 /// Why long messages matter, for each family of queues.
 const LONG_SYSTEM_V: &str = "A block that is longer cannot be sent as one message (EINVAL), and its row of \
@@ -42,8 +42,8 @@ const LONG_SYSTEM_V: &str = "A block that is longer cannot be sent as one messag
 const LONG_POSIX: &str = "A queue for longer blocks cannot be made (mq_open: EINVAL), and their row of posix-mq \
     stays empty.";
 
-/// The remark about a limit that CAP_SYS_RESOURCE overrides.
-fn past(vitals: &Vitals) -> &'static str {
+/// The remark after a limit that CAP_SYS_RESOURCE overrides.
+fn override_remark(vitals: &Vitals) -> &'static str {
     if vitals.confinement.may_exceed_resources() { ", but CAP_SYS_RESOURCE overrides that" } else { "" }
 }
 
@@ -64,13 +64,13 @@ fn memlock(host: &Host, vitals: &Vitals) -> Option<Finding> {
 
 fn pipe_max_size(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let name = "pipe-max-size";
-    let why = "A pipe of 64 KiB is bound by wake-ups; F_SETPIPE_SZ up to this size lets the writer \
+    let why = "A pipe of 64 KiB is limited by wake-ups; F_SETPIPE_SZ up to this size lets the writer \
         run ahead (pipe:size=1MiB).";
     let Some(bytes) = host.limits.pipe_max_size else {
         return Some(Finding::new(name, Unknown, "fs.pipe-max-size cannot be read", why));
     };
     let fine = vitals.confinement.may_exceed_resources() || bytes >= BLOCK_MAX;
-    let what = format!("a pipe may hold {}{}", size(bytes), past(vitals));
+    let what = format!("a pipe may hold {}{}", size(bytes), override_remark(vitals));
     Finding::new(name, unless(fine, Caps), what, why)
         .remedy(format!("sudo sysctl -w fs.pipe-max-size={BLOCK_MAX}"))
 }
@@ -84,10 +84,10 @@ fn pipe_pages(host: &Host, vitals: &Vitals) -> Option<Finding> {
         return Some(Finding::new(name, Unknown, "fs.pipe-user-pages-soft cannot be read", why));
     };
     let free = vitals.confinement.may_exceed_pipe_pages();
-    let past = if free { ", but this process's capabilities override that" } else { "" };
+    let remark = if free { ", but this process's capabilities override that" } else { "" };
     let what = match pages {
         0 => "the pages of a user's pipes are not limited".to_owned(),
-        _ => format!("the pipes of a user may hold {pages} pages together{past}"),
+        _ => format!("the pipes of a user may hold {pages} pages together{remark}"),
     };
     Finding::new(name, unless(free || pages == 0 || pages >= DEFAULT, Caps), what, why)
         .remedy(format!("sudo sysctl -w fs.pipe-user-pages-soft={DEFAULT}"))
@@ -143,7 +143,7 @@ fn mq_unreadable(host: &Host, _: &Vitals) -> Option<Finding> {
 fn mq_msgsize(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let bytes = host.limits.mq_msgsize_max?;
     let fine = vitals.confinement.may_exceed_resources() || bytes >= BLOCK;
-    let what = format!("a POSIX message may have {}{}", size(bytes), past(vitals));
+    let what = format!("a POSIX message may have {}{}", size(bytes), override_remark(vitals));
     Finding::new("mq-msgsize-max", unless(fine, Caps), what, LONG_POSIX)
         .remedy(format!("sudo sysctl -w fs.mqueue.msgsize_max={BLOCK_MAX}"))
 }
@@ -151,7 +151,7 @@ fn mq_msgsize(host: &Host, vitals: &Vitals) -> Option<Finding> {
 fn mq_messages(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let messages = host.limits.mq_msg_max?;
     let fine = vitals.confinement.may_exceed_resources() || messages >= 10;
-    let what = format!("a POSIX queue may hold {messages} messages{}", past(vitals));
+    let what = format!("a POSIX queue may hold {messages} messages{}", override_remark(vitals));
     let why = "Few messages in flight make every message a wake-up; more keep both ends running.";
     Finding::new("mq-msg-max", unless(fine, Caps), what, why).remedy("sudo sysctl -w fs.mqueue.msg_max=64")
 }
@@ -164,7 +164,7 @@ fn msgqueue(host: &Host, vitals: &Vitals) -> Option<Finding> {
         Some(bytes) => format!("all POSIX queues of a user may take {}", size(bytes)),
     };
     let fine = limit.is_none_or(|bytes| bytes >= 16 * BLOCK_MAX);
-    let why = "mq_open sets the whole queue aside, messages × length, and is refused with EMFILE \
+    let why = "mq_open reserves the whole queue, messages × length, and fails with EMFILE \
         above this, for root too: 10 messages of 64 KiB just fit in the usual 800 KiB, one \
         of 1 MiB does not.";
     Finding::new("msgqueue", unless(fine, Caps), what, why).raise("msgqueue", vitals)
@@ -191,8 +191,8 @@ fn buffer(name: &'static str, key: &str, option: &str, limit: Option<u64>) -> Op
 fn datagrams(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let queued = vitals.unix_max_dgram_qlen?;
     let what = format!("{queued} datagrams may wait in a Unix socket");
-    let why = "The sender of unix-dgram waits behind that many, however small they are: with the \
-        kernel's 10, small datagrams are bound by wake-ups.";
+    let why = "The sender of unix-dgram waits when that many are queued, however small they are: with the \
+        kernel's default of 10, small datagrams are limited by wake-ups.";
     Finding::new("unix-dgram-qlen", unless(queued >= 128, Caps), what, why)
         .remedy("sudo sysctl -w net.unix.max_dgram_qlen=512")
 }
@@ -202,7 +202,7 @@ fn io_uring(_: &Host, vitals: &Vitals) -> Option<Finding> {
         None => (Unknown, "this kernel has no switch for io_uring, or no io_uring"),
         Some(0) => (Good, "io_uring is open to all"),
         Some(1) if vitals.confinement.may_administer() => {
-            (Good, "io_uring is open to the privileged, as this process is")
+            (Good, "io_uring is open to privileged processes such as this one")
         }
         Some(1) => (Caps, "io_uring is closed to ordinary users"),
         Some(_) => (Caps, "io_uring is switched off"),
@@ -236,18 +236,18 @@ fn temporary(_: &Host, vitals: &Vitals) -> Option<Finding> {
         return found(Caps, "$TMPDIR is not a folder".to_owned(), names).remedy("export TMPDIR=/tmp");
     };
     let roomy = vitals.shm.as_ref().is_some_and(|shm| shm.refusal.is_none() && has(shm, ROOM));
-    let elsewhere = "export TMPDIR=/dev/shm";
+    let use_shm = "export TMPDIR=/dev/shm";
     if files.refusal.is_some() {
         return found(Caps, refused(files), names).remedy(if roomy {
-            elsewhere
+            use_shm
         } else {
             "mkdir -p ~/tmp && export TMPDIR=~/tmp"
         });
     }
     if !has(files, ROOM) {
-        let why = "A file as a link keeps every byte that went through it: 1 GiB is soon full.";
+        let why = "A file as a link keeps every byte that went through it, so 1 GiB is soon full.";
         let look = format!("df -h {} /var/tmp /dev/shm", files.folder.display());
-        return found(Caps, room(files), why).remedy(if roomy { elsewhere } else { &look });
+        return found(Caps, room(files), why).remedy(if roomy { use_shm } else { &look });
     }
     if files.is_memory() {
         let why = "Files as links stay in memory; `sync` waits for nothing. For the cost of a disk \
@@ -256,7 +256,7 @@ fn temporary(_: &Host, vitals: &Vitals) -> Option<Finding> {
     }
     let why = "Files as links go through the page cache, and writing them back competes with the \
         ends; `sync` waits for the device. In memory only mechanisms are compared.";
-    found(Note, room(files), why).remedy(elsewhere)
+    found(Note, room(files), why).remedy(use_shm)
 }
 
 /// "/tmp is on ext4, 38 GiB free".

@@ -33,9 +33,9 @@ pub(super) const RULES: &[Rule] = &[
     numa_balancing,
 ];
 
-/// Shows the busy programs.
-const WHO: &str = "ps -eo pid,pcpu,comm --sort=-pcpu | head";
-/// The folder of both switches of transparent huge pages.
+/// A command that shows the busy programs.
+const BUSY_PROGRAMS: &str = "ps -eo pid,pcpu,comm --sort=-pcpu | head";
+/// The folder with the switches of transparent huge pages.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// Clock sources that the vDSO reads without a system call (vdso(7); arch/*/include/asm/vdso/clocksource.h).
 const FAST_CLOCKS: &str =
@@ -50,7 +50,7 @@ fn cpus(host: &Host, _: &Vitals) -> Option<Finding> {
     };
     let why = match count {
         0 | 1 => {
-            "Both ends share the CPU: every hand-over is a context switch, and only --place same and any are \
+            "Both ends share the CPU: every block needs a context switch, and only --place same and any are \
                 possible."
         }
         2 | 3 => "Two ends use two CPUs, and every other program takes time from one of them.",
@@ -60,8 +60,8 @@ fn cpus(host: &Host, _: &Vitals) -> Option<Finding> {
 }
 
 fn siblings(host: &Host, _: &Vitals) -> Option<Finding> {
-    let why = "Siblings share one core's caches and units: faster hand-overs, slower copies. \
-        Placement `cross` keeps the ends apart, `smt` puts them together.";
+    let why = "Siblings share one core's caches and execution units: wake-ups are faster, copies are slower. \
+        Placement `cross` uses two cores, `smt` two siblings.";
     let what = match resolve(Placement::Smt, &host.cpus).as_deref() {
         Ok([a, b]) => format!("SMT siblings are visible, as CPUs {a} and {b}"),
         _ => "no SMT siblings are visible".to_owned(),
@@ -78,10 +78,10 @@ fn isolated(host: &Host, vitals: &Vitals) -> Option<Finding> {
         }
         Some(list) if list.is_empty() && host.cpus.len() < 4 => {
             let why = "With fewer than four CPUs the system needs them all.";
-            found(Good, "no CPU is isolated, and none could be spared", why)
+            found(Good, "no CPU is isolated, and none is superfluous", why)
         }
         Some(list) if list.is_empty() => {
-            let why = "The scheduler may put other work beside the ends. Boot with isolcpus= and \
+            let why = "The scheduler may run other tasks on the CPUs of the ends. Boot with isolcpus= and \
                 nohz_full= for the steadiest figures.";
             found(Note, "no CPU is isolated", why)
         }
@@ -118,7 +118,7 @@ fn mitigations(host: &Host, _: &Vitals) -> Option<Finding> {
 
 fn quota(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let quota = vitals.confinement.quota.as_ref()?;
-    // Two ends that spin need two CPUs; a quota of all CPUs has no effect.
+    // Two spinning ends need two CPUs. A quota as large as all CPUs has no effect.
     let enough = quota.cpus >= host.cpus.len().min(2) as f64;
     let what = format!("a control group allows {:.2} CPUs' worth of time", quota.cpus);
     let why = "Once it is used up both ends stop until the period ends (usually 100 ms): \
@@ -201,11 +201,11 @@ fn idle(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let what = format!("an idle CPU needs up to {exit_us} µs to wake");
     let why =
         "When an end blocks, its CPU becomes idle: the exit time is part of every round trip across CPUs.";
-    // A wake-up on another core costs 2 to 5 µs on bare metal: a shorter exit time is not visible.
+    // A wake-up on another core costs 2 to 5 µs on bare metal, so a shorter exit time is not visible.
     Finding::new("idle-states", unless(exit_us <= 5, Caps), what, why).remedy("sudo cpupower idle-set -D 5")
 }
 
-/// CPUs of the machine; a pinned process (taskset(1)) may use fewer.
+/// Number of CPUs of the machine; a pinned process (taskset(1)) may use fewer.
 fn all_cpus(host: &Host, vitals: &Vitals) -> usize {
     vitals.online_cpus.unwrap_or(host.cpus.len())
 }
@@ -216,30 +216,30 @@ fn load(host: &Host, vitals: &Vitals) -> Option<Finding> {
         return Some(Finding::new("load", Unknown, "the load average cannot be read", why));
     };
     let cpus = all_cpus(host, vitals);
-    // Two CPUs are for the ends; if more than half of the others are busy, caches and frequency change.
-    let bearable = ((cpus as f64 - 2.0) / 2.0).max(0.25);
+    // Two CPUs are for the ends. If more than half of the others are busy, caches and frequency change.
+    let load_max = ((cpus as f64 - 2.0) / 2.0).max(0.25);
     let machine = if cpus == 1 { "one CPU".to_owned() } else { format!("{cpus} CPUs") };
     let what = format!("the load average is {load:.2} on the machine's {machine}");
-    Finding::new("load", unless(load <= bearable, Spoils), what, why).remedy(WHO)
+    Finding::new("load", unless(load <= load_max, Spoils), what, why).remedy(BUSY_PROGRAMS)
 }
 
 fn running(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let others = vitals.other_running_tasks?;
     let fine = others == 0 || others.saturating_add(2) <= all_cpus(host, vitals) as u64;
     let what = match others {
-        0 => "nothing else runs at this moment".to_owned(),
-        1 => "one other task runs at this moment".to_owned(),
-        _ => format!("{others} other tasks run at this moment"),
+        0 => "no other task runs now".to_owned(),
+        1 => "one other task runs now".to_owned(),
+        _ => format!("{others} other tasks run now"),
     };
-    let why = "With the two ends that is more than there are CPUs: some task always waits.";
-    Finding::new("running", unless(fine, Spoils), what, why).remedy(WHO)
+    let why = "Together with the two ends there are more tasks than CPUs: some task always waits.";
+    Finding::new("running", unless(fine, Spoils), what, why).remedy(BUSY_PROGRAMS)
 }
 
 fn pressure(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let percent = vitals.cpu_pressure_percent?;
     let what = format!("tasks waited for a CPU during {percent:.1} % of the last ten seconds");
     let why = "An end that waits for a CPU moves no bytes.";
-    Finding::new("cpu-pressure", unless(percent < 5.0, Spoils), what, why).remedy(WHO)
+    Finding::new("cpu-pressure", unless(percent < 5.0, Spoils), what, why).remedy(BUSY_PROGRAMS)
 }
 
 fn stolen(_: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -259,8 +259,8 @@ fn swap(_: &Host, vitals: &Vitals) -> Option<Finding> {
         _ => format!("{} of memory are available, {} are swapped out", size(available), size(swapped)),
     };
     let state = if available < LITTLE { Spoils } else { unless(swapped == 0, Note) };
-    let why = "Buffers, page cache and files as links need memory; a page that comes back from swap costs \
-        more than any hand-over.";
+    let why = "Buffers, page cache and files as links need memory; reading a page from swap takes longer than \
+        sending any block.";
     let finding = Finding::new("memory", state, what, why);
     if swapped == 0 || swapped >= available / 2 {
         return Some(finding);
