@@ -1,4 +1,4 @@
-//! Where in a page the buffers of both ends begin (`--align`).
+//! The page offsets of both ends' buffers (`--align`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alignment {
-    /// Of the buffer that an end sends from.
+    /// For the buffer from which the sender sends.
     pub sender: u16,
-    /// Of the buffer that an end receives into.
+    /// For the buffer into which the receiver receives.
     pub receiver: u16,
 }
 
 /// The largest offset.
 const MAX: u16 = 4095;
-/// Offsets of a sweep, at their own side of a page's start; the others are at 0. Slow copies, where there are any, are of receivers
-/// at 1 to 31 and of senders 1 to 31 bytes before the end of a page.
+/// Offsets of a sweep for one end; the other end's offset is 0. CPUs with slow copies have them at receivers' offsets 1 to 31, and at
+/// senders' offsets 1 to 31 bytes before the end of a page.
 const RECEIVERS: [u16; 21] =
     [0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 30, 31, 32, 33, 40, 48, 64, 80, 96, 112, 128];
 const SENDERS: [u16; 11] = [4064, 4065, 4066, 4068, 4072, 4076, 4080, 4084, 4088, 4092, 4095];
@@ -30,12 +30,12 @@ impl Alignment {
         sender.into_iter().chain(RECEIVERS.map(|receiver| Self { sender: 0, receiver })).collect()
     }
 
-    /// Whether both begin at a page, as they do unless the user chose.
+    /// Whether both begin at the start of a page, the default.
     pub fn are_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// One number for a place in a sweep: a receiver's bytes past the start of a page, a sender's as negative bytes before its end.
+    /// The position in a sweep: the receiver's offset, or the sender's as a negative number of bytes before the end of a page.
     pub fn place(&self) -> i32 {
         if self.sender > 0 { i32::from(self.sender) - i32::from(MAX) - 1 } else { self.receiver.into() }
     }

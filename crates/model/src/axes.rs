@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// A word that is not a value of an axis.
@@ -18,7 +17,7 @@ pub struct UnknownWord {
     choices: String,
 }
 
-/// An enum whose values are words: one table gives the list of all values and the word of each.
+/// Defines an enum with a word for each value, and the list of all values.
 #[macro_export]
 macro_rules! words {
     ($(#[$attribute:meta])* pub enum $name:ident {
@@ -77,7 +76,7 @@ words! {
 words! {
     /// What the ends do with the payload.
     pub enum DataLevel {
-        /// Never touched.
+        /// The payload is never touched.
         None = "none",
         /// The sender produces every byte.
         Write = "write",
@@ -88,11 +87,11 @@ words! {
 words! {
     /// How the receiver checks under [`DataLevel::Verify`].
     pub enum Check {
-        /// XXH3-64 over the whole stream: sees loss, repetition and reordering.
+        /// XXH3-64 over the whole stream: detects loss, repetition and reordering.
         Xxh3 = "xxh3",
         /// XOR of all bytes, as in the study `kernel-pipe`: does not detect a changed order.
         Xor = "xor",
-        /// Comparison with what was sent, byte by byte: sees everything, and costs less than a hash.
+        /// Comparison of every byte with the sent one: detects every error, and costs less than a hash.
         Compare = "compare",
     }
 }
@@ -107,7 +106,7 @@ words! {
     }
 }
 
-/// Parses the word of a value.
+/// Parses the words of an axis; the second argument names the axis in errors.
 macro_rules! axes {
     ($($name:ident $axis:literal),+) => {$(
         impl FromStr for $name {
@@ -175,7 +174,7 @@ impl FromStr for Placement {
     }
 }
 
-/// What the payload is made of.
+/// The contents of the payload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadKind {
     /// The bytes 0 to 255, over and over (study `kernel-pipe`).
@@ -231,17 +230,18 @@ impl FromStr for PayloadKind {
     }
 }
 
-/// Serialises a type as the word that it prints and parses.
-macro_rules! serde_by_word {
+/// Serialises types as the text that they print and parse.
+macro_rules! serde_as_text {
     ($($name:ident),+) => {$(
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text: String = serde::Deserialize::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
         #[cfg(feature = "schema")]
@@ -255,7 +255,8 @@ macro_rules! serde_by_word {
         }
     )+};
 }
-serde_by_word!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Toward);
+pub(crate) use serde_as_text;
+serde_as_text!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Toward);
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ pub struct BoostRecord {
     /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// The process whose pipes, and those of its descendants, were watched.
+    /// The process; its pipes and those of its descendants were watched.
     pub pid: i32,
     /// Duration of watching.
     pub wall_ns: u64,
@@ -29,7 +29,8 @@ pub struct BoostRecord {
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be read: set-user-ID programs and processes of other users.
     pub unseen: u64,
-    /// The value of `GLIBC_TUNABLES` with which the command was started, as this CPU copies slowly into some addresses; absent else.
+    /// The value of `GLIBC_TUNABLES` with which the command was started, because this CPU copies slowly into some addresses; absent
+    /// on other CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunables: Option<String>,
     /// Processes that run already and keep a large buffer where this CPU copies slowly (`--pid`); absent without any.
@@ -37,7 +38,7 @@ pub struct BoostRecord {
     pub slow_buffers: Vec<SlowBuffer>,
 }
 
-/// A process whose large buffer lies where this CPU copies slowly.
+/// A process with a large buffer at an address into which this CPU copies slowly.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowBuffer {
@@ -45,9 +46,9 @@ pub struct SlowBuffer {
     pub pid: i32,
     /// Its command line.
     pub command: String,
-    /// Where in a page, 0 to 4095, its buffer for large reads lies; `null` if it was not seen asleep in one, or that changes.
+    /// Page offset, 0 to 4095, of its buffer for large reads; `null` if no sample shows it, or if it changes.
     pub read_buffer_offset: Option<u64>,
-    /// The same of its writes.
+    /// The same for its writes.
     pub write_buffer_offset: Option<u64>,
 }
 
@@ -65,16 +66,16 @@ pub struct BoostedPipe {
     pub before_bytes: u64,
     /// Its size afterwards.
     pub after_bytes: u64,
-    /// How long it was watched: while its writer ran, or waited for its output.
+    /// Time for which it was sampled: while its writer ran, or waited for its output.
     pub watched_ns: u64,
-    /// How long it was full. When it can grow no more, only the time counts for which its writer slept for that reason.
+    /// Time for which it was full. If it cannot grow further, only the time for which its writer slept because of that.
     pub full_ns: u64,
-    /// Bytes per second that its writer wrote to all files (proc_pid_io(5), `wchar`), or else its first reader read, while it was full
-    /// before it was enlarged; `null` if that was too short, or cannot be read.
+    /// Bytes per second that its writer wrote to all files (proc_pid_io(5), `wchar`), or else that its first reader read, while it was
+    /// full and not yet enlarged; `null` if that time was too short, or if the counters cannot be read.
     pub before_bytes_per_s: Option<u64>,
-    /// The same since it was enlarged.
+    /// The same after it was enlarged.
     pub after_bytes_per_s: Option<u64>,
-    /// Whether it still existed and could not be made small again, because it contained too many bytes.
+    /// Whether it still existed at the end and could not be made small again, because it contained too many bytes.
     pub left: bool,
 }
 

@@ -1,5 +1,4 @@
-//! The table of properties that identify a case. It gives the identity of cases in differences, the columns of CSV, plans, the labels
-//! of rows, the keys of suites, and the cases that `recommend` selects.
+//! The table of properties that identify a case. Differences, CSV columns, plans, row labels, suites and `recommend --from` use it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -50,11 +49,11 @@ pub enum AxisDisplay {
     Rows,
     /// As rows of one list; the label always names the value.
     LabelledRows,
-    /// In the row's name, in a sentence or in a column.
+    /// In another way: in the row's name, in a sentence or in a column.
     Elsewhere,
 }
 
-/// A property that identifies a case, or that follows from such properties.
+/// A property of a case: it identifies the case, or follows from such properties.
 pub struct Axis {
     /// The heading of its column in CSV.
     pub column: &'static str,
@@ -77,33 +76,38 @@ pub const AXES: &[Axis] = &[
     axis("role", "role", Case, Elsewhere, |case| word(case.role.word())),
     axis("writer", "writer", Worker, Elsewhere, |case| word(case.worker.as_ref()?.writer.label())),
     axis("reader", "reader", Worker, Elsewhere, |case| word(case.worker.as_ref()?.reader.label())),
-    option("workload", "workload", Case, Elsewhere, |case| word(case.workload.word())),
-    option("tasks", "tasks", Case, Lists, |case| word(case.tasks.word())),
-    option("placement", "place", Case, Lists, |case| word(case.placement.to_string())),
+    axis("workload", "workload", Case, Elsewhere, |case| word(case.workload.word())).option(),
+    axis("tasks", "tasks", Case, Lists, |case| word(case.tasks.word())).option(),
+    axis("placement", "place", Case, Lists, |case| word(case.placement.to_string())).option(),
     follows("cpus", Case, |case| word(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
-    option("wait", "wait", Case, Rows, |case| word(case.wait.word())),
-    option("data", "data", Case, Lists, |case| word(case.data.word())),
-    option("check", "check", Case, Rows, |case| word(case.check?.word())),
-    option("payload", "payload", Case, Rows, |case| word(case.payload.to_string())),
-    option("block_bytes", "block", Case, Lists, |case| Some(AxisValue::Bytes(case.block_bytes))),
+    axis("wait", "wait", Case, Rows, |case| word(case.wait.word())).option(),
+    axis("data", "data", Case, Lists, |case| word(case.data.word())).option(),
+    axis("check", "check", Case, Rows, |case| word(case.check?.word())).option(),
+    axis("payload", "payload", Case, Rows, |case| word(case.payload.to_string())).option(),
+    axis("block_bytes", "block", Case, Lists, |case| Some(AxisValue::Bytes(case.block_bytes))).option(),
     axis("start", "start", Further, Elsewhere, |case| word(case.worker.as_ref()?.start.word())),
     axis("warmup_bytes", "warm-up", Further, Elsewhere, |case| {
         Some(AxisValue::Bytes(case.worker.as_ref()?.warmup_bytes))
     }),
-    option("relays", "chain", Further, Rows, |case| Some(AxisValue::Count(case.relays))),
-    option("align", "align", Further, Rows, |case| Some(AxisValue::Ends(case.align))),
-    option("pairs", "pairs", Load, Elsewhere, |case| case.pairs.map(AxisValue::Count)),
-    option("senders", "senders", Load, Elsewhere, |case| case.senders.map(AxisValue::Count)),
-    option("receivers", "receivers", Load, Elsewhere, |case| case.receivers.map(AxisValue::Count)),
-    option("rate_per_s", "rate", Load, Elsewhere, |case| case.rate_per_s.map(AxisValue::PerSecond)),
+    axis("relays", "chain", Further, Rows, |case| Some(AxisValue::Count(case.relays))).option(),
+    axis("align", "align", Further, Rows, |case| Some(AxisValue::Ends(case.align))).option(),
+    axis("pairs", "pairs", Load, Elsewhere, |case| case.pairs.map(AxisValue::Count)).option(),
+    axis("senders", "senders", Load, Elsewhere, |case| case.senders.map(AxisValue::Count)).option(),
+    axis("receivers", "receivers", Load, Elsewhere, |case| case.receivers.map(AxisValue::Count)).option(),
+    axis("rate_per_s", "rate", Load, Elsewhere, |case| case.rate_per_s.map(AxisValue::PerSecond)).option(),
     axis("direction", "direction", Peer, LabelledRows, |case| word(case.toward?.word())),
     follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
 ];
 
-/// A case with every default: a value that differs from it was requested.
+/// A case with every default. If a value differs from it, the user requested the value.
 static USUAL: LazyLock<CaseRecord> = LazyLock::new(|| CaseRecord::new(Spec::plain("pipe")));
 
 impl Axis {
+    /// Marks it as an option of `bench`.
+    const fn option(self) -> Self {
+        Self { is_option: true, ..self }
+    }
+
     /// The axis of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         AXES.iter().find(|axis| axis.name == Some(name))
@@ -117,7 +121,7 @@ impl Axis {
 }
 
 impl AxisValue {
-    /// For CSV: numbers without units, in base units.
+    /// The text for CSV: a number in base units, without the unit.
     pub fn raw(&self) -> String {
         match self {
             Self::Word(word) => word.to_string(),
@@ -158,19 +162,9 @@ const fn axis(
     Axis { column, name: Some(name), is_option: false, group, shown, value }
 }
 
-const fn option(
-    column: &'static str,
-    name: &'static str,
-    group: AxisGroup,
-    shown: AxisDisplay,
-    value: Value,
-) -> Axis {
-    Axis { is_option: true, ..axis(column, name, group, shown, value) }
-}
-
 /// A column that is not part of the identity: it follows from other axes, or was found while measuring.
 const fn follows(column: &'static str, group: AxisGroup, value: Value) -> Axis {
-    Axis { column, name: None, is_option: false, group, shown: Elsewhere, value }
+    Axis { name: None, ..axis(column, "", group, Elsewhere, value) }
 }
 
 fn word(word: impl Into<Cow<'static, str>>) -> Option<AxisValue> {

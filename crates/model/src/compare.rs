@@ -19,12 +19,12 @@ pub struct CompareRecord {
     pub trials: u32,
     /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
-    /// How often it was judged whether to end it early; `null` in records of earlier versions, of which none could.
+    /// Number of interim analyses that decided whether to end early; `null` in records of earlier versions, which had none.
     pub looks: Option<u32>,
-    /// How long all trials took, with the untimed ones, in seconds; `null` in records of earlier versions.
+    /// Duration of all trials, including the untimed ones, in seconds; `null` in records of earlier versions.
     pub elapsed_s: Option<f64>,
-    /// Whether it is certain of any two results of one ranking which one is faster; `null` where there is one result, and in records of
-    /// earlier versions.
+    /// Whether the order of any two results of one ranking is certain; `null` if there is only one result, and in records of earlier
+    /// versions.
     pub order_is_certain: Option<bool>,
     /// The half width of the intervals, in percent of the medians, at which it ended (`--precision`); absent without that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,9 +34,8 @@ pub struct CompareRecord {
     /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
-    /// Other conditions of all results, by name: `by` where not the time of a run is ranked but the `latency` of a
-    /// line, `shell` if it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed;
-    /// absent without any.
+    /// Other conditions of all results, by name: `by` if the `latency` of a line is ranked and not the time of a run, `shell` if it is
+    /// not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, String>,
     /// One entry for each pipeline and link; links in the requested order.

@@ -1,5 +1,5 @@
-//! The speed of copies by where in a page their destination lies. Some CPUs (AMD Zen 3 and kin) copy at a fraction of their speed
-//! where the destination lies 1 to 31 bytes ahead of the source, both addresses taken modulo 4096.
+//! The speed of copies as a function of the destination's page offset. Some CPUs (AMD Zen 3 and similar ones) copy at a fraction of
+//! their speed if the destination is 1 to 31 bytes ahead of the source, both addresses taken modulo 4096.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Offsets at which copies are slow on such a CPU.
 pub(crate) const SLOW: std::ops::RangeInclusive<u64> = 1..=31;
-/// A share of the full speed from which on a copy is not called slow: plain misalignment costs up to a quarter on other CPUs.
+/// Largest share of the full speed that counts as slow: on other CPUs misalignment alone costs up to a quarter.
 const SLOW_SHARE_MAX: f64 = 0.7;
 
-/// Speeds of copies whose source begins at a page, measured at several offsets of the destination.
+/// Speeds of copies from the start of a page, for several offsets of the destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyCosts {
@@ -32,7 +32,7 @@ pub struct CopySpeed {
     pub file_read_bytes_per_s: f64,
 }
 
-/// Where and by how much a machine copies slowly. Each share is of the speed at other offsets: 0.3 is three tenths.
+/// The offsets at which a machine copies slowly, and the speed there as a share (0 to 1) of the speed at other offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowOffsets {
@@ -52,10 +52,10 @@ pub struct SlowOffsets {
 type Kind = fn(&CopySpeed) -> f64;
 
 impl CopyCosts {
-    /// Offsets that are measured: three at which such a CPU is slow, four at which none is.
+    /// The measured offsets: three at which such a CPU is slow, and four at which no CPU is slow.
     pub const OFFSETS: [u64; 7] = [0, 8, 16, 24, 32, 64, 2048];
 
-    /// An invented machine that copies at this share of its speed to the slow offsets.
+    /// A simulated machine that copies at this share of its speed to the slow offsets.
     pub fn invented(share: f64) -> Self {
         let speed = |offset| {
             let bytes_per_s = if SLOW.contains(&offset) { share * 4e9 } else { 4e9 };
@@ -69,9 +69,9 @@ impl CopyCosts {
         Self { speeds: Self::OFFSETS.map(speed).to_vec() }
     }
 
-    /// Where this machine copies slowly; `None` where it does not.
+    /// The slow offsets of this machine; `None` if it has none.
     pub fn slow_offsets(&self) -> Option<SlowOffsets> {
-        let share = |kind| self.worst(kind).unwrap_or(1.0);
+        let share = |kind| self.slow_share(kind).unwrap_or(1.0);
         let (memcpy, pipe_read, file_read) = (
             share(|speed| speed.memcpy_bytes_per_s),
             share(|speed| speed.pipe_read_bytes_per_s),
@@ -82,27 +82,22 @@ impl CopyCosts {
         is_slow.then_some(SlowOffsets { first, last, memcpy, pipe_read, file_read })
     }
 
-    /// The share of its speed at which read(2) from a pipe copies into a buffer at this address or offset within a page; `None`
-    /// where that is not slow.
+    /// The speed of read(2) from a pipe into a buffer at this address (or page offset), as a share of the full speed; `None` if it is
+    /// not slow.
     pub fn slowdown_at(&self, address: u64) -> Option<f64> {
         let slow = self.slow_offsets()?;
         (SLOW.contains(&(address % PAGE_BYTES)) && slow.pipe_read <= SLOW_SHARE_MAX).then_some(slow.pipe_read)
     }
 
-    /// The same for write(2) from a buffer: the kernel's page begins at 0, and lies ahead of a source at the end of a page.
-    pub fn slowdown_of_writes_at(&self, address: u64) -> Option<f64> {
-        self.slowdown_at(address.wrapping_neg())
-    }
-
-    /// The highest share of the slow offsets: a machine is slow at all of them, a disturbance meets some. The full speed is the
-    /// lowest of the other offsets.
-    fn worst(&self, kind: Kind) -> Option<f64> {
-        let of = |slow: bool| {
+    /// The highest speed at the slow offsets, as a share of the lowest speed at the others. A slow machine is slow at all of them; a
+    /// disturbance affects only some.
+    fn slow_share(&self, kind: Kind) -> Option<f64> {
+        let speeds = |slow: bool| {
             let speeds = self.speeds.iter().filter(move |speed| SLOW.contains(&speed.offset) == slow);
             speeds.map(kind)
         };
-        let full = of(false).min_by(f64::total_cmp)?;
-        let slow = of(true).max_by(f64::total_cmp)?;
+        let full = speeds(false).min_by(f64::total_cmp)?;
+        let slow = speeds(true).max_by(f64::total_cmp)?;
         (full > 0.0).then_some(slow / full)
     }
 }
@@ -126,7 +121,8 @@ mod tests {
                 .chain([(4095, false, true), (4096, false, false), (0x7f12_3456_7010, true, false)])
         {
             assert_eq!(slow.slowdown_at(address).is_some(), reads, "reads at {address}");
-            assert_eq!(slow.slowdown_of_writes_at(address).is_some(), writes, "writes at {address}");
+            // The kernel's page begins at 0, which is ahead of a source at the end of a page.
+            assert_eq!(slow.slowdown_at(address.wrapping_neg()).is_some(), writes, "writes at {address}");
         }
     }
 
@@ -139,7 +135,7 @@ mod tests {
             speed.memcpy_bytes_per_s *= 0.6;
         }
         assert_eq!(even.slow_offsets(), None);
-        assert_eq!((even.slowdown_at(16), even.slowdown_of_writes_at(4080)), (None, None));
+        assert_eq!((even.slowdown_at(16), even.slowdown_at(4080u64.wrapping_neg())), (None, None));
         assert_eq!(CopyCosts { speeds: Vec::new() }.slow_offsets(), None);
     }
 

@@ -19,9 +19,9 @@ pub struct DiffRecord {
     pub new: DiffSide,
     /// Whether trials of both alternated, so that old and new figures are paired; else they are of two runs, one after the other.
     pub paired: bool,
-    /// Number of interim looks, at each of which the comparison could have stopped.
+    /// Number of interim analyses, at each of which the comparison could have stopped.
     pub looks: u32,
-    /// Facts in which the hosts differ, each as "name: old, new"; empty if it is one host.
+    /// Facts in which the hosts differ, each as "name: old, new"; empty if both are one host.
     pub hosts_differ: Vec<String>,
     /// The share by which a figure may become worse (`--fail-over`), in percent; absent without that option.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct CaseChange {
     pub high: Option<f64>,
     /// The p-value: the probability of a difference at least as large if nothing has changed.
     pub p: Option<f64>,
-    /// The p-value, corrected for all cases and looks.
+    /// The p-value, corrected for all cases and interim analyses.
     pub p_corrected: Option<f64>,
     /// The verdict.
     pub kind: ChangeKind,

@@ -32,7 +32,7 @@ pub struct Host {
     pub shmem_huge_pages: Option<String>,
     /// Load average over one minute when the run began.
     pub load_average_1m: Option<f64>,
-    /// Where copies are slow within a page (`bench --workers`); absent where they are not, or were not measured.
+    /// The page offsets at which copies are slow (`bench --workers`); absent if there are none, or they were not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_copies: Option<SlowOffsets>,
     /// Limits of mechanisms.

@@ -18,9 +18,9 @@ pub enum MachineUnit {
 pub struct MachineFigure {
     /// Which one.
     pub kind: MachineFigureKind,
-    /// Short repeats of one measurement.
+    /// The results of short repeated measurements.
     pub values: Vec<f64>,
-    /// Why there are none.
+    /// Why there are no values.
     pub missing: Option<String>,
 }
 

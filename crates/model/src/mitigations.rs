@@ -2,8 +2,8 @@
 
 use crate::Host;
 
-/// Mitigations that cost time at each entry to the kernel or each return from it, or at its indirect calls, with the kernel's words
-/// for them (kernel documentation, admin-guide/hw-vuln). Enhanced IBRS is not among them: it is switched on once.
+/// Vulnerabilities, and the words by which the kernel reports mitigations that cost time at each entry to the kernel, at each return
+/// from it, or at its indirect calls (kernel documentation, admin-guide/hw-vuln). Enhanced IBRS is not here: it is switched on once.
 const COSTS: [(&str, &[&str]); 10] = [
     ("meltdown", &["Mitigation: PTI"]),
     ("mds", &["Mitigation: Clear CPU buffers"]),

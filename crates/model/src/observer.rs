@@ -11,19 +11,19 @@ pub trait Observer {
     /// The current action, in words, and the share of the run (or of the part of a study) that is done, 0 to 1, if known. Called at
     /// most twenty times per second.
     fn progress(&mut self, _what: &str, _done: Option<f64>) {}
-    /// A language's program was built, or why not.
+    /// A language's program was built, or could not be built because of a problem.
     fn built(&mut self, _language: &str, _problem: Option<&str>) {}
     /// A measured trial of a row is about to start; `index` is the row's index in the plan.
     fn trial_started(&mut self, _index: usize) {}
-    /// It has ended without an error.
+    /// The trial has ended without an error.
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {}
-    /// It has failed, and the row gets no further trials.
+    /// The trial has failed, and the row gets no further trials.
     fn trial_failed(&mut self, _index: usize) {}
     /// Whether these samples of a row are enough, so that its remaining trials can be left out.
     fn enough(&mut self, _index: usize, _samples: &[Sample]) -> bool {
         false
     }
-    /// A part of a study begins: its number, from 1, and the number of parts.
+    /// A part of a study begins; `number` counts from 1, and `of` is the number of parts.
     fn part_started(&mut self, _name: &str, _title: &str, _number: usize, _of: usize) {}
     /// A part of a study has ended and is in the record.
     ///
@@ -46,18 +46,18 @@ pub struct RunProgress<'a> {
     finished: u64,
     /// When the last trial is expected to end.
     over_at: Option<Instant>,
-    /// Whether the planned trials are over, and others are made until something is decided.
+    /// Whether the planned trials are over, and further ones are made until a decision is possible.
     decides: bool,
     what: String,
 }
 
 impl<'a> RunProgress<'a> {
-    /// No trial is planned yet.
+    /// Begins with no planned trials.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
         Self { observer, trials: 0, finished: 0, over_at: None, decides: false, what: String::new() }
     }
 
-    /// The current action is not a trial.
+    /// Shows an action other than a trial.
     pub fn preparing(&mut self, what: &str, done: Option<f64>) {
         self.observer.progress(what, done);
     }
@@ -68,7 +68,7 @@ impl<'a> RunProgress<'a> {
         self.over_at = estimate.map(|estimate| Instant::now() + estimate);
     }
 
-    /// All planned trials were made; further ones follow until something is decided, for so long at most.
+    /// All planned trials were made; further ones follow until a decision is possible, for `at_most` this time.
     pub fn deciding(&mut self, at_most: Duration) {
         self.decides = true;
         self.over_at = Some(Instant::now() + at_most);
@@ -85,7 +85,7 @@ impl<'a> RunProgress<'a> {
         self.trial_progress(0.0);
     }
 
-    /// The done part of the current trial, 0 to 1. Ignored for trials before the planned ones.
+    /// The completed share of the current trial, 0 to 1. Ignored until trials are planned.
     pub fn trial_progress(&mut self, part: f64) {
         if self.trials > 0 {
             let done = (self.finished as f64 + part.min(1.0)) / self.trials as f64;

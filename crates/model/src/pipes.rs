@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The user to whom most pages are charged, among the users whose pipes are visible, and the limits of every user.
+/// The user with the most pages in visible pipes, and the limits, which are the same for every user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeQuota {

@@ -1,11 +1,11 @@
-//! Places in lists: records count them from 1, as people do, programs from 0. For `#[serde(with = "crate::places")]`.
+//! Indices of lists, for `#[serde(with = "crate::places")]`: from 1 in records, from 0 in programs.
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-/// A place, or several.
+/// An index, or several.
 pub(crate) trait Places: Sized {
-    /// The same moved by 1; `None` where there is no such place.
+    /// The same after `by_one` was applied to each index; `None` if the result is not an index.
     fn moved(&self, by_one: &dyn Fn(usize) -> Option<usize>) -> Option<Self>;
 }
 

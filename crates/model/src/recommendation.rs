@@ -1,4 +1,4 @@
-//! The answer of `hosepipe recommend`, beside the figures that it rests on.
+//! The answer of `hosepipe recommend`, which its record has in addition to the figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,37 +8,37 @@ use crate::Spec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
-    /// What was asked, as a heading.
+    /// The question, as a heading.
     pub title: String,
-    /// The mechanism to take; `null` where none is left.
+    /// The mechanism to take; `null` if none fits.
     pub taken: Option<Spec>,
-    /// The answer, sentence by sentence.
+    /// The sentences of the answer.
     pub sentences: Vec<String>,
     /// The language of the programs: `c`, `rust` or `python`.
     pub language: String,
-    /// Seconds from the question to the answer; `null` where the answer is from a record that was there already.
+    /// Seconds from the question to the answer; `null` if the answer is from an existing record.
     #[serde(default)]
     pub took_s: Option<f64>,
-    /// Time per message, or round trip, of the program to take, in nanoseconds: the median of its runs; `null` where it was not run.
+    /// Time per message, or round trip, of the recommended program, in nanoseconds: the median of its runs; `null` if it was not run.
     pub program_ns: Option<f64>,
-    /// The programs that were run beside each other; empty where none was.
+    /// The programs that were run and compared; empty if none was.
     pub programs: Vec<ProgramFigures>,
-    /// The text of the program to take, in one file.
+    /// The source of the recommended program, in one file.
     pub program: Option<String>,
 }
 
-/// What a program took, run by run.
+/// The times of a program's runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramFigures {
     /// The mechanism that it uses.
     pub spec: Spec,
-    /// Messages, or round trips, of a run. The runs of one number were made in one round.
+    /// Messages, or round trips, of a run. Runs with the same index were made in one round.
     pub messages: u64,
-    /// Wall time of each in nanoseconds, as the program says, run by run.
+    /// For each run the wall time of a message in nanoseconds, as the program reports it.
     pub time_ns: Vec<f64>,
-    /// CPU time of each at both ends in nanoseconds, less that of a run with a single message.
+    /// For each run the CPU time of a message at both ends in nanoseconds, without that of a run with a single message.
     pub cpu_ns: Vec<f64>,
-    /// Why it has no figures; `null` where it has some.
+    /// Why it has no figures; `null` if it has some.
     pub failure: Option<String>,
 }

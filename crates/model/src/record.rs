@@ -36,7 +36,7 @@ pub struct RecordHead {
     pub arguments: Vec<String>,
     /// When the run began (RFC 3339).
     pub started: String,
-    /// What else used the CPUs during the run; absent where that was not watched.
+    /// What else used the CPUs during the run; absent if that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_load: Option<OtherLoad>,
 }
@@ -45,13 +45,13 @@ pub struct RecordHead {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherLoad {
-    /// Other programs on this machine, kernel threads included.
+    /// Share of other programs on this machine, including kernel threads.
     pub programs_share: f64,
-    /// What the hypervisor gave to other guests.
+    /// Share that the hypervisor gave to other guests.
     pub stolen_share: f64,
-    /// The programs that used most and still ran at the end, the largest first: "cc1 (4711)".
+    /// The programs that used the most CPU time and still ran at the end, the largest first: "cc1 (4711)".
     pub programs: Vec<String>,
-    /// By what share (0 to 1) the frequency of a busy CPU fell from the beginning to the end; absent where the machine does not show it.
+    /// By what share (0 to 1) the frequency of a busy CPU fell from the beginning to the end; absent if the machine does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_fell: Option<f64>,
 }
@@ -97,14 +97,14 @@ pub struct PeerRecord {
     pub host: Host,
 }
 
-/// What holds for all cases of a run.
+/// Settings of a run, which all its cases share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
-    /// Trials asked for; a case that was stopped early has fewer samples. Where nothing fixed their number, as many as the case
-    /// with the most has.
+    /// Requested trials; a case that was stopped early has fewer samples. If no number was requested, the largest number of samples of
+    /// a case.
     pub trials: u32,
     /// Whether Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
@@ -112,10 +112,10 @@ pub struct Settings {
     /// option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
-    /// What the run took, in seconds; absent in older records.
+    /// Duration of the run, in seconds; absent in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
-    /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
+    /// The suite to which the cases belong (`--suite`); absent without that option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
     /// Rounds that were repeated because other programs used the CPUs; absent without `--precision`.
@@ -149,8 +149,8 @@ pub struct CaseRecord {
     pub tasks: Tasks,
     /// Their placement, as requested.
     pub placement: Placement,
-    /// Their CPUs: the sender's, then the receiver's, pair after pair (of many senders each one's, then the receiver's; of many
-    /// receivers the sender's, then each one's); empty if the scheduler chose.
+    /// Their CPUs: for each pair the sender's, then the receiver's; for several senders all senders', then the receiver's; for several
+    /// receivers the sender's, then all receivers'. Empty if the scheduler chose.
     pub cpus: Vec<u32>,
     /// How they waited.
     pub wait: Wait,
@@ -158,11 +158,11 @@ pub struct CaseRecord {
     pub data: DataLevel,
     /// How the receiver checked; `null` below `verify`.
     pub check: Option<Check>,
-    /// What the data was.
+    /// The contents of the data.
     pub payload: PayloadKind,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
-    /// Where the ends' buffers began (`--align`); absent where at the start of a page.
+    /// Page offsets of the ends' buffers (`--align`); absent if both began at the start of a page.
     #[serde(default, skip_serializing_if = "Alignment::are_usual")]
     pub align: Alignment,
     /// Copying tasks between the two ends (`--chain`).
@@ -183,7 +183,7 @@ pub struct CaseRecord {
     /// Receivers on one channel; absent without `--receivers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receivers: Option<u32>,
-    /// Round trips that each client had to begin in a second; absent without `--rate`: each began when the last had ended.
+    /// Round trips that each client had to begin in a second (`--rate`); absent if each began when the last one had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
     /// The proof that bytes passed by reference, and how often they were copied on the way; `null` if nothing passed by reference.
@@ -195,7 +195,7 @@ pub struct CaseRecord {
     pub granted: BTreeMap<String, u64>,
     /// The raw figures, in the order in which they were taken.
     pub samples: Vec<Sample>,
-    /// Those of rounds that were repeated because other programs used the CPUs: they are kept, but not part of a summary.
+    /// The samples of rounds that were repeated because other programs used the CPUs; no summary uses them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<Sample>,
     /// Summary of a stream; `null` for ping-pong or without samples.
@@ -216,7 +216,7 @@ impl CaseRecord {
         Case::stream(spec).into()
     }
 
-    /// Its load.
+    /// Its load, as one value.
     pub fn load(&self) -> Load {
         let Self { pairs, senders, receivers, rate_per_s, .. } = *self;
         Load { pairs, senders, receivers, rate_per_s }

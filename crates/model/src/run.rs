@@ -79,20 +79,20 @@ pub struct StageRecord {
     pub held_up_ns: Option<u64>,
     /// Its largest resident set size; `null` if unknown.
     pub max_rss_bytes: Option<u64>,
-    /// Where in a page, 0 to 4095, the buffer of its reads of 4 KiB or more lies; `null` if it was not seen asleep in one, or that changes.
+    /// Page offset, 0 to 4095, of the buffer for its reads of 4 KiB or more; `null` if no sample shows it, or if it changes.
     pub read_buffer_offset: Option<u64>,
-    /// The same of its writes.
+    /// The same for its writes.
     pub write_buffer_offset: Option<u64>,
-    /// Copies that are slow on this machine because of that, if it matters; absent if not.
+    /// Copies that are slow on this machine because of the offset; absent if they cost little time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_copies: Option<SlowCopies>,
-    /// The output that it held back for the longest time; absent if it was not seen to hold any back.
+    /// The output that it held back for the longest time; absent if no sample shows any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
     /// How it was made to write line by line (`--line-buffered`); absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_buffered: Option<String>,
-    /// How its buffers were aligned (`--align-buffers`), or why they were not; absent if that was not asked for.
+    /// How its buffers were aligned (`--align-buffers`), or why they were not; absent without that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align_buffers: Option<String>,
 }
@@ -135,7 +135,7 @@ pub enum Certainty {
 }
 
 impl Certainty {
-    /// What stands before the figure in a text.
+    /// The sign before the figure in a text.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Exact => "",
@@ -212,17 +212,17 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-/// How it is known which line, or block, that left a part of a pipeline is which that came into it.
+/// How outgoing lines, or blocks, of a part of a pipeline were matched with incoming ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Matched {
-    /// Lines of the same content.
+    /// By content: the lines are equal.
     #[default]
     Content,
-    /// As many came out as went in, with other content: the first is taken for the first, and so on.
+    /// By position: the numbers of lines are equal, but their contents differ.
     Position,
-    /// Neither: from a block that came in to the next one that came out.
+    /// Neither: from an incoming block to the next outgoing one.
     Block,
 }
 
@@ -232,7 +232,7 @@ pub enum Matched {
 pub struct Delays {
     /// How they were matched.
     pub matched: Matched,
-    /// Number of times from which the figures are made, a sample where there were many lines.
+    /// Number of times from which the figures are computed; if there were many lines, the times are a sample.
     pub count: u64,
     /// Arithmetic mean.
     pub mean_ns: u64,
@@ -266,9 +266,9 @@ pub struct StageLatency {
     #[serde(with = "crate::places")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub stage: u32,
-    /// From the link before it to the link behind it, with the wait in the link before it.
+    /// From the link before it to the link after it, including the wait in the link before it.
     pub delays: Delays,
-    /// Its mean as a share of the sum of all stages' means; `null` where that is 0.
+    /// Its mean as a share of the sum of all stages' means; `null` if that sum is 0.
     pub share: Option<f64>,
 }
 

@@ -35,10 +35,10 @@ pub struct Sample {
     /// The share of samples of the trial with both ends on one CPU (0 to 1); absent if there are not two ends, or no samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
-    /// Where in a page, 0 to 4095, the buffer of the receiver's large reads began (`--workers`); absent if it was not seen asleep in one.
+    /// Page offset, 0 to 4095, of the buffer for the receiver's large reads (`--workers`); absent if no sample shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_buffer_offset: Option<u64>,
-    /// The same of the sender's writes.
+    /// The same for the sender's writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_buffer_offset: Option<u64>,
     /// The part of each pair, sender or receiver; absent without `--pairs`, `--senders` and `--receivers`.

@@ -1,11 +1,11 @@
-//! Copies of a program that are slow because of where its buffer lies in a page, judged from what was seen of it and from the machine's speeds.
+//! Slow copies of a program, caused by the page offset of its buffer: estimated from the program's counters and the machine's speeds.
 
 use serde::{Deserialize, Serialize};
 
 use crate::CopyCosts;
 use crate::copy_costs::{PAGE_BYTES, SLOW};
 
-/// Smallest share of the program's CPU time, and of its time, that is worth a sentence.
+/// Smallest share of the program's CPU time, and of its wall time, that is reported.
 const CPU_SHARE_MIN: f64 = 0.1;
 const WALL_SHARE_MIN: f64 = 0.03;
 
@@ -23,7 +23,7 @@ pub struct SlowCopies {
     pub saves_ns_max: u64,
 }
 
-/// What was seen of a program.
+/// A program's buffers, bytes and times.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenCopies {
     /// The page offset of its buffer for reads, and for writes.
@@ -32,19 +32,19 @@ pub struct SeenCopies {
     /// Bytes that it read, and wrote.
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
-    /// Its time, its CPU time, and the part of that in which the kernel may have copied for it.
+    /// Its wall time, its CPU time, and the part of the CPU time in which the kernel may have copied for it.
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub kernel_ns: u64,
 }
 
 impl SeenCopies {
-    /// Whether a machine exists on which these copies are slow: if not, this one's speeds are not needed.
+    /// Whether these copies are slow on any machine; if not, the speeds of this machine are not needed.
     pub fn may_be_slow(&self) -> bool {
         self.each().any(|(_, offset, _)| SLOW.contains(&offset))
     }
 
-    /// Its slow copies, if they matter: most of the CPU time that `costs` makes of the bytes, no more than it spent in the kernel.
+    /// Its slow copies, if they cost enough time: computed from the bytes and `costs`, limited by the time in the kernel.
     pub fn judge(&self, costs: &CopyCosts) -> Option<SlowCopies> {
         let full = costs.speeds.iter().find(|speed| speed.offset == 0)?.pipe_read_bytes_per_s;
         let slow = |(writes, offset, bytes): (bool, u64, Option<u64>)| {
@@ -61,7 +61,8 @@ impl SeenCopies {
         self.each().find_map(slow)
     }
 
-    /// Whether it writes, how far the destination lies ahead of the source, and the bytes. The kernel's side begins at a page.
+    /// For reads and for writes: whether it writes, how far the destination is ahead of the source, and the bytes. The kernel's side
+    /// begins at a page.
     fn each(&self) -> impl Iterator<Item = (bool, u64, Option<u64>)> {
         let reads = self.read_offset.map(|offset| (false, offset, self.read_bytes));
         let ahead = |offset: u64| (PAGE_BYTES - offset % PAGE_BYTES) % PAGE_BYTES;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// A mechanism's name and its options as typed, not yet checked with the registry.
+/// A mechanism's name and its options as typed. The registry has not checked them yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spec {
     /// The mechanism's name, such as `pipe`.
@@ -16,7 +15,7 @@ pub struct Spec {
     pub options: BTreeMap<String, Option<String>>,
 }
 
-/// Why a text is not a spec, and what is right.
+/// Why a text is not a spec, and the right form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` {1}")]
 pub struct SpecError(String, String);
@@ -72,29 +71,7 @@ impl fmt::Display for Spec {
     }
 }
 
-impl Serialize for Spec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Spec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Spec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Spec".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
+crate::axes::serde_as_text!(Spec);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! The record of `hosepipe reproduce`: a published study run here, part by part (docs/RECORD.md).
-//! It does not contain the published figures: the crate `study` has them.
+//! The record of `hosepipe reproduce`: a published study that was run on this machine (docs/RECORD.md).
+//! It does not contain the published figures, which are in the crate `study`.
 
 use std::collections::BTreeMap;
 
@@ -100,8 +100,8 @@ pub struct MechanismFacts {
     pub needs_cleanup: bool,
     /// The largest message here; empty without messages or without a limit.
     pub largest_message: String,
-    /// Lines of code of its own file and folder, without blank lines, comments and tests.
+    /// Lines of code in its file and folder, without blank lines, comments and tests.
     pub lines: u32,
-    /// The same with the shared files that it uses.
+    /// The same including the shared files that it uses.
     pub lines_with_borrowed: u32,
 }

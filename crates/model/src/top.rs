@@ -24,11 +24,11 @@ pub struct TopSnapshot {
     pub elapsed_ns: u64,
     /// Every chain, once.
     pub chains: Vec<Chain>,
-    /// Processes of other users whose open files cannot be read.
+    /// Number of processes of other users that do not permit reading their open files.
     pub foreign_processes: usize,
-    /// Socket pairs whose direction is unknown: they are in no chain.
+    /// Number of socket pairs with an unknown direction: they are in no chain.
     pub two_way_sockets: usize,
-    /// The jobservers of make(1), whose pipes are no links of chains; absent without any.
+    /// The jobservers of make(1); their pipes are not links of chains. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobservers: Vec<Jobserver>,
     /// The most used quota of pipe pages; `null` if no pipe is visible; absent in earlier records.
@@ -41,9 +41,9 @@ pub struct TopSnapshot {
 pub struct Jobserver {
     /// The pipe, or the path of the FIFO.
     pub name: String,
-    /// Tokens in it, which nobody holds; `null` if it may not be read.
+    /// Unused tokens in it; `null` if it may not be read.
     pub free_tokens: Option<u64>,
-    /// Every make that has it open. One holds a token for each of its jobs but one, which it may run in any case.
+    /// Every make that has it open. It may run one job without a token, and holds one token for each further job.
     pub makes: Vec<JobserverMake>,
 }
 
@@ -79,9 +79,9 @@ pub struct ChainStage {
     #[serde(with = "crate::places")]
     #[cfg_attr(feature = "schema", schemars(with = "usize"))]
     pub stage: usize,
-    /// Its processes; first those whose parent is not among them.
+    /// Its processes; those with a parent outside of the stage come first.
     pub processes: Vec<ChainProcess>,
-    /// Number of its processes whose parent is not among them.
+    /// Number of its processes with a parent outside of the stage.
     pub leaders: usize,
     /// Bytes per second that they read by read(2) and similar calls from all files (proc_pid_io(5), `rchar`); `null` if unknown.
     pub read_bytes_per_s: Option<f64>,
@@ -101,14 +101,14 @@ pub struct ChainStage {
     pub waits_at: Option<usize>,
     /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
     pub held_up: f64,
-    /// Where in a page, 0 to 4095, the buffer of its reads of 4 KiB or more lies; `null` if it was not seen asleep in one, or that changes.
+    /// Page offset, 0 to 4095, of the buffer for its reads of 4 KiB or more; `null` if no sample shows it, or if it changes.
     pub read_buffer_offset: Option<u64>,
-    /// The same of its writes.
+    /// The same for its writes.
     pub write_buffer_offset: Option<u64>,
-    /// Copies that are slow on this machine because of that, if it matters; absent if not.
+    /// Copies that are slow on this machine because of the offset; absent if they cost little time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_copies: Option<SlowCopies>,
-    /// Output that one of its processes keeps in a buffer; absent if none was seen to.
+    /// Output that one of its processes keeps in a buffer; absent if no sample shows any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
 }
@@ -123,10 +123,10 @@ pub struct ChainProcess {
     pub name: String,
     /// Its command line, with spaces between the arguments.
     pub command: String,
-    /// Its user, where that is not the one who looks: the name, or the number where none is known here; absent else.
+    /// Its user, if it is not the user of `hosepipe top`: the name, or the number if the name is unknown; else absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Its container by its control group (cgroups(7)), where that is not the one of the process that looks; absent else.
+    /// Its container, found by its control group (cgroups(7)), if it is not the container of `hosepipe top`; else absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
 }
@@ -205,9 +205,9 @@ crate::words! {
         Fifo = "fifo",
         /// A pair of UNIX sockets, in one direction.
         Socketpair = "socketpair",
-        /// A UNIX socket with a name and one that was connected to it, in one direction.
+        /// A UNIX socket with a name and a socket that is connected to it, in one direction.
         UnixSocket = "unix-socket",
-        /// A TCP connection of which both ends are here, in one direction.
+        /// A TCP connection with both ends on this machine, in one direction.
         Tcp = "tcp",
         /// A pseudoterminal, in one direction.
         Pty = "pty",

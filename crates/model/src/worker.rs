@@ -46,7 +46,7 @@ crate::words! {
     pub enum WorkerStart {
         /// The sender, by its language's own means.
         Pair = "pair",
-        /// Hosepipe, which started both over a pipe of its own (`--matrix`).
+        /// Hosepipe, which made the pipe and started both programs (`--matrix`).
         Harness = "harness",
     }
 }
