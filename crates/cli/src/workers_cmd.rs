@@ -113,7 +113,7 @@ impl Entry {
                 Self { toolchain: Some(version), state, ..entry }
             }
             Err(Unbuilt::Missing(missing)) => {
-                Self { reason: Some(missing.reason), remedy: Some(missing.remedy), ..entry }
+                Self { reason: Some(missing.message), remedy: missing.remedy, ..entry }
             }
             Err(error) => Self { state: "failed", reason: Some(error.to_string()), ..entry },
         }

@@ -18,26 +18,26 @@ use thiserror::Error;
 use twox_hash::XxHash3_64;
 
 use crate::build_cache::BuildCache;
-use crate::command::{NotRun, run, shown};
+use crate::command::{NotFinished, run, shown};
 use crate::registry::Language;
 use crate::sources::Files;
-use crate::toolchain::Missing;
 
-/// A compiler that takes longer hangs: the slowest of them, with cold caches on a small machine, takes one minute.
+/// Time limit of a compiler. The slowest one, with cold caches on a small machine, takes one minute.
 const BUILD_MAX: Duration = Duration::from_secs(600);
 
-/// Bytes kept of a compiler's output: the first error matters most, the last line often sums up.
+/// Bytes of a compiler's output that are kept at its beginning and at its end: the first error is the most important one, and the
+/// last line is often a summary.
 const HEAD_MAX: usize = 6 << 10;
 const TAIL_MAX: usize = 2 << 10;
 
-/// The names of unfinished builds' folders begin with this. One older than this was abandoned.
+/// Prefix of the folders of unfinished builds, and the age at which such a folder counts as abandoned.
 const UNFINISHED: &str = ".making-";
 const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 
 /// A build that was not used for this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The folder of the files that languages keep from build to build, and a compiler's TMPDIR.
+/// The folder of the caches that languages keep between builds, and a compiler's TMPDIR.
 const CACHES: &str = "cache";
 const TEMPORARY: &str = "tmp";
 
@@ -48,62 +48,50 @@ pub struct Built {
     pub version: String,
     /// Holds the copied sources in `src` and the compiler's output in `out`.
     pub folder: PathBuf,
-    /// A folder that the language keeps from build to build.
+    /// A folder that the language keeps between builds.
     pub cache: PathBuf,
 }
 
 /// Why a language has no program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unbuilt {
-    /// No toolchain.
-    #[error("{} ({})", .0.reason, .0.remedy)]
-    Missing(Missing),
+    /// There is no toolchain; the remedy installs it.
+    #[error("{} ({})", .0.message, .0.remedy.as_deref().unwrap_or_default())]
+    Missing(CaseError),
     /// There is a toolchain of this version; no build was requested.
     #[error("not built")]
     NotYet(String),
-    /// The compiler failed.
-    #[error("`{command}` {how}:\n{said}")]
-    Compiler {
-        /// The build command.
-        command: String,
-        /// How it ended.
-        how: String,
-        /// Its output.
-        said: String,
-    },
-    /// The build could not be started.
+    /// The build failed: the command, how it ended, and its output.
     #[error("{0}")]
-    System(String),
+    Failed(String),
     /// The user ended the run.
     #[error("stopped")]
     Stopped,
 }
 
 impl Unbuilt {
-    /// As a row's error. A missing toolchain is a fact about the machine.
-    pub fn case_error(&self, language: &Language) -> CaseError {
+    /// The error of a row of this language.
+    pub(crate) fn case_error(&self, language: &Language) -> CaseError {
         match self {
-            Self::Missing(Missing { reason, remedy }) => {
-                CaseError::stated(ErrorKind::Unavailable, reason.clone()).with_remedy(remedy.clone())
-            }
+            Self::Missing(error) => error.clone(),
             error => CaseError::new(ErrorKind::Failed, format!("{} was not built: {error}", language.name)),
         }
     }
 }
 
 impl Built {
-    /// Whether it exists and no other user can have changed it.
+    /// Whether it exists, and no other user can have changed it.
     fn is_sound(&self) -> bool {
         is_open_to_others(&self.folder).is_ok_and(|open| !open)
     }
 
-    /// Replaces `{src}`, `{out}` and `{cache}` in a registered word.
+    /// Replaces `{src}`, `{out}` and `{cache}` in a word of workers.toml.
     pub(crate) fn expand(&self, word: &str) -> OsString {
         expand(word, &self.folder, &self.cache)
     }
 }
 
-/// The folder that a language keeps from build to build.
+/// The folder that a language keeps between builds.
 pub(crate) fn cache_of(language: &Language, root: &Path) -> PathBuf {
     root.join(CACHES).join(&language.key)
 }
@@ -136,12 +124,12 @@ fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
 }
 
 impl BuildCache {
-    /// The path of the finished build, which may not exist yet, and its sources.
-    fn place(&self, language: &Language, version: &str) -> Result<(Built, Files), Unbuilt> {
+    /// The paths of the finished build, which may not exist yet, and its sources.
+    fn locate(&self, language: &Language, version: &str) -> Result<(Built, Files), Unbuilt> {
         let sources = self.registry().sources();
         let files = sources.files(&language.folder).map_err(|error| {
-            let (folder, whence, why) = (&language.folder, sources.name(), describe_errno(&error));
-            Unbuilt::System(format!("cannot read {folder} of {whence}: {why}"))
+            let (folder, root, why) = (&language.folder, sources.name(), describe_errno(&error));
+            Unbuilt::Failed(format!("cannot read {folder} of {root}: {why}"))
         })?;
         let key = hash(language, &files, version);
         let built = Built {
@@ -154,35 +142,35 @@ impl BuildCache {
 
     /// An earlier build of the same sources.
     pub(crate) fn find(&self, language: &Language, version: &str) -> Option<Built> {
-        self.place(language, version).ok().map(|(built, _)| built).filter(Built::is_sound)
+        self.locate(language, version).ok().map(|(built, _)| built).filter(Built::is_sound)
     }
 
-    /// Builds a program, unless an earlier build exists. Two processes may build the same program at once: a build gets its
-    /// final name when it is complete.
+    /// Builds a program, unless an earlier build exists. Two processes may build the same program at the same time, because a build
+    /// gets its final name when it is complete.
     pub(crate) fn make(
         &self,
         language: &Language,
         version: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<Built, Unbuilt> {
-        let (built, files) = self.place(language, version)?;
+        let (built, files) = self.locate(language, version)?;
         if built.is_sound() {
             mark_as_used(&built.folder);
             return Ok(built);
         }
         let root = self.root();
         let failed = |what: &str, path: &Path, error: &io::Error| {
-            Unbuilt::System(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
+            Unbuilt::Failed(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
         };
         let caches = root.join(CACHES);
         for (folder, mode) in [(root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
             make_private_folder(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
         }
         if let Some(why) = who_else_writes(root) {
-            return Err(Unbuilt::System(format!("nothing is built where others could change it: {why}")));
+            return Err(Unbuilt::Failed(format!("nothing is built where others could change it: {why}")));
         }
         mark_as_used(&caches);
-        clear(root);
+        remove_old(root);
         if built.folder.is_dir() && !built.is_sound() {
             // Other users can have changed it.
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
@@ -193,7 +181,7 @@ impl BuildCache {
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;
         self.compile(language, aside.path(), &built.cache, stop)?;
-        hand_over(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
+        publish(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
         match fs::rename(aside.path(), &built.folder) {
             Ok(()) => {
                 // It was renamed: the old path no longer has to be removed.
@@ -220,23 +208,23 @@ impl BuildCache {
         command.envs(environment(language, folder, cache));
         // A killed compiler's temporary files are removed with the folder.
         command.env("TMPDIR", folder.join(TEMPORARY));
-        let failed = |how: String, said: String| Err(Unbuilt::Compiler { command: shown(&words), how, said });
+        let failed = |what: String| Err(Unbuilt::Failed(format!("`{}`{what}", shown(&words))));
         match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), self.cleaner(), stop) {
-            Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => failed(describe_ending(said.status), said.text),
-            Err(NotRun::Late(said)) => failed(format!("took longer than {} s", BUILD_MAX.as_secs()), said),
-            Err(NotRun::Stopped) => Err(Unbuilt::Stopped),
-            Err(NotRun::Start(error)) => {
-                Err(Unbuilt::System(format!("`{}`: {}", shown(&words), describe_errno(&error))))
+            Ok((status, _)) if status.success() => Ok(()),
+            Ok((status, text)) => failed(format!(" {}:\n{text}", describe_ending(status))),
+            Err(NotFinished::Late(text)) => {
+                failed(format!(" took longer than {} s:\n{text}", BUILD_MAX.as_secs()))
             }
+            Err(NotFinished::Stopped) => Err(Unbuilt::Stopped),
+            Err(NotFinished::System(error)) => failed(format!(": {}", describe_errno(&error))),
         }
     }
 }
 
-/// Everything that the result of a build depends on. The CPU is part of it: programs are built for the one they run on.
+/// A hash of everything on which the result of a build depends, also the CPU: programs are built for the CPU on which they run.
 fn hash(language: &Language, files: &Files, version: &str) -> u64 {
     let mut hasher = XxHash3_64::with_seed(0);
-    // The length first: "ab", "c" and "a", "bc" must differ.
+    // With its length, so that "ab", "c" and "a", "bc" have different hashes.
     let mut part = |bytes: &[u8]| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
         hasher.write(bytes);
@@ -279,14 +267,14 @@ fn write_sources(folder: &Path, files: &Files) -> io::Result<()> {
 }
 
 /// Lets other users run a finished build, but not change it.
-fn hand_over(folder: &Path) -> io::Result<()> {
+fn publish(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder.join(TEMPORARY))?;
     close_to_others(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
-/// Removes unfinished builds that were abandoned, and builds that were not used for a long time.
-fn clear(root: &Path) {
+/// Removes abandoned unfinished builds, and builds that were not used for a long time.
+fn remove_old(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
         // An entry without a date, or with one in the future, counts as new.
@@ -300,7 +288,7 @@ fn clear(root: &Path) {
 
 /// Sets a folder's modification time to now.
 fn mark_as_used(folder: &Path) {
-    // This fails in a cache that belongs to another user, who clears it.
+    // This fails in a cache that belongs to another user: that user's hosepipe removes old builds.
     let _ = fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
 }
 
@@ -312,7 +300,7 @@ mod tests {
 
     use crate::registry::Registry;
 
-    /// A language whose build copies its only source and notes that it was run.
+    /// A language whose build copies its only source, and records that it was run.
     struct Lab {
         sources: TempDir,
         root: TempDir,
@@ -408,10 +396,10 @@ mod tests {
     #[test]
     fn a_build_that_fails_leaves_no_files_and_shows_its_output() {
         let lab = Lab::new();
-        let Err(Unbuilt::Compiler { how, said, .. }) = lab.build("echo line 3: no >&2; exit 7") else {
+        let Err(Unbuilt::Failed(text)) = lab.build("echo line 3: no >&2; exit 7") else {
             panic!("it failed");
         };
-        assert_eq!((how.as_str(), said.as_str()), ("exited with 7", "line 3: no"));
+        assert_eq!(text, "`sh -c echo line 3: no >&2; exit 7` exited with 7:\nline 3: no");
         let left: Vec<_> = fs::read_dir(lab.root.path()).expect("a folder").flatten().collect();
         assert_eq!(left.len(), 1, "the language's own cache and nothing else: {left:?}");
     }

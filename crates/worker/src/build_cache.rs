@@ -1,4 +1,4 @@
-//! The folder in which programs are built, several languages in parallel.
+//! The folder in which programs are built, and parallel builds of several languages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use model::{Observer, Silent, WorkerEnd, describe_errno};
 use process::{Cleaner, POLL_INTERVAL};
 use rustix::process::geteuid;
 
-use crate::build::{Built, Unbuilt};
+use crate::build::{Built, Unbuilt, environment};
 use crate::launcher::start_cleaner;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
-use crate::select::LanguageVariant;
+use crate::select::{LanguageVariant, without_repetitions};
 use crate::toolchain::probe;
 
-/// A file that cargo writes to its build folder (bford.info/cachedir).
+/// The file by which cargo marks its build folder (bford.info/cachedir).
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// The folder of builds, and a registry to build from.
+/// The folder of builds, and the registry of their sources.
 #[derive(Debug)]
 pub struct BuildCache {
     registry: Registry,
@@ -39,7 +39,7 @@ impl BuildCache {
         Self::open_in(registry, root()?)
     }
 
-    /// Opens the cache in this folder, which is made when it is needed.
+    /// Opens the cache in this folder, which the first build creates.
     ///
     /// # Errors
     /// No process can be started.
@@ -48,7 +48,7 @@ impl BuildCache {
         Ok(Self { registry, root, cleaner })
     }
 
-    /// The registry it builds from.
+    /// The registry of the sources.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -58,7 +58,7 @@ impl BuildCache {
         &self.root
     }
 
-    /// Ends the processes that are started here.
+    /// The process that ends compilers if this process is killed.
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
     }
@@ -69,7 +69,7 @@ impl BuildCache {
             let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
             self.find(language, &version).ok_or(Unbuilt::NotYet(version))
         };
-        side_by_side(languages, &state, &mut Silent, stop)
+        in_parallel(languages, &state, &mut Silent, stop)
     }
 
     /// Builds languages in parallel, except those with an earlier build. The results are in the order of `languages`.
@@ -83,29 +83,25 @@ impl BuildCache {
             let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
             self.make(language, &version, stop)
         };
-        side_by_side(languages, &build, observer, stop)
+        in_parallel(languages, &build, observer, stop)
     }
 
-    /// The programs of these choices, built if necessary; one that cannot be built has the error.
+    /// The programs of these choices, built if necessary. Where that fails, the worker has the error.
     pub fn workers(
         &self,
         choices: &[LanguageVariant<'_>],
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Vec<Worker> {
-        let mut languages: Vec<&Language> = Vec::new();
-        for choice in choices {
-            if !languages.contains(&choice.language) {
-                languages.push(choice.language);
-            }
-        }
+        let languages = without_repetitions(choices.iter().map(|choice| choice.language));
         let built = self.build(&languages, observer, stop);
-        let of =
-            |language: &Language| languages.iter().position(|known| *known == language).map(|at| &built[at]);
-        choices.iter().filter_map(|choice| Some(worker(choice, of(choice.language)?))).collect()
+        let index = |language: &Language| languages.iter().position(|known| *known == language);
+        let worker = |choice| Some(worker(choice, &built[index(choice.language)?]));
+        choices.iter().filter_map(worker).collect()
     }
 }
 
+/// The program of a choice, or why there is none.
 fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worker {
     let end = WorkerEnd {
         language: choice.language.name.clone(),
@@ -116,11 +112,8 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
         Ok(built) => Ok(Program {
             command: choice.variant.run.iter().map(|word| built.expand(word)).collect(),
             folder: Some(built.folder.join("src")),
-            environment: choice
-                .language
-                .environment
-                .iter()
-                .map(|(name, value)| (name.into(), built.expand(value)))
+            environment: environment(choice.language, &built.folder, &built.cache)
+                .map(|(name, value)| (name.into(), value))
                 .collect(),
             receiver: choice.language.receiver,
             end: end.clone(),
@@ -130,20 +123,19 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
     Worker { end, transport: choice.language.transport.clone(), program }
 }
 
-/// A program, or why there is none.
-type Answer = Result<Built, Unbuilt>;
+type BuildResult = Result<Built, Unbuilt>;
 
 /// Calls `work` for each language, with one thread for each CPU. Only the calling thread calls `observer` and `stop`.
-fn side_by_side(
+fn in_parallel(
     languages: &[&Language],
-    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Answer + Sync),
+    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> BuildResult + Sync),
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
-) -> Vec<Answer> {
+) -> Vec<BuildResult> {
     let stopped = AtomicBool::new(stop());
     let next = AtomicUsize::new(0);
-    // A language's index, and the result; `None`: its work has begun.
-    let (reporter, answers) = mpsc::channel::<(usize, Option<Answer>)>();
+    // A language's index, and its result; `None` while it is being built.
+    let (reporter, reports) = mpsc::channel::<(usize, Option<BuildResult>)>();
     let threads = thread::available_parallelism().map_or(1, usize::from).min(languages.len());
     let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
     thread::scope(|scope| {
@@ -160,17 +152,17 @@ fn side_by_side(
                 }
             });
             if let Err(error) = thread {
-                // The threads that were started do all the work.
+                // The threads that were started build all languages.
                 if started == 0 {
-                    let refused = format!("cannot start a thread: clone: {}", describe_errno(&error));
-                    results.fill_with(|| Err(Unbuilt::System(refused.clone())));
+                    let problem = format!("cannot start a thread: clone: {}", describe_errno(&error));
+                    results.fill_with(|| Err(Unbuilt::Failed(problem.clone())));
                 }
                 break;
             }
         }
         drop(reporter);
         loop {
-            match answers.recv_timeout(POLL_INTERVAL) {
+            match reports.recv_timeout(POLL_INTERVAL) {
                 Ok((index, None)) => observer.progress(&format!("building {}", languages[index].name), None),
                 Ok((index, Some(result))) => {
                     let problem = result.as_ref().err().map(Unbuilt::to_string);
@@ -188,7 +180,7 @@ fn side_by_side(
     results
 }
 
-/// Where to build: see [`BuildCache::open`].
+/// The folder that [`BuildCache::open`] describes.
 fn root() -> io::Result<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());
@@ -205,7 +197,7 @@ fn root() -> io::Result<PathBuf> {
     let mut why = String::new();
     for root in candidates.into_iter().flatten() {
         if root.is_dir() {
-            // Takes write access from other users where they had it.
+            // Removes write access of other users.
             let _ = process::make_private_folder(&root, 0o755);
         }
         match process::who_else_writes(&root) {

@@ -1,5 +1,5 @@
-//! The ceiling: this machine's fastest memory copy. Each byte of a worker's stream is copied at least once, by the kernel
-//! into the receiver's buffer, and read after that: no worker is faster than a copy or uses less CPU time.
+//! The ceiling: this machine's fastest memory copy. The kernel copies each byte of a worker's stream at least once, into the
+//! receiver's buffer, where it is then read. So no worker can be faster than a memory copy, or use less CPU time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use payload::Block;
 
 use crate::job::Job;
 
-/// Both buffers fit into a core's L1 cache: no copy of another size is faster. Both begin on a page: some CPUs (AMD Zen 3,
-/// `fsrm`) are 20 times slower when the destination is 1 to 31 bytes further within its page than the source.
+/// Both buffers fit into a core's L1 cache, where copies are fastest. Both begin at a page, because some CPUs (AMD Zen 3, `fsrm`) are
+/// 20 times slower if the destination's page offset is 1 to 31 bytes larger than the source's.
 const BLOCK_BYTES: usize = 16 << 10;
-/// One pass takes about ten microseconds. The fastest pass counts: interrupts make some slower, and none faster.
+/// One pass takes about ten microseconds. The fastest pass counts, because interrupts make some passes slower.
 const PASS_BLOCKS: u64 = 64;
 const PASSES: usize = 200;
 
@@ -25,7 +25,7 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Measures once, without a sample.
+    /// Measures once, without keeping a sample.
     pub(crate) fn new() -> Self {
         let [from, to] = [Block::new(BLOCK_BYTES), Block::new(BLOCK_BYTES)];
         let mut ceiling = Self { from, to, pass_ns: f64::INFINITY, samples: Vec::new() };
@@ -55,20 +55,20 @@ impl Ceiling {
         began.elapsed().as_nanos() as u64
     }
 
-    /// The least time that a copy of `bytes` takes.
+    /// Shortest time of a copy of `bytes`.
     fn copying(&self, bytes: u64) -> Duration {
         let passes = bytes as f64 / (PASS_BLOCKS * BLOCK_BYTES as u64) as f64;
         Duration::from_nanos((passes * self.pass_ns) as u64)
     }
 
-    /// Refuses a sample that is faster or cheaper than a memory copy.
-    pub(crate) fn check(&self, who: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
+    /// Refuses a sample that is faster than a memory copy, or uses less CPU time. `name` is the row's name.
+    pub(crate) fn check(&self, name: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
         let elapsed = Duration::from_nanos(sample.elapsed_ns);
         let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
         let (timed, all) = (self.copying(sample.bytes), self.copying(job.total_bytes()));
         let refused = |what: String, copying: Duration| {
             let message = format!(
-                "{who} {what}: a memory copy of as many bytes, which is less work, takes at least {copying:.1?} here"
+                "{name} {what}: a memory copy of as many bytes, which is less work, takes at least {copying:.1?} here"
             );
             Err(CaseError::new(ErrorKind::Corrupt, message))
         };

@@ -1,4 +1,4 @@
-//! A command that is run for its output: a version, a compiler's messages.
+//! Waits for processes within a time limit, and runs commands for their output: a version, a compiler's messages.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use process::{Capture, Captured, Child, Cleaner, wait_for_all};
 
-/// Why a wait ended before the processes did. They have been killed.
+/// Why processes did not run to their end. They have been killed.
 #[derive(Debug)]
-pub(crate) enum Cut {
+pub(crate) enum NotFinished {
     /// The user ended the run.
     Stopped,
-    /// The time limit.
-    Late,
-    /// The system refused to wait.
+    /// The time limit; with the output until then.
+    Late(String),
+    /// A system call failed while a process was started or waited for.
     System(io::Error),
 }
 
-impl From<io::Error> for Cut {
+impl From<io::Error> for NotFinished {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
@@ -30,65 +30,47 @@ pub(crate) fn wait(
     limit: Duration,
     stop: &dyn Fn() -> bool,
     sample: &mut dyn FnMut(),
-) -> Result<(), Cut> {
+) -> Result<(), NotFinished> {
     let began = Instant::now();
     let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
-    wait_for_all(children, &failed, &mut || {
+    let waited = wait_for_all(children, &failed, &mut || {
         sample();
         match began.elapsed() > limit {
-            _ if stop() => Err(Cut::Stopped),
-            true => Err(Cut::Late),
+            _ if stop() => Err(NotFinished::Stopped),
+            true => Err(NotFinished::Late(String::new())),
             false => Ok(()),
         }
+    });
+    waited.map_err(|error| match error {
+        NotFinished::Late(_) => {
+            NotFinished::Late(children.iter().map(Child::said).collect::<Vec<_>>().join("\n"))
+        }
+        other => other,
     })
 }
 
-/// A command's output, and how it ended.
-pub(crate) struct Said {
-    /// Its exit status, or the signal.
-    pub(crate) status: ExitStatus,
-    /// Its standard output and standard error.
-    pub(crate) text: String,
-}
-
-/// Why a command did not end by itself.
-pub(crate) enum NotRun {
-    /// It could not be started.
-    Start(io::Error),
-    /// It took too long; its output until then.
-    Late(String),
-    /// The user ended the run.
-    Stopped,
-}
-
-/// Runs a command without input and captures both outputs.
+/// Runs a command without input. Returns its exit status, and its standard output and standard error.
 pub(crate) fn run(
     mut command: Command,
     limit: Duration,
-    said: Captured,
+    captured: Captured,
     cleaner: &Cleaner,
     stop: &dyn Fn() -> bool,
-) -> Result<Said, NotRun> {
+) -> Result<(ExitStatus, String), NotFinished> {
     command.stdin(Stdio::null());
     let mark = cleaner.mark();
-    let child = Child::spawn(command, Capture::Both, said, cleaner, &mark).map_err(NotRun::Start)?;
-    let mut children = [child];
+    let mut children = [Child::spawn(command, Capture::Both, captured, cleaner, &mark)?];
     let waited = wait(&mut children, limit, stop, &mut || {});
     // A compiler may have left a server running for the next compiler.
     if waited.is_err() {
         mark.end_all();
     }
-    let text = children[0].said();
-    match (waited, children[0].ended()) {
-        (Ok(()), Some(ended)) => Ok(Said { status: ended.status, text }),
-        (Err(Cut::Stopped), _) => Err(NotRun::Stopped),
-        (Err(Cut::Late), _) => Err(NotRun::Late(text)),
-        (Err(Cut::System(error)), _) => Err(NotRun::Start(error)),
-        (Ok(()), None) => Err(NotRun::Start(io::ErrorKind::Other.into())),
-    }
+    waited?;
+    let ended = children[0].ended().ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
+    Ok((ended.status, children[0].said()))
 }
 
-/// A command as it is typed.
+/// A command line for messages.
 pub(crate) fn shown(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! Samples the two ends while they run: the CPU that each was last on (proc_pid_stat(5)), and the type of the reader's
-//! standard input. An end is a process with its descendants; the busiest of its threads counts.
+//! Samples the two ends while they run: the CPU on which each ran last (proc_pid_stat(5)), the offsets of their buffers, and the type
+//! of the reader's standard input. An end is a process with its descendants; its busiest thread counts.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,7 +26,7 @@ enum End {
 pub(crate) struct EndSampler {
     /// The processes that hosepipe started.
     roots: Vec<(i32, End)>,
-    /// Words that only the reader's command line has; and words of a `pair`'s, which contains its child's, too.
+    /// Arguments by which the reader's command line is recognised. A `pair` has them too, as its child's command, and also its own.
     reader_words: Vec<u8>,
     pair_words: Vec<u8>,
     ticks: HashMap<i32, u64>,
@@ -38,7 +38,7 @@ pub(crate) struct EndSampler {
 }
 
 impl EndSampler {
-    /// `processes`: each PID, and whether it sends. A sender may start the receiver as its child.
+    /// `processes` has each PID, and whether the process sends. A sender may start the receiver as its child.
     pub(crate) fn new(processes: impl Iterator<Item = (i32, bool)>, workload: Workload, job: &Job) -> Self {
         let (pair, reader) = roles(workload);
         let end = |sends| if sends { End::Writer } else { End::Reader };
@@ -65,7 +65,7 @@ impl EndSampler {
         }
         self.last = Instant::now();
         let at_ns = model::monotonic_ns();
-        // For each end its busiest thread: CPU time since the last sample and in total, in clock ticks, and the CPU.
+        // The busiest thread of each end: CPU time since the last sample and in total, in clock ticks, and the CPU.
         let mut busiest: [Option<(u64, u64, u32)>; 2] = [None; 2];
         let mut waiting = self.roots.clone();
         while let Some((pid, end)) = waiting.pop() {
@@ -87,7 +87,7 @@ impl EndSampler {
         }
     }
 
-    /// Whether this is the receiver that a `pair` has started; then the type of its input is read, too.
+    /// Whether this is the receiver that a `pair` has started. If so, the type of its input is noted, too.
     fn is_reader(&mut self, pid: i32) -> bool {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let has = |words: &[u8]| line.windows(words.len()).any(|part| part == words);
@@ -99,24 +99,24 @@ impl EndSampler {
         is_one
     }
 
-    /// The share of the timed part's samples at which both ends were last on one CPU; `None` without a sample.
+    /// The share of the samples of the timed part in which both ends had run last on one CPU; `None` without a sample.
     pub(crate) fn same_cpu_share(&self, began_ns: u64, ended_ns: u64) -> Option<f64> {
         let timed = || self.samples.iter().filter(|(at_ns, _)| (began_ns..=ended_ns).contains(at_ns));
         let (samples, same) = (timed().count(), timed().filter(|(_, same)| *same).count());
         (samples > 0).then(|| same as f64 / samples as f64)
     }
 
-    /// Where in a page the reader's buffer begins; `None` if it was not seen, or changes.
+    /// Page offset of the reader's buffer; `None` if no sample shows it, or if it changes.
     pub(crate) fn read_buffer_offset(&self) -> Option<u64> {
         self.buffers[End::Reader as usize].of_reads()
     }
 
-    /// The same of the writer's buffer.
+    /// The same for the writer's buffer.
     pub(crate) fn write_buffer_offset(&self) -> Option<u64> {
         self.buffers[End::Writer as usize].of_writes()
     }
 
-    /// Whether the writer connected its reader by a socket; `None` where no sample shows it.
+    /// Whether the writer connected its reader by a socket; `None` if no sample shows it.
     pub(crate) fn through_socket(&self) -> Option<bool> {
         self.through_socket
     }

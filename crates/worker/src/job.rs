@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-/// The most that a program's start and end take, on a busy machine.
+/// Longest start and end of a program, on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// The time that the slowest worker needs for a byte, and for a block.
+/// Longest time that a working program needs for a byte, and for a block.
 const BYTE_MAX_NS: u64 = 100;
 const BLOCK_MAX_NS: u64 = 200_000;
 
 /// The stream repeats after this many bytes.
 const PERIOD: u64 = 256;
 
-/// One job of docs/WORKERS.md.
+/// The amount of a run: the numbers on a worker's command line (docs/WORKERS.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     /// Bytes of the timed stream.
@@ -24,21 +24,21 @@ pub struct Job {
 }
 
 impl Job {
-    /// Bytes of the stream, warm-up included.
+    /// Bytes of the stream, including the warm-up.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.warmup_bytes)
     }
 
-    /// XOR of every byte of the stream: the byte at position i is i mod 256, and 256 of them cancel out.
+    /// XOR of all bytes of the stream. The byte at position i is i mod 256, and the XOR of 256 consecutive bytes is 0.
     pub fn xor(&self) -> u8 {
         (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
     }
 
-    /// The job with at most BYTES/256 + 3 more bytes, and at most 255, so that the XOR is neither 0, as if it
-    /// were not computed, nor the same in each launch. They come last, where they do not move blocks within the pipe's pages.
+    /// The job with up to BYTES/256 + 3 additional bytes, at most 255. They make the XOR different in each launch, and never 0, which a
+    /// program would report that does not compute it. They are at the end, so that the blocks keep their positions in the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
-        // Of an odd number of bytes, modulo 256, the XOR is 0 only for one byte, and different for every other number.
+        // For an odd number of bytes modulo 256 the XOR is 0 only for 1, and different for all other numbers.
         let sound = |more: &u64| {
             let residue = self.total_bytes().saturating_add(*more) % PERIOD;
             residue % 2 == 1 && residue > 1

@@ -1,4 +1,4 @@
-//! Whether a run moved the right bytes, and which process failed if not.
+//! Checks that a run moved the right bytes, and finds the process that failed if not.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,11 +8,10 @@ use process::{Ended, describe_ending};
 use crate::job::Job;
 use crate::result_line::{RecvLine, ResultLines, SendLine};
 
-/// Which ends of the pipe a process of a run has.
+/// The ends of the pipe that a process of a run has.
 pub(crate) struct Role {
-    /// As in messages: `the reader c:tuned`.
+    /// Its name in messages: `the reader c:tuned`.
     pub(crate) name: String,
-    /// Which ends it has.
     pub(crate) sends: bool,
     pub(crate) receives: bool,
 }
@@ -20,9 +19,8 @@ pub(crate) struct Role {
 /// A process of a run that has ended.
 pub(crate) struct Finished {
     pub(crate) role: Role,
-    /// How it ended.
     pub(crate) ended: Ended,
-    /// The end of what it wrote to standard error.
+    /// The last lines of its standard error.
     pub(crate) said: String,
 }
 
@@ -34,7 +32,7 @@ pub(crate) struct Span {
     pub(crate) over_ns: u64,
 }
 
-/// The two result lines of a valid run and its time in nanoseconds; or the first failure, without those that it caused.
+/// The two result lines of a valid run, and its time in nanoseconds; or the first failure, which may have caused others.
 pub(crate) fn judge(
     mut processes: Vec<Finished>,
     lines: &Result<ResultLines, String>,
@@ -53,14 +51,14 @@ pub(crate) fn judge(
     }
 }
 
-/// The error, followed by the program's messages in one line.
+/// The error, followed by the program's standard error in one line.
 pub(crate) fn saying(error: CaseError, said: &str) -> CaseError {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = if lines.is_empty() { String::new() } else { format!("; it said: {}", lines.join(" | ")) };
     CaseError { message: error.message + &said, ..error }
 }
 
-/// Whether an end was killed because its peer had ended.
+/// Whether an end was killed because the other end had failed.
 fn follows_from_another(ended: &Ended) -> bool {
     ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
 }
@@ -103,7 +101,7 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
 }
 
 /// The nanoseconds from the sender's first byte after the warm-up to the receiver's last byte. Times outside of the run
-/// are of another clock than CLOCK_MONOTONIC.
+/// are from another clock than CLOCK_MONOTONIC.
 fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<u64, CaseError> {
     let in_order = |times: [u64; 4]| times.is_sorted();
     if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])

@@ -1,4 +1,4 @@
-//! One run: starts the programs, waits for them, and checks what they report.
+//! One run: starts the programs, waits for them, and checks their results.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, Workload, descr
 use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryPath};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
-use crate::command::{Cut, wait};
+use crate::command::{NotFinished, wait};
 use crate::end_sampler::EndSampler;
 use crate::job::Job;
 use crate::judge::{Finished, Role, Span, judge, saying};
@@ -18,20 +18,20 @@ use crate::program::{Program, roles};
 use crate::registry::Receiver;
 use crate::result_line::ResultLines;
 
-/// Bytes kept of a worker's standard error: the last ones.
-const SAID_MAX: usize = 2048;
+/// Number of last bytes of a worker's standard error that are kept.
+const STDERR_MAX: usize = 2048;
 
-/// Bytes read of a result file. Two short lines are expected; a faulty worker may write without end.
+/// Largest part of a result file that is read. Two short lines are expected; a faulty worker may write without end.
 const RESULT_MAX: u64 = 16 << 10;
 
-/// A sample, and the pipe it was taken on.
+/// A sample, and the pipe between the ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The figures; its round is 0.
     pub sample: Sample,
     /// The pipe's capacity, if hosepipe created it.
     pub pipe_bytes: Option<u64>,
-    /// Whether the writer connected its reader by a socket instead; `None` where no sample shows it.
+    /// Whether the writer connected its reader by a socket instead; `None` if unknown.
     pub through_socket: Option<bool>,
 }
 
@@ -44,13 +44,13 @@ pub struct Launch<'a> {
     pub reader: &'a Program,
     /// Which process starts the reader.
     pub start: WorkerStart,
-    /// A stream, or round trips: those only of a program that starts its reader.
+    /// A stream, or round trips, for which the writer starts its reader.
     pub workload: Workload,
-    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    /// The writer's CPU and the reader's; empty if the scheduler chooses.
     pub cpus: &'a [u32],
 }
 
-/// Starts workers, one run at a time. Its drop removes their processes and files; after SIGKILL the cleaner process does.
+/// Starts workers, one run at a time. Its drop ends their processes and removes their files; after SIGKILL the cleaner process does.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
@@ -62,13 +62,13 @@ pub struct Launcher {
 /// A process to be started.
 struct EndCommand {
     role: Role,
-    /// Empty where the scheduler chooses.
+    /// Empty if the scheduler chooses.
     cpus: Vec<u32>,
     command: Command,
 }
 
 impl<'a> Launch<'a> {
-    /// The writer's `pair`, with the receiver of another program, or of the same, as its child.
+    /// A `pair` of the writer, with the reader's `recv` as its child.
     pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
         Self { writer, reader, start: WorkerStart::Pair, workload: Workload::Stream, cpus: &[] }
     }
@@ -78,7 +78,7 @@ impl<'a> Launch<'a> {
         Self { workload: Workload::PingPong, ..Self::pair(writer, reader) }
     }
 
-    /// Both ends over a pipe of hosepipe's, of the default size.
+    /// Both ends over a pipe of the default size that hosepipe makes.
     pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
         Self { start: WorkerStart::Harness, ..Self::pair(writer, reader) }
     }
@@ -87,20 +87,19 @@ impl<'a> Launch<'a> {
     fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
-        if self.start == WorkerStart::Pair && self.writer.receiver != Receiver::Child {
-            // The scheduler spreads its ends over the CPUs of both.
-            let mut command = self.writer.end_command(roles(self.workload).0, job, result);
-            command.stdin(Stdio::null()).stdout(Stdio::null());
-            let role = Role { name: writer, sends: true, receives: true };
-            return Ok((vec![EndCommand { role, cpus: self.cpus.to_vec(), command }], None));
-        }
         if self.start == WorkerStart::Pair {
-            let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
-            let reader = apart.map_or_else(|| self.reader.clone(), |cpu| self.reader.on_cpu(cpu));
-            let mut command = self.writer.pair_command(self.workload, &reader, job, result);
+            let (mut command, cpus) = if self.writer.receiver == Receiver::Child {
+                let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
+                let reader = apart.map_or_else(|| self.reader.clone(), |cpu| self.reader.on_cpu(cpu));
+                let command = self.writer.pair_command(self.workload, &reader, job, result);
+                (command, writers_cpu.into_iter().collect())
+            } else {
+                // The scheduler places both ends on the CPUs of both.
+                (self.writer.end_command(roles(self.workload).0, job, result), self.cpus.to_vec())
+            };
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let role = Role { name: writer, sends: true, receives: true };
-            return Ok((vec![EndCommand { role, cpus: writers_cpu.into_iter().collect(), command }], None));
+            return Ok((vec![EndCommand { role, cpus, command }], None));
         }
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
@@ -111,13 +110,10 @@ impl<'a> Launch<'a> {
         receives.stdin(read_end).stdout(Stdio::null());
         let writer = Role { name: format!("the writer {writer}"), sends: true, receives: false };
         let reader = Role { name: format!("the reader {reader}"), sends: false, receives: true };
-        let parts = [(writer, writers_cpu, sends), (reader, readers_cpu, receives)];
-        let end = |(role, cpu, command): (_, Option<u32>, _)| EndCommand {
-            role,
-            cpus: cpu.into_iter().collect(),
-            command,
-        };
-        Ok((parts.map(end).into(), pipe_bytes))
+        let cpus = |cpu: Option<u32>| cpu.into_iter().collect();
+        let writer = EndCommand { role: writer, cpus: cpus(writers_cpu), command: sends };
+        let reader = EndCommand { role: reader, cpus: cpus(readers_cpu), command: receives };
+        Ok((vec![writer, reader], pipe_bytes))
     }
 }
 
@@ -133,7 +129,7 @@ impl Launcher {
         Ok(Self { result, scratch, cleaner, folder })
     }
 
-    /// Runs programs to their end, and kills the processes that they have left running.
+    /// Runs programs to their end, and kills processes that they leave running.
     ///
     /// # Errors
     /// See [`NoSample`].
@@ -144,7 +140,7 @@ impl Launcher {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoSample> {
-        // A new folder for temporary files: a killed worker cannot remove its own.
+        // The folder for temporary files is emptied, because a killed worker cannot remove its files.
         let fresh = clear_away(&self.scratch).and_then(|()| fs::create_dir(&self.scratch));
         fresh.map_err(|error| refused("a folder for temporary files", &error))?;
         let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
@@ -171,9 +167,9 @@ impl Launcher {
             command.env("TMPDIR", &self.scratch);
             let pinned = (!cpus.is_empty()).then(|| Pinned::to_any(&cpus)).transpose();
             let _pinned = pinned.map_err(|error| refused("a CPU to run on", &error))?;
-            let said = Captured::keeping(0, SAID_MAX);
+            let stderr = Captured::keeping(0, STDERR_MAX);
             let child =
-                Child::spawn(command, Capture::Errors, said, &self.cleaner, mark).map_err(|error| {
+                Child::spawn(command, Capture::Errors, stderr, &self.cleaner, mark).map_err(|error| {
                     let message = format!("{} cannot be started: {}", role.name, describe_errno(&error));
                     NoSample::Failed(CaseError::new(ErrorKind::Failed, message))
                 })?;
@@ -186,10 +182,9 @@ impl Launcher {
         let over_ns = monotonic_ns();
         match waited {
             Ok(()) => {}
-            Err(Cut::Stopped) => return Err(NoSample::Stopped),
-            Err(Cut::System(error)) => return Err(refused("to wait", &error)),
-            Err(Cut::Late) => {
-                let said = children.iter().map(Child::said).collect::<Vec<_>>().join("\n");
+            Err(NotFinished::Stopped) => return Err(NoSample::Stopped),
+            Err(NotFinished::System(error)) => return Err(refused("to wait", &error)),
+            Err(NotFinished::Late(said)) => {
                 let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
                 let message = format!("{} took longer than {:.0?}", names.join(" and "), limit);
                 return Err(NoSample::Failed(saying(CaseError::new(ErrorKind::Hung, message), &said)));
@@ -218,7 +213,7 @@ impl Launcher {
         Ok(Run { sample, pipe_bytes: None, through_socket: sampler.through_socket() })
     }
 
-    /// The folder of the result file: its path is on every worker's command line.
+    /// The folder of the result file, whose path is on every worker's command line.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -250,7 +245,7 @@ fn clear_away(path: &Path) -> io::Result<()> {
 
 fn text_of(result: &mut File) -> String {
     let mut bytes = Vec::new();
-    // A result that cannot be read counts as one that was not written.
+    // A result that cannot be read counts as missing.
     let _ = result.take(RESULT_MAX).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

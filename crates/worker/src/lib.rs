@@ -27,5 +27,4 @@ pub use registry::{Language, PEERS, Receiver, Registry, RegistryError, Variant};
 pub use result_line::{RecvLine, ResultLines, SendLine};
 pub use select::{LanguageVariant, SelectError};
 pub use sources::WORKERS_VARIABLE;
-pub use toolchain::Missing;
 pub use trial_size::TrialSize;

@@ -1,4 +1,4 @@
-//! A run of many rows: each launched once unmeasured, then rounds of fresh launches in a seeded random order.
+//! A run of many rows: first each is launched unmeasured, then rounds of new launches follow in a seeded random order.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,13 +24,13 @@ pub struct WorkerPair {
     pub reader: Worker,
     /// Which process starts it.
     pub start: WorkerStart,
-    /// A stream; round trips only between the ends of a transport of their own.
+    /// A stream; round trips only if the ends use another transport than a pipe.
     pub workload: Workload,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
     /// Their placement, as requested.
     pub placement: Placement,
-    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    /// The writer's CPU and the reader's; empty if the scheduler chooses.
     pub cpus: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl WorkerPair {
         Self::new(worker.clone(), worker, WorkerStart::Pair, block_bytes)
     }
 
-    /// One worker's sender and another's receiver over a pipe of hosepipe's, placed by the scheduler.
+    /// One worker's sender and another's receiver over a pipe that hosepipe makes, placed by the scheduler.
     pub fn between(writer: Worker, reader: Worker, block_bytes: u64) -> Self {
         Self::new(writer, reader, WorkerStart::Harness, block_bytes)
     }
@@ -103,7 +103,7 @@ impl WorkerPair {
     }
 }
 
-/// What is to be run, and how often.
+/// The rows to run, and the number of trials.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
     /// The rows; the cases of the result are in this order.
@@ -125,15 +125,15 @@ pub struct Measured {
     pub cases: Vec<CaseRecord>,
     /// The machine's memory copy, once in each round. A row that claims to be faster has failed.
     pub ceiling: CaseRecord,
-    /// True where the user or the budget ended the run before every trial was made.
+    /// Whether the user or the budget ended the run before every trial was made.
     pub interrupted: bool,
 }
 
-/// Rows of another kind, whose trials are made in the same rounds.
+/// Rows that another crate measures, with trials in the same rounds.
 pub struct RowsBeside<'a> {
-    /// How many.
+    /// Number of these rows.
     pub count: usize,
-    /// Makes the trial of a row, from 0, in a round.
+    /// Makes the trial of a row (counted from 0) in a round.
     pub trial: &'a mut dyn FnMut(usize, u32),
 }
 
@@ -148,13 +148,13 @@ struct Measurement<'a> {
     progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
-    /// What each row's trials move, once they were sized.
+    /// The job of each row's trials, known after [`Self::warm_up`].
     jobs: Vec<Job>,
-    /// Decides how many bytes more each launch moves.
+    /// Decides how many additional bytes each launch moves.
     residues: fastrand::Rng,
 }
 
-/// Runs a plan. A row that fails has an error; the others continue.
+/// Runs a plan. If a row fails, it has an error, and the other rows continue.
 ///
 /// # Errors
 /// No folder for results, or no process, can be made.
@@ -166,7 +166,7 @@ pub fn measure(
     measure_beside(plan, RowsBeside { count: 0, trial: &mut |_, _| {} }, observer, stop)
 }
 
-/// The same with rows of another kind.
+/// The same together with rows that another crate measures.
 ///
 /// # Errors
 /// As [`measure`].
@@ -196,7 +196,7 @@ pub fn measure_beside<'a>(
 }
 
 impl Measurement<'_> {
-    /// Launches every row: this fills caches, finds rows that fail, and sizes the trials.
+    /// Launches every row, to fill caches, to find rows that fail, and to size the trials.
     fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
             self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
@@ -205,7 +205,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Sizes a row's trials by its first launches.
+    /// Decides how much a row's trials move, by unmeasured launches.
     fn size_trials(&mut self, index: usize) -> Result<(), Interrupted> {
         let amount = self.plan.amount;
         let mut next = Some(amount.first_sizing_job(self.plan.rows[index].block_bytes));
@@ -263,20 +263,20 @@ impl Measurement<'_> {
         (0..self.cases.len()).filter(|index| self.cases[*index].error.is_none()).collect()
     }
 
-    /// Launches a row. A failure is written to its case, which is not run again.
+    /// Launches a row. A failure becomes the error of its case, which is not run again.
     fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Interrupted> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(None) };
         let job = &job.with_residue(&mut self.residues);
         let run = self.launcher.run(&launch, job, job.limit(), self.stop);
-        let who = row.name();
+        let name = row.name();
         let run = run.and_then(|run| {
-            self.ceiling.check(&who, job, &run.sample)?;
+            self.ceiling.check(&name, job, &run.sample)?;
             Ok(run)
         });
         match run {
             Ok(run) => {
-                // Node connects a child by a pair of sockets.
+                // Node connects its children by pairs of sockets.
                 if run.through_socket == Some(true) {
                     self.cases[index].spec = Spec::plain("socketpair");
                     self.cases[index].mechanism = "socketpair".to_owned();
@@ -285,7 +285,7 @@ impl Measurement<'_> {
             }
             Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(failure)) => {
-                self.progress.preparing(&format!("{who} failed"), None);
+                self.progress.preparing(&format!("{name} failed"), None);
                 self.cases[index].error = Some(failure);
                 Ok(None)
             }
@@ -293,7 +293,7 @@ impl Measurement<'_> {
     }
 }
 
-/// The error where a writer's child cannot be started on another CPU; `None` where it can.
+/// The error if a writer's child cannot be started on another CPU; `None` if it can.
 fn no_taskset() -> Option<CaseError> {
     file_on_path("taskset").is_none().then(|| {
         let message = "no `taskset` here, which puts the writer's child on another CPU";

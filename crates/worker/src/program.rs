@@ -14,11 +14,11 @@ use crate::registry::Receiver;
 pub struct Program {
     /// The program and its first arguments; never empty.
     pub command: Vec<OsString>,
-    /// Its working directory; `None`: this process's. Many toolchains choose a version by the working directory.
+    /// Its working directory, by which many toolchains choose a version; `None` for that of this process.
     pub folder: Option<PathBuf>,
-    /// Variables that are set in addition to this process's.
+    /// Variables that are set in addition to those of this process.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its receiving end, where it sends.
+    /// How it runs the receiving end if it is the sender.
     pub receiver: Receiver,
     /// Its description in a record.
     pub end: WorkerEnd,
@@ -42,7 +42,7 @@ impl From<Program> for Worker {
 }
 
 impl Program {
-    /// The user's own program (`--worker ./my-program`), as typed. A name without a slash is searched for in PATH.
+    /// A program of the user (`--worker ./my-program`). A name without a slash is searched for in PATH.
     pub fn of_path(path: &Path) -> Self {
         Self {
             command: vec![path.as_os_str().to_owned()],
@@ -57,17 +57,17 @@ impl Program {
         }
     }
 
-    /// The command of one end, `send` or `recv`; or `pair` or `trip` of a program that brings its own receiver.
+    /// The command of one end, `send` or `recv`; or `pair` or `trip` of a program that contains its receiver.
     pub fn end_command(&self, role: &str, job: &Job, result: &Path) -> Command {
         self.with(arguments(role, job, result))
     }
 
-    /// The command of a `pair`, or of a `trip`, whose child is the receiver of another program, or of the same.
+    /// The command of a `pair` or a `trip` with the command of its child, the receiver.
     pub fn pair_command(&self, workload: Workload, receiver: &Self, job: &Job, result: &Path) -> Command {
-        let (role, childs) = roles(workload);
-        let childs = receiver.command.iter().cloned().chain(arguments(childs, job, result));
-        let mut command = self.with(arguments(role, job, result).chain(childs));
-        // The child inherits its variables from the parent, whose own take precedence.
+        let (role, child_role) = roles(workload);
+        let child = receiver.command.iter().cloned().chain(arguments(child_role, job, result));
+        let mut command = self.with(arguments(role, job, result).chain(child));
+        // The child gets its variables through the parent; the parent's own variables take precedence.
         for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
             command.env(name, value);
         }
@@ -97,7 +97,7 @@ impl Program {
     }
 }
 
-/// The role of a program that starts its receiver, and the receiver's.
+/// The role of a program that starts its receiver, and the role of the receiver.
 pub(crate) fn roles(workload: Workload) -> (&'static str, &'static str) {
     match workload {
         Workload::Stream => ("pair", "recv"),
@@ -105,7 +105,7 @@ pub(crate) fn roles(workload: Workload) -> (&'static str, &'static str) {
     }
 }
 
-/// The arguments after a program's own.
+/// The arguments that follow a program's first arguments.
 fn arguments(role: &str, job: &Job, result: &Path) -> impl Iterator<Item = OsString> {
     let job = job.arguments().map(OsString::from);
     std::iter::once(role.into()).chain(job).chain([result.into()])

@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use crate::sources::Sources;
 
-/// After `--workers`: every language with a transport of its own.
+/// The word after `--workers` for all languages with another transport than a pipe.
 pub const PEERS: &str = "peers";
 
-/// A registered language. In commands and in the environment `{src}` is the folder of the copied sources, `{out}` that of
-/// the compiler's output, and `{cache}` one that the language keeps from build to build.
+/// A registered language. In commands and in the environment `{src}` is the folder of the copied sources, `{out}` the folder of the
+/// compiler's output, and `{cache}` a folder that the language keeps between builds.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Language {
@@ -23,40 +23,39 @@ pub struct Language {
     pub key: String,
     /// The folder of its sources.
     pub folder: String,
-    /// The transport between its ends, if that is not a pipe. Then no other language's program can be the second end.
+    /// The transport between its ends, if that is not a pipe. Then both ends must be of this language.
     pub transport: Option<String>,
-    /// Which process has the receiving end.
+    /// How the receiving end is run.
     #[serde(default)]
     pub receiver: Receiver,
     /// What installs the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
     pub package: String,
     /// A command that prints the toolchain's version.
     pub probe: Vec<String>,
-    /// A command that builds its program; empty where nothing needs building.
+    /// A command that builds its program; empty if nothing has to be built.
     #[serde(default)]
     pub build: Vec<String>,
     /// Variables that are set for its probe, its build and its program.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Its variants.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
 }
 
-/// Where a program's receiving end is.
+/// How a program's receiving end is run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Receiver {
-    /// The program of the `CHILD` words, which the sender starts.
+    /// By the command `CHILD`, which the sender starts.
     #[default]
     Child,
-    /// A thread of the sender: it gets no `CHILD`.
+    /// In a thread of the sender, which gets no `CHILD`.
     Thread,
-    /// A process that the sender starts by means of its own (fork, mpirun): it gets no `CHILD`.
+    /// In a process that the sender makes in another way (fork, mpirun); the sender gets no `CHILD`.
     Own,
 }
 
-/// One way in which a language moves bytes.
+/// A variant of a language's program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -66,7 +65,7 @@ pub struct Variant {
     pub run: Vec<String>,
 }
 
-/// Why there is no registry.
+/// Why the registry cannot be read: where it is, and the problem.
 #[derive(Debug, Error)]
 #[error("cannot read the registry of {0}: {1}")]
 pub struct RegistryError(String, String);
@@ -86,7 +85,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads the registry in the folder that the environment variable [`crate::WORKERS_VARIABLE`] names, or else the embedded one.
+    /// Reads the registry in the folder of the environment variable [`crate::WORKERS_VARIABLE`]; without it, the embedded one.
     ///
     /// # Errors
     /// The folder cannot be read, or its workers.toml is wrong.
@@ -111,7 +110,6 @@ impl Registry {
         Ok(Self { sources, languages })
     }
 
-    /// Every language.
     pub fn languages(&self) -> &[Language] {
         &self.languages
     }
@@ -139,7 +137,7 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
             return Err(format!("`{key}` cannot be a key: it is typed after --workers"));
         }
         if language.receiver != Receiver::Child && language.transport.is_none() {
-            return Err(format!("`{key}` brings its own receiver: it needs a transport"));
+            return Err(format!("`{key}` starts no CHILD: it needs a transport"));
         }
         if language.probe.is_empty() || language.variants.is_empty() {
             return Err(format!("`{key}` needs a probe and a variant"));

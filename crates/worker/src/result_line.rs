@@ -1,9 +1,9 @@
-//! The result lines of docs/WORKERS.md.
+//! Parses the result lines of workers (docs/WORKERS.md).
 
 /// What a sender reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLine {
-    /// Bytes written, warm-up included.
+    /// Bytes written, including the warm-up.
     pub bytes: u64,
     /// Just before the first write, in nanoseconds of CLOCK_MONOTONIC, like every time here.
     pub ready_ns: u64,
@@ -14,7 +14,7 @@ pub struct SendLine {
 /// What a receiver reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecvLine {
-    /// Bytes read, warm-up included.
+    /// Bytes read, including the warm-up.
     pub bytes: u64,
     /// XOR of all bytes.
     pub xor: u8,
@@ -44,12 +44,8 @@ impl ResultLines {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = Self::default();
         for line in text.split_inclusive('\n') {
-            let wrong = |why| {
-                format!(
-                    "{why}: `{}`",
-                    line.trim_end_matches('\n').chars().take(SHOWN_MAX).collect::<String>()
-                )
-            };
+            let shown: String = line.trim_end_matches('\n').chars().take(SHOWN_MAX).collect();
+            let wrong = |why| format!("{why}: `{shown}`");
             let whole = line.strip_suffix('\n').ok_or_else(|| wrong("a result line without a newline"))?;
             let other = || wrong("a line that is not a result line");
             let twice = match whole.split_once(' ').ok_or_else(other)? {

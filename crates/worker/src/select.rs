@@ -1,4 +1,4 @@
-//! Parses the argument of `--workers`: languages and their variants.
+//! Parses the argument of `--workers`: a list of languages and variants.
 
 use model::nearest;
 use thiserror::Error;
@@ -14,7 +14,7 @@ pub struct LanguageVariant<'a> {
     pub variant: &'a Variant,
 }
 
-/// Why a text selects nothing.
+/// Why a text selects no worker.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SelectError(String);
@@ -26,15 +26,8 @@ impl Registry {
     /// # Errors
     /// An unknown word; the message names the most similar known one.
     pub fn select(&self, text: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
-        let mut choices = Vec::new();
-        for word in text.split(',').map(str::trim) {
-            for choice in self.choices_of(word)? {
-                if !choices.contains(&choice) {
-                    choices.push(choice);
-                }
-            }
-        }
-        Ok(choices)
+        let choices: Result<Vec<_>, _> = text.split(',').map(|word| self.choices_of(word.trim())).collect();
+        Ok(without_repetitions(choices?.concat()))
     }
 
     /// The languages of the variants that a text selects.
@@ -42,20 +35,14 @@ impl Registry {
     /// # Errors
     /// As [`Registry::select`].
     pub fn select_languages(&self, text: &str) -> Result<Vec<&Language>, SelectError> {
-        let mut languages: Vec<&Language> = Vec::new();
-        for choice in self.select(text)? {
-            if !languages.contains(&choice.language) {
-                languages.push(choice.language);
-            }
-        }
-        Ok(languages)
+        Ok(without_repetitions(self.select(text)?.into_iter().map(|choice| choice.language)))
     }
 
     fn choices_of(&self, word: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
         let typed = word.to_lowercase();
         let (key, variant) = typed.split_once(':').map_or((&*typed, None), |(key, name)| (key, Some(name)));
         let is_meant = |language: &&Language| match key {
-            // A language with a transport of its own has to be named.
+            // `all` does not include languages whose programs use another transport than a pipe.
             "all" => language.transport.is_none(),
             PEERS => language.transport.is_some(),
             key => [&*language.key, &language.folder, &language.name.to_lowercase()].contains(&key),
@@ -68,8 +55,8 @@ impl Registry {
     }
 
     fn unknown(&self, word: &str) -> SelectError {
-        let keys = || self.languages().iter().map(|language| language.key.as_str());
         let typed = word.to_lowercase();
+        let keys = || self.languages().iter().map(|language| language.key.as_str());
         let (key, _) = typed.split_once(':').unwrap_or((&typed, ""));
         if let Some(language) = self.languages().iter().find(|language| language.key == key) {
             let ways: Vec<String> =
@@ -82,6 +69,17 @@ impl Registry {
             "no worker `{word}`: {guess}There are: all, peers, {known}; each may be followed by :VARIANT"
         ))
     }
+}
+
+/// The items without repetitions, in the order of their first occurrence.
+pub(crate) fn without_repetitions<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    distinct
 }
 
 impl Language {

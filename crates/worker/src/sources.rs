@@ -1,4 +1,4 @@
-//! Where the registry and the workers' sources come from: the binary itself, or a folder for developers of workers.
+//! The registry's and the workers' files: embedded in the binary, or in a folder for developers of workers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,10 +9,10 @@ use include_dir::{Dir, include_dir};
 /// Names a folder that replaces the embedded workers: it contains `workers.toml` and the folders that `workers.toml` names.
 pub const WORKERS_VARIABLE: &str = "HOSEPIPE_WORKERS";
 
-/// The folder workers/ of the repository (a link in this crate's folder, a copy in its package), as it was when this program was compiled.
+/// The folder workers/ of the repository when this program was compiled (in this crate's folder a link, in its package a copy).
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/workers");
 
-/// A worker's `Cargo.toml`, under another name: cargo leaves every folder with a `Cargo.toml` out of the package around it.
+/// The file name of a worker's `Cargo.toml`: cargo excludes every folder with a `Cargo.toml` from the package that contains it.
 const CARGO_TEMPLATE: &str = "Cargo.toml.in";
 
 /// Files by their path within a folder.
@@ -21,7 +21,7 @@ pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// A tree of the workers' files.
 #[derive(Debug, Clone)]
 pub(crate) enum Sources {
-    /// Within this program.
+    /// In this program.
     Embedded,
     /// On disk.
     Folder(PathBuf),
@@ -36,7 +36,7 @@ impl Sources {
         }
     }
 
-    /// For messages.
+    /// The name in messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Embedded => "the workers within this program".to_owned(),
@@ -55,7 +55,7 @@ impl Sources {
         String::from_utf8(bytes).map_err(io::Error::other)
     }
 
-    /// Every file of a worker's folder, by its path within it.
+    /// All files of a worker's folder, by their path in it.
     pub(crate) fn files(&self, folder: &str) -> io::Result<Files> {
         let mut files = BTreeMap::new();
         match self {
@@ -112,8 +112,8 @@ mod tests {
     use crate::registry::Registry;
 
     /// Not a worker: a cross-compiled program that hosepipe does not run.
-    const OF_ITS_OWN: &str = "windows";
-    /// Holds a folder for each worker with a transport of its own.
+    const NOT_A_WORKER: &str = "windows";
+    /// The folder of workers with other transports than a pipe.
     const PEERS: &str = "peers";
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
         };
         let mut folders: BTreeSet<String> = folders_in(&root).into_iter().collect();
-        assert!(folders.remove(OF_ITS_OWN) && folders.remove(PEERS));
+        assert!(folders.remove(NOT_A_WORKER) && folders.remove(PEERS));
         folders.extend(folders_in(&root.join(PEERS)).iter().map(|name| format!("{PEERS}/{name}")));
         let registry = Registry::read(Sources::Embedded).expect("the registry reads");
         let registered = registry.languages().iter().map(|language| language.folder.clone()).collect();

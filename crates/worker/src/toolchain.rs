@@ -1,39 +1,35 @@
-//! Finds a language's toolchain.
+//! Looks for a language's toolchain on this machine.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use model::describe_errno;
+use model::{CaseError, ErrorKind, describe_errno};
 use process::{Captured, Cleaner, describe_ending};
 
 use crate::build::{cache_of, environment};
-use crate::command::{NotRun, run, shown};
+use crate::command::{NotFinished, run, shown};
 use crate::registry::Language;
 
-/// A toolchain that prints no version in this time is broken. Java on a busy machine needs two seconds.
+/// Time limit for printing a version. Java on a busy machine needs two seconds.
 const PROBE_MAX: Duration = Duration::from_secs(30);
 
-/// Why a toolchain is missing, and what installs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// What was tried and how it failed.
-    pub reason: String,
-    /// What to type.
-    pub remedy: String,
-}
-
 /// The toolchain's version: the first line that the language's probe prints. The probe has the working directory and the
-/// environment of the build: many toolchains choose a version by them.
+/// environment of the build, because many toolchains choose a version by them.
+///
+/// # Errors
+/// How the probe failed; the remedy installs the toolchain.
 pub(crate) fn probe(
     language: &Language,
     root: &Path,
     cleaner: &Cleaner,
     stop: &dyn Fn() -> bool,
-) -> Result<String, Missing> {
+) -> Result<String, CaseError> {
     let words: Vec<OsString> = language.probe.iter().map(OsString::from).collect();
-    let missing = |reason| Missing { reason, remedy: remedy(&language.package) };
+    let missing = |reason: String| {
+        CaseError::stated(ErrorKind::Unavailable, reason).with_remedy(remedy(&language.package))
+    };
     let Some((program, arguments)) = words.split_first() else {
         return Err(missing("it has no probe".to_owned()));
     };
@@ -41,30 +37,29 @@ pub(crate) fn probe(
     command.args(arguments);
     command.envs(environment(language, root, &cache_of(language, root)));
     command.current_dir(root.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")));
-    let said = match run(command, PROBE_MAX, Captured::keeping(2048, 512), cleaner, stop) {
-        Ok(said) => said,
-        Err(NotRun::Start(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
-            return Err(missing(format!("no `{}` here", program.to_string_lossy())));
-        }
-        Err(NotRun::Start(error)) => {
-            return Err(missing(format!("`{}`: {}", shown(&words), describe_errno(&error))));
-        }
-        Err(NotRun::Late(_)) => {
-            let reason = format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs());
-            return Err(missing(reason));
-        }
-        Err(NotRun::Stopped) => return Err(missing("stopped before it was searched for".to_owned())),
-    };
-    if !said.status.success() {
-        let last = said.text.lines().last().unwrap_or_default();
+    let ran = run(command, PROBE_MAX, Captured::keeping(2048, 512), cleaner, stop);
+    let (status, text) = ran.map_err(|error| {
+        missing(match error {
+            NotFinished::System(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+                format!("no `{}` here", program.to_string_lossy())
+            }
+            NotFinished::System(error) => format!("`{}`: {}", shown(&words), describe_errno(&error)),
+            NotFinished::Late(_) => {
+                format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs())
+            }
+            NotFinished::Stopped => "stopped before it was searched for".to_owned(),
+        })
+    })?;
+    if !status.success() {
+        let last = text.lines().last().unwrap_or_default();
         let colon = if last.is_empty() { "" } else { ": " };
-        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), describe_ending(said.status))));
+        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), describe_ending(status))));
     }
-    let first = said.text.lines().map(str::trim).find(|line| !line.is_empty());
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty());
     Ok(first.unwrap_or("of an unknown version").to_owned())
 }
 
-/// The command that installs a package: a registered command as it is, a Debian package through apt-get.
+/// The command that installs a package. `package` is the name of a Debian package, or already a command.
 fn remedy(package: &str) -> String {
     if package.contains(' ') { package.to_owned() } else { format!("apt-get install {package}") }
 }
@@ -74,11 +69,11 @@ mod tests {
     use super::*;
     use crate::registry::Receiver;
 
-    fn probed(words: &[&str], package: &str) -> Result<String, Missing> {
+    fn probed(words: &[&str], package: &str) -> Result<String, CaseError> {
         probed_for(Path::new("/"), words, package)
     }
 
-    fn probed_for(root: &Path, words: &[&str], package: &str) -> Result<String, Missing> {
+    fn probed_for(root: &Path, words: &[&str], package: &str) -> Result<String, CaseError> {
         let language = Language {
             name: "X".to_owned(),
             key: "x".to_owned(),
@@ -112,10 +107,10 @@ mod tests {
     #[test]
     fn a_missing_toolchain_is_reported_with_what_installs_it() {
         let missing = probed(&["hosepipe-no-such-compiler"], "gfortran").unwrap_err();
-        assert_eq!(missing.reason, "no `hosepipe-no-such-compiler` here");
-        assert_eq!(missing.remedy, "apt-get install gfortran");
+        assert_eq!(missing.message, "no `hosepipe-no-such-compiler` here");
+        assert_eq!(missing.remedy.as_deref(), Some("apt-get install gfortran"));
         let missing = probed(&["sh", "-c", "echo no module; exit 1"], "pip install ziglang").unwrap_err();
-        assert_eq!(missing.reason, "`sh -c echo no module; exit 1` exited with 1: no module");
-        assert_eq!(missing.remedy, "pip install ziglang");
+        assert_eq!(missing.message, "`sh -c echo no module; exit 1` exited with 1: no module");
+        assert_eq!(missing.remedy.as_deref(), Some("pip install ziglang"));
     }
 }

@@ -1,27 +1,27 @@
-//! How many bytes a trial moves. Languages differ a hundredfold: a trial of a second for one takes minutes for another.
+//! Decides how many bytes a trial moves. Languages differ by a factor of a hundred: bytes for one second of a fast language take
+//! minutes in a slow one.
 
 use std::time::Duration;
 
 use crate::job::Job;
 
-/// Bytes of a worker's first launch, after a warm-up of as many: few, as it may be slow. Of small blocks fewer, of which each costs
-/// as much.
+/// Limits of a worker's first launch and of its warm-up, in bytes and in blocks. Both are small, because the worker may be slow.
 const SIZING_BYTES_FIRST: u64 = 1 << 20;
 const SIZING_BLOCKS_FIRST: u64 = 1 << 12;
-/// Each further sizing launch moves at most this many times as much: a just-in-time compiler is slow at first.
+/// Largest factor between a sizing launch and the next one: a program with a just-in-time compiler is slow at first.
 const SIZING_GROWTH: u64 = 8;
-/// The most that a sizing launch moves; it is the last one.
+/// Most bytes of a sizing launch; a launch of this size is the last one.
 const SIZING_BYTES_MAX: u64 = 256 << 20;
-/// The last sizing launch moves at least 1/4 of the trial that it predicts, and the launch before it has predicted at
-/// least 1/2 of that.
+/// Sizing ends when a launch has moved at least 1/4 of the trial that it predicts, and the launch before it has predicted at
+/// least 1/2 of that trial.
 const SIZING_PART: u64 = 4;
 const PREDICTED_PART: u64 = 2;
-/// The most that a trial moves, in bytes; the least is what the first launch moves.
+/// Most bytes of a trial. The fewest are those of the first launch.
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
-/// The warm-up is no longer than this part of a trial.
+/// The warm-up has at most 1/2 of a trial's bytes.
 const WARMUP_PART: u64 = 2;
 
-/// How much each trial moves.
+/// The amount of each trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialSize {
     /// The same for every row.
@@ -31,11 +31,11 @@ pub enum TrialSize {
         /// Bytes before the clock starts.
         warmup_bytes: u64,
     },
-    /// For every row, as many bytes as it moves in this time.
+    /// For every row the bytes that it moves in a given time.
     Lasting {
         /// The time of a trial's timed stream.
         trial: Duration,
-        /// Most bytes before the clock starts; a slow row has half of its trial's.
+        /// Most bytes before the clock starts; for a slow row half of its trial's bytes.
         warmup_bytes_max: u64,
     },
 }
@@ -52,8 +52,8 @@ impl TrialSize {
         }
     }
 
-    /// The job of the next sizing launch, if another is needed: `trial` is the trial that this launch predicts, `before` the
-    /// one that the launch before it predicted.
+    /// The job of the next sizing launch, if another is needed. `trial` is the trial that this launch predicts, `before` the trial
+    /// that the previous launch predicted.
     pub(crate) fn next_sizing_job(&self, launched: &Job, trial: &Job, before: Option<&Job>) -> Option<Job> {
         let Self::Lasting { .. } = self else { return None };
         let large = launched.bytes.saturating_mul(SIZING_PART) >= trial.bytes;
@@ -63,13 +63,13 @@ impl TrialSize {
         (!enough).then_some(Job { bytes, warmup_bytes: bytes, ..*launched })
     }
 
-    /// The trial of a row whose last sizing launch took `elapsed`.
+    /// The job of a row's trials, predicted by a sizing launch that took `elapsed`.
     pub(crate) fn job(&self, launched: &Job, elapsed: Duration) -> Job {
         let Self::Lasting { trial, warmup_bytes_max } = *self else { return *launched };
         let least = first_bytes(launched.block_bytes);
         let rate = launched.bytes as f64 / elapsed.as_secs_f64().max(1e-9);
         let bytes = ((rate * trial.as_secs_f64()) as u64).clamp(least, TRIAL_BYTES_MAX);
-        // Whole MiB are easier to read, and whole blocks of any usual size.
+        // Whole MiB are easy to read, and are whole blocks of all common sizes.
         let bytes = bytes.next_multiple_of(least);
         Job {
             bytes,

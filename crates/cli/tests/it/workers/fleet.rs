@@ -36,8 +36,8 @@ fn built(peers: bool) -> Vec<Program> {
         match result {
             Ok(_) => {}
             Err(Unbuilt::Missing(missing)) => {
-                assert!(std::env::var_os("CI").is_none(), "{}: {}", language.name, missing.reason);
-                skip(&format!("{}; try {}", missing.reason, missing.remedy));
+                assert!(std::env::var_os("CI").is_none(), "{}: {}", language.name, missing.message);
+                skip(&Unbuilt::Missing(missing).to_string());
             }
             Err(error) => match sources_out_of_reach(&error.to_string()) {
                 true if peers => skip("its sources are out of reach"),
