@@ -1,8 +1,8 @@
-//! Published studies, run here and shown beside what was published. Each is a folder: its parameters, the streams that it measures,
-//! published figures, and every word and column that is shown (`study.toml`); code only for what it runs or shows in a way of its own;
-//! and an entry in [`STUDIES`].
+//! Published studies: this crate runs them here and shows the new figures beside the published ones. Each study is a folder and an
+//! entry in [`STUDIES`]. `study.toml` in the folder has its parameters, the streams that it measures, the published figures, and all
+//! headings, columns and sentences that are shown. Code is only for parts that are measured or shown in a special way.
 //!
-//! A study is run part by part into one record that can be resumed ([`run`]). Nothing here prints.
+//! A study is run part by part into one record, which can be resumed ([`run`]). This crate prints nothing.
 
 mod bradford;
 mod comp517;
@@ -31,23 +31,23 @@ pub use run::{Job, PartRun, check_resume, failed, foreign_part, run};
 pub use scale::Scale;
 pub use view::{summarise, view};
 
-/// Every study there is, in the order of the documentation.
+/// Every study, in the order of the documentation.
 pub static STUDIES: &[&Study] = &[&bradford::STUDY, &comp517::STUDY, &kernel_pipe::STUDY, &stover::STUDY];
 
 /// A published study.
 #[derive(Debug)]
 pub struct Study {
-    /// The word for it on the command line and in records.
+    /// Its name on the command line and in records.
     pub name: &'static str,
-    /// Runs a part: [`run::PartRun::run_streams`] where it has no way of its own.
+    /// Measures a part; most parts need only [`run::PartRun::run_streams`].
     run: run::Run,
-    /// What is shown of a part: [`view::PartView::shown`] where it has no way of its own.
+    /// The blocks that show a part; most parts need only [`view::PartView::shown`].
     show: view::Show,
-    /// What is shown of records made elsewhere; none where it takes none.
+    /// The section of records from other machines; `None` for a study that accepts no such records.
     elsewhere: Option<fn(&StudyRecord, &File) -> Option<Section>>,
-    /// The figures in the sentences on what changed since it was published.
-    facts: fn(&StudyRecord) -> view::Words,
-    /// Its parts, parameters and published figures.
+    /// The figures for the sentences of `study.toml` on what has changed since the study was published.
+    facts: fn(&StudyRecord) -> view::Texts,
+    /// The text of its `study.toml`.
     toml: &'static str,
 }
 
@@ -62,12 +62,12 @@ impl Study {
         self.parameters::<File>().parts
     }
 
-    /// Whether records made elsewhere can stand beside its own ([`foreign_part`]).
+    /// Whether it can show records from other machines beside its own ([`foreign_part`]).
     pub fn takes_foreign_records(&self) -> bool {
         self.elsewhere.is_some()
     }
 
-    /// Its file, which is a part of the program: a test reads them all.
+    /// Its `study.toml`, or the tables of it that `T` has. The file is compiled in, so an error in it is a bug; a test reads every file.
     fn parameters<T: DeserializeOwned>(&self) -> T {
         toml::from_str(self.toml).unwrap_or_else(|error| panic!("{}/study.toml: {error}", self.name))
     }
@@ -79,47 +79,47 @@ impl fmt::Display for Study {
     }
 }
 
-/// What every study has in its file.
+/// The tables of `study.toml` that every study has.
 #[derive(Deserialize)]
 struct File {
     study: Head,
     workload: Option<Workload>,
     #[serde(rename = "part")]
     parts: Vec<Part>,
-    /// For parts that have none of their own.
+    /// The table and the figure of parts without their own.
     table: Option<TableText>,
     figure: Option<FigureText>,
-    /// On what changed since it was published.
+    /// What has changed since the study was published.
     #[serde(rename = "paragraph")]
     paragraphs: Vec<Paragraph>,
 }
 
-/// What a study is.
+/// What the study is, and the settings of all its parts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     title: String,
     authors: String,
-    /// Where and when.
+    /// Place and date.
     published: String,
     year: u32,
     question: String,
-    /// Its parts as they are shown, from above; as they are run where it is empty.
+    /// The order in which its parts are shown; if empty, the order in which they are run.
     #[serde(default)]
     shown: Vec<String>,
-    /// What it needs at full size, beside what every study needs.
+    /// Space and files that it needs at full size, in addition to what every study needs.
     #[serde(default)]
     needs: Needs,
-    /// What was set for every part.
+    /// Settings of every part: name and text.
     #[serde(default)]
     settings: Vec<[String; 2]>,
 }
 
-/// What a study of one workload sends.
+/// The workload of a study that has only one.
 #[derive(Deserialize)]
 struct Workload {
     bytes: Size,
-    /// What is handed over in one call.
+    /// Bytes of one call.
     block: Size,
 }
 
@@ -129,30 +129,30 @@ struct Workload {
 pub struct Part {
     /// Its name in records.
     pub name: String,
-    /// What it does, in a few words.
+    /// A short description for the progress bar.
     pub title: String,
-    /// What it may take, at full size; no round begins after that.
+    /// Its time limit: no round begins after that.
     minutes: f64,
-    /// How often each of its cases is run, at full size.
+    /// Trials of each case, at full size.
     #[serde(default = "once")]
     trials: u32,
-    /// What was set, for people: the name and a text. `{100k}` in it is replaced by that amount at the scale.
+    /// Settings for the reader: name and text. `{100k}` in a text is replaced by that amount at the scale.
     #[serde(default)]
     settings: Vec<[String; 2]>,
     #[serde(default)]
     streams: Vec<Streams>,
-    /// The pipeline that it runs; `{file}` and `{folder}` stand for what that runs on.
+    /// The pipeline that it runs; `{file}` and `{folder}` are replaced by the paths of its input.
     pipeline: Option<String>,
     /// The heading above its figures.
     heading: String,
     /// Whether the heading is a command line.
     #[serde(default)]
     is_command: bool,
-    /// What is said below the heading.
+    /// The text below the heading.
     lead: String,
     table: Option<TableText>,
     figure: Option<FigureText>,
-    /// The rows of its table; without any each thing that was measured has one.
+    /// The rows of its table; if empty, the table has a row for each case and each measure.
     #[serde(default, rename = "row")]
     rows: Vec<RowText>,
 }
@@ -165,9 +165,9 @@ fn once() -> u32 {
 #[serde(deny_unknown_fields)]
 struct TableText {
     caption: String,
-    /// From left to right: the heading, and the word for the cell: a word of the row itself, or one of what was measured.
+    /// From left to right: a heading, and the name of the cell's text, which the row has in `study.toml` or which was measured.
     columns: Vec<[String; 2]>,
-    /// The row whose throughput is 1 in the cells `ratio`.
+    /// The row to whose throughput the cells `ratio` refer.
     #[serde(default)]
     base_row: usize,
 }
@@ -175,26 +175,26 @@ struct TableText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FigureText {
-    /// The part's heading where there is none.
+    /// If absent, the part's heading.
     title: Option<String>,
     caption: String,
     #[serde(default)]
     is_logarithmic: bool,
-    /// Groups of bars, each of the rows' cases with these data; one of all where there are none.
+    /// Groups of bars: a name, and the data level of the cases in it. If empty, one group has all cases.
     #[serde(default)]
     groups: Vec<(String, DataLevel)>,
 }
 
-/// A row of a part's table, and which case or measure of the record it is about.
+/// A row of a part's table. The first four fields select a case or a measure of the record.
 #[derive(Debug, Deserialize)]
 struct RowText {
     spec: Option<String>,
     block: Option<Size>,
     data: Option<DataLevel>,
     measure: Option<String>,
-    /// Its own words, by their columns.
+    /// Its other texts, by the name that a column has for them.
     #[serde(flatten)]
-    words: BTreeMap<String, String>,
+    texts: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -204,13 +204,13 @@ struct Paragraph {
     sentences: Vec<Sentence>,
 }
 
-/// A sentence, or a part of one; it is left out where one of its facts is not known.
+/// A sentence, or a part of one; it is omitted if one of its facts is unknown.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sentence {
     /// `{fact}` is replaced by the fact.
     text: String,
-    /// Facts that must be known beside those in the text.
+    /// Further facts that must be known.
     #[serde(default)]
     needs: Vec<String>,
 }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// What a full run of all studies may take.
+    /// Limit of a full run of all studies.
     const ALL_MINUTES: f64 = 45.0;
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             assert_eq!(Study::named(study.name).map(|study| study.name), Some(study.name));
             let parts = study.parts();
             let names: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-            assert_eq!(names.len(), parts.len(), "{study}: parts have names of their own");
+            assert_eq!(names.len(), parts.len(), "{study}: no two parts have one name");
             let shown = study.parameters::<File>().study.shown;
             assert!(shown.is_empty() || names == shown.iter().map(String::as_str).collect(), "each is shown");
         }

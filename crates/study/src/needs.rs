@@ -1,4 +1,4 @@
-//! What a study needs before it starts: room for its files, inodes, memory.
+//! The resources that a study needs: disk space, inodes, memory. They are checked before it starts.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,29 @@ use serde::Deserialize;
 use crate::scale::Size;
 use crate::{File, Head, Scale, Study};
 
-/// What a study needs at full size, beside memory for its largest block.
+/// The resources that a study needs at full size, in addition to memory for its largest block.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Needs {
-    /// Free bytes where temporary files lie.
+    /// Free bytes in the folder for temporary files.
     disk: Option<Size>,
-    /// Files that can still be made there.
+    /// Files that are created there.
     files: Option<Size>,
 }
 
-/// What there is.
+/// The resources of this machine.
 #[derive(Debug)]
 pub struct Have {
-    /// Where temporary files lie.
+    /// The folder for temporary files.
     folder: PathBuf,
-    /// `None` where the system does not say.
+    /// `None` if unknown.
     disk_bytes: Option<u64>,
-    /// `None` where the file system makes inodes as it needs them.
+    /// `None` if the file system has no fixed number of inodes.
     inodes: Option<u64>,
     memory_bytes: Option<u64>,
 }
 
-/// Beside what can be counted: folders, records, buffers of the programs that are run.
+/// Spare resources, for folders, records, and buffers of the programs that are run.
 const SPARE_DISK_BYTES: u64 = 32 << 20;
 const SPARE_INODES: u64 = 1000;
 const SPARE_MEMORY_BYTES: u64 = 256 << 20;
@@ -40,7 +40,7 @@ const SPARE_MEMORY_BYTES: u64 = 256 << 20;
 const BLOCKS_IN_MEMORY: u64 = 8;
 
 impl Have {
-    /// What there is for temporary files in this folder.
+    /// The resources of this machine, with this folder for temporary files.
     pub fn here(folder: &Path) -> Self {
         let disk = statvfs(folder).ok();
         Self {
@@ -51,10 +51,10 @@ impl Have {
         }
     }
 
-    /// Whether a study can be run at a scale.
+    /// Checks that a study can be run at a scale.
     ///
     /// # Errors
-    /// The first thing that is lacking, and what to do.
+    /// The first resource of which there is too little, and what to do.
     pub fn suffices(&self, study: &Study, scale: Scale) -> Result<(), String> {
         let File { study: Head { needs, .. }, parts, .. } = study.parameters();
         let amount = |full: Option<Size>| full.map_or(0, |full| scale.amount(full.value));
@@ -63,19 +63,19 @@ impl Have {
         let blocks = parts.iter().flat_map(|part| part.cases(scale, &[]).unwrap_or_default());
         let block_bytes = blocks.map(|case| case.block_bytes).max().unwrap_or(0);
         let memory_bytes = block_bytes.saturating_mul(BLOCKS_IN_MEMORY).max(SPARE_MEMORY_BYTES);
-        let lacks = |have: Option<u64>, needed: u64| have.filter(|have| *have < needed);
-        let (place, size) = (self.folder.display(), |bytes: u64| ByteSize(bytes >> 20 << 20));
+        let too_few = |have: Option<u64>, needed: u64| have.filter(|have| *have < needed);
+        let (folder, size) = (self.folder.display(), |bytes: u64| ByteSize(bytes >> 20 << 20));
         let remedy = "another file system (TMPDIR=DIR), or a smaller --scale";
-        if let Some(have) = lacks(self.disk_bytes, disk_bytes) {
+        if let Some(have) = too_few(self.disk_bytes, disk_bytes) {
             let (needed, have) = (size(disk_bytes), size(have));
-            return Err(format!("{study} needs {needed} of disk in {place}, and {have} are free: {remedy}"));
+            return Err(format!("{study} needs {needed} of disk in {folder}, and {have} are free: {remedy}"));
         }
-        if let Some(have) = lacks(self.inodes, inodes) {
+        if let Some(have) = too_few(self.inodes, inodes) {
             return Err(format!(
-                "{study} needs {inodes} files in {place}, and there are inodes for {have}: {remedy}"
+                "{study} needs {inodes} files in {folder}, and there are inodes for {have}: {remedy}"
             ));
         }
-        if let Some(have) = lacks(self.memory_bytes, memory_bytes) {
+        if let Some(have) = too_few(self.memory_bytes, memory_bytes) {
             let (needed, have) = (size(memory_bytes), size(have));
             return Err(format!(
                 "{study} needs {needed} of memory, and {have} are available: a smaller --scale, or end other programs"
@@ -100,16 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_named_with_a_way_out() {
-        let lack = |study: &Study, have: Have| have.suffices(study, Scale::FULL).expect_err("a lack");
+    fn the_error_names_the_scarce_resource_and_a_remedy() {
+        let error = |study: &Study, have: Have| have.suffices(study, Scale::FULL).expect_err("too little");
         assert_eq!(
-            lack(&stover::STUDY, have(100 << 20, 10_000, 8 << 30)),
+            error(&stover::STUDY, have(100 << 20, 10_000, 8 << 30)),
             "stover needs 544MiB of disk in /tmp, and 100MiB are free: another file system (TMPDIR=DIR), or a \
              smaller --scale"
         );
-        let inodes = lack(&comp517::STUDY, have(8 << 30, 100_000, 8 << 30));
+        let inodes = error(&comp517::STUDY, have(8 << 30, 100_000, 8 << 30));
         assert!(inodes.contains("122501 files in /tmp, and there are inodes for 100000"), "{inodes}");
-        let memory = lack(&bradford::STUDY, have(8 << 30, 100_000, 1 << 30));
+        let memory = error(&bradford::STUDY, have(8 << 30, 100_000, 1 << 30));
         assert!(memory.contains("2GiB of memory"), "{memory}");
     }
 

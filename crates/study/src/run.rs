@@ -1,4 +1,4 @@
-//! The run of a study: the parts that a record does not have yet, one after another.
+//! Runs the parts of a study that its record lacks, one after another.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,47 +17,47 @@ use pipeline::shell::Shell;
 use crate::view::fill;
 use crate::{File, Head, Part, Scale, Study};
 
-/// What is to be run, and how.
+/// What to run, and the surroundings.
 pub struct Job<'a> {
     /// The study.
     pub study: &'static Study,
-    /// How much of it.
+    /// The share of its amounts.
     pub scale: Scale,
     /// Decides the order within rounds, and random payloads.
     pub seed: u64,
-    /// The CPUs there are.
+    /// The CPUs that this process may use.
     pub cpus: &'a [Cpu],
-    /// The program whose `gen` and `sink` stand at the ends of pipelines: this one.
+    /// The path of this program: pipelines use its `gen` and `sink`.
     pub hosepipe: &'a Path,
     /// The shell that runs pipelines.
     pub shell: &'a str,
-    /// Whether the user wants to stop.
+    /// Whether the user has asked to stop.
     pub stop: &'a dyn Fn() -> bool,
-    /// Called with a signal that ended a program of ours and asks us to end, too.
+    /// Called with a signal, such as SIGINT, that ended a measured program: this program should end, too.
     pub note_signal: &'a dyn Fn(i32),
 }
 
-/// Untimed rounds of programs before their trials; each `study.toml` says so.
+/// Untimed rounds before the trials of programs; the settings in each `study.toml` name the number.
 pub(crate) const WARM_UP_ROUNDS: u32 = 1;
 
-/// Puts what it measures into the part that is being made.
+/// Measures a part, and adds the results to [`PartRun::made`].
 pub(crate) type Run = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
 
 /// A part that is being run.
 pub struct PartRun<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) observer: &'a mut dyn Observer,
-    /// What is in it so far.
+    /// Its record so far.
     pub(crate) made: StudyPart,
     pub(crate) part: &'a Part,
     began: Instant,
 }
 
-/// Runs the parts that `record` does not have in full, into the record, and hands it to the observer after each.
-/// With `only`, parts of other names are left out.
+/// Runs the parts that are incomplete in `record`, adds them to it, and calls the observer after each. If `only` is not empty, it
+/// names the parts to run.
 ///
 /// # Errors
-/// A part could not be run, or the record not be saved; what was finished is in the record.
+/// A part could not be run, or the observer could not save the record; finished parts are in the record.
 pub fn run(
     job: &Job<'_>,
     record: &mut StudyRecord,
@@ -87,7 +87,7 @@ pub fn run(
         (job.study.run)(&mut running)?;
         running.made.elapsed_s = running.began.elapsed().as_secs_f64();
         running.made.complete = !running.is_stopped();
-        put(record, running.made, &file.parts);
+        insert(record, running.made, &file.parts);
         record.interrupted = (job.stop)();
         observer.part_ended(record).map_err(refused("the record"))?;
         if record.interrupted {
@@ -98,14 +98,14 @@ pub fn run(
 }
 
 impl Study {
-    /// The parts of these names; all where none is named.
+    /// The parts of these names; all parts if there are no names.
     fn wanted(&self, only: &[String]) -> Vec<Part> {
         let mut parts = self.parts();
         parts.retain(|part| only.is_empty() || only.contains(&part.name));
         parts
     }
 
-    /// Whether a record lacks any of the parts of these names, or of all where none is named.
+    /// Whether any part of these names is incomplete in a record; any part at all if there are no names.
     pub fn is_missing_any(&self, only: &[String], record: &StudyRecord) -> bool {
         self.wanted(only).iter().any(|part| !is_complete(record, part))
     }
@@ -115,7 +115,7 @@ fn is_complete(record: &StudyRecord, part: &Part) -> bool {
     record.parts.iter().any(|made| made.name == part.name && made.complete)
 }
 
-/// What the study says was set, with the amounts of a scale.
+/// The settings that `study.toml` lists for a part, with amounts at a scale.
 fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String> {
     let amount = |text: &str| {
         let amount = scale.amount(parse_size(text).ok()?.0);
@@ -125,51 +125,46 @@ fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String>
     all.filter_map(|[name, text]| Some((name.clone(), fill(text, &amount)?))).collect()
 }
 
-/// Puts a part into the record, in the place that it has among the study's parts.
-fn put(record: &mut StudyRecord, part: StudyPart, parts: &[Part]) {
+/// Adds a part to the record, or replaces it, and sorts the parts in the study's order.
+fn insert(record: &mut StudyRecord, part: StudyPart, parts: &[Part]) {
     record.parts.retain(|other| other.name != part.name);
     record.parts.push(part);
-    let place = |made: &StudyPart| parts.iter().position(|part| part.name == made.name);
-    record.parts.sort_by_key(|part| place(part).unwrap_or(usize::MAX));
+    let index = |made: &StudyPart| parts.iter().position(|part| part.name == made.name);
+    record.parts.sort_by_key(|part| index(part).unwrap_or(usize::MAX));
 }
 
 impl PartRun<'_> {
-    /// An amount of the study's at this scale.
-    pub(crate) fn amount(&self, full: u64) -> u64 {
-        self.job.scale.amount(full)
-    }
-
-    /// Tells people what was set.
+    /// Adds a setting for the reader.
     pub(crate) fn set(&mut self, name: &str, text: impl Display) {
         self.made.settings.insert(name.to_owned(), text.to_string());
     }
 
-    /// Adds a quantity.
+    /// Adds a measured quantity.
     pub(crate) fn measured(&mut self, name: &str, unit: &str, samples: Vec<f64>) {
         self.made.measures.push(Measure { samples, ..Measure::new(name, unit) });
     }
 
-    /// Tells what is under way, and the share of the part that is done where it is known.
+    /// Shows the current action, and the share of the part that is done, if known.
     pub(crate) fn progress(&mut self, what: &str, done: Option<f64>) {
         self.observer.progress(what, done);
     }
 
-    /// Whether the user wants to stop.
+    /// Whether the user has asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         (self.job.stop)()
     }
 
-    /// What is left of the part's time.
+    /// The rest of the part's time limit.
     pub(crate) fn left(&self) -> Duration {
         Duration::from_secs_f64(self.part.minutes * 60.0).saturating_sub(self.began.elapsed())
     }
 
-    /// Whether no other round should begin.
+    /// Whether no further round may begin.
     pub(crate) fn is_over(&self) -> bool {
         self.is_stopped() || self.left().is_zero()
     }
 
-    /// Notes that the time was over `when`, unless the user wanted to stop.
+    /// Adds a remark that the time limit was reached at the point that `when` names, unless the user asked to stop.
     pub(crate) fn note_time_over(&mut self, when: &str) {
         if !self.is_stopped() {
             let minutes = self.part.minutes;
@@ -182,7 +177,7 @@ impl PartRun<'_> {
         Ok(Shell::find(self.job.shell.as_ref())?)
     }
 
-    /// Runs the part's streams in turns, within what it may take, as near to what was asked as their mechanisms come.
+    /// Runs the part's streams in interleaved rounds within its time limit.
     pub(crate) fn run_streams(&mut self) -> anyhow::Result<()> {
         let mut fitted: Vec<Case> = Vec::new();
         for case in self.part.cases(self.job.scale, self.job.cpus)? {
@@ -201,7 +196,7 @@ impl PartRun<'_> {
     }
 }
 
-/// A stream between two threads, wherever the scheduler puts them; nothing is checked.
+/// A stream between two threads that the scheduler places; nothing is checked.
 pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Result<Case> {
     let spec = spec.parse().with_context(|| format!("`{spec}`"))?;
     Ok(Case {
@@ -214,8 +209,8 @@ pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Re
     })
 }
 
-/// The case with its mechanism's own way to wait. Tasks and a data level that the mechanism does not have become the
-/// nearest that it has.
+/// Adapts a case to its mechanism: the mechanism's default way to wait, tasks that it supports, and the highest data level that it
+/// supports up to the given one.
 pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
     let (mechanism, options) = mechanism::resolve(&asked.spec)?;
     let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= asked.data);
@@ -230,22 +225,22 @@ pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
     })
 }
 
-/// A refusal of the system, for `map_err`.
+/// For `map_err`: an error of the system, with what was tried.
 pub(crate) fn refused<E: Into<io::Error>>(what: &str) -> impl FnOnce(E) -> anyhow::Error {
     move |error| anyhow::anyhow!("{what}: {}", describe_errno(&error.into()))
 }
 
-/// A mechanism that cannot be opened, with what to do about it, for `map_err`.
+/// For `map_err`: a mechanism that cannot be opened, with the remedy.
 pub(crate) fn with_remedy(error: mechanism::OpenError) -> anyhow::Error {
     let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
     anyhow::anyhow!("{error}{remedy}")
 }
 
-/// Whether something of a part went wrong that was not a fact stated before anything was measured.
+/// Whether a part has an error that was not known before anything was measured.
 pub fn failed(part: &StudyPart) -> bool {
     let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
-    // Where the first link's own output changes from run to run, nothing can be compared. A program that reads from a
-    // file may see that it is one, and write the same otherwise (docs/LINKS.md).
+    // If the output over the first link differs between runs, outputs cannot be compared. A program whose input is a file may format
+    // its output differently (docs/LINKS.md).
     let steady = part.results.first().is_some_and(|first| first.equal == Some(true));
     let differs = |result: &CompareResult| {
         steady && result.equal == Some(false) && !result.via.contains("order=sequential")
@@ -256,11 +251,11 @@ pub fn failed(part: &StudyPart) -> bool {
     case || result || measure
 }
 
-/// Whether figures made now may stand beside those of the record. `host` is this machine; `None` where nothing is to be run, and
-/// the record is only shown again.
+/// Checks that new figures can be added to the record. `host` is this machine; `None` if nothing will be run, and the record is only
+/// shown again.
 ///
 /// # Errors
-/// What differs, in a sentence.
+/// A sentence that says what differs.
 pub fn check_resume(
     record: &StudyRecord,
     study: &str,
@@ -291,7 +286,7 @@ pub fn check_resume(
     }
 }
 
-/// A record of a bench made elsewhere as a part of a study: its figures stand beside ours.
+/// The record of a `bench` on another machine, as a part of a study's record.
 pub fn foreign_part(record: BenchRecord, file: &str) -> StudyPart {
     StudyPart {
         name: format!("elsewhere: {file}"),

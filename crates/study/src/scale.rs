@@ -1,4 +1,4 @@
-//! How much of a study is run, and amounts as the studies write them.
+//! The share of a study's amounts that is run, and amounts as the studies write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,21 +6,21 @@ use std::str::FromStr;
 use model::parse_size;
 use serde::{Deserialize, Deserializer};
 
-/// A share (or a multiple) of a study's amounts: bytes, counts, lines, files. Repetitions shrink by its square root, so
-/// that a spread remains; two of them are always made.
+/// A share (or a multiple) of a study's amounts: bytes, counts, lines, files. The number of trials is multiplied by its square root,
+/// and is at least two, so that a spread can be shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale(f64);
 
 /// The largest multiple.
-const MOST: f64 = 1000.0;
+const SCALE_MAX: f64 = 1000.0;
 /// The smallest share.
-const LEAST: f64 = 1e-4;
+const SCALE_MIN: f64 = 1e-4;
 
 impl Scale {
     /// The study's own size.
     pub const FULL: Self = Self(1.0);
 
-    /// The share.
+    /// The share as a number.
     pub fn share(self) -> f64 {
         self.0
     }
@@ -35,7 +35,7 @@ impl Scale {
         (self.amount(full) / block_bytes).max(1) * block_bytes
     }
 
-    /// Repetitions: never fewer than two, never more than the study's.
+    /// Trials: at least two, at most the study's number.
     pub fn trials(self, full: u32) -> u32 {
         let scaled = (f64::from(full) * self.0.sqrt()).ceil() as u32;
         scaled.clamp(full.min(2), full)
@@ -45,16 +45,16 @@ impl Scale {
 impl TryFrom<f64> for Scale {
     type Error = String;
     fn try_from(share: f64) -> Result<Self, String> {
-        let within = (LEAST..=MOST).contains(&share);
-        let refused = || format!("{share} is no scale: give a number from {LEAST} to {MOST}, as in 0.1");
-        within.then_some(Self(share)).ok_or_else(refused)
+        let refused =
+            || format!("{share} is not a scale: give a number from {SCALE_MIN} to {SCALE_MAX}, as in 0.1");
+        (SCALE_MIN..=SCALE_MAX).contains(&share).then_some(Self(share)).ok_or_else(refused)
     }
 }
 
 impl FromStr for Scale {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let share: f64 = text.parse().map_err(|_| format!("`{text}` is no number, as in 0.1"))?;
+        let share: f64 = text.parse().map_err(|_| format!("`{text}` is not a number, as in 0.1"))?;
         Self::try_from(share)
     }
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// A number as a study writes it; `k` is 1024.
+/// A number as a study writes it, such as `500k`; `k` is 1024.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) value: u64,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_shrink_and_repetitions_remain() {
+    fn amounts_are_scaled_and_trials_are_at_least_two() {
         let tenth: Scale = "0.1".parse().expect("a scale");
         assert_eq!((tenth.amount(1000), tenth.amount(1)), (100, 1));
         assert_eq!(tenth.bytes(10_000, 64), 960);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_scale_says_what_is() {
+    fn the_error_of_a_wrong_scale_names_the_range() {
         for text in ["0", "-1", "x", "", "1e9", "nan", "inf"] {
             let error = text.parse::<Scale>().expect_err(text);
             assert!(error.contains("as in 0.1"), "{error}");

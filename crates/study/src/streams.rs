@@ -1,4 +1,4 @@
-//! The streams of a part, as `study.toml` lists them, as cases of the engine.
+//! The streams of a part: from the lists in `study.toml` to cases of the engine.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,34 @@ use crate::run::stream;
 use crate::scale::Size;
 use crate::{Part, RowText, Scale};
 
-/// A case of each spec with each block and each level of data.
+/// Cases: each spec with each block and each data level.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Streams {
-    /// Those of the part's rows where none is named.
+    /// If empty, the specs of the part's rows.
     #[serde(default)]
     specs: Vec<String>,
-    /// The same.
+    /// If empty, the blocks of the part's rows.
     #[serde(default)]
     blocks: Vec<Size>,
     tasks: Tasks,
-    #[serde(default = "not_looked_at")]
+    #[serde(default = "no_data")]
     data: Vec<DataLevel>,
     check: Option<Check>,
-    /// On two cores where there are two: the scheduler would put the ends on one core in some runs and on two in others, and a median
-    /// between the two kinds says nothing.
+    /// Pins the ends to two cores, if there are two: the scheduler would put the ends on one core in some runs and on two in others,
+    /// and the median of such a mixture has no meaning.
     #[serde(default)]
     across_cores: bool,
-    /// Blocks in a trial, at full size. With neither blocks nor bytes the engine finds how much it takes.
+    /// Blocks in a trial, at full size. If both `count` and `bytes` are absent, the engine chooses the amount.
     count: Option<Size>,
-    /// Bytes in a trial, at full size; of counted blocks at most.
+    /// Bytes in a trial, at full size; together with `count`, the largest number of bytes.
     bytes: Option<Size>,
-    /// The block is scaled in place of their number.
+    /// Whether the size of the block is scaled and not the number of blocks.
     #[serde(default)]
     scales_block: bool,
 }
 
-fn not_looked_at() -> Vec<DataLevel> {
+fn no_data() -> Vec<DataLevel> {
     vec![DataLevel::None]
 }
 

@@ -1,6 +1,6 @@
-//! How a study is shown: what was published beside what came of it here. Everything is computed anew from the record's
-//! raw samples. Captions, columns and sentences come from `study.toml`, and name what is put into them by words: [`case_words`] and
-//! [`measure_words`] have those of what was measured, `study.toml` and each study's own view add others.
+//! Shows the record of a study: the published figures beside the new ones, which are computed again from the raw samples. Captions,
+//! columns and sentences are in `study.toml`. They refer by name to texts: [`case_texts`] and [`measure_texts`] make those of
+//! measured figures; `study.toml` and the study's own view add others.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ use stats::Estimate;
 
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
 
-/// What is shown of a part of a record.
+/// Makes the blocks that show a part of a record.
 pub(crate) type Show = fn(&PartView<'_>) -> Vec<Block>;
 
-/// Texts by the words that sentences and columns of `study.toml` have for them; only those that are known.
-pub(crate) type Words = BTreeMap<String, String>;
+/// Texts by the names that sentences and columns of `study.toml` have for them; unknown ones are missing.
+pub(crate) type Texts = BTreeMap<String, String>;
 
-/// A part of a record, with what its study says of it.
+/// A part of a record, and its entry in `study.toml`.
 pub(crate) struct PartView<'a> {
     pub(crate) record: &'a StudyRecord,
     pub(crate) part: &'a StudyPart,
     pub(crate) file: &'a File,
-    pub(crate) of: &'a Part,
+    pub(crate) entry: &'a Part,
 }
 
-const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
+const INTERRUPTED: &str = "Interrupted: only finished measurements are shown.";
 
-/// Computes every summary of a record anew from its raw samples.
+/// Computes every summary of a record again from its raw samples.
 pub fn summarise(record: &mut StudyRecord) {
     for part in &mut record.parts {
         for case in &mut part.cases {
@@ -43,20 +43,20 @@ pub fn summarise(record: &mut StudyRecord) {
     }
 }
 
-/// What is to be shown of a record; nothing but the lead where its study is unknown.
+/// The view of a record; if its study is unknown, only the lead.
 pub fn view(record: &StudyRecord) -> StudyView {
     let mut record = record.clone();
     summarise(&mut record);
     let Some(study) = Study::named(&record.study) else { return StudyView::unknown(&record) };
     let file: File = study.parameters();
     let head = &file.study;
-    let of_part = |name: &String| {
-        let (part, of) = (part(&record, name)?, file.parts.iter().find(|of| of.name == *name)?);
-        Some(section(of, part, (study.show)(&PartView { record: &record, part, file: &file, of })))
+    let section_of = |name: &String| {
+        let (part, entry) = (part(&record, name)?, file.parts.iter().find(|entry| entry.name == *name)?);
+        Some(section(entry, part, (study.show)(&PartView { record: &record, part, file: &file, entry })))
     };
     let in_order: Vec<String> = file.parts.iter().map(|part| part.name.clone()).collect();
     let shown = if head.shown.is_empty() { &in_order } else { &head.shown };
-    let mut sections: Vec<Section> = shown.iter().filter_map(of_part).collect();
+    let mut sections: Vec<Section> = shown.iter().filter_map(section_of).collect();
     sections.extend(study.elsewhere.and_then(|elsewhere| elsewhere(&record, &file)));
     let now: u32 = record.head.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(head.year);
     let mut facts = (study.facts)(&record);
@@ -92,14 +92,14 @@ fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
     lead
 }
 
-/// A part, where the record has it.
+/// The part of this name, if the record has it.
 pub(crate) fn part<'a>(record: &'a StudyRecord, name: &str) -> Option<&'a StudyPart> {
     record.parts.iter().find(|part| part.name == name)
 }
 
-/// A section of a part: what is to be said of it, what was set, its blocks, and what should be known.
-fn section(of: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
-    let mut lead = vec![of.lead.clone()];
+/// The section of a part: its lead, its settings, its blocks, and its remarks.
+fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
+    let mut lead = vec![entry.lead.clone()];
     let settings: Vec<String> = part.settings.iter().map(|(name, text)| format!("{name}: {text}")).collect();
     if !settings.is_empty() {
         let runs = if part.series == 1 { "1 run".to_owned() } else { format!("{} runs", part.series) };
@@ -111,23 +111,24 @@ fn section(of: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
     let remarks = part.remarks.iter().cloned().chain(interval::legend(cases.chain(measures)));
     blocks.extend(self::remarks(remarks.collect()));
     let id = part.name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    Section { id, title: of.heading.clone(), lead, code: of.is_command.then(|| of.heading.clone()), blocks }
+    let code = entry.is_command.then(|| entry.heading.clone());
+    Section { id, title: entry.heading.clone(), lead, code, blocks }
 }
 
-/// Remarks, where there are any.
+/// A block of remarks; `None` if there are none.
 pub(crate) fn remarks(remarks: Vec<String>) -> Option<Block> {
     (!remarks.is_empty()).then_some(Block::Remarks(remarks))
 }
 
 impl Sentence {
-    /// Its text with the facts in it; `None` where one of them is not known.
-    fn with(&self, facts: &Words) -> Option<String> {
+    /// Its text with the facts in it; `None` if one of them is unknown.
+    fn with(&self, facts: &Texts) -> Option<String> {
         let is_known = |name: &String| facts.contains_key(name.as_str());
         self.needs.iter().all(is_known).then(|| fill(&self.text, &|name| facts.get(name).cloned()))?
     }
 }
 
-/// A text with facts in the place of `{fact}`; `None` where one is not known.
+/// A text in which each `{fact}` is replaced by that fact; `None` if one is unknown.
 pub(crate) fn fill(text: &str, fact: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut filled = String::new();
     let mut rest = text;
@@ -140,13 +141,13 @@ pub(crate) fn fill(text: &str, fact: &dyn Fn(&str) -> Option<String>) -> Option<
     Some(filled + rest)
 }
 
-/// The words of those figures that are known.
-pub(crate) fn words<const N: usize>(found: [(&str, Option<String>); N]) -> Words {
+/// Those of the texts that are known.
+pub(crate) fn texts<const N: usize>(found: [(&str, Option<String>); N]) -> Texts {
     found.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
 }
 
-/// What is shown of a case, if there is one: `base` is the throughput of which `ratio` is a multiple.
-pub(crate) fn case_words(case: Option<&CaseRecord>, base: Option<f64>) -> Words {
+/// The texts of a case, if there is one. `ratio` is its throughput as a multiple of `base`.
+pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts {
     let throughput = case.and_then(median);
     let shown = case.filter(|_| throughput.is_some()).and_then(figure_text);
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
@@ -154,7 +155,7 @@ pub(crate) fn case_words(case: Option<&CaseRecord>, base: Option<f64>) -> Words 
         let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
         Some(numbers::time(Estimate::of(&times)?.mean))
     };
-    words([
+    texts([
         ("tasks", case.map(|case| case.tasks.to_string())),
         ("block", case.map(|case| numbers::size(case.block_bytes))),
         ("spec", case.map(|case| case.spec.to_string())),
@@ -167,81 +168,80 @@ pub(crate) fn case_words(case: Option<&CaseRecord>, base: Option<f64>) -> Words 
     ])
 }
 
-/// Calls of the sending end for `bytes`, from the median of the samples.
+/// System calls of the sending end for `bytes`, computed from the median of the samples.
 fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
     let per_byte = |sample: &Sample| Some(sample.ends.first()?.syscalls? as f64 / sample.bytes as f64);
     stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
 }
 
-/// What is shown of a measure.
-fn measure_words(one: &Measure) -> Words {
+/// The texts of a measure.
+fn measure_texts(one: &Measure) -> Texts {
     let estimate = Estimate::of(&one.samples);
     let time = |found: Estimate| {
         let spread = interval::plus_minus([found.median, found.low, found.high], found.count);
         numbers::time(found.median) + &spread
     };
-    words([
+    texts([
         ("measure", Some(one.name.clone())),
         ("time", estimate.map(time).or(absent())),
         ("bytes", one.samples.first().map(|bytes| numbers::size(*bytes as u64)).or(absent())),
     ])
 }
 
-/// A cell for what may not be there.
+/// The cell of a figure that is missing.
 pub(crate) fn absent() -> Option<String> {
     Some(ABSENT.to_owned())
 }
 
 impl PartView<'_> {
-    /// The part's table and bars, as far as `study.toml` has them.
+    /// The part's table and figure, if `study.toml` has them.
     pub(crate) fn shown(&self) -> Vec<Block> {
-        let table = self.of.table.iter().map(|text| text.block(&text.caption, self.rows()));
-        table
-            .chain(self.of.figure.iter().map(|text| self.bars(speed_axis(text.scale()), self.groups(text))))
-            .collect()
+        let table = self.entry.table.iter().map(|text| text.block(&text.caption, self.rows()));
+        let bars = |text: &FigureText| self.bars(speed_axis(text.scale()), self.groups(text));
+        table.chain(self.entry.figure.iter().map(bars)).collect()
     }
 
-    /// The rows that `study.toml` names, with what was measured; else one of each case and of each measure.
-    fn rows(&self) -> Vec<Words> {
-        let own: Vec<&RowText> = self.of.rows.iter().filter(|row| row.measure.is_none()).collect();
-        let cases = self.part.cases.iter().filter(|_| own.is_empty());
-        let measures = self.part.measures.iter().map(|one| {
-            let row = self.of.rows.iter().find(|row| row.measure.as_ref() == Some(&one.name));
-            measure_words(one)
-                .into_iter()
-                .chain(row.map(|row| row.words.clone()).unwrap_or_default())
-                .collect()
-        });
-        let own = own.iter().map(|row| self.row(row));
-        own.chain(cases.map(|case| case_words(Some(case), None))).chain(measures).collect()
+    /// The rows of `study.toml` with their cases, or else a row for each case; then a row for each measure.
+    fn rows(&self) -> Vec<Texts> {
+        let (of_measures, of_cases): (Vec<&RowText>, Vec<&RowText>) =
+            self.entry.rows.iter().partition(|row| row.measure.is_some());
+        let mut rows: Vec<Texts> = of_cases.iter().map(|row| self.row(row)).collect();
+        if rows.is_empty() {
+            rows.extend(self.part.cases.iter().map(|case| case_texts(Some(case), None)));
+        }
+        for one in &self.part.measures {
+            let mut texts = measure_texts(one);
+            let row = of_measures.iter().find(|row| row.measure.as_ref() == Some(&one.name));
+            texts.extend(row.map(|row| row.texts.clone()).unwrap_or_default());
+            rows.push(texts);
+        }
+        rows
     }
 
-    /// A row's own words and its case's; behind `none: ` and the like those of its case with such data.
-    fn row(&self, row: &RowText) -> Words {
-        let base_row = self.of.table.as_ref().and_then(|table| self.of.rows.get(table.base_row));
-        let of_data = |data: Option<DataLevel>| {
+    /// The texts of a row and of its case; with a prefix such as `none: `, the texts of its case at that data level.
+    fn row(&self, row: &RowText) -> Texts {
+        let base_row = self.entry.table.as_ref().and_then(|table| self.entry.rows.get(table.base_row));
+        let texts_at = |data: Option<DataLevel>| {
             let base = base_row.and_then(|base| self.case(base, data)).and_then(median);
-            case_words(self.case(row, data), base)
+            case_texts(self.case(row, data), base)
         };
-        let mut words = of_data(None);
+        let mut all = texts_at(None);
         for data in DataLevel::ALL {
-            let named =
-                of_data(Some(*data)).into_iter().map(|(name, text)| (format!("{data}: {name}"), text));
-            words.extend(named);
+            let prefixed = |(name, text)| (format!("{data}: {name}"), text);
+            all.extend(texts_at(Some(*data)).into_iter().map(prefixed));
         }
         let calls = self.case(row, None).zip(self.file.workload.as_ref());
         let calls = calls.and_then(|(case, workload)| calls_of_the_writer(case, workload.bytes.value));
-        words.extend([(
-            "calls".to_owned(),
-            calls.map_or(ABSENT.to_owned(), |calls| numbers::grouped(calls, 0)),
-        )]);
-        words.extend(row.spec.iter().map(|spec| ("spec".to_owned(), spec.clone())));
-        words.extend(row.block.map(|block| ("block".to_owned(), numbers::size(block.value))));
-        words.extend(row.words.clone());
-        words
+        all.extend(texts([
+            ("calls", calls.map(|calls| numbers::grouped(calls, 0)).or(absent())),
+            ("spec", row.spec.clone()),
+            ("block", row.block.map(|block| numbers::size(block.value))),
+        ]));
+        all.extend(row.texts.clone());
+        all
     }
 
-    /// The case of a row.
+    /// The case that a row selects, at this data level if there is one.
     fn case(&self, row: &RowText, data: Option<DataLevel>) -> Option<&CaseRecord> {
         let spec = row.spec.as_ref().and_then(|spec| spec.parse().ok());
         self.part.cases.iter().find(|case| {
@@ -251,15 +251,15 @@ impl PartView<'_> {
         })
     }
 
-    /// Bars of the rows' cases, named as the first column has it.
+    /// Bars of the rows' cases, named by the table's first column.
     fn groups(&self, text: &FigureText) -> Vec<BarGroup> {
-        let first = self.of.table.as_ref().and_then(|table| table.columns.first());
+        let first = self.entry.table.as_ref().and_then(|table| table.columns.first());
         let group = |name: &str, data: Option<DataLevel>| {
             let bar_of = |row: &RowText| {
                 let name = first.and_then(|[_, word]| self.row(row).remove(word)).unwrap_or_default();
                 Some(bar(&name, self.case(row, data)?))
             };
-            BarGroup { name: name.to_owned(), bars: self.of.rows.iter().filter_map(bar_of).collect() }
+            BarGroup { name: name.to_owned(), bars: self.entry.rows.iter().filter_map(bar_of).collect() }
         };
         if text.groups.is_empty() {
             return vec![group("", None)];
@@ -268,9 +268,10 @@ impl PartView<'_> {
     }
 
     /// The part's table, with these rows.
-    pub(crate) fn table(&self, rows: Vec<Words>) -> Block {
-        let text = self.of.table.as_ref().or(self.file.table.as_ref());
-        let text = text.unwrap_or_else(|| panic!("{} of {} has no table", self.of.name, self.record.study));
+    pub(crate) fn table(&self, rows: Vec<Texts>) -> Block {
+        let text = self.entry.table.as_ref().or(self.file.table.as_ref());
+        let text =
+            text.unwrap_or_else(|| panic!("{} of {} has no table", self.entry.name, self.record.study));
         text.block(&text.caption, rows)
     }
 
@@ -285,23 +286,20 @@ impl PartView<'_> {
     }
 
     fn figure(&self, chart: Chart) -> Block {
-        let text = self.of.figure.as_ref().or(self.file.figure.as_ref());
+        let text = self.entry.figure.as_ref().or(self.file.figure.as_ref());
         let FigureText { title, caption, .. } =
-            text.unwrap_or_else(|| panic!("{} of {} has no figure", self.of.name, self.record.study));
-        let title = title.as_ref().unwrap_or(&self.of.heading);
+            text.unwrap_or_else(|| panic!("{} of {} has no figure", self.entry.name, self.record.study));
+        let title = title.as_ref().unwrap_or(&self.entry.heading);
         figure(&format!("{}-{}", self.record.study, self.part.name), title, caption, chart)
     }
 }
 
 impl TableText {
-    /// The table with these rows; a cell whose word a row does not have is empty.
-    pub(crate) fn block(&self, caption: &str, rows: Vec<Words>) -> Block {
+    /// The table with these rows; if a row lacks a text, its cell is empty.
+    pub(crate) fn block(&self, caption: &str, rows: Vec<Texts>) -> Block {
         let headings = self.columns.iter().map(|[heading, _]| heading.as_str());
-        let cells = |row: Words| {
-            self.columns
-                .iter()
-                .map(|[_, word]| row.get(word).cloned().unwrap_or_default())
-                .collect::<Vec<String>>()
+        let cells = |row: Texts| -> Vec<String> {
+            self.columns.iter().map(|[_, name]| row.get(name).cloned().unwrap_or_default()).collect()
         };
         Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
     }
@@ -353,7 +351,7 @@ pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Se
     Series { name, style, points, model: Vec::new() }
 }
 
-/// A bar of what was measured: its median with its interval, and the samples that it was made of.
+/// A bar of a measured figure: the median, its interval, and the samples.
 pub(crate) fn measured_bar(
     name: &str,
     found: Option<[f64; 3]>,

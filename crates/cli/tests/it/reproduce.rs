@@ -162,7 +162,7 @@ fn a_record_is_resumed_part_by_part() {
     let again =
         reproduce(&lab, &[&["kernel-pipe", "--resume", "r.json", "--part", "room"][..], &scale].concat());
     let again = again.expect_code(0);
-    assert!(again.stdout.contains("What a pipe holds") && again.elapsed < PROMPTLY, "{}", again.stdout);
+    assert!(again.stdout.contains("The capacity of a pipe") && again.elapsed < PROMPTLY, "{}", again.stdout);
     assert_eq!(record(&lab, "r.json"), second);
 }
 

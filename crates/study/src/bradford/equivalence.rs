@@ -1,5 +1,5 @@
-//! Whether two cases are "indistinguishable", as the study `bradford` has it of named pipes. That no difference was
-//! found is not that there is none; so the ratio's whole interval has to lie within a bound that was set before.
+//! Tests whether two cases are "indistinguishable", as the study `bradford` says of named and unnamed pipes. To find no difference
+//! does not prove that there is none. Therefore the whole interval of the ratio has to lie within a bound that was set beforehand.
 
 use model::Sample;
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
@@ -7,18 +7,18 @@ use stats::figure::throughput_bytes_per_s;
 use stats::{paired_ratios, ratio_of};
 
 model::words! {
-    /// What can be said of two cases.
+    /// The result of the test.
     pub enum Verdict {
         /// The interval of the ratio lies within the bound.
         Indistinguishable = "indistinguishable",
         /// The interval lies outside 1, and not within the bound.
         Different = "different",
-        /// The interval is too wide to say, or made of too few rounds.
+        /// The interval is too wide, or is made of too few rounds.
         Undecided = "undecided",
     }
 }
 
-/// One case as a multiple of another, and what follows.
+/// One case as a multiple of another, and the result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Equivalence {
     /// Median of the ratios of all rounds.
@@ -27,19 +27,18 @@ pub(crate) struct Equivalence {
     pub(crate) low: f64,
     /// Upper end of its 95 % interval.
     pub(crate) high: f64,
-    /// Rounds that had both.
+    /// Rounds with a sample of both.
     pub(crate) pairs: usize,
-    /// What follows.
     pub(crate) verdict: Verdict,
 }
 
-/// Compares cases round by round; `bound` is the share up to which a difference counts as none. Of several pairs of
-/// cases the ratios of all are taken together. `None` where no round has both.
+/// Compares cases round by round; a difference of at most the share `bound` counts as none. For several pairs of cases the ratios
+/// of all pairs are taken together. `None` if no round has samples of both.
 ///
 /// The interval is the 95 % one, which makes the test stricter than two one-sided tests at 5 % (Schuirmann, 1987).
 pub(crate) fn equivalence(pairs: &[(&[Sample], &[Sample])], bound: f64) -> Option<Equivalence> {
-    let of_pair = |(one, other): &(&[Sample], &[Sample])| paired_ratios(one, other, throughput_bytes_per_s);
-    let ratios: Vec<f64> = pairs.iter().flat_map(of_pair).collect();
+    let ratios_of = |(one, other): &(&[Sample], &[Sample])| paired_ratios(one, other, throughput_bytes_per_s);
+    let ratios: Vec<f64> = pairs.iter().flat_map(ratios_of).collect();
     let ratio = ratio_of(&ratios)?;
     let within = 1.0 - bound <= ratio.low && ratio.high <= 1.0 + bound;
     let excludes_one = ratio.high < 1.0 || ratio.low > 1.0;

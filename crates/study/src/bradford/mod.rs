@@ -6,7 +6,7 @@ mod view;
 use serde::Deserialize;
 
 use crate::Study;
-use crate::view::Words;
+use crate::view::Texts;
 
 /// The entry in the list of studies.
 pub(crate) const STUDY: Study = Study {
@@ -36,9 +36,9 @@ struct PublishedSystem {
     peak_mb_per_s: f64,
     /// With very large blocks, in 10^6 bytes per second.
     steady_mb_per_s: Option<f64>,
-    /// Its row, in the study's words.
+    /// The texts of its row, as published.
     #[serde(flatten)]
-    words: Words,
+    texts: Texts,
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!((sizes.len(), sizes[0], sizes[sizes.len() - 1]), (62, 1, 4096));
         assert!(sizes.is_sorted());
         for case in single {
-            // COUNT goes by how a size is written, and 1024 is the first of four characters.
+            // COUNT depends on how a size is written, and 1024 is the first one with four characters.
             let blocks = if case.block_bytes < 1000 { 500 << 10 } else { 100 << 10 };
             assert_eq!(case.amount, Amount::Blocks(blocks), "{}", case.block_bytes);
         }

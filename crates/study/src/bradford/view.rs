@@ -1,4 +1,4 @@
-//! `bradford`: the sweeps as lines, peaks beside the published ones, the named pipe put to the test.
+//! `bradford`: shows the sweeps as lines, the peaks beside the published ones, and the test of the named pipe.
 
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
 use report::document::{Block, Section};
@@ -12,10 +12,10 @@ use super::equivalence::{Equivalence, Verdict, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
-    PartView, Words, absent, case_words, figure, line, median, part, remarks, series, throughputs, words,
+    PartView, Texts, absent, case_texts, figure, line, median, part, remarks, series, texts, throughputs,
 };
 
-/// From this size on, blocks are "very large": far beyond what a pipe holds.
+/// Smallest block that the study's "very large" means here: many times the size of a pipe.
 const VERY_LARGE_BYTES: u64 = 4 << 20;
 
 pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
@@ -34,48 +34,48 @@ pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     }
 }
 
-/// The cases of a mechanism and tasks, block size by block size.
+/// The cases of one spec and one kind of tasks, by block size.
 fn sweep_of<'a>(part: &'a StudyPart, spec: &str, tasks: Tasks) -> Vec<&'a CaseRecord> {
     part.cases.iter().filter(|case| case.spec.to_string() == spec && case.tasks == tasks).collect()
 }
 
-/// The best block of a sweep.
+/// The fastest case of a sweep.
 fn peak<'a>(cases: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
     let known = cases.iter().copied().filter_map(|case| Some((median(case)?, case)));
     known.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, case)| case)
 }
 
-/// What very large blocks settle at: the median over their medians.
+/// The throughput of very large blocks: the median of their medians.
 fn steady(cases: &[&CaseRecord]) -> Option<f64> {
     let large = cases.iter().filter(|case| case.block_bytes >= VERY_LARGE_BYTES);
     stats::estimate::median(&large.filter_map(|case| median(case)).collect::<Vec<f64>>())
 }
 
-/// What is shown of a sweep: of one thread the study has the peak alone.
-fn sweep_words(system: String, cases: &[&CaseRecord]) -> Words {
+/// The texts of a sweep. For one thread the study has only the peak.
+fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
     let peak =
         peak(cases).and_then(|case| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes))));
     let (system, peak) = (("system", Some(system)), peak.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
-        return words([system, ("single", peak)]);
+        return texts([system, ("single", peak)]);
     }
-    words([system, ("peak", peak), ("steady", steady(cases).map(throughput).or(absent()))])
+    texts([system, ("peak", peak), ("steady", steady(cases).map(throughput).or(absent()))])
 }
 
-fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Words> {
+fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Texts> {
     let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
     let here = sweeps(threads).into_iter().map(|sweep| match sweep[0].spec.to_string().as_str() {
         "pipe" => {
             let here = format!("here: {}", record.head.host.kernel);
-            sweep_words(String::new(), &single).into_iter().chain(sweep_words(here, &sweep)).collect()
+            sweep_texts(String::new(), &single).into_iter().chain(sweep_texts(here, &sweep)).collect()
         }
-        spec => sweep_words(format!("here: {spec}"), &sweep),
+        spec => sweep_texts(format!("here: {spec}"), &sweep),
     });
-    let published = study.published.iter().map(|one| one.words.clone());
+    let published = study.published.iter().map(|one| one.texts.clone());
     published.chain(here).chain(others(record).flat_map(rows_of)).collect()
 }
 
-/// Each run as a line of its own, as the study's charts have it.
+/// One line for each run, as in the study's charts.
 fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
     let rounds = cases.iter().flat_map(|case| &case.samples).map(|sample| sample.round + 1).max();
     let line = |round: u32| {
@@ -95,7 +95,7 @@ fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
     lines.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
     let ends = [1, threads.cases.iter().map(|case| case.block_bytes).max().unwrap_or(1)];
     let peak = |one: &PublishedSystem| {
-        let name = one.words["system"].split(' ').take(2).collect::<Vec<_>>().join(" ");
+        let name = one.texts["system"].split(' ').take(2).collect::<Vec<_>>().join(" ");
         let y = one.peak_mb_per_s * 1e6;
         let points = ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None });
         series(format!("{name}, peak"), SeriesStyle::Published, points.to_vec())
@@ -104,7 +104,7 @@ fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
     lines
 }
 
-/// Records made elsewhere.
+/// The records from other machines.
 fn others(record: &StudyRecord) -> impl Iterator<Item = &StudyPart> {
     record.parts.iter().filter(|part| part.host.is_some())
 }
@@ -113,7 +113,7 @@ fn kernel_of(other: &StudyPart) -> &str {
     other.host.as_ref().map(|host| host.kernel.as_str()).unwrap_or_default()
 }
 
-/// The cases of a part in groups of one spec and one kind of tasks, as they come.
+/// The cases of a part in groups of one spec and one kind of tasks, in their order.
 fn sweeps(part: &StudyPart) -> Vec<Vec<&CaseRecord>> {
     let mut sweeps: Vec<Vec<&CaseRecord>> = Vec::new();
     for case in &part.cases {
@@ -126,9 +126,9 @@ fn sweeps(part: &StudyPart) -> Vec<Vec<&CaseRecord>> {
     sweeps
 }
 
-fn rows_of(other: &StudyPart) -> impl Iterator<Item = Words> {
+fn rows_of(other: &StudyPart) -> impl Iterator<Item = Texts> {
     let name = |sweep: &[&CaseRecord]| format!("{}: {}", kernel_of(other), sweep[0].spec);
-    sweeps(other).into_iter().map(move |sweep| sweep_words(name(&sweep), &sweep))
+    sweeps(other).into_iter().map(move |sweep| sweep_texts(name(&sweep), &sweep))
 }
 
 pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
@@ -145,7 +145,7 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
         "Medians of records made by another program on another machine: not comparable with ours.",
         throughputs(series.collect()),
     );
-    // As the published peaks and ours.
+    // The same columns as the table of the part `threads`.
     let table = file.parts.iter().find(|part| part.name == "threads")?.table.as_ref()?;
     Some(Section {
         id: "elsewhere".to_owned(),
@@ -173,16 +173,16 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     });
     let pairs: Vec<_> = pairs.collect();
     let together = test(&pairs);
-    let mut rows: Vec<Words> = Vec::new();
+    let mut rows: Vec<Texts> = Vec::new();
     for (pipe, fifo) in &pairs {
         let speed = |case| median(case).map(throughput).or(absent());
-        let mut row = case_words(Some(pipe), None);
-        row.extend(words([("pipe", speed(*pipe)), ("fifo", speed(*fifo))]));
-        row.extend(found_words(test(&[(*pipe, *fifo)])));
+        let mut row = case_texts(Some(pipe), None);
+        row.extend(texts([("pipe", speed(*pipe)), ("fifo", speed(*fifo))]));
+        row.extend(found_texts(test(&[(*pipe, *fifo)])));
         rows.push(row);
     }
-    let all = words([("tasks", Some("all together".to_owned()))]);
-    rows.push(all.into_iter().chain(found_words(together)).collect());
+    let all = texts([("tasks", Some("all together".to_owned()))]);
+    rows.push(all.into_iter().chain(found_texts(together)).collect());
     let mut blocks = vec![view.table(rows)];
     if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio < 1.0) {
         blocks.push(Block::Remarks(vec![
@@ -195,12 +195,12 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     blocks
 }
 
-fn found_words(found: Option<Equivalence>) -> Words {
+fn found_texts(found: Option<Equivalence>) -> Texts {
     let interval = |found: Equivalence| {
         let range = if is_range(found.pairs) { " (range)" } else { "" };
         format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
     };
-    words([
+    texts([
         ("ratio", found.map(|found| fixed(found.ratio, 3)).or(absent())),
         ("interval", found.map(interval)),
         ("rounds", Some(found.map_or(0, |found| found.pairs).to_string())),
@@ -208,7 +208,7 @@ fn found_words(found: Option<Equivalence>) -> Words {
     ])
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Words {
+pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: Bradford = STUDY.parameters();
     let threads =
         part(record, "threads").map(|part| sweep_of(part, "pipe", Tasks::Threads)).unwrap_or_default();
@@ -217,11 +217,11 @@ pub(super) fn facts_of(record: &StudyRecord) -> Words {
     let best = peak(&threads).and_then(median);
     let large = best.and(steady(&threads)).zip(linux.and_then(|linux| linux.steady_mb_per_s));
     let smallest = single.first().filter(|case| best.is_some() && case.block_bytes == 1);
-    words([
-        ("peak then", linux.map(|linux| linux.words["peak"].clone())),
+    texts([
+        ("peak then", linux.map(|linux| linux.texts["peak"].clone())),
         ("peak", best.map(throughput)),
         ("times the peak", best.zip(linux).map(|(now, then)| ratio(now / (then.peak_mb_per_s * 1e6)))),
-        ("steady then", linux.map(|linux| linux.words["steady"].clone())),
+        ("steady then", linux.map(|linux| linux.texts["steady"].clone())),
         ("steady", large.map(|(now, _)| throughput(now))),
         ("times the steady", large.map(|(now, then)| ratio(now / (then * 1e6)))),
         ("ns of a byte", smallest.and_then(|case| median(case)).map(|speed| fixed(1e9 / speed, 0))),

@@ -1,4 +1,4 @@
-//! The study's pipelines as the shell offers them, too, and the files they run on.
+//! The study's pipelines, which the prompt of `hosepipe sh` offers too, and the files that they read.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,21 +9,21 @@ use serde::Deserialize;
 use super::{Comp517, STUDY};
 use crate::Scale;
 
-/// What the file of lines is called, in the folder of the material.
+/// The name of the file of lines.
 const FILE_NAME: &str = "file.txt";
-/// What the folder of files is called.
+/// The name of the folder of empty files.
 const FOLDER_NAME: &str = "files";
 
 /// A pipeline of the study.
 #[derive(Debug, Clone)]
 pub struct Preset {
-    /// `{file}` and `{folder}` stand for what it runs on.
+    /// `{file}` and `{folder}` are replaced by the paths of its input.
     pub(super) text: String,
-    /// How much of that there is.
+    /// The size of its input.
     pub material: Material,
 }
 
-/// What pipelines run on.
+/// The size of the pipelines' input.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Material {
@@ -33,7 +33,7 @@ pub struct Material {
     pub files: u32,
 }
 
-/// The study's pipelines, on as much as the study had.
+/// The study's pipelines, with input of the study's size.
 pub fn presets() -> Vec<Preset> {
     let material = STUDY.parameters::<Comp517>().material;
     let pipelines = STUDY.parts().into_iter().filter_map(|part| part.pipeline);
@@ -49,11 +49,11 @@ impl Preset {
         self.text.contains("{folder}")
     }
 
-    /// The text, to be run on what lies in `place`.
-    pub fn text_at(&self, place: &Path) -> String {
+    /// The text with the paths of the input in `folder`.
+    pub fn text_at(&self, folder: &Path) -> String {
         self.text
-            .replace("{file}", &quoted(&place.join(FILE_NAME)))
-            .replace("{folder}", &quoted(&place.join(FOLDER_NAME)))
+            .replace("{file}", &quoted(&folder.join(FILE_NAME)))
+            .replace("{folder}", &quoted(&folder.join(FOLDER_NAME)))
     }
 
     /// The text as the study shows it.
@@ -61,33 +61,33 @@ impl Preset {
         self.text.replace("{file}", FILE_NAME).replace(" {folder}", "")
     }
 
-    /// What it runs on, in words.
+    /// A description of its input.
     pub fn runs_on(&self) -> String {
         if self.needs_file() {
             format!("a file of {} lines", self.material.lines)
         } else if self.needs_folder() {
             format!("a folder of {} empty files", self.material.files)
         } else {
-            "the processes there are".to_owned()
+            "the running processes".to_owned()
         }
     }
 
-    /// Makes in `place` what it runs on, if it is not there yet; `goes_on` is asked now and then.
+    /// Creates its input in `folder`, unless it exists. Stops early if `continues`, which is called repeatedly, returns false.
     ///
     /// # Errors
-    /// ENOSPC and whatever else open(2), write(2) and mkdir(2) answer.
-    pub fn make(&self, place: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
-        let (file, folder) = (place.join(FILE_NAME), place.join(FOLDER_NAME));
+    /// ENOSPC and other errors of open(2), write(2) and mkdir(2).
+    pub fn make(&self, folder: &Path, continues: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        let (file, folder) = (folder.join(FILE_NAME), folder.join(FOLDER_NAME));
         if self.needs_file() && !file.exists() {
             let mut file = BufWriter::new(File::create(file)?);
-            goes_on();
+            continues();
             self.material.write_lines(&mut file)?;
             file.flush()?;
         }
         if self.needs_folder() && !folder.exists() {
             fs::create_dir(&folder)?;
             for (number, name) in self.material.file_names().enumerate() {
-                if number % 4096 == 0 && !goes_on() {
+                if number % 4096 == 0 && !continues() {
                     break;
                 }
                 File::create(folder.join(name))?;
@@ -97,19 +97,19 @@ impl Preset {
     }
 }
 
-/// A path as a word of a shell.
+/// A path, quoted for a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     model::shell_quoted(path.as_os_str().as_encoded_bytes())
 }
 
 impl Material {
-    /// As much of it as a scale wants.
+    /// The size at a scale.
     pub(super) fn scaled(self, scale: Scale) -> Self {
         let amount = |full: u32| u32::try_from(scale.amount(u64::from(full))).unwrap_or(u32::MAX);
         Self { lines: amount(self.lines), files: amount(self.files) }
     }
 
-    /// Writes the file's lines, of 19 bytes; every fourth is the one before it again. `uniq -u` leaves half of them, so
+    /// Writes the file's lines, of 19 bytes each; every fourth line repeats the one before it. `uniq -u` leaves half of them, so
     /// that the three pipes carry 2.5 times the file: the 11 MB that the study's pipes stored.
     fn write_lines(self, out: &mut impl Write) -> io::Result<()> {
         for line in 0..self.lines {
@@ -119,8 +119,8 @@ impl Material {
         Ok(())
     }
 
-    /// The names of the files, which are empty: some 15 bytes with the line's end, for the 1.8 MB that the study's pipes
-    /// stored of them; one in a hundred is a name that its pipeline looks for.
+    /// The names of the empty files: about 15 bytes with the line feed, which gives the 1.8 MB that the study's pipes stored. One in a
+    /// hundred is a name for which the pipeline searches.
     fn file_names(self) -> impl Iterator<Item = String> {
         (0..self.files).map(|number| match number % 100 {
             0 => format!("ourpipe{number:07}"),
@@ -129,7 +129,7 @@ impl Material {
     }
 }
 
-/// A number whose neighbours are far away: every 32-bit number once (the multiplier is odd).
+/// Spreads consecutive numbers: a permutation of all 32-bit numbers, because the multiplier is odd.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1)
 }
@@ -179,15 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pipeline_needs_is_made_once() {
-        let place = tempfile::tempdir().expect("a folder");
+    fn the_input_of_a_pipeline_is_made_once() {
+        let folder = tempfile::tempdir().expect("a folder");
         for preset in presets().iter().chain(&presets()) {
             let small = Preset { material: Material { lines: 1000, files: 30 }, ..preset.clone() };
-            small.make(place.path(), &mut || true).expect("made");
+            small.make(folder.path(), &mut || true).expect("made");
         }
-        let text = fs::read_to_string(place.path().join(FILE_NAME)).expect("there");
+        let text = fs::read_to_string(folder.path().join(FILE_NAME)).expect("there");
         assert_eq!(text.lines().count(), 1000);
-        assert_eq!(fs::read_dir(place.path().join(FOLDER_NAME)).expect("there").count(), 30);
+        assert_eq!(fs::read_dir(folder.path().join(FOLDER_NAME)).expect("there").count(), 30);
     }
 
     #[test]

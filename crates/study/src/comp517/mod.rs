@@ -1,4 +1,4 @@
-//! `comp517`: four pipelines over pipes made of files and sockets, and what they run on.
+//! `comp517`: four pipelines over pipes made of files and sockets, and their input.
 
 mod material;
 mod run;
@@ -28,16 +28,15 @@ struct Comp517 {
     links: Vec<Link>,
 }
 
-/// What stood between the stages.
+/// A link between the stages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Link {
-    /// The study's name for it; ours where the study did not have it.
+    /// The study's name for it, or our name for a link that the study did not have.
     name: String,
-    /// The link of ours that is it.
+    /// The spec of the same link in hosepipe.
     via: String,
-    /// Mean and standard deviation in seconds, and stored 10^6 bytes, part by part; empty where the study did
-    /// not have it.
+    /// For each part: mean and standard deviation in seconds, and stored bytes in 10^6. Empty for a link that the study did not have.
     #[serde(default)]
     published: Vec<[f64; 3]>,
 }

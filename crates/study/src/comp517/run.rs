@@ -1,5 +1,4 @@
-//! `comp517`: the study's pipelines over its five links and over ours, on material that is made for the part and
-//! removed with it.
+//! `comp517`: runs the study's pipelines over its five links and three others. Each part makes its input and removes it.
 
 use anyhow::Context;
 use mechanism::Folder;
@@ -9,23 +8,23 @@ use pipeline::contest::{Contender, Contest, Follower};
 use super::{Comp517, Preset, STUDY};
 use crate::run::{PartRun, WARM_UP_ROUNDS, refused, with_remedy};
 
-/// A part for each pipeline: what was finished is kept when a run of many minutes is stopped.
+/// Measures the pipeline of a part over all links.
 pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study: Comp517 = STUDY.parameters();
     let text = run.part.pipeline.clone().context("a part without a pipeline")?;
     let preset = Preset { text, material: study.material.scaled(run.job.scale) };
     let trials = run.made.series;
     run.set("material", preset.runs_on());
-    let place = Folder::private();
-    let place = place.path().map_err(with_remedy)?;
-    let made = preset.make(&place, &mut || {
-        run.progress("making what the pipeline runs on", None);
+    let folder = Folder::private();
+    let folder = folder.path().map_err(with_remedy)?;
+    let made = preset.make(&folder, &mut || {
+        run.progress("making the pipeline's input", None);
         !run.is_stopped()
     });
-    made.map_err(refused("what the pipeline runs on"))?;
+    made.map_err(refused("the pipeline's input"))?;
 
     let shell = run.shell()?;
-    let (text, shown) = (preset.text_at(&place), preset.shown());
+    let (text, shown) = (preset.text_at(&folder), preset.shown());
     let contenders = study.links.iter().map(|link| Contender::new(&text, &shown, &link.via, &shell));
     let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {

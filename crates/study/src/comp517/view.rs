@@ -1,4 +1,4 @@
-//! `comp517`: each pipeline's table and bars, published beside here.
+//! `comp517`: shows each pipeline's published and new figures as a table and as bars.
 
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
@@ -7,10 +7,10 @@ use report::numbers::{decimal_size, ratio};
 use stats::Estimate;
 
 use super::{Comp517, Link, STUDY};
-use crate::view::{PartView, Words, absent, measured_bar, part, published_bar, remarks, words};
+use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, remarks, texts};
 
-/// From this multiple of the pipe's time on, a link shows.
-const SHOWS: f64 = 1.2;
+/// Smallest multiple of the pipe's time from which conclusions are drawn.
+const CLEARLY_SLOWER: f64 = 1.2;
 
 pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
     let part = view.part;
@@ -20,15 +20,15 @@ pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
     let mut notes = Vec::new();
     if varies(part) {
         notes.push(
-            "The output differs from run to run even over the true pipe (it shows process numbers, and `grep` finds \
-             itself): here nothing can be compared."
+            "The output differs between runs even over the true pipe (it shows process numbers, and `grep` finds \
+             itself), so outputs cannot be compared."
                 .to_owned(),
         );
     } else if sees_a_file(part) {
         notes.push(
-            "Over the sequential files the last program reads from a file and sees that it is one: `wc` makes its columns \
-             as wide as the file's size asks for. The numbers are the same, the blanks before them are not, and a \
-             comparison byte by byte says so."
+            "Over the sequential files the last program reads from a file: `wc` then makes its columns as wide as the \
+             file's size needs. The numbers are the same, but the spaces before them differ, so the outputs are not equal \
+             byte by byte."
                 .to_owned(),
         );
     }
@@ -36,24 +36,24 @@ pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
     remarks(notes).into_iter().chain(shown).collect()
 }
 
-/// Time as a multiple of the true pipe's: the quotient of the means shown, as the published one is.
+/// Time as a multiple of the true pipe's: the quotient of the means, as the published one.
 fn times_pipe(study: &Comp517, part: &StudyPart, via: &str) -> Option<f64> {
     let mean_s = |via: &str| result(part, via)?.mean_s;
     Some(mean_s(via)? / mean_s(&study.links.first()?.via)?)
 }
 
-/// The same of the published means.
+/// The same for the published means.
 fn published_times_pipe(study: &Comp517, index: usize, via: &str) -> Option<f64> {
     let mean_s = |link: &Link| Some(link.published.get(index)?[0]);
     Some(mean_s(study.links.iter().find(|link| link.via == via)?)? / mean_s(study.links.first()?)?)
 }
 
-/// Whether the reference's own output changed from trial to trial.
+/// Whether the output over the reference link differed between trials.
 fn varies(part: &StudyPart) -> bool {
     part.results.first().is_some_and(differs)
 }
 
-/// Whether outputs differ where the reader has a file for its input, and nowhere else.
+/// Whether outputs differ over exactly those links that are files for the reader.
 fn sees_a_file(part: &StudyPart) -> bool {
     let (files, others): (Vec<_>, Vec<_>) =
         part.results.iter().partition(|result| result.via.contains("order=sequential"));
@@ -77,7 +77,7 @@ fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
             let words = if is_equal { "same" } else { "DIFFERS" };
             Some(if varies(part) { "varies by itself" } else { words }.to_owned())
         };
-        words([
+        texts([
             ("link", Some(link.name.clone())),
             ("via", Some(link.via.clone())),
             ("published", published.map(|[mean, sd, _]| format!("{mean} ± {sd} s")).or(absent())),
@@ -120,17 +120,17 @@ fn here_bar(result: &CompareResult) -> Bar {
     measured_bar("here", found, result.times_s.clone(), result.error.as_deref())
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Words {
+pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     const SYNC: &str = "file:sync,order=sequential";
     let study: Comp517 = STUDY.parameters();
     let sort = part(record, "sort");
     let time = |via: &str| times_pipe(&study, sort?, via);
     let sequential = time("file:order=sequential").filter(|_| time("file").is_some());
     let sync = published_times_pipe(&study, 1, SYNC).zip(time(SYNC));
-    words([
+    texts([
         ("sequential", sequential.map(ratio)),
         ("parallel", time("file").map(ratio)),
-        ("sequential shows", sequential.filter(|times| *times > SHOWS).map(ratio)),
+        ("sequential shows", sequential.filter(|times| *times > CLEARLY_SLOWER).map(ratio)),
         ("sync then", sync.map(|(then, _)| ratio(then))),
         ("sync", sync.map(|(_, now)| ratio(now))),
     ])

@@ -1,5 +1,5 @@
-//! Whether messages of several writers arrive whole: up to PIPE_BUF bytes they must, longer ones may be torn
-//! (pipe(7)). Every message is looked at; nothing is inferred from the manual.
+//! Whether messages of several simultaneous writers arrive whole: messages of up to PIPE_BUF bytes must, longer ones may be torn
+//! (pipe(7)). The reader examines every byte.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,26 +25,27 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         let bytes = size.value;
         let what = format!("{} writers, messages of {bytes} bytes", choice.writers);
         run.progress(&what, Some(index as f64 / count as f64));
-        let each = (run.amount(choice.writer_bytes.value) / bytes).max(16);
-        let found = contend(choice.writers, each, bytes as usize).map_err(refused("writers at once"))?;
-        run.measured(&format!("{bytes} bytes: sent"), "messages", vec![found.sent as f64]);
-        run.measured(&format!("{bytes} bytes: torn"), "messages", vec![found.torn as f64]);
+        let each = (run.job.scale.amount(choice.writer_bytes.value) / bytes).max(16);
+        let counts =
+            write_simultaneously(choice.writers, each, bytes as usize).map_err(refused("writers at once"))?;
+        run.measured(&format!("{bytes} bytes: sent"), "messages", vec![counts.sent as f64]);
+        run.measured(&format!("{bytes} bytes: torn"), "messages", vec![counts.torn as f64]);
     }
     Ok(())
 }
 
-/// The reader takes a page at a time: a writer seldom finds room for all of a long message then.
+/// The reader reads one page at a time, so that a long message seldom fits into the pipe as a whole.
 const READ_BYTES: usize = 4096;
 
-/// What arrived.
+/// Numbers of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Found {
+struct Counts {
     sent: u64,
     torn: u64,
 }
 
-/// Lets writers write at once, and reads what they wrote.
-fn contend(writers: u32, messages_each: u64, message_bytes: usize) -> io::Result<Found> {
+/// Starts the writers together, and reads all their messages.
+fn write_simultaneously(writers: u32, messages_each: u64, message_bytes: usize) -> io::Result<Counts> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut ends = (1..writers).map(|_| writer.try_clone()).collect::<io::Result<Vec<OwnedFd>>>()?;
     ends.push(writer);
@@ -52,14 +53,14 @@ fn contend(writers: u32, messages_each: u64, message_bytes: usize) -> io::Result
         let start = |(end, id)| {
             Builder::new().spawn_scoped(scope, move || send(&end, id, messages_each, message_bytes))
         };
-        // After an error, writers that were started end with EPIPE.
+        // If a thread cannot be started, the running writers end with EPIPE.
         let threads = ends.into_iter().zip(0u8..).map(start).collect::<io::Result<Vec<_>>>()?;
         let torn = receive(&reader, message_bytes);
         // Writers that still wait for room end with EPIPE.
         drop(reader);
         let sent = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Errno::IO)));
         let sent = sent.sum::<Result<u64, Errno>>();
-        Ok(Found { torn: torn?, sent: sent? })
+        Ok(Counts { torn: torn?, sent: sent? })
     })
 }
 
@@ -79,36 +80,36 @@ fn send(end: &OwnedFd, id: u8, messages: u64, message_bytes: usize) -> Result<u6
     Ok(messages)
 }
 
-/// Reads to the end and counts the messages into which bytes of another writer were put.
+/// Reads to the end and counts the messages that are interrupted by bytes of another writer.
 fn receive(reader: &OwnedFd, message_bytes: usize) -> io::Result<u64> {
-    let mut room = [0; READ_BYTES];
-    let mut judge = Judge::new(message_bytes);
+    let mut buffer = [0; READ_BYTES];
+    let mut counter = TornCounter::new(message_bytes);
     loop {
-        match read(reader, &mut room[..]) {
-            Ok(0) => return Ok(judge.torn),
-            Ok(len) => room[..len].iter().for_each(|byte| judge.take(*byte)),
+        match read(reader, &mut buffer[..]) {
+            Ok(0) => return Ok(counter.torn),
+            Ok(len) => buffer[..len].iter().for_each(|byte| counter.add(*byte)),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Follows the messages of all writers byte by byte.
-struct Judge {
+/// Counts torn messages, byte by byte.
+struct TornCounter {
     message_bytes: usize,
-    /// Bytes still to come of each writer's message, and whether it was counted as torn.
+    /// For each writer: the missing bytes of its current message, and whether that was counted as torn.
     open: [(usize, bool); FIRST as usize],
-    /// Whose byte came last.
+    /// The writer of the last byte.
     last: u8,
     torn: u64,
 }
 
-impl Judge {
+impl TornCounter {
     fn new(message_bytes: usize) -> Self {
         Self { message_bytes, open: [(0, false); FIRST as usize], last: 0, torn: 0 }
     }
 
-    fn take(&mut self, byte: u8) {
+    fn add(&mut self, byte: u8) {
         let id = byte & !FIRST;
         if id != self.last {
             let (left, counted) = &mut self.open[self.last as usize];
@@ -133,26 +134,26 @@ mod tests {
 
     #[test]
     fn a_torn_message_is_counted_once() {
-        let judge = |bytes: &[u8]| {
-            let mut judge = Judge::new(4);
-            bytes.iter().for_each(|byte| judge.take(*byte));
-            judge.torn
+        let torn = |bytes: &[u8]| {
+            let mut counter = TornCounter::new(4);
+            bytes.iter().for_each(|byte| counter.add(*byte));
+            counter.torn
         };
         let (a, b) = (FIRST | 1, FIRST | 2);
-        assert_eq!(judge(&[a, 1, 1, 1, b, 2, 2, 2, a, 1, 1, 1]), 0);
-        assert_eq!(judge(&[a, 1, b, 2, 2, 2, 1, 1]), 1);
-        assert_eq!(judge(&[a, 1, b, 2, 1, 2, 1, 2]), 2);
+        assert_eq!(torn(&[a, 1, 1, 1, b, 2, 2, 2, a, 1, 1, 1]), 0);
+        assert_eq!(torn(&[a, 1, b, 2, 2, 2, 1, 1]), 1);
+        assert_eq!(torn(&[a, 1, b, 2, 1, 2, 1, 2]), 2);
     }
 
     #[test]
     fn messages_of_pipe_buf_arrive_whole() {
-        let found = contend(4, 500, rustix::pipe::PIPE_BUF).expect("a pipe");
-        assert_eq!(found, Found { sent: 2000, torn: 0 });
+        let counts = write_simultaneously(4, 500, rustix::pipe::PIPE_BUF).expect("a pipe");
+        assert_eq!(counts, Counts { sent: 2000, torn: 0 });
     }
 
     #[test]
     fn longer_messages_are_torn() {
-        let found = contend(4, 10, 1 << 18).expect("a pipe");
-        assert!(found.sent == 40 && found.torn > 0, "{found:?}");
+        let counts = write_simultaneously(4, 10, 1 << 18).expect("a pipe");
+        assert!(counts.sent == 40 && counts.torn > 0, "{counts:?}");
     }
 }

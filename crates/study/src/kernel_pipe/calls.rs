@@ -1,4 +1,4 @@
-//! What a system call costs: a call that does nothing, and a byte written into a pipe and read back.
+//! The cost of a system call: of a call that does nothing, and of a byte that is written into a pipe and read back.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,12 +9,12 @@ use rustix::pipe::pipe;
 use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 
-/// Calls between two looks at the clock and the user.
-const PIECE: u64 = 10_000;
+/// Smallest number of calls in a sample.
+const CALLS_MIN: u64 = 10_000;
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let choice = STUDY.parameters::<KernelPipe>().choice;
-    let calls = run.amount(choice.calls).max(PIECE);
+    let calls = run.job.scale.amount(choice.calls).max(CALLS_MIN);
     run.set("calls", format!("{calls} in a sample"));
     let series = run.made.series;
     let (reader, writer) = pipe().map_err(refused("pipe"))?;
@@ -43,18 +43,11 @@ fn do_nothing() -> rustix::io::Result<()> {
 }
 
 fn ns_per_call(calls: u64, mut call: impl FnMut() -> rustix::io::Result<()>) -> anyhow::Result<f64> {
-    let mut elapsed_ns = 0.0;
-    let mut left = calls;
-    while left > 0 {
-        let piece = left.min(PIECE);
-        let began = Instant::now();
-        for _ in 0..piece {
-            call().map_err(refused("a byte through a pipe"))?;
-        }
-        elapsed_ns += began.elapsed().as_nanos() as f64;
-        left -= piece;
+    let began = Instant::now();
+    for _ in 0..calls {
+        call().map_err(refused("a byte through a pipe"))?;
     }
-    Ok(elapsed_ns / calls as f64)
+    Ok(began.elapsed().as_nanos() as f64 / calls as f64)
 }
 
 #[cfg(test)]

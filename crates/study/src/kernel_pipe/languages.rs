@@ -1,7 +1,7 @@
-//! The workload language by language: each worker starts its own child, as in the study.
+//! The workload in each language: each worker starts its own child, as in the study.
 //!
-//! Languages differ a hundredfold. One for which the study's amount would take minutes moves a part of it, which the
-//! record tells; a bandwidth is a bandwidth.
+//! Languages differ by a factor of a hundred. A language that would need minutes for the study's amount moves a part of it. The
+//! record says so, and bandwidths can still be compared.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use worker::{BuildCache, Registry, TrialSize, WorkerPair, WorkerPlan, measure};
 use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 
-/// The part of the amount by which a language is judged beforehand.
-const LOOK_PART: u64 = 64;
-/// The part of the amount that slow languages move.
-const SLOW_PART: u64 = 16;
-/// A trial that would take longer makes a language a slow one.
+/// A first trial moves this fraction of the amount, to find the slow languages.
+const FIRST_FRACTION: u64 = 64;
+/// Slow languages move this fraction of the amount.
+const SLOW_FRACTION: u64 = 16;
+/// A language is slow if a trial of the whole amount would take longer.
 const SLOW: Duration = Duration::from_secs(60);
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
@@ -28,37 +28,36 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.set("clock", "from the first byte written to the last one received");
     let rows = rows(run, block_bytes)?;
 
-    let share = |part: u64| (bytes / part / block_bytes).max(1) * block_bytes;
-    let (look, less) = (share(LOOK_PART), share(SLOW_PART));
-    let looked = launch(run, rows.clone(), look, 1)?;
+    let fraction = |part: u64| (bytes / part / block_bytes).max(1) * block_bytes;
+    let (first, slow_bytes) = (fraction(FIRST_FRACTION), fraction(SLOW_FRACTION));
+    let first_cases = launch(run, rows.clone(), first, 1)?;
     let is_slow = |case: &CaseRecord| {
         let elapsed = case.samples.first().map_or(0, |sample| sample.elapsed_ns);
-        elapsed as f64 / look as f64 * bytes as f64 > SLOW.as_nanos() as f64
+        elapsed as f64 / first as f64 * bytes as f64 > SLOW.as_nanos() as f64
     };
-    let slow: Vec<bool> = looked.iter().map(is_slow).collect();
-    let of = |wanted: bool| -> Vec<WorkerPair> {
+    let slow: Vec<bool> = first_cases.iter().map(is_slow).collect();
+    let rows_that_are = |wanted: bool| -> Vec<WorkerPair> {
         rows.iter().zip(&slow).filter(|(_, slow)| **slow == wanted).map(|(row, _)| row.clone()).collect()
     };
-    // The slow ones first: they are the shorter part, and the other ends with the time.
-    let mut slow_cases = launch(run, of(true), less, trials)?.into_iter();
-    let mut fast_cases = launch(run, of(false), bytes, trials)?.into_iter();
+    let slow_rows = rows_that_are(true);
+    let names: Vec<String> = slow_rows.iter().map(|row| row.writer.end.label()).collect();
+    // The slow rows first: they take less time, and the time limit may end the second launch early.
+    let mut slow_cases = launch(run, slow_rows, slow_bytes, trials)?.into_iter();
+    let mut fast_cases = launch(run, rows_that_are(false), bytes, trials)?.into_iter();
     let cases = slow.iter().filter_map(|slow| if *slow { slow_cases.next() } else { fast_cases.next() });
     run.made.cases = cases.collect();
 
-    let named: Vec<String> = of(true).iter().map(|row| row.writer.end.label()).collect();
-    if !named.is_empty() {
+    if !names.is_empty() {
+        let (names, slow_s) = (names.join(" and "), SLOW.as_secs());
+        let (moved, all) = (ByteSize(slow_bytes), ByteSize(bytes));
         run.made.remarks.push(format!(
-            "{} moved {} in each run: the whole of {} would have taken more than {} s.",
-            named.join(" and "),
-            ByteSize(less),
-            ByteSize(bytes),
-            SLOW.as_secs()
+            "{names} moved {moved} in each run: all {all} would have taken more than {slow_s} s."
         ));
     }
     Ok(())
 }
 
-/// A row for every worker there is, built where it was not.
+/// A row for every worker, which is built if necessary.
 fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPair>> {
     let cache = BuildCache::open(Registry::open()?).map_err(refused("the folder of workers"))?;
     let choices = cache.registry().select("all")?;
@@ -66,7 +65,7 @@ fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPai
     Ok(workers.into_iter().map(|worker| WorkerPair::with_itself(worker, block_bytes)).collect())
 }
 
-/// Launches rows in turns, in what is left of the part's time.
+/// Launches rows in interleaved rounds, within the rest of the part's time limit.
 fn launch(
     run: &mut PartRun<'_>,
     rows: Vec<WorkerPair>,

@@ -1,10 +1,10 @@
-//! `kernel-pipe`: one pipe, five languages, and beliefs about pipes that can be measured.
+//! `kernel-pipe`: one pipe, five languages, and statements about pipes that can be measured.
 
 mod atomicity;
-mod beliefs;
 mod calls;
+mod capacity;
 mod languages;
-mod room;
+mod statements;
 mod view;
 
 use serde::Deserialize;
@@ -19,7 +19,7 @@ pub(crate) const STUDY: Study = Study {
         "languages" => languages::run(run),
         "calls" => calls::run(run),
         "atomicity" => atomicity::run(run),
-        "room" => room::run(run),
+        "room" => capacity::run(run),
         _ => run.run_streams(),
     },
     show: view::show,
@@ -40,41 +40,34 @@ struct KernelPipe {
 #[serde(deny_unknown_fields)]
 struct PublishedLanguage {
     language: String,
-    /// `None` where it was not measured.
+    /// `None` if it was not measured.
     mean_ms: Option<f64>,
-    /// In 10^9 bytes per second, as printed there.
+    /// In 10^9 bytes per second, as published.
     gb_per_s: Option<f64>,
-    /// How it was done, or why it was not.
+    /// The method, or why it was not measured.
     how: String,
 }
 
-/// What is stated of pipes and calls.
+/// The study's statements about pipes and system calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stated {
-    /// What a system call costs at least.
+    /// The smallest cost of a system call.
     call_us: f64,
-    /// Writes of up to this never interleave.
+    /// The largest write that never interleaves with others.
     pipe_buf_bytes: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice {
-    /// Calls in a sample of their cost.
+    /// System calls in a sample.
     calls: u64,
-    /// Writers at once, to look for interleaving.
+    /// Simultaneous writers in the part `atomicity`.
     writers: u32,
     message_sizes: Vec<Size>,
     /// Bytes that each writer writes.
     writer_bytes: Size,
-}
-
-impl KernelPipe {
-    /// Sizes of the messages that several writers send at once.
-    fn message_bytes(&self) -> impl Iterator<Item = u64> {
-        self.choice.message_sizes.iter().map(|size| size.value)
-    }
 }
 
 #[cfg(test)]
@@ -87,14 +80,14 @@ mod tests {
         let buffers = STUDY.parts().into_iter().find(|part| part.name == "buffers").expect("a part");
         for row in buffers.rows {
             let block = row.block.expect("a size").value;
-            assert_eq!(report::numbers::grouped((bytes / block) as f64, 0), row.words["calls said"]);
+            assert_eq!(report::numbers::grouped((bytes / block) as f64, 0), row.texts["calls said"]);
         }
     }
 
     #[test]
     fn the_published_bandwidth_is_of_decimal_gigabytes() {
         // 10 GB / 4641 ms = 2.15 GB/s with 10^10 bytes and 2.31 GB/s with 10 * 2^30: the study's own calls say
-        // binary, its bandwidth decimal. Both are kept as published.
+        // binary, its bandwidth says decimal. Both are kept as published.
         for one in STUDY.parameters::<KernelPipe>().published {
             let (Some(mean_ms), Some(gb_per_s)) = (one.mean_ms, one.gb_per_s) else { continue };
             assert!((10_000.0 / mean_ms - gb_per_s).abs() < 0.02, "{}", one.language);

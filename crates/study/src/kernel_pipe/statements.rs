@@ -1,11 +1,12 @@
-//! What `kernel-pipe` states about pipes, and what came of it.
+//! `kernel-pipe`: compares the study's statements about pipes with the measured figures.
 
 use model::{CaseRecord, StudyPart, StudyRecord};
 use report::document::Block;
 use report::numbers::{fixed, grouped, percent, size, throughput, time};
 
 use super::KernelPipe;
-use crate::view::{PartView, Words, median, part, words};
+use crate::scale::Size;
+use crate::view::{PartView, Texts, median, part, texts};
 
 /// A measure's only value.
 fn value(part: &StudyPart, name: &str) -> Option<f64> {
@@ -15,18 +16,19 @@ fn value(part: &StudyPart, name: &str) -> Option<f64> {
 pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
     let part = view.part;
     let limit = study.stated.pipe_buf_bytes;
-    let found = |bytes: u64| {
-        let of = |what: &str| value(part, &format!("{bytes} bytes: {what}"));
-        Some((bytes, of("sent")?, of("torn")?))
+    let counts = |size: &Size| {
+        let bytes = size.value;
+        let count = |what: &str| value(part, &format!("{bytes} bytes: {what}"));
+        Some((bytes, count("sent")?, count("torn")?))
     };
     let row = |(bytes, sent, torn): (u64, f64, f64)| {
         let (stated, verdict) = match (bytes <= limit, torn > 0.0) {
             (true, false) => ("never torn", "as stated"),
             (true, true) => ("never torn", "NOT as stated"),
-            (false, true) => ("may be torn", "torn indeed"),
-            (false, false) => ("may be torn", "not torn this time"),
+            (false, true) => ("may be torn", "as stated"),
+            (false, false) => ("may be torn", "none torn in this run"),
         };
-        words([
+        texts([
             ("message", Some(size(bytes))),
             ("stated", Some(stated.to_owned())),
             ("sent", Some(grouped(sent, 0))),
@@ -35,11 +37,12 @@ pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
             ("verdict", Some(verdict.to_owned())),
         ])
     };
-    vec![view.table(study.message_bytes().filter_map(found).map(row).collect())]
+    vec![view.table(study.choice.message_sizes.iter().filter_map(counts).map(row).collect())]
 }
 
-/// What came of the beliefs: the fastest buffer, the cost of calls, torn messages. A verdict is a fact without a text.
-pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Words {
+/// The facts about the statements: the fastest buffer, the cost of calls, torn messages. A fact with an empty text only decides
+/// whether a sentence is shown.
+pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
     let said_bytes = study.workload.block.value;
     let buffers = part(record, "buffers").map(|part| part.cases.as_slice()).unwrap_or_default();
     let known = buffers.iter().filter_map(|case| Some((median(case)?, case)));
@@ -58,12 +61,13 @@ pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Words {
     let stated_ns = study.stated.call_us * 1000.0;
     let compared = |(call, _)| if call < stated_ns { "less than" } else { "no less than" }.to_owned();
 
-    let short = study.message_bytes().filter(|bytes| *bytes <= study.stated.pipe_buf_bytes);
-    let torn_of = |part: &StudyPart| -> f64 {
+    let sizes = study.choice.message_sizes.iter().map(|size| size.value);
+    let short = sizes.filter(|bytes| *bytes <= study.stated.pipe_buf_bytes);
+    let torn_in = |part: &StudyPart| -> f64 {
         short.filter_map(|bytes| value(part, &format!("{bytes} bytes: torn"))).sum()
     };
-    let torn = part(record, "atomicity").map(torn_of);
-    words([
+    let torn = part(record, "atomicity").map(torn_in);
+    texts([
         ("best buffer", best.map(|case| size(case.block_bytes))),
         ("best speed", best.and_then(median).map(throughput)),
         ("best as stated", verdict(&|case| !is_other(case))),

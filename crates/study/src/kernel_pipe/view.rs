@@ -1,14 +1,14 @@
-//! `kernel-pipe`: languages beside the published ones; the study's beliefs about pipes follow in `beliefs`.
+//! `kernel-pipe`: shows the languages beside the published ones. `statements` has the facts about the study's statements.
 
 use model::{CaseRecord, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{BarGroup, Scale};
 use report::numbers::{ratio, throughput};
 
-use super::{KernelPipe, PublishedLanguage, STUDY, beliefs};
-use crate::view::{PartView, Words, bar, case_words, median, part, published_bar, speed_axis, words};
+use super::{KernelPipe, PublishedLanguage, STUDY, statements};
+use crate::view::{PartView, Texts, bar, case_texts, median, part, published_bar, speed_axis, texts};
 
-/// A language's name in a record.
+/// The language of a row.
 fn language(case: &CaseRecord) -> &str {
     case.worker.as_ref().map_or("", |worker| worker.writer.language.as_str())
 }
@@ -21,22 +21,22 @@ pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     let study: KernelPipe = STUDY.parameters();
     match view.part.name.as_str() {
         "languages" => vec![languages(&study, view), figure(&study, view)],
-        "atomicity" => beliefs::atomicity(&study, view),
+        "atomicity" => statements::atomicity(&study, view),
         _ => view.shown(),
     }
 }
 
-/// A language: what was published of it, beside one of our ways to do it. Its other ways have rows of their own.
+/// A published language and the first of its variants that were measured; other variants have rows without the published figures.
 type LanguageRow<'a> = (Option<&'a PublishedLanguage>, Option<&'a CaseRecord>);
 
 fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> {
-    let ways = |name: &'a str| part.cases.iter().filter(move |case| language(case) == name);
+    let variants = |name: &'a str| part.cases.iter().filter(move |case| language(case) == name);
     let known = |case: &&CaseRecord| study.published.iter().any(|one| one.language == language(case));
     let mut rows: Vec<LanguageRow<'_>> = Vec::new();
     for published in &study.published {
-        let mut ways = ways(&published.language);
-        rows.push((Some(published), ways.next()));
-        rows.extend(ways.map(|case| (None, Some(case))));
+        let mut variants = variants(&published.language);
+        rows.push((Some(published), variants.next()));
+        rows.extend(variants.map(|case| (None, Some(case))));
     }
     rows.extend(part.cases.iter().filter(|case| !known(case)).map(|case| (None, Some(case))));
     rows
@@ -50,8 +50,8 @@ fn languages(study: &KernelPipe, view: &PartView<'_>) -> Block {
         let name = case.map(language).or(published.map(|one| one.language.as_str()));
         let mean_ms = |one: &PublishedLanguage| then(one.mean_ms.map(|ms| format!("{ms} ms")));
         let speed = |one: &PublishedLanguage| then(one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")));
-        let mut row = case_words(case, c);
-        row.extend(words([
+        let mut row = case_texts(case, c);
+        row.extend(texts([
             ("language", name.map(str::to_owned)),
             ("way", case.map(|case| variant(case).to_owned())),
             ("published mean", published.map(mean_ms)),
@@ -79,7 +79,7 @@ fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
     view.bars(speed_axis(Scale::Linear), groups)
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Words {
+pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: KernelPipe = STUDY.parameters();
     let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
     let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
@@ -88,7 +88,7 @@ pub(super) fn facts_of(record: &StudyRecord) -> Words {
     let (slow, fast) = (speeds.first(), speeds.last());
     let then = || study.published.iter().filter_map(|one| one.gb_per_s);
     let spread_then = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);
-    let mut known = words([
+    let mut known = texts([
         ("fastest", fast.map(|(_, name)| (*name).to_owned())),
         ("fast", fast.map(|(speed, _)| throughput(*speed))),
         ("slowest", slow.map(|(_, name)| (*name).to_owned())),
@@ -96,6 +96,6 @@ pub(super) fn facts_of(record: &StudyRecord) -> Words {
         ("factor", fast.zip(slow).map(|(fast, slow)| ratio(fast.0 / slow.0))),
         ("factor then", Some(ratio(spread_then))),
     ]);
-    known.extend(beliefs::facts_of(&study, record));
+    known.extend(statements::facts_of(&study, record));
     known
 }

@@ -1,15 +1,15 @@
-//! What every mechanism is good for: capabilities from the registry, the largest message as it is refused, and lines
-//! of code as the build counted them.
+//! What each mechanism can do: capabilities from the registry, the largest message from the error for a longer one, and lines of
+//! code as counted by the build.
 
 use std::path::Path;
 
 use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
 use model::{ByteSize, DataLevel, MechanismFacts, Role, Tasks, Workload};
 
-/// No queue or socket takes a message as long as this. What has no limit makes room for it.
+/// Longer than any message of a queue or socket with a limit; mechanisms without a limit accept it.
 const TOO_LONG_BYTES: usize = 64 << 20;
 
-/// The mechanisms that carry something from one task to another.
+/// The facts about all mechanisms, without floors and ceilings.
 pub(super) fn mechanism_facts() -> Vec<MechanismFacts> {
     let ranked = mechanism::all().iter().filter(|mechanism| mechanism.role == Role::Ranked);
     ranked.map(|mechanism| facts(mechanism)).collect()
@@ -33,7 +33,7 @@ fn facts(mechanism: &Mechanism) -> MechanismFacts {
     }
 }
 
-/// Asks for a message that no queue takes, and reads the limit from the refusal.
+/// Requests a message that is too long for any queue, and takes the limit from the error.
 fn largest_message(mechanism: &Mechanism) -> Option<String> {
     if !mechanism.capabilities.contains(Capabilities::KEEPS_BOUNDARIES)
         || !mechanism.workloads.contains(&Workload::Stream)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mechanism_has_lines_of_its_own() {
+    fn every_mechanism_has_lines_of_code() {
         let facts = mechanism_facts();
         assert!(facts.len() > 20);
         for one in &facts {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_tell_their_largest_message() {
+    fn the_largest_message_of_queues_is_found() {
         for one in mechanism_facts().iter().filter(|one| one.name == "sysv-msgq" || one.name == "udp") {
             assert!(one.largest_message.contains('('), "{one:?}");
         }

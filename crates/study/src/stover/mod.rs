@@ -1,4 +1,4 @@
-//! `stover`: a generator, a sink, six ways between them.
+//! `stover`: a generator, a sink, and six ways between them.
 
 mod facts;
 mod run;
@@ -6,7 +6,7 @@ mod view;
 
 use serde::Deserialize;
 
-use crate::view::Words;
+use crate::view::Texts;
 use crate::{Study, Workload};
 
 /// The entry in the list of studies.
@@ -23,8 +23,8 @@ pub(crate) const STUDY: Study = Study {
 struct Stover {
     /// The study says 512 MB and counts in 1024s elsewhere: 512 * 2^20.
     workload: Workload,
-    /// The texts of the programs that know nothing but standard input and output.
-    filters: Words,
+    /// The command lines of the filters, by name.
+    filters: Texts,
     #[serde(rename = "way")]
     ways: Vec<Way>,
     #[serde(rename = "host")]
@@ -32,14 +32,14 @@ struct Stover {
     printed: Printed,
 }
 
-/// One way between the two, a column of the published table.
+/// One way between generator and sink: a column of the published table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Way {
     name: String,
-    /// A mechanism, between two programs of our own.
+    /// A mechanism, whose ends hosepipe runs itself,
     spec: Option<String>,
-    /// Or a command line.
+    /// or a command line of filters.
     text: Option<String>,
 }
 
@@ -48,7 +48,7 @@ struct Way {
 struct PublishedHost {
     name: String,
     machine: String,
-    /// Seconds, test by test, column by column.
+    /// Seconds: for each test a list with one figure for each column.
     tests: Vec<Vec<f64>>,
 }
 
@@ -56,9 +56,9 @@ struct PublishedHost {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
-    /// Seconds of all tests of both hosts, column by column.
+    /// For each column the seconds of all tests of both hosts.
     sums: Vec<f64>,
-    /// The slowest sum by the sum, truncated, column by column.
+    /// For each column the slowest sum divided by its own sum, truncated.
     relative: Vec<String>,
 }
 
@@ -70,10 +70,10 @@ impl PublishedHost {
 }
 
 impl Stover {
-    /// The place of a column in the published table.
+    /// The index of a column in the published table.
     fn column(&self, name: &str) -> usize {
-        let place = self.ways.iter().position(|way| way.name == name);
-        place.unwrap_or_else(|| panic!("stover/study.toml has no column `{name}`"))
+        let index = self.ways.iter().position(|way| way.name == name);
+        index.unwrap_or_else(|| panic!("stover/study.toml has no column `{name}`"))
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
         }
     }
 
-    /// Expected: each column has the times of its own program, wherever study.toml puts it.
-    /// Happened: programs were tied to the columns' numbers, so another order gave each the times of another.
+    /// Expected: each column has the times of its own program, in any order of the ways in study.toml.
+    /// Happened: programs belonged to columns by number, so in another order each column had the times of another program.
     #[test]
-    fn every_way_has_one_program_of_its_own() {
+    fn every_way_is_a_mechanism_or_a_command_line() {
         for way in STUDY.parameters::<Stover>().ways {
             assert!(way.spec.is_some() != way.text.is_some(), "{}", way.name);
         }

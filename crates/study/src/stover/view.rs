@@ -1,4 +1,4 @@
-//! `stover`: his table with a third host in it, and the table of mechanisms in place of his essay.
+//! `stover`: shows the published table with this machine as a third host, and a table of mechanisms in place of the study's essay.
 
 use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 use report::document::Block;
@@ -9,10 +9,10 @@ use stats::Estimate;
 use stats::estimate::median;
 
 use super::{STUDY, Stover};
-use crate::view::{PartView, Words, absent, measured_bar, part, published_bar, words};
+use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, texts};
 
-/// Below this scale a trial is so short that starting two programs is what it measures.
-const STARTS_SHOW: f64 = 0.05;
+/// At a smaller scale most of a trial's time is the start of two programs.
+const SCALE_MIN_FOR_CONCLUSIONS: f64 = 0.05;
 
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study: Stover = STUDY.parameters();
@@ -44,7 +44,7 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
         let seconds = |one: &Option<&Measure>| Some(fixed(*one.as_ref()?.samples.get(test)?, 3));
         add(&kernel, &mut here.iter().map(seconds));
     }
-    // A column in which a test is missing has no sum: it would be too small.
+    // The sum of a column in which a test is missing would be too small.
     let sum = |one: &Option<&Measure>| {
         let samples = &one.as_ref()?.samples;
         (tests > 0 && samples.len() == tests).then(|| samples.iter().sum::<f64>())
@@ -60,11 +60,11 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
         add("why not", &mut errors.iter().map(|error| Some(error.cloned().unwrap_or_default())));
     }
     let headings = std::iter::once("host").chain(study.ways.iter().map(|way| way.name.as_str()));
-    let caption = "Seconds, published and here; relative: the slowest sum by the sum";
+    let caption = "Seconds, published and here; relative: the slowest sum divided by the column's sum";
     Block::Table(Table::new(caption, headings, rows))
 }
 
-/// Times as multiples of each host's own pipe: seconds of 2002 and of today do not fit one axis.
+/// Times as multiples of each host's pipe, because seconds of 2002 and of today do not fit on one axis.
 fn figure(study: &Stover, view: &PartView<'_>) -> Block {
     let pipe = study.column("pipe");
     let group = |(index, name): (usize, &String)| {
@@ -96,7 +96,7 @@ pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {
             (true, "") => absent(),
             (true, limit) => Some(limit.to_owned()),
         };
-        words([
+        texts([
             ("mechanism", Some(one.name.clone())),
             ("filters", yes(one.filters)),
             ("messages", yes(one.keeps_boundaries)),
@@ -111,19 +111,19 @@ pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {
     vec![view.table(view.part.mechanisms.iter().map(row).collect())]
 }
 
-pub(super) fn facts_of(record: &StudyRecord) -> Words {
+pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: Stover = STUDY.parameters();
     let palsy = &study.hosts[0];
     let columns = part(record, "columns");
     let median_s = |name: &str| median(&measure(columns?, name)?.samples);
     let pipe_s = median_s("pipe");
-    let is_long = record.scale >= STARTS_SHOW;
+    let is_long = record.scale >= SCALE_MIN_FOR_CONCLUSIONS;
     let long_s = pipe_s.filter(|_| is_long);
     let faster = long_s.map(|pipe_s| ratio(record.scale * palsy.mean(study.column("pipe")) / pipe_s));
     let others = ["msgq", "tmp file", "unix socket"].into_iter().filter_map(|name| {
         Some(format!(" {name} takes {} times the pipe's time", ratio(median_s(name)? / long_s?)))
     });
-    words([
+    texts([
         ("host", pipe_s.map(|_| palsy.name.clone())),
         ("short", pipe_s.filter(|_| !is_long).map(|_| String::new())),
         ("times as fast", faster),

@@ -257,7 +257,7 @@ fn a_record_that_holds_little_shows_what_it_holds() {
     let mut stopped = bradford();
     stopped.parts[0].cases.iter_mut().for_each(|case| case.samples.clear());
     stopped.parts[1].complete = false;
-    assert!(plain(&stopped, 100).contains("Interrupted: what stands here is what was finished."));
+    assert!(plain(&stopped, 100).contains("Interrupted: only finished measurements are shown."));
     let unknown = record("bradfort", 1.0, Vec::new());
     assert!(view(&unknown).lead[0].contains("`bradfort` is unknown"));
 }
