@@ -276,6 +276,12 @@ fn tell(failures: &[String], stop: &StopRequest) {
 fn tell_kept(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
     let finished = job.work.results().values().filter(|result| result.failure.is_none()).count();
     let is_cut_short = job.plan.is_stdin && job.work.blocks().is_none();
+    // Before a temporary folder is removed.
+    let of = if is_cut_short {
+        "the blocks that were read".to_owned()
+    } else {
+        job.count().to_string() + " partitions"
+    };
     let has_changed = |input: &InputFile| {
         !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
     };
@@ -287,11 +293,6 @@ fn tell_kept(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Tempor
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
     let kept = kept.unwrap_or_default();
-    let of = if is_cut_short {
-        "the blocks that were read".to_owned()
-    } else {
-        job.count().to_string() + " partitions"
-    };
     terminal::remark(&format!("{finished} of {of} are finished{kept}"));
 }
 

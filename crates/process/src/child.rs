@@ -22,7 +22,7 @@ use crate::cleaner::{Cleaner, Mark};
 use crate::marked::VARIABLE;
 use crate::poll::ready_within;
 use crate::reap::reap;
-use crate::signals::{leave, to_default};
+use crate::signals::{leave, to_default, was_ignored};
 
 /// Reads in a row: they empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
@@ -280,7 +280,9 @@ fn become_child(name: &CStr, parent: Pid) {
         // The parent died between fork and prctl.
         leave(1);
     }
-    to_default(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
+    // One that was ignored at the start (nohup(1)) has no handler, and stays ignored.
+    let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    ending.into_iter().filter(|signal| !was_ignored(*signal)).for_each(|signal| to_default(&[signal]));
 }
 
 #[cfg(test)]

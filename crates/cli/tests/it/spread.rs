@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::{Done, HANGS_AFTER, Lab, PROMPTLY, SOON, files_in, is_root, signal, until};
 
@@ -263,7 +265,7 @@ fn wrong_command_lines_say_what_is_wrong() {
     assert!(packed.expect("gzip").success());
     for (args, words) in [
         (&["--map", "zcat | wc -l", "--reduce", "cat", "--split", "16", "in1.gz"][..], "is packed (gzip)"),
-        (&["--map", "cut -c1", "in1"][..], "how the parts of `cut -c1` come together is not known"),
+        (&["--map", "cut -c1", "in1"][..], "no reduce is known for `cut -c1`"),
         (&["--map", "cat", "--reduce", "cat"], "INPUT"),
         (&["--map", "wc", "missing"], "missing: ENOENT"),
         (&["--map", "wc", "no*"], "no file matches no*"),
@@ -434,6 +436,34 @@ fn an_input_that_was_not_read_to_its_end_is_begun_anew() {
     assert!(!done.stderr.contains("--resume"), "{}", done.stderr);
     let done = lab.run(&[&["spread", "--resume"], &args[..]].concat()).expect_code(2);
     assert!(done.stderr.contains("was not read to its end"), "{}", done.stderr);
+}
+
+/// Expected: "0 of 1 partitions". Happened: a temporary folder was removed before its blocks were counted, and there were 0 of 0.
+#[test]
+fn blocks_that_failed_are_counted() {
+    let lab = lab();
+    let mut command = lab.command(&["spread", "--keep-going", "--map", "false", "--reduce", "cat", "-"]);
+    command.stdin(fs::File::open(lab.here("in2")).expect("an input"));
+    let done = lab.finish(command).expect_code(1);
+    assert!(done.stderr.contains("\n0 of 1 partitions are finished\n"), "{}", done.stderr);
+}
+
+/// Expected: as with `run`, SIGINT that was ignored at the start ends nothing. Happened: it ended the partitions.
+#[test]
+fn an_ignored_interruption_stays_ignored() {
+    let lab = lab();
+    let map = "echo > began; until [ -e go ]; do sleep 0.01; done; cat";
+    let words = ["spread", "-j", "1", "--map", map, "--reduce", "cat", "--split", "100k", "in1", "in2"];
+    let mut command = lab.wrapped(&["sh", "-c", "trap '' INT; exec \"$0\" \"$@\""], &words);
+    command.process_group(0);
+    let running = lab.start(command);
+    until("a partition", SOON, || fs::metadata(lab.here("began")).ok());
+    let group = Pid::from_raw(running.pid() as i32).expect("a number");
+    kill_process_group(group, Signal::INT).expect("sent");
+    std::thread::sleep(Duration::from_millis(100));
+    fs::write(lab.here("go"), "").expect("written");
+    let done = running.wait_within(SOON).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"), "{}", done.stderr);
 }
 
 /// Happened: after SIGTERM the `sleep` of a partition went on.
