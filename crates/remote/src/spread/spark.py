@@ -1,4 +1,4 @@
-"""{count} partitions on Spark, and their reduce where this runs: spark-submit [OPTIONS] THIS FILE"""
+# Partitions on Spark, and their reduce where this runs: spark-submit [OPTIONS] THIS FILE
 import json
 import os
 import re
@@ -7,15 +7,14 @@ import sys
 
 from pyspark import SparkConf, SparkContext, TaskContext
 
-HOSEPIPE, WORK, RETRIES, KEEP_GOING = {hosepipe}, {work}, "{retries}", "{keep_going}" == "true"
-# Each partition finds the folder and the variables that were there when this was started (LC_ALL orders sort).
+# Each partition runs in the folder and with the variables of this program (sort orders by LC_ALL).
 FOLDER = os.getcwd()
 VARIABLES = {name: value for name, value in os.environ.items() if "SPARK" not in name}
 
 
 def run(part):
     number, data = part
-    command = [HOSEPIPE, "__part", WORK, str(number)] + "{records}".split()
+    command = [HOSEPIPE, "__part", WORK, str(number)] + RECORDS.split()
     done = subprocess.run(command, input=data, capture_output=True, cwd=FOLDER, env=VARIABLES)
     said = ["", *done.stderr.decode(errors="replace").strip().splitlines()[-5:]]
     result = json.loads(done.stdout or "{}")
@@ -59,7 +58,7 @@ urls = {number: path for number, path in paths.items() if not path.startswith("/
 parts = [(number, b"") for number in ranges if number not in urls]
 rdds = [read_by_spark(number, url) for number, url in urls.items()]
 if parts:
-    rdds.append(sc.parallelize(parts, min(len(parts), int("{jobs}" or len(parts)))))
+    rdds.append(sc.parallelize(parts, min(len(parts), int(JOBS or len(parts)))))
 problems = [problem for problem in sc.union(rdds).map(run).collect() if problem]
 sc.stop()
 if problems:

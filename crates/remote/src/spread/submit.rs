@@ -1,4 +1,4 @@
-//! Partitions handed to Slurm or Spark: the program that does it, and what came of it.
+//! Partitions submitted to Slurm or Spark: the program that runs them there, and their results.
 
 use std::fs::{self, File};
 use std::io::{self, stderr, stdout};
@@ -8,77 +8,61 @@ use std::time::{Duration, Instant};
 
 use model::shell_quoted;
 use process::{run, write_anew};
+use serde_json::json;
 
 use crate::launcher::{Launcher, last_words, logged};
 use crate::spread::job::SpreadJob;
 
-/// How often the folder of the work is looked at, which may be on another machine.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Slurm's tasks that are cancelled may take KillWait to end, 30 s by default (slurm.conf(5)).
+/// How often the folder of the work, which may be on a file server, is read.
+const READ_EVERY: Duration = Duration::from_secs(1);
+/// Cancelled tasks of Slurm may take KillWait to end, 30 s by default (slurm.conf(5)).
 const CANCELLED_WITHIN: Duration = Duration::from_secs(40);
-/// What the engine's program says goes there.
+/// The output of the engine's program.
 const LOG: &str = "engine.log";
 
-/// A template with values in the place of their marks; what looks like a mark within a value is not replaced.
-fn filled(template: &str, values: &[(&str, String)]) -> String {
-    let (mut text, mut rest) = (String::new(), template);
-    let next =
-        |rest: &str| values.iter().filter_map(|(mark, value)| Some((rest.find(mark)?, *mark, value))).min();
-    while let Some((at, mark, value)) = next(rest) {
-        text += &rest[..at];
-        text += value;
-        rest = &rest[at + mark.len()..];
-    }
-    text + rest
-}
-
 impl SpreadJob<'_> {
-    /// Writes into the folder which partitions are left and the engine's program that runs them, and reduces them. Gives its text,
-    /// and the words that run it by hand.
+    /// Writes into the folder the list of the partitions that are left, and the engine's program that runs and reduces them. Gives its
+    /// text, and the words that run it by hand. The program begins with its values; the rest of it is always the same.
     ///
     /// # Errors
     /// What the system answered.
     pub fn program(&self) -> io::Result<(String, Vec<String>)> {
         let left = self.left();
-        // What is there of them is of no use: it is not as long as it was.
+        // Their output files, if any, have changed since they were finished.
         left.iter().for_each(|number| drop(fs::remove_file(self.work.file(Some(*number), "out"))));
-        let left: Vec<String> = left.iter().map(|number| format!("{number}\n")).collect();
-        write_anew(&self.work.folder().join("left"), 0o666, left.concat().as_bytes())?;
-        // A string of JSON is one of Python.
-        let in_python = |text: &str| serde_json::Value::from(text).to_string();
-        let (name, template, quoted): (_, _, fn(&str) -> String) = match self.launcher {
-            Launcher::Spark => ("spark.py", include_str!("spark.py"), in_python),
-            _ => {
-                let program = concat!(include_str!("slurm.sh"), include_str!("../slurm.sh"));
-                ("slurm.sh", program, |text| shell_quoted(text.as_bytes()))
-            }
-        };
-        let options: Vec<String> = self.options.iter().map(|option| quoted(option)).collect();
-        let retries = self.retries.map(|retries| format!("--retries={retries} "));
-        let flags = [(self.keep_going, "--keep-going "), (self.records, "--records")];
-        let flags: String = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| *flag).collect();
-        let text = [
-            ("{take}", retries.unwrap_or_default() + &flags),
-            ("{count}", left.len().to_string()),
-            ("{retries}", self.retries.map_or(String::new(), |retries| retries.to_string())),
-            ("{keep_going}", self.keep_going.to_string()),
-            ("{records}", if self.records { "--records" } else { "" }.to_owned()),
-            ("{jobs}", self.jobs.map_or(String::new(), |jobs| jobs.to_string())),
-            ("{options}", options.join(" ")),
-            ("{hosepipe}", quoted(&self.hosepipe.to_string_lossy())),
-            ("{work}", quoted(&self.work.folder().to_string_lossy())),
+        let list: String = left.iter().map(|number| format!("{number}\n")).collect();
+        write_anew(&self.work.folder().join("left"), 0o666, list.as_bytes())?;
+        let values = [
+            ("work", self.work.folder().to_string_lossy().into_owned()),
+            ("hosepipe", self.hosepipe.to_string_lossy().into_owned()),
+            ("count", left.len().to_string()),
+            ("jobs", self.jobs.map_or(String::new(), |jobs| jobs.to_string())),
+            ("retries", self.retries.map_or(String::new(), |retries| retries.to_string())),
+            ("keep_going", if self.keep_going { "--keep-going" } else { "" }.to_owned()),
+            ("records", if self.records { "--records" } else { "" }.to_owned()),
         ];
-        let text = filled(template, &text);
+        let (name, text, program) = if self.launcher == Launcher::Spark {
+            // A string of JSON is one of Python.
+            let set = |(name, value): (&str, String)| format!("{} = {}\n", name.to_uppercase(), json!(value));
+            let text = values.map(set).concat() + include_str!("spark.py");
+            let program = self.submitter.map_or("spark-submit".into(), |file| file.to_string_lossy());
+            ("spark.py", text, [&[program.into_owned()], self.options].concat())
+        } else {
+            let quoted = |text: &String| shell_quoted(text.as_bytes());
+            let set = |(name, value): (&str, String)| format!("{name}={}\n", quoted(&value));
+            let options: Vec<String> = self.options.iter().map(quoted).collect();
+            let text = format!(
+                "#!/usr/bin/env bash\n{}options=({})\n{}{}",
+                values.map(set).concat(),
+                options.join(" "),
+                include_str!("slurm.sh"),
+                include_str!("../slurm.sh")
+            );
+            ("slurm.sh", text, vec!["bash".to_owned()])
+        };
         let path = self.work.folder().join(name);
         write_anew(&path, 0o666, text.as_bytes())?;
-        let submitted = match self.launcher {
-            Launcher::Spark => {
-                let program = self.submitter.map_or("spark-submit".into(), |file| file.to_string_lossy());
-                [&[program.into_owned()], self.options].concat()
-            }
-            _ => vec!["bash".to_owned()],
-        };
-        Ok((text, [submitted, vec![path.to_string_lossy().into_owned()]].concat()))
+        Ok((text, [program, vec![path.to_string_lossy().into_owned()]].concat()))
     }
 
     /// As [`SpreadJob::map`], by the program that is submitted.
@@ -91,12 +75,12 @@ impl SpreadJob<'_> {
         let log = self.work.folder().join(LOG);
         // Signals of the terminal would end the executors one by one, and Spark begins others.
         let command = logged(&words, &log)?;
-        let (mut looked, mut seen, mut stops) = (None::<Instant>, (0, 0), false);
+        let (mut read_at, mut progress, mut stops) = (None::<Instant>, (0, 0), false);
         run(command, CANCELLED_WITHIN, &mut || {
-            if looked.is_none_or(|looked| looked.elapsed() > LOOK_EVERY) {
-                (looked, seen) = (Some(Instant::now()), self.work.progress());
+            if read_at.is_none_or(|read_at| read_at.elapsed() > READ_EVERY) {
+                (read_at, progress) = (Some(Instant::now()), self.work.progress());
             }
-            stops = look(seen.0, seen.1);
+            stops = look(progress.0, progress.1);
             stops
         })?;
         if stops {
@@ -122,10 +106,10 @@ impl SpreadJob<'_> {
         Ok(failures)
     }
 
-    /// Passes on what the reduce has written where the engine ran it; gives its status.
+    /// Copies the output of a reduce that the engine ran to standard output and standard error; gives its status.
     ///
     /// # Errors
-    /// It is not there, or standard output takes nothing.
+    /// There is no output, or standard output cannot be written.
     pub fn fetch(&self) -> io::Result<i32> {
         let copy = |from: PathBuf, to: &dyn AsFd| {
             let mut to = File::from(to.as_fd().try_clone_to_owned()?);
