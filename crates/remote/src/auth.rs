@@ -1,4 +1,4 @@
-//! Authentication of two sides: each proves that it has the token, over fresh random numbers of both, and never sends the token.
+//! Authentication of two sides: each proves that it has the token by a MAC over new random numbers of both. The token is never sent.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,18 +18,18 @@ type Nonce = [u8; 32];
 /// HMAC-SHA256 (RFC 2104).
 pub(crate) type Proof = [u8; 32];
 
-/// Bytes of a token.
+/// Shortest and longest token.
 const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: u64 = 4096;
 
 /// The name of a protocol, and the version of its messages.
 pub(crate) type Protocol = &'static str;
 
-/// What each side says first.
+/// A side's protocol, version and nonce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) protocol: String,
-    /// Which hosepipe it is.
+    /// The version of hosepipe.
     pub(crate) version: String,
     pub(crate) nonce: Nonce,
 }
@@ -41,31 +41,31 @@ impl Hello {
     }
 
     /// Refuses another protocol or another version.
-    pub(crate) fn check(&self, who: &str, own: Protocol) -> Result<(), RemoteError> {
+    pub(crate) fn check(&self, name: &str, own: Protocol) -> Result<(), RemoteError> {
         let own_version = env!("CARGO_PKG_VERSION");
         if self.protocol == own && self.version == own_version {
             return Ok(());
         }
         let [version, protocol] = [&self.version, &self.protocol].map(|text| visible(text));
         Err(RemoteError(format!(
-            "{who} is hosepipe {version} (protocol {protocol}), this is {own_version} (protocol {own}): \
+            "{name} is hosepipe {version} (protocol {protocol}), this is {own_version} (protocol {own}): \
              install the same version on both hosts"
         )))
     }
 }
 
-/// The first message of each side: the one that listens, or was started, begins. Where there is a token, its own proof follows.
+/// The first message of each side. The side that listens, or was started, begins; with a token it sends its own proof later.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) hello: Hello,
-    /// Of the caller, where there is a token.
+    /// The caller's, with a token.
     pub(crate) proof: Option<Proof>,
 }
 
-/// A secret of both sides. It is never shown.
+/// A secret that both sides have. It is never printed.
 pub struct Token(Vec<u8>);
 
-/// Whose proof it is: neither can be handed back as the other's.
+/// The side that a proof is of, so that no side can send back the other's proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prover {
     Client,
@@ -73,16 +73,16 @@ pub(crate) enum Prover {
 }
 
 impl Token {
-    /// Reads a token from a file that only its owner may read; a last line end does not belong to it.
+    /// Reads a token from a file that only its owner may read, without white space at its end.
     ///
     /// # Errors
-    /// What is wrong with the file, and how it is made.
+    /// What is wrong with the file, and how to make one.
     pub fn read(path: &Path) -> Result<Self, RemoteError> {
         let problem = |what: String| RemoteError(format!("the token file {} {what}", path.display()));
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
         let cannot =
             |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
-        // The other end of a FIFO may never be opened.
+        // Opening a FIFO must not wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = open(path, flags, Mode::empty()).map(File::from).map_err(|error| cannot(error.into()))?;
         let about = file.metadata().map_err(cannot)?;
@@ -109,7 +109,7 @@ impl Token {
     }
 
     fn mac(&self, prover: Prover, server: &Hello, client: &Hello) -> Hmac<Sha256> {
-        // A key of any length will do.
+        // It fails for no length of a key.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(if prover == Prover::Client { b"hosepipe client" } else { b"hosepipe server" });
         for hello in [server, client] {
@@ -122,12 +122,12 @@ impl Token {
         mac
     }
 
-    /// The proof of one side, over what both have said.
+    /// The proof of one side, over the hellos of both.
     pub(crate) fn prove(&self, prover: Prover, server: &Hello, client: &Hello) -> Proof {
         self.mac(prover, server, client).finalize().into_bytes().into()
     }
 
-    /// Whether a proof is that side's; takes the same time for every wrong one.
+    /// Whether a proof is that side's. The comparison takes constant time.
     pub(crate) fn verify(&self, proof: &Proof, prover: Prover, server: &Hello, client: &Hello) -> bool {
         self.mac(prover, server, client).verify_slice(proof).is_ok()
     }
@@ -141,7 +141,7 @@ pub(crate) fn new_token() -> io::Result<String> {
     Ok(nonce()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A fresh number.
+/// A new random number.
 ///
 /// # Errors
 /// What getrandom(2) answers.

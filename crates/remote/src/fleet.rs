@@ -1,8 +1,8 @@
-//! Many nodes, each started by what its users have (Slurm, MPI, ssh): every one benches itself, all pairs measure each other, and
-//! the first that is still there merges what all have measured.
+//! Many nodes, started by Slurm, MPI or ssh: each runs its own bench, all pairs measure each other, and the node with the lowest rank that is
+//! still there merges all results.
 //!
-//! Nothing here decides where a node runs: one program is started everywhere, asks its launcher for its [`Rank`], and meets the others at a
-//! [`Rendezvous`].
+//! The launcher decides where a node runs. The same program is started everywhere, gets its [`Rank`] from the launcher, and exchanges values
+//! with the others through a [`Rendezvous`].
 
 mod job;
 mod meet;
@@ -14,8 +14,8 @@ mod schedule;
 
 pub use job::FleetJob;
 pub use meet::{call, listen};
-pub use member::{Status, Trouble, known, publish_gone};
-pub use node::{Measured, Node, RECORD, merged, steps};
+pub use member::{Node, NodeError, Status, known, publish_gone};
+pub use node::{Measured, RECORD, merged, steps};
 pub use rank::{Rank, launched_rank};
 pub use rendezvous::{Rendezvous, serve};
 pub use schedule::{partner, rounds};

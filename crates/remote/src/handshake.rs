@@ -1,4 +1,4 @@
-//! Two programs find each other over TCP: one listens, the other connects, and each proves that it has the token.
+//! A connection of two programs over TCP: one listens, the other connects, and each proves that it has the token.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -39,8 +39,8 @@ impl Listener {
         self.listener.local_addr().map_err(RemoteError::system("getsockname"))
     }
 
-    /// Waits for a caller that has the token; `None` where none came in time, or `stop` asked for the end. `remark` gets what was wrong with
-    /// others.
+    /// Waits for a caller that has the token; `None` if none came in time, or if `stop` returned true. `remark` is called with the reason why
+    /// another caller was refused.
     ///
     /// # Errors
     /// What the system answered.
@@ -70,7 +70,7 @@ impl Listener {
     }
 }
 
-/// Whether a caller has the token, by its first message; then our own proof. An error says what is wrong with the message.
+/// Whether a caller has the token, by its first message; if so, our own proof. An error says what is wrong with the message.
 fn judge(
     token: &Token,
     protocol: Protocol,
@@ -88,10 +88,10 @@ fn judge(
     Ok(Heard::Right(token.prove(Prover::Server, &server, &client)))
 }
 
-/// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): keep-alive sends nothing while one is outstanding.
+/// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): while one is outstanding, no keep-alive packets are sent.
 const UNACKNOWLEDGED_MAX_MS: u32 = 15_000;
 
-/// Detects within half a minute that the other machine is gone without having closed the connection.
+/// Makes the kernel detect within half a minute that the other machine is gone without having closed the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -104,7 +104,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 /// Connects to `ADDRESS:PORT`.
 ///
 /// # Errors
-/// A sentence: nothing listens there, or there is no such name.
+/// A sentence: nothing listens there, or the name is unknown.
 pub(crate) fn connect(target: &str) -> Result<TcpStream, RemoteError> {
     let addresses = target.to_socket_addrs().map_err(RemoteError::system(format!("cannot find {target}")))?;
     let mut reached = Err(RemoteError(format!("{target} has no address")));
@@ -118,10 +118,10 @@ pub(crate) fn connect(target: &str) -> Result<TcpStream, RemoteError> {
     reached
 }
 
-/// Proves to a listener that we have the token, and has it prove the same.
+/// Proves to a listener that we have the token, and checks its proof of the same. `name` is the listener's.
 ///
 /// # Errors
-/// A sentence: it is no hosepipe, is there for something else, or does not have the token.
+/// A sentence: it is no hosepipe, speaks another protocol, or does not have the token.
 pub(crate) fn authenticate(
     stream: TcpStream,
     name: &str,
@@ -130,7 +130,7 @@ pub(crate) fn authenticate(
 ) -> Result<Wire, RemoteError> {
     stream.set_nodelay(true).map_err(RemoteError::system("setsockopt(TCP_NODELAY)"))?;
     let mut wire = Wire::over(stream.into(), name)?;
-    let (server, client) = exchange_hellos(&mut wire, name, MEETING_PATIENCE, protocol, Some(token))?;
+    let (server, client) = exchange_hellos(&mut wire, MEETING_PATIENCE, protocol, Some(token))?;
     let turned_away = |error: RemoteError| RemoteError(format!("{error}: does it have another token?"));
     let proof: Proof = wire.expect(MEETING_PATIENCE).map_err(turned_away)?;
     if !token.verify(&proof, Prover::Server, &server, &client) {
@@ -139,18 +139,16 @@ pub(crate) fn authenticate(
     Ok(wire)
 }
 
-/// Both sides say hello, the listener first; where there is a token, we prove that we have it.
+/// Both sides send their hello, the listener first; with a token we also send our proof.
 pub(crate) fn exchange_hellos(
     wire: &mut Wire,
-    name: &str,
     patience: Duration,
     protocol: Protocol,
     token: Option<&Token>,
 ) -> Result<(Hello, Hello), RemoteError> {
-    let silent =
-        || RemoteError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
-    let Opening { hello: server, .. } = wire.receive(patience)?.ok_or_else(silent)?;
-    server.check(name, protocol)?;
+    let silent = |wire: &Wire| RemoteError(format!("{}: is a hosepipe there?", wire.silent(patience)));
+    let Opening { hello: server, .. } = wire.receive(patience)?.ok_or_else(|| silent(wire))?;
+    server.check(&wire.name, protocol)?;
     let hello = Hello::new(protocol)?;
     let proof = token.map(|token| token.prove(Prover::Client, &server, &hello));
     wire.send(&Opening { hello: hello.clone(), proof }, patience)?;

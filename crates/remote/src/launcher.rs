@@ -1,8 +1,10 @@
-//! One launcher: programs and their arguments, here, on other hosts by ssh, or handed to Slurm, mpirun or Spark; followed to their end,
-//! cancelled, and their last words kept.
+//! Launchers: they start programs here, on other hosts by ssh, or through Slurm, mpirun or Spark, wait for their end or cancel them, and keep
+//! their last messages.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,13 +15,13 @@ use process::{
     Capture, Captured, Child, Cleaner, attend, command, describe_ending, end_all, wait_for_all, write_anew,
 };
 
-/// Bytes kept of the beginning and of the end of what a program writes to standard error.
+/// Bytes kept of the beginning and of the end of a program's standard error.
 const SAID_MAX: usize = 2000;
-/// How long programs that were asked to end may take.
+/// Longest end of programs that got SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 model::words! {
-    /// What starts programs.
+    /// A way to start programs.
     pub enum Launcher {
         /// This machine, a process for each program.
         Local = "local",
@@ -35,10 +37,10 @@ model::words! {
 }
 
 impl Launcher {
-    /// The file of the program that has to be installed here.
+    /// The file of the program that must be installed here.
     ///
     /// # Errors
-    /// A sentence: it is not, and what installs it.
+    /// A sentence: it is not installed, and what installs it.
     pub fn program(self) -> Result<PathBuf, String> {
         let (name, needs) = match self {
             Self::Local => ("sh", "a shell"),
@@ -59,24 +61,21 @@ impl Launcher {
 fn spark_submit() -> Option<PathBuf> {
     let in_home = |home: PathBuf| Some(home.join("bin/spark-submit")).filter(|file| file.is_file());
     let of_python = || {
-        // -c puts the current directory in front of the places to search: it is removed. -I would ignore PYTHONPATH, too.
+        // -c puts the current directory first in the search path, where it does not belong; -I would ignore PYTHONPATH, too.
         let ask = "import sys; sys.path[:1] == [''] and sys.path.pop(0); import pyspark; print(pyspark.__path__[0], end='')";
-        let said =
-            Command::new("python3").args(["-c", ask]).output().ok().filter(|said| said.status.success())?;
-        String::from_utf8(said.stdout).ok().map(PathBuf::from)
+        let said = Command::new("python3").args(["-c", ask]).output().ok()?;
+        said.status.success().then(|| PathBuf::from(OsString::from_vec(said.stdout)))
     };
-    std::env::var_os("SPARK_HOME")
-        .map(PathBuf::from)
-        .and_then(in_home)
-        .or_else(|| of_python().and_then(in_home))
+    let home = std::env::var_os("SPARK_HOME").map(PathBuf::from);
+    home.and_then(in_home).or_else(|| of_python().and_then(in_home))
 }
 
-/// Programs that were started together: an ssh for each host, an mpirun, or a script that follows a batch job. Those that still run are asked to
-/// end with this value: an mpirun that is killed leaves its ranks running.
+/// Programs that were started together: an ssh for each host, an mpirun, or a script that follows a batch job. Dropping this sends SIGTERM to
+/// those that still run: an mpirun that is killed leaves its ranks running.
 pub struct Launched<'c>(Vec<Child<'c>>);
 
 impl<'c> Launched<'c> {
-    /// Starts programs, whose streams are set but for what is captured.
+    /// Starts programs; their streams are set, except the captured ones.
     ///
     /// # Errors
     /// A sentence: one is not installed, or what the system answered.
@@ -97,7 +96,7 @@ impl<'c> Launched<'c> {
     /// Waits for the end of all; at least every 50 ms `look` is called, and its error ends them at once.
     ///
     /// # Errors
-    /// That of `look`, or of poll(2) or wait4(2).
+    /// The error of `look`, or of poll(2) or wait4(2).
     pub(crate) fn follow<E: From<io::Error>>(
         &mut self,
         look: &mut dyn FnMut() -> Result<(), E>,
@@ -105,13 +104,12 @@ impl<'c> Launched<'c> {
         wait_for_all(&mut self.0, &|_| false, look)
     }
 
-    /// Waits up to 50 ms for news; says whether any program still runs.
+    /// Waits up to 50 ms for an end or output; returns whether any program still runs.
     ///
     /// # Errors
     /// What poll(2) or wait4(2) answered.
     pub fn is_running(&mut self) -> io::Result<bool> {
-        attend(&mut self.0)?;
-        Ok(self.0.iter().any(|child| child.ended().is_none()))
+        have_ended_within(&mut self.0, Duration::ZERO).map(|have_ended| !have_ended)
     }
 
     /// Waits for the end of all, at most for a time.
@@ -119,12 +117,10 @@ impl<'c> Launched<'c> {
     /// # Errors
     /// As [`Self::is_running`].
     pub(crate) fn wait(&mut self, most: Duration) -> io::Result<()> {
-        let began = Instant::now();
-        while self.is_running()? && began.elapsed() < most {}
-        Ok(())
+        have_ended_within(&mut self.0, most).map(drop)
     }
 
-    /// Waits for an end that is near.
+    /// Waits for all programs to end soon.
     ///
     /// # Errors
     /// As [`Self::is_running`].
@@ -132,7 +128,7 @@ impl<'c> Launched<'c> {
         self.wait(GRACE)
     }
 
-    /// Which programs have failed, by their places, and why.
+    /// The programs that have failed, by their indices, and why.
     pub fn failures(&self) -> Vec<(usize, String)> {
         let failed = |child: &Child| child.ended().is_some_and(|ended| !ended.status.success());
         let failed = self.0.iter().enumerate().filter(|(_, child)| failed(child));
@@ -144,7 +140,7 @@ impl<'c> Launched<'c> {
         &self.0[0]
     }
 
-    /// How the only program ended, and its last words.
+    /// How the only program ended, and its last message.
     pub(crate) fn failure(&self) -> String {
         failure(self.only())
     }
@@ -156,7 +152,22 @@ impl Drop for Launched<'_> {
     }
 }
 
-/// How a program ended, and its last words.
+/// Waits for the end of all, at most for this time, and at least until something happens or 50 ms have passed.
+///
+/// # Errors
+/// What poll(2) or wait4(2) answered.
+pub(crate) fn have_ended_within(children: &mut [Child<'_>], most: Duration) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        attend(children)?;
+        let have_ended = children.iter().all(|child| child.ended().is_some());
+        if have_ended || began.elapsed() >= most {
+            return Ok(have_ended);
+        }
+    }
+}
+
+/// How a program ended, and its last message.
 fn failure(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
     let said = child.said();
@@ -168,7 +179,7 @@ fn failure(child: &Child<'_>) -> String {
     if last.is_empty() { how } else { format!("{last} ({how})") }
 }
 
-/// A program whose output goes into a new file, and that signals of the terminal do not reach.
+/// A program whose output goes into a new file, in a process group of its own, which gets no signals from the terminal.
 pub(crate) fn logged(words: &[String], log: &Path) -> io::Result<Command> {
     write_anew(log, 0o666, b"")?;
     let log = File::options().append(true).open(log)?;

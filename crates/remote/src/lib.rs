@@ -1,5 +1,5 @@
-//! Programs on other hosts, started by what is there already (ssh, Slurm, mpirun, Spark): the other end of a benchmark (`peer`), many nodes
-//! that measure each other (`fleet`), and a pipeline over data in many partitions (`spread`).
+//! Programs on other hosts, started by ssh, Slurm, mpirun or Spark: the other end of a benchmark (`peer`), many nodes that measure each other
+//! (`fleet`), and a pipeline over data in many partitions (`spread`).
 
 mod auth;
 pub mod fleet;

@@ -1,5 +1,5 @@
-//! The other end of a benchmark on another host: reached by ssh or at an address, trusted, asked for one trial after the other, and ended. What
-//! a trial is the engine knows, on both hosts alike; here are the messages between them.
+//! The other end of a benchmark on another host, reached by ssh or at an address. The engine runs the trials on both hosts; here are the
+//! messages between them.
 
 mod client;
 mod server;
@@ -16,10 +16,10 @@ use crate::auth::Protocol;
 pub use client::PeerClient;
 pub use server::PeerServer;
 
-/// The two ends of a benchmark.
+/// The protocol of the two ends of a benchmark.
 const BENCH: Protocol = "bench 4";
 
-/// What the server sends once each side trusts the other: where ends meet, and the machine.
+/// What the server sends after the authentication: the address for connections of a trial, and the machine.
 #[derive(Serialize, Deserialize)]
 struct Here {
     address: SocketAddr,
@@ -27,7 +27,7 @@ struct Here {
     host: Host,
 }
 
-/// What the server sends of a trial, by the number of its order: how it goes, or why there is no report.
+/// What the server sends about a trial, with the number of its order: its progress, its report, or why there is none.
 #[derive(Serialize, Deserialize)]
 struct News {
     news: (u64, Result<FarNews, CaseError>),

@@ -1,8 +1,8 @@
-//! A pipeline over data that lies in many files, or in one that is cut at line ends: MAP is run once for each partition, as many at a
-//! time as there are CPUs, and REDUCE over what came out, in the order of the inputs.
+//! A pipeline over many files, or over one file that is cut at line ends: MAP is run for each partition, as many at a time as there are CPUs,
+//! and REDUCE over the outputs, in the order of the inputs.
 //!
-//! Partitions are run by tasks, `hosepipe __part FOLDER`, one after the other: a task reads in the folder what to do, leaves there what
-//! comes out of each partition, and a line of a file says how it ended, whether this machine, a host or an engine has run it.
+//! Partitions are run by tasks, `hosepipe __part FOLDER`, one after the other. On this machine, on a host or on a cluster, a task reads the plan
+//! from the folder, writes the output of each partition there, and a line of a file says how it ended.
 
 mod blocks;
 mod derive;

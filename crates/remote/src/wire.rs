@@ -1,7 +1,7 @@
-//! Lines of JSON over two descriptors: what programs on two hosts send each other.
+//! Messages between two programs: lines of JSON over two file descriptors.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use model::{describe_errno, visible};
@@ -12,45 +12,45 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The facts of a machine with some thousand CPUs are shorter.
+/// Longest line. The facts of a machine with some thousand CPUs are shorter.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Quoted of a line that is no message.
+/// Characters of a line that is no message, quoted in an error.
 const QUOTED_MAX: usize = 80;
 
-/// Why the other side is not there, or is gone: a sentence.
+/// Why the other side cannot be reached, or is gone: a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct RemoteError(pub(crate) String);
 
 impl RemoteError {
-    /// What the system answered to a call.
+    /// The error of a system call.
     pub fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
         let call = call.into();
         move |error| Self(format!("{call}: {}", describe_errno(&error.into())))
     }
 }
 
-/// A connection of lines.
+/// A connection over which lines are sent and received.
 pub struct Wire {
     input: OwnedFd,
     output: OwnedFd,
     received: Vec<u8>,
-    /// Bytes at its beginning without a line end.
+    /// Bytes at the beginning of `received` that are known to hold no line end.
     searched: usize,
     line_bytes_max: usize,
-    /// The other side's name, for people.
-    name: String,
+    /// The other side's name, for messages.
+    pub(crate) name: String,
 }
 
 impl Wire {
-    /// Over descriptors in blocking mode; `name` is the other side's.
+    /// A connection over file descriptors; `name` is the other side's.
     pub fn new(input: OwnedFd, output: OwnedFd, name: &str) -> Self {
         let (received, name) = (Vec::new(), name.to_owned());
         Self { input, output, received, searched: 0, line_bytes_max: LINE_BYTES_MAX, name }
     }
 
-    /// Over standard input and output; `name` is the other side's.
+    /// The same over standard input and output.
     ///
     /// # Errors
     /// What dup(2) answered.
@@ -59,13 +59,13 @@ impl Wire {
         Ok(Self::new(copy(rustix::stdio::stdin())?, copy(rustix::stdio::stdout())?, name))
     }
 
-    /// With another limit for the length of a line.
+    /// The same connection with another limit for the length of a line.
     #[must_use]
     pub fn with_lines_of(self, line_bytes_max: usize) -> Self {
         Self { line_bytes_max, ..self }
     }
 
-    /// Over a socket.
+    /// A connection over a socket.
     pub(crate) fn over(socket: OwnedFd, name: &str) -> Result<Self, RemoteError> {
         Ok(Self::new(socket.try_clone().map_err(RemoteError::system("dup"))?, socket, name))
     }
@@ -78,14 +78,14 @@ impl Wire {
     /// Writes bytes. No single wait for room is longer than `patience`.
     ///
     /// # Errors
-    /// The other side is gone, or takes nothing for that time.
+    /// The other side is gone, or does not read for that time.
     pub fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), RemoteError> {
         let problem = |error| self.gone(error);
         while !bytes.is_empty() {
             if !ready_within(&self.output, PollFlags::OUT, Some(patience)).map_err(problem)? {
-                return Err(RemoteError(format!("{} takes nothing for {} s", self.name, patience.as_secs())));
+                return Err(RemoteError(format!("{} does not read for {} s", self.name, patience.as_secs())));
             }
-            // No more than a socket or pipe that is ready takes without waiting.
+            // A socket or pipe that is ready takes this much without blocking.
             match rustix::io::write(&self.output, &bytes[..bytes.len().min(4096)]) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -95,7 +95,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The next line, as text; `None` where none comes within a time.
+    /// The next line, as text; `None` if none comes within a time.
     ///
     /// # Errors
     /// The other side is gone, or sends a line without an end.
@@ -108,7 +108,7 @@ impl Wire {
         Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()))
     }
 
-    /// Whether there is a line, or comes within a time.
+    /// Whether a line has come, or comes within a time.
     pub(crate) fn has_line(&mut self, patience: Duration) -> Result<bool, RemoteError> {
         let began = Instant::now();
         loop {
@@ -136,17 +136,26 @@ impl Wire {
         }
     }
 
+    /// The file descriptor that is readable when something has come.
+    pub(crate) fn input(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
     fn gone(&self, error: io::Error) -> RemoteError {
         RemoteError(format!("{} is gone: {}", self.name, describe_errno(&error)))
     }
 
-    /// The next message, which must come within a time.
-    pub(crate) fn expect<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, RemoteError> {
-        self.receive(patience)?
-            .ok_or_else(|| RemoteError(format!("{} says nothing for {} s", self.name, patience.as_secs())))
+    /// The error of a side that sends nothing in time.
+    pub(crate) fn silent(&self, patience: Duration) -> RemoteError {
+        RemoteError(format!("{} says nothing for {} s", self.name, patience.as_secs()))
     }
 
-    /// The next message; `None` where none comes within a time.
+    /// The next message, which must come within a time.
+    pub(crate) fn expect<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, RemoteError> {
+        self.receive(patience)?.ok_or_else(|| self.silent(patience))
+    }
+
+    /// The next message; `None` if none comes within a time.
     pub(crate) fn receive<M: DeserializeOwned>(
         &mut self,
         patience: Duration,
@@ -157,7 +166,7 @@ impl Wire {
 
 /// A message as it is sent.
 pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
-    // Numbers, texts and lists of them: there is nothing that JSON does not have.
+    // It fails only for values that JSON does not have, as maps without text keys; no message has one.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
@@ -168,7 +177,7 @@ pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, Rem
     serde_json::from_str(line).map_err(|_| {
         let quoted: String = visible(line).lines().next().unwrap_or("").chars().take(QUOTED_MAX).collect();
         RemoteError(format!(
-            "{name} does not talk as hosepipe does, it says `{quoted}` (another version? does a start-up file of the shell print something?)"
+            "{name} does not speak hosepipe's protocol, it sent `{quoted}` (another version? does a start-up file of the shell print something?)"
         ))
     })
 }

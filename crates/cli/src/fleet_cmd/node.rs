@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use process::Cleaner;
-use remote::fleet::{self, Node, RECORD, Rank, Rendezvous, Status, Trouble};
+use remote::fleet::{self, Node, NodeError, RECORD, Rank, Rendezvous, Status};
 
 use super::{FleetArgs, new_folder, record, several, show, usage};
 use crate::peer_cmd::{remarks, token};
@@ -78,7 +78,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             }
             merged.map_or_else(|| Ok(stop.exit_code(false)), show_own)
         }
-        (Err(Trouble::Stopped), _) => {
+        (Err(NodeError::Stopped), _) => {
             // The first that came brings together what there is.
             let known = fleet::known(&rendezvous, size)?;
             if args.stdio || known.iter().position(Option::is_some) != Some(rank) {

@@ -1,4 +1,4 @@
-//! The same program on all nodes: printed as each launcher takes it, or started.
+//! The job that starts the same program on all nodes: printed for a launcher, or started.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use crate::wire::Wire;
 /// The name of a batch job.
 const NAME: &str = "hosepipe-fleet";
 
-/// The nodes of a fleet, as they are to be started.
+/// The nodes of a fleet, and how to start them.
 pub struct FleetJob {
-    /// What starts them: ssh, Slurm or mpirun.
+    /// ssh, Slurm or mpirun.
     pub launcher: Launcher,
-    /// How many there are.
+    /// Their number.
     pub nodes: usize,
-    /// The hosts, for ssh one for each node, for mpirun where they are named.
+    /// The hosts: for ssh one for each node, for mpirun optional.
     pub hosts: Vec<String>,
     /// The program on the nodes.
     pub hosepipe: String,
-    /// The folder that all nodes see; ssh can do without.
+    /// The folder that all nodes see; ssh needs none.
     pub folder: Option<String>,
     /// Options of `hosepipe fleet` on the nodes.
     pub options: Vec<String>,
@@ -44,8 +44,7 @@ impl FleetJob {
         words
     }
 
-    /// The command lines that start the nodes from here: an ssh for each host, or one mpirun. A node that fails costs its own figures: the
-    /// others go on.
+    /// The command lines that start the nodes from here: an ssh for each host, or one mpirun. If a node fails, the others go on.
     pub fn lines(&self) -> Vec<Vec<String>> {
         if self.launcher == Launcher::Ssh {
             return self.hosts.iter().enumerate().map(|(rank, host)| self.ssh(rank, host)).collect();
@@ -61,7 +60,7 @@ impl FleetJob {
         vec![words]
     }
 
-    /// Without a folder a node speaks to the others through the streams of its ssh.
+    /// Without a folder, a node exchanges values with the others through the standard streams of its ssh.
     fn ssh(&self, rank: usize, host: &str) -> Vec<String> {
         let [rank, nodes] = [rank, self.hosts.len()].map(|number| number.to_string());
         let mut more = vec!["--rank", &rank, "--nodes", &nodes, "--name", host];
@@ -69,14 +68,14 @@ impl FleetJob {
         ssh_words(host, &shell_line(&self.words(&more)))
     }
 
-    /// What runs the nodes by hand: a batch script for sbatch(1), or a line for each program.
+    /// The text for running the nodes by hand: a batch script for sbatch(1), or a line for each program.
     pub fn text(&self) -> String {
         let (nodes, lines) = (self.nodes, self.lines());
         match self.launcher {
             Launcher::Slurm => format!(
                 "#!/bin/sh\n#SBATCH --job-name={NAME}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
                  #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
-                 # A node that fails costs its own figures: the others go on.\n\
+                 # If a node fails, the others go on.\n\
                  exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {}\n",
                 shell_quoted(self.log().as_os_str().as_encoded_bytes()),
                 shell_line(&self.words(&[])),
@@ -88,12 +87,12 @@ impl FleetJob {
         }
     }
 
-    /// The output of a batch job.
+    /// The file for the output of a batch job.
     fn log(&self) -> PathBuf {
         Path::new(self.folder.as_deref().unwrap_or(".")).join("slurm.log")
     }
 
-    /// Starts the nodes. Those behind ssh meet in `folder` through their streams; a batch script is written into a temporary one.
+    /// Starts the nodes. Those started by ssh meet in `folder` through their standard streams; a batch script is written into `temporary`.
     ///
     /// # Errors
     /// A sentence: the launcher is not installed, or what the system answered.
@@ -120,7 +119,7 @@ impl FleetJob {
         Launched::start(programs, Capture::Errors, cleaner)
     }
 
-    /// The words that hand the batch script to Slurm, and follow the job.
+    /// The command line that submits the batch script to Slurm and waits for the job.
     fn slurm(&self, folder: &Path) -> Result<Vec<String>, String> {
         let path = folder.join("job.sh");
         let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
@@ -136,8 +135,8 @@ impl FleetJob {
 
 /// Serves a rendezvous in the folder through standard input and output of a program, until it ends.
 fn serve_through(program: &mut Command, folder: &Path) -> io::Result<()> {
-    let ((questions, asks), (hears, answers)) = (io::pipe()?, io::pipe()?);
-    program.stdin(hears).stdout(asks);
+    let ((questions, its_output), (its_input, answers)) = (io::pipe()?, io::pipe()?);
+    program.stdin(its_input).stdout(its_output);
     let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
     spawn_thread("hosepipe-meet", move || serve(&folder, wire)).map(drop)
 }

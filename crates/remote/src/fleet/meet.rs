@@ -12,15 +12,15 @@ use process::spawn_thread;
 
 use crate::fleet::rendezvous::{Rendezvous, serve};
 
-/// The questions to a rendezvous.
+/// The protocol of a rendezvous.
 const FLEET: Protocol = "fleet 3";
-/// How often the first node is called until it listens.
+/// Time between two calls of the first node until it listens.
 const CALL_AGAIN: Duration = Duration::from_millis(500);
-/// Calls that may be cut off before that is taken for a refusal: a listener with many unknown callers drops the oldest.
+/// Connections that may be closed before this counts as a refusal: a listener with many unknown callers closes the oldest.
 const CUT_OFF_MAX: usize = 4;
 
-/// Listens there, and answers callers that have the token from a folder, for as long as this process lives. `remark` gets what was wrong with
-/// others.
+/// Listens there, and serves the rendezvous in a folder to callers that have the token, until this process ends. `remark` is called with the
+/// reason why another caller was refused.
 ///
 /// # Errors
 /// What bind(2) answered.
@@ -33,11 +33,10 @@ pub fn listen(
     let mut listening = Listener::at(address)?;
     let answer = move || {
         loop {
-            // A caller without the token, or one that goes away, costs the others nothing.
             match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut remark) {
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
-                    // One that cannot be served is cut off, as one without the token is.
+                    // Without a thread the connection is closed.
                     let _ = spawn_thread("hosepipe-meet", move || serve(&folder, wire));
                 }
                 _ => thread::sleep(CALL_AGAIN),
@@ -48,14 +47,14 @@ pub fn listen(
     Ok(())
 }
 
-/// The rendezvous of the node that listens there, or will within `patience`.
+/// Connects to the rendezvous of the node that listens there, or will within `patience`.
 ///
 /// # Errors
-/// Nothing listens, or a program with another token or version.
+/// No program listens, or one with another token or version.
 pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, RemoteError> {
     let (began, mut cut_off) = (Instant::now(), 0);
     loop {
-        // Its name may not be known yet, either.
+        // The name may not be resolvable yet.
         let reached = connect(address).map_err(|error| (error, began.elapsed() > patience));
         let met = reached.and_then(|stream| {
             cut_off += 1;

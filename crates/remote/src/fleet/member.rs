@@ -1,206 +1,254 @@
-//! A node among the others: what it publishes, and waiting for them as long as they live.
+//! A node among the others: what it publishes about itself, and how it waits for the others.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Tool;
+use process::Cleaner;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::fleet::node::Node;
 use crate::fleet::rendezvous::Rendezvous;
 
-/// How often a node publishes that it lives.
+/// Time between two heartbeats of a node.
 const BEAT: Duration = Duration::from_secs(1);
-/// A node that is silent for this time is gone. Many beats: a machine may be loaded, and a network file system shows changes after seconds.
+/// A node without a heartbeat for this time is gone. That is many beats: a machine may be loaded, and a network file system shows changes
+/// after seconds.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How often the status of a node is read that another one waits for.
+/// Time between two reads of another node's status.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// What a node publishes.
+/// A node, and what it is to measure.
+pub struct Node<'a> {
+    /// Its number, from 0.
+    pub rank: usize,
+    /// The number of nodes.
+    pub size: usize,
+    /// Where the nodes meet.
+    pub rendezvous: &'a Rendezvous,
+    /// Its first status.
+    pub status: Status,
+    /// The file of this program.
+    pub hosepipe: PathBuf,
+    /// A folder of its own, with a copy of its results.
+    pub folder: &'a Path,
+    /// The arguments of its bench.
+    pub bench: Vec<OsString>,
+    /// The time of each pair.
+    pub pair_time: Duration,
+    /// A secret that all nodes have; without one, the first node makes one and publishes it.
+    pub token_file: Option<PathBuf>,
+    /// How long the others may take to come.
+    pub patience: Duration,
+    /// Ends the programs if this process is killed.
+    pub cleaner: &'a Cleaner,
+    /// Whether the user has asked for the end.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// What a node publishes about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Grows for as long as the node lives.
+    /// Grows while the node lives.
     pub beat: u64,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Of how many nodes it knows.
+    /// The number of nodes that it was started with.
     pub size: usize,
-    /// Its hosepipe.
+    /// Its version of hosepipe.
     pub tool: Tool,
-    /// Where it listens; `None` where it has never come.
+    /// Where it listens; `None` if it never came.
     pub address: Option<IpAddr>,
-    /// How many steps lie behind it.
+    /// The number of steps that it has finished.
     pub step: usize,
-    /// In this step: where its partner finds it, or why it does not.
+    /// In this step: the address for its partner, or why there is none.
     pub listening: Option<Result<String, String>>,
-    /// Why it takes no part any more.
+    /// Why it does not take part any more.
     pub failure: Option<String>,
-    /// The nodes that were gone for the one that merged everything.
+    /// The nodes that were gone, if this node has merged the results.
     pub lost: Vec<usize>,
 }
 
 impl Status {
-    /// Of a node of which nothing else is known.
+    /// The status of a node of which nothing else is known.
     pub fn new(name: String, size: usize, tool: Tool, address: Option<IpAddr>) -> Self {
         Self { beat: 0, name, size, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
     }
 }
 
-/// Why a node gives up waiting, or all of its work.
+/// Why a node stops waiting, or stops its work.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum NodeError {
     /// The other node is gone.
     #[error("{0}")]
     Gone(String),
-    /// The user wants no more.
+    /// The user has asked for the end.
     #[error("stopped")]
     Stopped,
-    /// The rendezvous, or something else of this machine.
+    /// An error of the rendezvous, or of another system call.
     #[error("{}", model::describe_errno(.0))]
     System(#[from] io::Error),
 }
 
-/// What is known of another node.
+/// What is known about another node.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct OtherNode {
     pub(crate) last: Option<Status>,
     beat_at: Option<Instant>,
     pub(crate) gone: Option<String>,
 }
 
-/// A node that takes part.
-pub(crate) struct Member<'a> {
-    pub(crate) node: &'a Node<'a>,
-    own: Mutex<Status>,
-    pub(crate) others: RefCell<Vec<Seen>>,
-    joined_by: Instant,
-    /// Why the others do not hear of this node any more.
+/// Publishes the status of this node.
+struct Publisher<'a> {
+    rendezvous: &'a Rendezvous,
+    rank: usize,
+    status: Mutex<Status>,
+    /// Why heartbeats cannot be published any more.
     cut_off: OnceLock<io::Error>,
 }
 
-impl<'a> Member<'a> {
-    /// Does `work` while the others hear that it lives.
-    ///
-    /// # Errors
-    /// What `work` gave, and a rendezvous that cannot be written.
-    pub(crate) fn take_part<T>(
-        node: &'a Node<'a>,
-        work: impl FnOnce(&Self) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let member = Self {
-            node,
-            own: Mutex::new(node.status.clone()),
-            others: RefCell::new(vec![Seen::default(); node.size]),
-            joined_by: Instant::now() + node.patience,
-            cut_off: OnceLock::new(),
-        };
-        if node.rendezvous.get::<Status>(&status_name(node.rank))?.is_some() {
-            return Err(Trouble::Gone(format!("another node is number {} already", node.rank)));
-        }
-        member.publish(|_| ())?;
-        let (rendezvous, rank, own, cut_off) = (node.rendezvous, node.rank, &member.own, &member.cut_off);
-        std::thread::scope(|threads| {
-            let (until_dropped, ended) = mpsc::channel::<()>();
-            let held = process::signals::NoSignals::hold();
-            std::thread::Builder::new().spawn_scoped(threads, move || {
-                while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                    if let Err(error) = publish(rendezvous, rank, own, |_| ()) {
-                        return drop(cut_off.set(error));
-                    }
-                }
-            })?;
-            drop(held);
-            let done = work(&member);
-            drop(until_dropped);
-            if let Err(trouble) = &done {
-                let _ = member.publish(|own| own.failure = Some(trouble.to_string()));
-            }
-            done
-        })
+impl Publisher<'_> {
+    fn publish(&self, change: impl FnOnce(&mut Status)) -> io::Result<()> {
+        // The lock is held until the status is published, so that an older one cannot replace it.
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut status);
+        status.beat += 1;
+        self.rendezvous.put(&status_name(self.rank), &*status)
     }
 
-    /// Whether this node goes on.
+    /// Publishes heartbeats until the other end of the channel is dropped.
+    fn publish_beats(&self, dropped: &mpsc::Receiver<()>) {
+        while dropped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = self.publish(|_| ()) {
+                return drop(self.cut_off.set(error));
+            }
+        }
+    }
+}
+
+/// A node that takes part.
+pub(crate) struct Member<'a> {
+    pub(crate) node: &'a Node<'a>,
+    own: &'a Publisher<'a>,
+    pub(crate) others: RefCell<Vec<OtherNode>>,
+    joined_by: Instant,
+}
+
+/// Does `work` while heartbeats are published.
+///
+/// # Errors
+/// The error of `work`, or of a rendezvous that cannot be written.
+pub(crate) fn take_part<T>(
+    node: &Node<'_>,
+    work: impl FnOnce(&Member<'_>) -> Result<T, NodeError>,
+) -> Result<T, NodeError> {
+    let Node { rank, rendezvous, .. } = *node;
+    if rendezvous.get::<Status>(&status_name(rank))?.is_some() {
+        return Err(NodeError::Gone(format!("another node is number {rank} already")));
+    }
+    let status = Mutex::new(node.status.clone());
+    let own = &Publisher { rendezvous, rank, status, cut_off: OnceLock::new() };
+    let others = RefCell::new(vec![OtherNode::default(); node.size]);
+    let member = Member { node, own, others, joined_by: Instant::now() + node.patience };
+    own.publish(|_| ())?;
+    std::thread::scope(|threads| {
+        let (until_dropped, dropped) = mpsc::channel();
+        let held = process::signals::NoSignals::hold();
+        std::thread::Builder::new().spawn_scoped(threads, move || own.publish_beats(&dropped))?;
+        drop(held);
+        let done = work(&member);
+        drop(until_dropped);
+        if let Err(error) = &done {
+            let _ = own.publish(|own| own.failure = Some(error.to_string()));
+        }
+        done
+    })
+}
+
+impl Member<'_> {
+    /// Checks whether this node can go on.
     ///
     /// # Errors
-    /// The user wants no more, or the others do not hear of this node any more.
-    pub(crate) fn goes_on(&self) -> Result<(), Trouble> {
-        match self.cut_off.get() {
-            _ if (self.node.stop)() => Err(Trouble::Stopped),
+    /// The user has asked for the end, or heartbeats cannot be published any more.
+    pub(crate) fn goes_on(&self) -> Result<(), NodeError> {
+        match self.own.cut_off.get() {
+            _ if (self.node.stop)() => Err(NodeError::Stopped),
             Some(error) => Err(io::Error::new(error.kind(), model::describe_errno(error)).into()),
             None => Ok(()),
         }
     }
 
-    /// Changes what the others know.
+    /// Changes the status and publishes it.
     ///
     /// # Errors
     /// The rendezvous cannot be written.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) -> io::Result<()> {
-        publish(self.node.rendezvous, self.node.rank, &self.own, change)
+        self.own.publish(change)
     }
 
-    /// Waits until `wanted` finds in another's status what it looks for.
+    /// Waits until `wanted` gives a value for another node's status.
     ///
     /// # Errors
-    /// It is gone or never came; the user wants no more; the rendezvous cannot be read.
-    pub(crate) fn wait<T>(&self, rank: usize, wanted: impl Fn(&Status) -> Option<T>) -> Result<T, Trouble> {
+    /// That node is gone or never came; the user has asked for the end; the rendezvous cannot be read.
+    pub(crate) fn wait<T>(&self, rank: usize, wanted: impl Fn(&Status) -> Option<T>) -> Result<T, NodeError> {
         loop {
-            let seen = self.look(rank)?;
-            if let Some(found) = seen.last.as_ref().and_then(&wanted) {
+            let other = self.read(rank)?;
+            if let Some(found) = other.last.as_ref().and_then(&wanted) {
                 return Ok(found);
             }
-            if let Some(gone) = seen.gone {
-                return Err(Trouble::Gone(gone));
+            if let Some(gone) = other.gone {
+                return Err(NodeError::Gone(gone));
             }
             self.goes_on()?;
             std::thread::sleep(POLL_EVERY);
         }
     }
 
-    /// What is known of another node by now. One that was gone stays gone.
+    /// Reads the status of another node. A node that was gone once stays gone.
     ///
     /// # Errors
     /// The rendezvous cannot be read.
-    pub(crate) fn look(&self, rank: usize) -> io::Result<Seen> {
-        let seen = &mut self.others.borrow_mut()[rank];
-        if seen.gone.is_some() {
-            return Ok(seen.clone());
+    pub(crate) fn read(&self, rank: usize) -> io::Result<OtherNode> {
+        let other = &mut self.others.borrow_mut()[rank];
+        if other.gone.is_some() {
+            return Ok(other.clone());
         }
         match self.node.rendezvous.get::<Status>(&status_name(rank))? {
             None if Instant::now() > self.joined_by => {
-                seen.gone =
-                    Some("did not come: was it started, and does it see where the nodes meet?".to_owned());
+                let why = "did not come: was it started, and does it see the folder or address where the nodes meet?";
+                other.gone = Some(why.to_owned());
             }
             None => {}
             Some(status) => {
-                if seen.last.as_ref().is_none_or(|last| last.beat != status.beat) {
-                    seen.beat_at = Some(Instant::now());
+                if other.last.as_ref().is_none_or(|last| last.beat != status.beat) {
+                    other.beat_at = Some(Instant::now());
                 }
-                let silent = seen.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
-                let last_words = || {
+                let is_silent = other.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
+                let silence = || {
                     let at = match status.step {
                         0 => "in its own bench".to_owned(),
                         step => format!("in round {step} of the pairs"),
                     };
                     format!("said nothing for {} s, {at}: it died, or was cut off", SILENCE.as_secs())
                 };
-                // Of two that differ the one that came first is right.
+                // If two nodes differ, the one with the lower rank is right.
                 let differs =
                     || if rank > self.node.rank { difference(&status, &self.node.status) } else { None };
-                seen.gone = status.failure.clone().or_else(differs).or_else(|| silent.then(last_words));
-                seen.last = Some(status);
+                other.gone = status.failure.clone().or_else(differs).or_else(|| is_silent.then(silence));
+                other.last = Some(status);
             }
         }
-        Ok(seen.clone())
+        Ok(other.clone())
     }
 }
 
-/// The status of each node; `None` for one that has not come.
+/// The status of each node; `None` for a node that has not come.
 ///
 /// # Errors
 /// The rendezvous cannot be read.
@@ -208,7 +256,7 @@ pub fn known(rendezvous: &Rendezvous, size: usize) -> io::Result<Vec<Option<Stat
     (0..size).map(|rank| rendezvous.get(&status_name(rank))).collect()
 }
 
-/// Publishes why a node is gone, in its own status or in `other` where it has none, unless it has published a failure itself.
+/// Publishes why a node is gone, unless it has published a failure itself: in its own status, or in `other` if it never came.
 ///
 /// # Errors
 /// The rendezvous cannot be written or read.
@@ -220,7 +268,7 @@ pub fn publish_gone(rendezvous: &Rendezvous, rank: usize, other: Status, why: &s
     }
 }
 
-/// Why a node cannot go with the first one: it has another hosepipe, or counts others.
+/// Why a node cannot take part with the first one: its version of hosepipe or its number of nodes differs.
 pub(crate) fn difference(own: &Status, first: &Status) -> Option<String> {
     if own.size != first.size {
         return Some(format!("is one of {} nodes, and the first one of {}", own.size, first.size));
@@ -236,17 +284,4 @@ pub(crate) fn difference(own: &Status, first: &Status) -> Option<String> {
 
 pub(crate) fn status_name(rank: usize) -> String {
     format!("node-{rank}")
-}
-
-fn publish(
-    rendezvous: &Rendezvous,
-    rank: usize,
-    own: &Mutex<Status>,
-    change: impl FnOnce(&mut Status),
-) -> io::Result<()> {
-    // Held while it is written, so that no older one comes after it.
-    let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
-    change(&mut own);
-    own.beat += 1;
-    rendezvous.put(&status_name(rank), &*own)
 }

@@ -7,12 +7,12 @@ pub struct Rank {
     pub rank: usize,
     /// The number of processes; `None` where the launcher does not set it.
     pub size: Option<usize>,
-    /// What the launcher calls the node.
+    /// The launcher's name of the node.
     pub node: Option<String>,
 }
 
-/// The variables of each launcher: the rank, how many there are, the node. Slurm's come last: mpirun in a job of Slurm sets its own
-/// beside them. Indexed Jobs of Kubernetes set no size.
+/// The variables of each launcher: the rank, the number of processes, the node. Slurm's come last: mpirun in a job of Slurm sets its own
+/// in addition. Indexed Jobs of Kubernetes set no size.
 const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
     ("PMIX_RANK", "PMIX_SIZE", None),
@@ -21,11 +21,11 @@ const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", Some("SLURMD_NODENAME")),
 ];
 
-/// The rank that the environment gives: of Slurm (srun(1)), of Open MPI or another PMI, of a Kubernetes Indexed Job. `None` where
-/// no launcher has started this process.
+/// The rank in the environment: of Slurm (srun(1)), of Open MPI or another PMI, of a Kubernetes Indexed Job. `None` if no launcher has
+/// started this process.
 ///
 /// # Errors
-/// A variable that is no number, or a rank beyond the size: the sentence.
+/// A sentence: a variable is no number, or the rank is beyond the size.
 pub fn launched_rank(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Rank>, String> {
     let number = |name: &str| match variable(name) {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! What nodes publish for each other, by name: in a folder that all of them see, or over a stream to a program that keeps such a folder. A
+//! Named values that nodes publish for each other: in a folder that all of them see, or over a stream to a program that has such a folder. A
 //! value is one line of JSON.
 
 use std::fs;
@@ -15,14 +15,14 @@ use serde::de::DeserializeOwned;
 
 /// Longest value.
 const BYTES_MAX: usize = 1 << 30;
-/// Longest time for an answer: all nodes may ask at once, and a record may be large.
+/// Longest time for an answer: all nodes may ask at once, and records may be large.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Named values that all nodes can read. A value is replaced as a whole.
 pub enum Rendezvous {
     /// A folder.
     Folder(PathBuf),
-    /// A stream, at whose other end [`serve`] answers.
+    /// A stream to a program that runs [`serve`].
     Stream(Mutex<Wire>),
 }
 
@@ -32,10 +32,10 @@ impl Rendezvous {
         Self::Stream(Mutex::new(wire.with_lines_of(BYTES_MAX)))
     }
 
-    /// Sets the value of a name, which is of letters, digits and dashes.
+    /// Sets the value of a name, which has letters, digits and dashes.
     ///
     /// # Errors
-    /// What the system answered, or the other end is gone.
+    /// An error of the file system, or the other end is gone.
     pub fn put(&self, name: &str, what: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(what)?;
         match self {
@@ -44,7 +44,7 @@ impl Rendezvous {
         }
     }
 
-    /// The value of a name; `None` where there is none yet.
+    /// The value of a name; `None` if it has none yet.
     ///
     /// # Errors
     /// As [`Self::put`], and `InvalidData` for a value of another type.
@@ -63,8 +63,7 @@ fn ask(wire: &Mutex<Wire>, question: &str) -> io::Result<String> {
     answer.map_err(io::Error::other)?.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Answers what a rendezvous behind a stream asks, from a folder, until the stream ends. Lines that are no question are passed over: a shell's
-/// greeting, for example.
+/// Answers the questions of [`Rendezvous::Stream`] from a folder, until the stream ends. Other lines, as a shell's greeting, are ignored.
 ///
 /// # Errors
 /// What the system answered.
@@ -85,7 +84,7 @@ pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
     }
 }
 
-/// A reader finds the old text or the new one; only the owner of a text can read it.
+/// Replaces a text at once: a reader finds the old one or the new one. Only its owner can read it.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
     let written = write_anew(&unfinished, 0o600, text.as_bytes());

@@ -1,14 +1,14 @@
-//! The schedule of pairs: every node meets every other one, each is in one pair at a time, in as few rounds as possible.
+//! The schedule of pairs: each node meets each other node, is in one pair at a time, and there are as few rounds as possible.
 
 /// The number of rounds; with an odd number each node has one round without a partner.
 pub fn rounds(nodes: usize) -> usize {
     nodes.next_multiple_of(2).saturating_sub(1)
 }
 
-/// Whom a node meets in a round; `None` in the round that it has free.
+/// The node that a node meets in a round; `None` if it has no partner in that round.
 ///
-/// The circle method (Kirkman, 1847; de Werra, *Scheduling in Sports*, 1981): all but the last sit in a circle, those meet whose
-/// numbers add up to twice the round's, and the node that would meet itself meets the last.
+/// The circle method (Kirkman, 1847; de Werra, *Scheduling in Sports*, 1981): all nodes but the last form a circle, two nodes meet if
+/// their numbers add up to twice the round's, and the node that would meet itself meets the last one.
 pub fn partner(node: usize, round: usize, nodes: usize) -> Option<usize> {
     let circle = rounds(nodes);
     let partner = if node == circle {

@@ -1,4 +1,4 @@
-//! The client: it reaches the other host, and asks it for its end of each trial.
+//! The client: it connects to the other host, and orders that host's end of each trial.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::peer::ssh::{LOGIN_MAX, Ssh};
 use crate::peer::{BENCH, ClientMessage, Here, News};
 use crate::wire::{RemoteError, Wire};
 
-/// The client of a host that was reached.
+/// A connection to the server on another host.
 pub struct PeerClient<'c> {
     wire: Wire,
     ssh: Option<Ssh<'c>>,
-    /// Where ends meet.
+    /// The address for connections of a trial.
     address: SocketAddr,
-    /// What is recorded of the other host.
+    /// The other host, for the record.
     pub record: PeerRecord,
-    /// Orders so far: news of earlier ones are passed over.
+    /// Orders so far: news about earlier ones is ignored.
     orders: u64,
-    /// Why the connection is of no use any more.
+    /// Why the connection cannot be used any more.
     lost: Option<CaseError>,
 }
 
 impl<'c> PeerClient<'c> {
-    /// Reaches the hosepipe that listens at `ADDRESS:PORT`, and has the same token.
+    /// Connects to the hosepipe that listens at `ADDRESS:PORT`, and has the same token.
     ///
     /// # Errors
     /// A sentence.
@@ -37,11 +37,11 @@ impl<'c> PeerClient<'c> {
         let stream = connect(target)?;
         let address = stream.peer_addr().map_err(RemoteError::system("getpeername"))?;
         let mut wire = authenticate(stream, target, token, BENCH)?;
-        let (_, record) = here(&mut wire, target)?;
+        let (_, record) = here(&mut wire)?;
         Ok(Self { wire, ssh: None, address, record, orders: 0, lost: None })
     }
 
-    /// Starts a hosepipe by ssh; with `send`, a copy of this one. Ends meet at `address`, or at the one that ssh has reached.
+    /// Starts a hosepipe by ssh; with `send`, a copy of this one. Trials connect to `address`, or to the one that ssh has reached.
     ///
     /// # Errors
     /// A sentence.
@@ -52,13 +52,12 @@ impl<'c> PeerClient<'c> {
         cleaner: &'c Cleaner,
     ) -> Result<Self, RemoteError> {
         let (mut ssh, mut wire) = Ssh::start(host, address, send, cleaner)?;
-        let met =
-            exchange_hellos(&mut wire, host, LOGIN_MAX, BENCH, None).and_then(|_| here(&mut wire, host));
+        let met = exchange_hellos(&mut wire, LOGIN_MAX, BENCH, None).and_then(|_| here(&mut wire));
         let (address, record) = met.map_err(|error| ssh.explain(error))?;
         Ok(Self { wire, ssh: Some(ssh), address, record, orders: 0, lost: None })
     }
 
-    /// The first trouble of the connection is that of all cases after it.
+    /// The first error of the connection is the error of all later cases.
     fn lose(&mut self, error: RemoteError) -> CaseError {
         let error = match &mut self.ssh {
             Some(ssh) => ssh.explain(error),
@@ -74,10 +73,10 @@ impl<'c> PeerClient<'c> {
     }
 }
 
-/// What the server says of itself to a client that it trusts.
-fn here(wire: &mut Wire, name: &str) -> Result<(SocketAddr, PeerRecord), RemoteError> {
+/// Receives the server's address and machine.
+fn here(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), RemoteError> {
     let Here { address, tool, host } = wire.expect(MEETING_PATIENCE)?;
-    Ok((address, PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host }))
+    Ok((address, PeerRecord { name: wire.name.clone(), address: address.to_string(), tool, host }))
 }
 
 impl FarEnd for PeerClient<'_> {

@@ -1,5 +1,5 @@
-//! The server: it waits for one caller that has the token, or was started by ssh, holds one end of each trial that it is asked for, and ends
-//! with its caller. It does nothing else.
+//! The server: it accepts one caller that has the token, or is started by ssh, runs its end of each trial that the caller orders, and ends
+//! when the caller does.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::handshake::Listener;
 use crate::peer::{BENCH, ClientMessage, Here, News};
 use crate::wire::{RemoteError, Wire, read};
 
-/// How often it sends news while a trial runs.
+/// Time between two messages about a trial that runs.
 const NEWS_EVERY: Duration = Duration::from_millis(500);
 
-/// The server of a known caller.
+/// The server of an authenticated caller.
 pub struct PeerServer {
     wire: Wire,
     listener: Arc<TcpListener>,
@@ -28,7 +28,7 @@ impl PeerServer {
     /// Waits for a caller that has the token.
     ///
     /// # Errors
-    /// None came in time, or `stop` asked for the end.
+    /// None came in time, or `stop` returned true.
     pub fn await_caller(
         mut listener: Listener,
         token: &Token,
@@ -39,20 +39,20 @@ impl PeerServer {
     ) -> Result<Self, RemoteError> {
         let address = listener.address()?;
         let wire = listener.next(token, BENCH, idle, stop, remark)?.ok_or_else(|| {
-            RemoteError(format!("nobody with the token called {address} for {} s", idle.as_secs()))
+            RemoteError(format!("no caller with the token came to {address} within {} s", idle.as_secs()))
         })?;
-        Self { wire, listener: listener.listener }.known(address, tool, host)
+        Self { wire, listener: listener.listener }.introduce(address, tool, host)
     }
 
-    /// Started by ssh, which has authenticated both hosts: its connection is standard input and output. Ends meet at `address`, or at the
-    /// one that ssh was called at.
+    /// The server that ssh has started: ssh has authenticated both hosts, and the connection is standard input and output. Trials connect
+    /// to `address`, or to the one at which sshd was reached.
     ///
     /// # Errors
-    /// The address is not known, or cannot be listened at; the caller does not begin as it must.
+    /// The address is unknown, or bind(2) refused it; the caller's first message is wrong.
     pub fn over_ssh(address: Option<IpAddr>, tool: Tool, host: Host) -> Result<Self, RemoteError> {
-        let called = || std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok();
-        let address = address.or_else(called).ok_or_else(|| {
-            let text = "ssh does not say at which address this host was called (SSH_CONNECTION): name it with --peer-address";
+        let reached = || std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok();
+        let address = address.or_else(reached).ok_or_else(|| {
+            let text = "ssh does not say at which address it reached this host (SSH_CONNECTION is not set): name it with --peer-address";
             RemoteError(text.to_owned())
         })?;
         let listener = Listener::at(SocketAddr::new(address, 0))?;
@@ -61,20 +61,20 @@ impl PeerServer {
         wire.send(&Opening { hello: Hello::new(BENCH)?, proof: None }, MEETING_PATIENCE)?;
         let Opening { hello, .. } = wire.expect(MEETING_PATIENCE)?;
         hello.check("the caller", BENCH)?;
-        Self { wire, listener: listener.listener }.known(address, tool, host)
+        Self { wire, listener: listener.listener }.introduce(address, tool, host)
     }
 
-    /// Sends the facts of this host to a caller that is trusted.
-    fn known(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
+    /// Sends the facts of this host to the caller.
+    fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
         self.wire.send(&Here { address, tool, host }, MEETING_PATIENCE)?;
         Ok(self)
     }
 
-    /// Holds ends until the caller ends, is silent for `idle`, or `stop` asks for the end. `remark` gets what is wrong with the
+    /// Runs ends until the caller ends, sends nothing for `idle`, or `stop` returns true. `remark` is called with what is wrong with the
     /// caller's confirmations.
     ///
     /// # Errors
-    /// The caller does not keep to the protocol.
+    /// The caller sends something else than a message.
     pub fn serve(
         mut self,
         cpus: &[Cpu],
@@ -84,7 +84,7 @@ impl PeerServer {
     ) -> Result<(), RemoteError> {
         let (mut asked_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
-            // A caller that is gone has what it wanted.
+            // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
             match read(&line, "the caller")? {
@@ -105,7 +105,7 @@ impl PeerServer {
         Ok(())
     }
 
-    /// Holds one end until the trial is over or the caller sends something.
+    /// Runs one end until the trial is over or the caller sends something.
     fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
         let news = |news| News { news: (number, news) };
@@ -114,7 +114,7 @@ impl PeerServer {
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
                 Ok(false) => return Err(ended("the other host's end was asked to end")),
-                // A caller that is gone is found once more by the next read.
+                // If the caller is gone, the next read finds that again.
                 _ => return Err(ended("given up")),
             }
             if sent_at.elapsed() < NEWS_EVERY {
@@ -123,7 +123,7 @@ impl PeerServer {
             sent_at = Instant::now();
             wire.send(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
-        // A caller that is gone is found by the next read; one that has given the trial up passes its news over.
+        // If the caller is gone, the next read finds that; if it has given up the trial, it ignores the message.
         wire.send(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

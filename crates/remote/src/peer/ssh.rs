@@ -1,7 +1,5 @@
-//! The server started by ssh(1), as the user has set that up, through an argument vector: what the other host's shell is given is
-//! fixed text and numbers.
+//! The server started by ssh(1) with the user's own settings. The shell of the other host is given only fixed text and numbers.
 
-use std::io::Read;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,9 +10,9 @@ use process::{Capture, Cleaner, command, ssh_words};
 use crate::launcher::Launched;
 use crate::wire::{RemoteError, Wire};
 
-/// How long a login may take, until hosepipe there says something.
+/// Longest login, until the first message of hosepipe there.
 pub(crate) const LOGIN_MAX: Duration = Duration::from_secs(10);
-/// How long ssh may take to say why it ended.
+/// How long to wait for the end of ssh, and its reason.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// ssh, running.
@@ -24,7 +22,7 @@ pub(crate) struct Ssh<'c> {
 }
 
 impl<'c> Ssh<'c> {
-    /// Starts hosepipe there; with `send`, a copy of this program, which is removed when it has ended.
+    /// Starts hosepipe there; with `send`, a copy of this program, which is removed afterwards.
     pub(crate) fn start(
         host: &str,
         address: Option<IpAddr>,
@@ -33,10 +31,11 @@ impl<'c> Ssh<'c> {
     ) -> Result<(Self, Wire), RemoteError> {
         let (ours, theirs) = UnixStream::pair().map_err(RemoteError::system("socketpair"))?;
         let address = address.map(|address| format!(" --address {address}")).unwrap_or_default();
-        let program = if send { Some(this_program()?) } else { None };
+        let this_program = || std::fs::read("/proc/self/exe").map_err(RemoteError::system("/proc/self/exe"));
+        let program = send.then(this_program).transpose()?;
         let there = match &program {
             None => format!("hosepipe peer --stdio{address}"),
-            Some(program) => received(program.len(), &address),
+            Some(program) => receive_and_run(program.len(), &address),
         };
         let theirs = OwnedFd::from(theirs);
         let mut ssh = command(&ssh_words(host, &there));
@@ -50,26 +49,25 @@ impl<'c> Ssh<'c> {
         Ok((ssh, wire))
     }
 
-    /// Sends this program once it is known that it can run there.
+    /// Sends this program, if it can run there.
     fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), RemoteError> {
         let system = rustix::system::uname();
         let own = format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy());
         let there = wire.line(LOGIN_MAX).map_err(|error| self.explain(error))?;
-        let host = &self.host;
-        let late = || RemoteError(format!("{host} says nothing for {} s", LOGIN_MAX.as_secs()));
-        let there = there.ok_or_else(late)?;
+        let there = there.ok_or_else(|| wire.silent(LOGIN_MAX))?;
         if there != own {
-            let there = model::visible(&there);
             return Err(RemoteError(format!(
-                "{host} is `{there}`, and this program is for {own}: install hosepipe there, without --send-binary"
+                "{} is `{}`, and this program is for {own}: install hosepipe there, without --send-binary",
+                self.host,
+                model::visible(&there)
             )));
         }
         wire.write(program, LOGIN_MAX).map_err(|error| self.explain(error))
     }
 
-    /// What went wrong: by the exit status and the last words of ssh, else the error of the connection.
+    /// The reason of an error of the connection: the exit status and the messages of ssh, if it has ended or written any.
     pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
-        // Where it cannot be waited for, it has said what there is.
+        // If waiting fails, its messages so far are used.
         let _ = self.launched.wait(LAST_WORDS);
         let ssh = self.launched.only();
         let ended = ssh.ended().and_then(|ended| ended.status.code());
@@ -88,16 +86,8 @@ impl<'c> Ssh<'c> {
     }
 }
 
-/// The bytes of this program.
-fn this_program() -> Result<Vec<u8>, RemoteError> {
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open("/proc/self/exe").and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(RemoteError::system("cannot read /proc/self/exe"))?;
-    Ok(bytes)
-}
-
-/// What a shell does there with a program of `len` bytes: it prints the kind of machine, receives the program, runs it and removes it.
-fn received(len: usize, address: &str) -> String {
+/// The line for the shell there: it prints the kind of machine, receives a program of `len` bytes, runs it and removes it.
+fn receive_and_run(len: usize, address: &str) -> String {
     format!(
         "sh -c 'uname -sm && d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap \"exit 1\" HUP INT TERM && \
          head -c {len} >\"$d/hosepipe\" && chmod 700 \"$d/hosepipe\" && \"$d/hosepipe\" peer --stdio{address}'"

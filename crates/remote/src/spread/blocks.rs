@@ -1,4 +1,4 @@
-//! Standard input, cut at line ends while it comes in: each block is a file in the folder of the work until it has succeeded.
+//! Standard input, cut at line ends while it is read: each block is a file in the folder of the work until its map has succeeded.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,15 +12,15 @@ use crate::spread::work::Work;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// An input that is cut.
+/// An input that is cut into blocks.
 pub struct Blocks<'a> {
     work: &'a Work,
     input: File,
     piece_bytes: usize,
-    /// What was read and is in no block yet, from `taken` on.
+    /// Bytes that were read; those from `taken` on are not in a block yet.
     read: Vec<u8>,
     taken: usize,
-    /// The block that is being written, and its length.
+    /// The unfinished block, and its length.
     block: Option<(File, usize)>,
     count: usize,
     has_ended: bool,
@@ -38,15 +38,15 @@ impl<'a> Blocks<'a> {
         self.has_ended
     }
 
-    /// What has to be readable before the next [`Self::advance`]; `None` where it need not wait.
+    /// The file descriptor that must be readable before the next [`Self::advance`]; `None` if that need not wait.
     pub(crate) fn awaited(&self) -> Option<BorrowedFd<'_>> {
         (self.taken == self.read.len()).then(|| self.input.as_fd())
     }
 
-    /// Writes what has come in, up to the end of a block. Gives its number.
+    /// Writes the bytes that have come, up to the end of a block. Returns the number of a finished block.
     ///
     /// # Errors
-    /// What the system answered: a full disk, for example.
+    /// An error of read(2) or write(2): a full disk, for example.
     pub(crate) fn advance(&mut self) -> io::Result<Option<usize>> {
         if self.taken == self.read.len() {
             self.read.resize(READ_BYTES, 0);
@@ -65,7 +65,7 @@ impl<'a> Blocks<'a> {
             empty => empty.insert((create_at(CWD, &self.work.file(Some(self.count), "in"), 0o600, true)?, 0)),
         };
         let new = &self.read[self.taken..];
-        // If a line ends just before the size is reached, the cut is there.
+        // If a line ends exactly at the size, the cut is there.
         let from = self.piece_bytes.saturating_sub(*written + 1).min(new.len());
         let end = new[from..].iter().position(|byte| *byte == b'\n').map(|at| from + at + 1);
         let bytes = end.unwrap_or(new.len());
@@ -81,7 +81,7 @@ impl<'a> Blocks<'a> {
         Some(self.count - 1)
     }
 
-    /// Of nothing there is one block, so that `wc` says 0.
+    /// Finishes the last block. An empty input has one empty block, so that `wc` prints 0.
     fn end(&mut self) -> io::Result<Option<usize>> {
         self.has_ended = true;
         if self.count == 0 && self.block.is_none() {

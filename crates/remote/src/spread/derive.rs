@@ -1,43 +1,43 @@
-//! The reduce of a few single commands, whose parts are known to come together again.
+//! The reduce that is known for a few commands.
 
 use model::shell_quoted;
 
-/// How the whole is made of the parts.
+/// The map and the reduce of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
-    /// What is run for each partition.
+    /// The text that is run for each partition.
     pub map: String,
-    /// What is run over what came out.
+    /// The text that is run over the outputs of all partitions.
     pub reduce: String,
-    /// Whether the reduce reads the names of the parts, each followed by a NUL; else it reads one part after the other.
+    /// Whether the reduce reads the names of the outputs, each followed by a NUL; else it reads one output after the other.
     pub reads_names: bool,
 }
 
-/// Characters with a meaning to a shell. A text with any of them, quoted or not, derives nothing.
+/// Characters with a meaning to a shell. For a text with any of them, quoted or not, no reduce is known.
 const SPECIAL: [char; 17] =
     [';', '&', '<', '>', '$', '`', '(', ')', '{', '}', '*', '?', '[', '#', '\n', '~', '!'];
 
-/// Options of sort with which what is sorted in parts can be merged: short ones in a bundle, and the ones that take a value.
+/// Options of sort with which sorted parts can be merged: those without a value, and those with one.
 const SORT_FLAGS: &str = "bdfghinMVrsu";
 const SORT_VALUES: &str = "kt";
 
-/// The map and the reduce of a text: of `sort`, of `sort | uniq`, of `sort | head`, of `wc` and of `grep -c`. Each prints what the text
-/// itself would of everything.
+/// The map and the reduce of a text: of `sort`, `sort | uniq`, `sort | head`, `wc` and `grep -c`. Together they print what the text itself
+/// prints for the whole input.
 ///
 /// # Errors
-/// Why nothing is derived of it.
+/// A sentence: why no reduce is known.
 pub fn derive(text: &str) -> Result<Derived, String> {
     let refused = |why: &str| {
         Err(format!(
-            "how the parts of `{text}` come together is not known ({why}): say it with --reduce (`--reduce cat` where the lines just follow \
-             each other). Known are sort, sort | uniq [-c], sort | head -n N, wc and grep -c"
+            "no reduce is known for `{text}` ({why}): name one with --reduce (`--reduce cat` if the outputs just follow each other). Known \
+             are sort, sort | uniq [-c], sort | head -n N, wc and grep -c"
         ))
     };
     if let Some(special) = text.chars().find(|character| SPECIAL.contains(character)) {
         return refused(&format!("it has a {special:?} in it"));
     }
     let Some(stages) = stages(text) else {
-        return refused("its quotes are not closed, or a backslash stands between them");
+        return refused("its quotes are not closed, or have a backslash between them");
     };
     let stages: Vec<Vec<&str>> =
         stages.iter().map(|stage| stage.iter().map(String::as_str).collect()).collect();
@@ -45,7 +45,7 @@ pub fn derive(text: &str) -> Result<Derived, String> {
         [["sort", options @ ..], behind @ ..] if mergeable(options) && works_again(behind) => {
             let again = behind.iter().map(|stage| format!(" | {}{}", stage[0], quoted(&stage[1..])));
             let again: String = again.collect();
-            // Counts of parts would have to be added: the lines themselves are merged, and counted once.
+            // The map only sorts: the counts of `uniq -c` cannot be merged, lines can.
             let counts = behind.iter().any(|stage| stage.contains(&"-c"));
             let map = if counts { format!("sort{}", quoted(options)) } else { text.to_owned() };
             let reduce = format!("sort -m{} --files0-from=-{again}", quoted(options));
@@ -53,18 +53,18 @@ pub fn derive(text: &str) -> Result<Derived, String> {
         }
         [["wc", options @ ..]] => match summed(options) {
             Some(awk) => Derived { map: text.to_owned(), reduce: format!("awk '{awk}'"), reads_names: false },
-            None => return refused("with these options its figures do not add up, or it names a file"),
+            None => return refused("its results with these options cannot be added, or it names a file"),
         },
         [["grep", options @ ..]] if counts(options) => Derived {
-            // That one part has no match is no failure.
+            // A part without a match is no failure.
             map: format!("{text} || [ $? -eq 1 ]"),
-            // grep itself prints nothing where nothing can match (`grep -cv ''`).
+            // grep itself prints nothing if nothing can match (`grep -cv ''`).
             reduce: "awk '{ n += $1 } END { if (NR) printf \"%.0f\\n\", n; exit n == 0 }'".to_owned(),
             reads_names: false,
         },
         [[]] => return refused("it is empty"),
-        [[program, ..]] => return refused(&format!("of `{program}` with these words nothing is known")),
-        _ => return refused("it is a pipeline of others"),
+        [[program, ..]] => return refused(&format!("not with `{program}` and these arguments")),
+        _ => return refused("it is another pipeline"),
     };
     Ok(derived)
 }
@@ -73,7 +73,7 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!(" {}", shell_quoted(word.as_bytes()))).collect()
 }
 
-/// The words of each stage; `None` where a quote is not closed.
+/// The words of each stage; `None` if a quote is not closed.
 fn stages(text: &str) -> Option<Vec<Vec<String>>> {
     let (mut stages, mut words, mut word): (Vec<Vec<String>>, Vec<String>, Option<String>) =
         (Vec::new(), Vec::new(), None);
@@ -104,7 +104,7 @@ fn stages(text: &str) -> Option<Vec<Vec<String>>> {
     Some(stages)
 }
 
-/// Whether parts sorted with these options can be merged with the same: no file, nothing written, and nothing by chance.
+/// Whether parts sorted with these options can be merged with the same ones: no input or output file, no random order.
 fn mergeable(options: &[&str]) -> bool {
     let mut options = options.iter();
     while let Some(option) = options.next() {
@@ -123,7 +123,7 @@ fn mergeable(options: &[&str]) -> bool {
     true
 }
 
-/// Whether what comes out behind a sort of parts comes out the same behind their merge.
+/// Whether these stages after `sort` can also be run after the merge.
 fn works_again(behind: &[&[&str]]) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match behind {
@@ -134,7 +134,8 @@ fn works_again(behind: &[&[&str]]) -> bool {
     }
 }
 
-/// What adds the figures of `wc`, as it prints those of a pipe; to some awks an integer ends at 2³¹, so that they are printed as floats.
+/// The awk program that adds the results of `wc`, in the format that `wc` has for a pipe. Some awks have integers of 32 bits: %.0f prints larger
+/// sums.
 fn summed(options: &[&str]) -> Option<&'static str> {
     match options {
         ["-l"] | ["-w"] | ["-c"] | ["-m"] | ["--lines"] | ["--words"] | ["--bytes"] | ["--chars"] => {
@@ -146,7 +147,7 @@ fn summed(options: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// Whether it is `grep -c` of one pattern at its standard input.
+/// Whether it is `grep -c` with one pattern and no file.
 fn counts(options: &[&str]) -> bool {
     let (flags, others): (Vec<&str>, Vec<&str>) =
         options.iter().partition(|word| word.starts_with('-') && word.len() > 1);

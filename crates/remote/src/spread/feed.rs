@@ -1,28 +1,29 @@
-//! A program that writes ranges of files, one after the other, into a pipe.
+//! A process that writes ranges of files, one after the other, into a pipe.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::describe_errno;
-use process::{Child, describe_ending, wait_for_all};
+use process::{Child, describe_ending};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
+use crate::launcher::have_ended_within;
 use crate::spread::partition::{Range, shown};
 
-/// Longest time to notice that nothing reads any more.
+/// Longest time in which the process notices that its reader has ended.
 const GRACE: Duration = Duration::from_millis(500);
-/// A larger pipe wakes its ends less often.
+/// Size of the pipe: a larger one wakes its ends less often.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// What feeds a pipe, and ends with this value.
+/// The process that writes into the pipe, if there is one. Dropping this kills it.
 pub struct Fed(Option<Child<'static>>);
 
-/// What is read of these ranges: a file as it is where they are all of one, else a pipe, and the process that writes into it. This process must
-/// have one thread only.
+/// Opens these ranges for reading: as the file itself if they are one whole file, else as a pipe and the process that writes into it. This
+/// process must have only one thread.
 ///
 /// # Errors
 /// A file cannot be opened, or the system refused a pipe or a process.
@@ -36,7 +37,7 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut pipe = Filler::new(File::from(write))?;
     let (mut ranges, mut has_room) = (VecDeque::from(ranges), true);
-    // What the pipe has room for is there at once; of an error the process tells.
+    // Fill the pipe now; an error is reported by the process.
     while has_room && let Some(range) = ranges.front_mut() {
         has_room = pipe.fill(range).unwrap_or(false);
         if range.bytes == 0 {
@@ -49,9 +50,9 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     let child = Child::fork(c"hosepipe-feed", |said| {
         for range in &mut ranges {
             let Err(error) = pipe.pass_on(range) else { continue };
-            // A reader that is gone, as `head` soon is, is no error.
+            // A reader that has ended, as `head` does early, is no error.
             if error.kind() != io::ErrorKind::BrokenPipe {
-                // The parent judges by what is written.
+                // The parent treats any text as a failure.
                 let _ = write!(said, "{}: {}", shown(&range.file.path), describe_errno(&error));
             }
             return;
@@ -67,17 +68,17 @@ struct Filler {
     pause: Duration,
 }
 
-/// Between these, so much that a quarter to a half of the pipe is free again.
+/// Shortest and longest pause. Between them a pause is chosen after which a quarter to a half of the pipe is free again.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
 
 impl Filler {
     fn new(pipe: File) -> io::Result<Self> {
-        // Where it is refused, the pipe works as it is.
+        // If the system refuses, the pipe keeps its size.
         let granted = fcntl_setpipe_size(&pipe, PIPE_BYTES).or_else(|_| fcntl_getpipe_size(&pipe));
         Ok(Self { pipe_bytes: granted?, pipe, pause: PAUSES[0] })
     }
 
-    /// Writes all of a range. What cannot be spliced, as a file of /proc, is read and written.
+    /// Writes all of a range. A file that cannot be spliced, as those of /proc, is read and written.
     fn pass_on(&mut self, range: &mut Range) -> io::Result<()> {
         while range.bytes > 0 {
             let before = range.bytes;
@@ -96,8 +97,8 @@ impl Filler {
         Ok(())
     }
 
-    /// Writes of a range, which then is the rest, what the pipe has room for; false where that is too little. The file's own pages go into
-    /// the pipe: nothing is copied.
+    /// Writes as much of a range as the pipe has room for, and removes that from the range; false if the pipe is full. The file's own pages go
+    /// into the pipe without a copy.
     fn fill(&mut self, range: &mut Range) -> io::Result<bool> {
         let mut file = File::open(&range.file.path)?;
         file.seek(SeekFrom::Start(range.offset))?;
@@ -118,7 +119,7 @@ impl Filler {
         Ok(true)
     }
 
-    /// The pipe is full, `bytes` after the last time.
+    /// Pauses because the pipe is full, `bytes` after the last pause.
     fn wait(&mut self, bytes: usize) {
         match bytes {
             few if few < self.pipe_bytes / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
@@ -134,19 +135,16 @@ fn shorter() -> io::Error {
 }
 
 impl Fed {
-    /// After its reader has ended: whether everything that was asked for could be read.
+    /// Checks, after the reader has ended, whether all ranges could be read.
     ///
     /// # Errors
-    /// What could not, in words.
+    /// A sentence: what could not be read.
     pub fn finish(mut self) -> Result<(), String> {
         let Some(child) = self.0.take() else { return Ok(()) };
-        let began = Instant::now();
         let mut children = [child];
-        // Something in the background may hold the pipe, and never read it.
-        let in_time = || if began.elapsed() < GRACE { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) };
-        let _: io::Result<()> = wait_for_all(&mut children, &|_| false, &mut { in_time });
-        // One that we ended had more than was wanted.
-        let died = children[0].ended().filter(|ended| !ended.by_us && !ended.status.success());
+        // A background program may hold the pipe open without reading it: the process is killed then, which is no failure.
+        let _ = have_ended_within(&mut children, GRACE);
+        let died = children[0].ended().filter(|ended| !ended.status.success());
         match (children[0].said(), died) {
             (said, Some(ended)) if said.is_empty() => {
                 Err(format!("the process that reads it {}", describe_ending(ended.status)))

@@ -1,4 +1,4 @@
-//! What is to be run, and by which launcher.
+//! A job: the partitions of a work, and how to run them.
 
 use std::io;
 use std::path::Path;
@@ -11,43 +11,43 @@ use crate::spread::blocks::Blocks;
 use crate::spread::partition::shown;
 use crate::spread::work::{SpreadPlan, Work};
 
-/// The exit status of `hosepipe __part` where it could not run the text, or not as was asked.
+/// The exit status of `hosepipe __part` if it could not run the text.
 pub const NOT_RUN: u8 = 125;
 
 /// The partitions of a work, and how they are run.
 pub struct SpreadJob<'a> {
-    /// What starts them: this machine, ssh, Slurm or Spark.
+    /// This machine, ssh, Slurm or Spark.
     pub launcher: Launcher,
-    /// Where ssh runs them, as it takes destinations.
+    /// The destinations of ssh.
     pub hosts: &'a [String],
-    /// The file of the program that takes them, where they are handed to Slurm or Spark.
+    /// The file of the program that submits them to Slurm or Spark.
     pub submitter: Option<&'a Path>,
-    /// For that program, as they are.
+    /// Options for that program.
     pub options: &'a [String],
-    /// The folder.
+    /// The folder of the work.
     pub work: &'a Work,
-    /// What is to be done there.
+    /// The plan of the work.
     pub plan: &'a SpreadPlan,
-    /// This program's own file, under the same path everywhere.
+    /// The file of this program, under the same path on every host.
     pub hosepipe: &'a Path,
-    /// How many at a time, on each host; for Slurm and Spark the number of tasks, each of which may run several. `None`: by ssh the number
-    /// of CPUs of each host, else as the launcher decides.
+    /// Most tasks at a time, on each host; for Slurm and Spark the number of tasks. `None`: with ssh the number of CPUs of each host, else the
+    /// launcher decides.
     pub jobs: Option<usize>,
-    /// How often one that failed is tried again, where the engine shall not decide that.
+    /// How often a failed partition is run again; `None`: the launcher decides.
     pub retries: Option<u32>,
-    /// Whether others are begun after one has failed for good.
+    /// Whether other partitions are begun after one has failed.
     pub keep_going: bool,
-    /// Whether it is recorded what stages did.
+    /// Whether the stages are recorded.
     pub records: bool,
 }
 
 impl SpreadJob<'_> {
-    /// Runs the partitions that have not succeeded yet, and those that come from `blocks`; Slurm and Spark run their reduce, too. Gives
-    /// sentences that say which failed. `look` is called again and again with the numbers of those that have succeeded and that run, and says
-    /// when to stop: what runs is ended then, and has not failed. `remark` is called with what the user should know meanwhile.
+    /// Runs the partitions that have not succeeded yet, and those that come from `blocks`; Slurm and Spark also run their reduce. Returns a
+    /// sentence for each partition that failed. `look` is called often, with the number of partitions that have succeeded and that run; once it
+    /// returns true, all that run are ended, and do not count as failed. `remark` is called with messages for the user.
     ///
     /// # Errors
-    /// A program could not be started or waited for; none runs here any more then.
+    /// A program could not be started or waited for; none runs any more.
     pub fn map(
         &self,
         blocks: Option<Blocks<'_>>,
@@ -62,7 +62,7 @@ impl SpreadJob<'_> {
         failures
     }
 
-    /// How many partitions there are: of a standard input, once it has ended.
+    /// The number of partitions; of a standard input it is known once that has ended.
     pub fn count(&self) -> usize {
         if self.plan.is_stdin { self.work.blocks().unwrap_or(0) } else { self.plan.partitions.len() }
     }
@@ -74,7 +74,7 @@ impl SpreadJob<'_> {
         (0..self.count()).filter(is_left).collect()
     }
 
-    /// A sentence about a partition.
+    /// A sentence about a partition that ends with `how`.
     pub(crate) fn failed(&self, number: usize, how: &str) -> String {
         if self.plan.is_stdin {
             return format!("block {} of standard input {how}", number + 1);

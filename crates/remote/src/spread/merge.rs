@@ -1,10 +1,10 @@
-//! Merges the records of all partitions into one: the sums of each stage, and the stage that held the work up.
+//! Merges the records of all partitions into one: the sums of each stage, and the stage that the others waited for.
 
 use model::{Bottleneck, RunRecord, StageRecord};
 use observe::blame::stands_out;
 
-/// The records of all partitions, and that of the reduce, as one: times and bytes are sums, memory is the largest. The stages of the
-/// reduce are those of a second pipeline. `None` where there is no record.
+/// The records of all partitions and of the reduce as one: times and bytes are sums, memory is the maximum. The stages of the reduce are
+/// another pipeline. `None` without a record.
 pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) -> Option<RunRecord> {
     let mut whole: Option<RunRecord> = None;
     let (mut count, mut total_ns) = (0, 0);
@@ -15,7 +15,7 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
             whole = Some(map);
             continue;
         };
-        // A shell may run other stages for another input: stages beyond the shorter list are not added.
+        // A shell may run other stages for another input: stages that only one record has are not added.
         sum.stages.iter_mut().zip(&map.stages).for_each(|(sum, stage)| sum.add(stage));
         sum.links.iter_mut().zip(&map.links).for_each(|(sum, link)| sum.add(link));
     }

@@ -1,4 +1,4 @@
-//! The input of one partition: a file, or a piece of a file that ends at a line end.
+//! The inputs of partitions: files, or pieces of a file that end at a line end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use model::{ByteSize, describe_errno, one_line};
 use payload::Block;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes read at a time while searching for a line end.
+/// Bytes read at a time to find a line end.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A file to be read, as it was when the work was planned.
+/// An input file, as it was when the work was planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
     /// Its absolute path. In JSON each byte of it is one character, because a path need not be UTF-8.
@@ -22,7 +22,7 @@ pub struct InputFile {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// Its ctime in seconds and nanoseconds: unlike mtime, programs cannot set it.
+    /// Its ctime in seconds and nanoseconds. Programs can set mtime, but not this.
     pub changed: (i64, i64),
 }
 
@@ -31,9 +31,9 @@ pub struct InputFile {
 pub struct Range {
     /// The file.
     pub file: InputFile,
-    /// Where they begin.
+    /// The first byte.
     pub offset: u64,
-    /// How many they are.
+    /// Their number.
     pub bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl InputFile {
     /// Reads a file's size and time, and checks that it can be opened.
     ///
     /// # Errors
-    /// A sentence: it cannot be read, or is no regular file.
+    /// A sentence: it cannot be read, or is not a regular file.
     pub fn look(path: &Path) -> Result<Self, String> {
         let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
@@ -54,7 +54,7 @@ impl InputFile {
         Ok(Self { path, bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
     }
 
-    /// All of it.
+    /// All its bytes.
     pub fn whole(self) -> Range {
         Range { offset: 0, bytes: self.bytes, file: self }
     }
@@ -70,7 +70,7 @@ fn read_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::E
     Ok(OsString::from_vec(text.chars().map(|byte| byte as u8).collect()).into())
 }
 
-/// A name in a sentence.
+/// A path for a sentence.
 pub(crate) fn shown(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }
@@ -79,7 +79,7 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> String {
     move |error| format!("cannot read {}: {}", shown(path), describe_errno(&error))
 }
 
-/// Whether it is a URL (`s3a://…`), which is read by an engine such as Spark.
+/// Whether it is a URL (`s3a://…`), which Spark reads.
 pub fn is_url(path: &Path) -> bool {
     path.is_relative() && path.to_str().is_some_and(|path| path.contains("://"))
 }
@@ -94,14 +94,14 @@ pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     let Some(matches) = pattern.and_then(|pattern| glob::glob(pattern).ok()) else {
         return InputFile::look(path).map(|file| vec![file]);
     };
-    // A folder that cannot be read has no matches, as in a shell.
+    // As in a shell, a folder that cannot be read has no matches.
     let found: Vec<InputFile> =
         matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
     if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
 }
 
-/// Cuts a file, or what begins within its first `most_bytes`, into ranges of about `piece_bytes`, each of whole lines; the last line
-/// may lack its end. One range where it is shorter, none where it is empty.
+/// Cuts a file into ranges of about `piece_bytes`, each of whole lines; the last line may have no line end. Only ranges that begin within the first
+/// `most_bytes` are returned. A shorter file is one range, an empty one none.
 ///
 /// # Errors
 /// A sentence: it cannot be read, or it is packed, and can be unpacked only from its beginning.
@@ -130,7 +130,7 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
     Ok(ranges)
 }
 
-/// How packed files begin (RFC 1952, RFC 8878, and the formats' own descriptions).
+/// First bytes of compressed files (RFC 1952, RFC 8878, and the formats' own descriptions).
 const PACKED: [(&[u8], &str); 6] = [
     (b"\x1f\x8b", "gzip"),
     (b"\xfd7zXZ\0", "xz"),
@@ -163,8 +163,8 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
     Ok(file_bytes)
 }
 
-/// The first `most` of the inputs, in partitions as the work has them: cut at line ends into four pieces or more where the work is
-/// to `split` them; else whole files, at least two.
+/// The first `most` bytes of the inputs as partitions: with `split`, cut at line ends into four pieces or more; else whole files, at least
+/// two.
 ///
 /// # Errors
 /// A sentence: one cannot be read.
@@ -177,7 +177,7 @@ pub fn sample(files: &[InputFile], split: Option<ByteSize>, most: ByteSize) -> R
             break;
         }
         match piece_bytes {
-            // A packed file is a partition of its own: it cannot be cut.
+            // A compressed file cannot be cut.
             Some(piece_bytes) if packed(file)?.is_none() => ranges.extend(cut(file, piece_bytes, left)?),
             _ => ranges.push(file.clone().whole()),
         }

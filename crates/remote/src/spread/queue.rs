@@ -1,10 +1,10 @@
-//! Tasks, at most N at a time, on this machine, or on hosts that ssh reaches: each runs partitions one after the other, as it is told to.
+//! A queue of partitions, and the tasks that run them, on this machine or on hosts that ssh reaches. A task runs one partition after the
+//! other, as it receives their numbers.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -14,62 +14,48 @@ use process::{
     Child, adopt_orphans, attend_and_read, describe_ending, end_all, kill_children_except,
     reap_children_except, run, shown_status, ssh_words,
 };
-use rustix::fs::{OFlags, fcntl_setfl};
 
 use crate::launcher::{last_words, logged};
 use crate::spread::blocks::Blocks;
 use crate::spread::job::{SpreadJob, describe};
 use crate::spread::work::{PartResult, RESULTS};
+use crate::wire::Wire;
 
-/// How long tasks that were asked to end may take.
+/// Longest end of tasks that got SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
-/// Tasks that may log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
+/// Most tasks that log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
 const LOGINS_MAX: usize = 4;
-/// Partitions after which programs in the background are reaped that have ended since.
+/// Partitions between two times that ended background programs are reaped.
 const REAPED_EVERY: usize = 100;
-/// What a task prints first; the number of CPUs there follows.
+/// Longest line of a task: a result with the record of a pipeline.
+const LINE_BYTES_MAX: usize = 1 << 30;
+/// Beginning of a task's first line; the number of CPUs there follows.
 pub const BEGUN: &str = "hosepipe has begun, CPUs: ";
-/// The variables by which sort(1) orders, and programs take bytes for characters: the reduce runs here.
+/// Variables that decide how sort(1) orders and how programs decode characters: the reduce runs here, with the same ones.
 const LOCALE: [&str; 5] = ["LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC"];
 
-/// Where tasks run.
+/// A host on which tasks run.
 struct Host<'a> {
-    /// As ssh takes it; `None` is this machine.
+    /// Its name for ssh; `None` for this machine.
     name: Option<&'a str>,
-    /// How many at a time; 0 once it is left out.
+    /// Most tasks at a time; 0 once the host is left out.
     at_most: usize,
 }
 
 struct Task {
-    /// Its place in the list of hosts.
+    /// Its host, as an index.
     host: usize,
     child: Child<'static>,
-    /// Where it reads the numbers of partitions. It ends when this is closed.
-    numbers: PipeWriter,
-    results: PipeReader,
-    /// What has come of the next line of its results.
-    line: Vec<u8>,
+    /// The numbers of partitions go to it, and its results come back. It ends when this is closed.
+    wire: Wire,
     has_begun: bool,
-    /// The partition that it runs, and how often that may be tried again.
+    /// The partition that it runs, and how many more attempts that has.
     runs: Option<(usize, u32)>,
-    /// What ssh says.
+    /// The messages of ssh.
     log: Option<PathBuf>,
 }
 
-impl Task {
-    /// The lines that have come.
-    fn read_lines(&mut self) -> Vec<String> {
-        let mut part = [0; 16 << 10];
-        while let Ok(len @ 1..) = rustix::io::read(&self.results, &mut part) {
-            self.line.extend_from_slice(&part[..len]);
-        }
-        let whole = self.line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines: Vec<u8> = self.line.drain(..whole).collect();
-        String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect()
-    }
-}
-
-/// Partitions that wait, and what came of the others.
+/// Partitions that wait, and the results of the others.
 struct Queue<'a> {
     job: &'a SpreadJob<'a>,
     hosts: Vec<Host<'a>>,
@@ -78,7 +64,7 @@ struct Queue<'a> {
     finished: usize,
     failures: Vec<String>,
     results: File,
-    /// Children of this process that are no tasks.
+    /// Children of this process that are not tasks.
     others: Vec<i32>,
 }
 
@@ -111,7 +97,7 @@ impl SpreadJob<'_> {
             if goes_on {
                 queue.hand_out()?;
             }
-            // One block waits, so that no task does.
+            // Read the next block while no other one waits, so that no task has to wait for it.
             let blocks =
                 blocks.as_mut().filter(|blocks| goes_on && queue.waiting.is_empty() && !blocks.has_ended());
             if blocks.is_none() && queue.running() == 0 {
@@ -125,19 +111,19 @@ impl SpreadJob<'_> {
 
     /// Starts a task.
     fn start(&self, host: usize, name: Option<&str>, number: usize) -> io::Result<Task> {
-        let ((theirs, numbers), (results, says)) = (io::pipe()?, io::pipe()?);
-        fcntl_setfl(&results, OFlags::NONBLOCK)?;
+        let ((its_input, numbers), (results, its_output)) = (io::pipe()?, io::pipe()?);
         let log = name.map(|_| self.work.folder().join(format!("ssh-{}.log", number + 1)));
         let mut command = match (name, &log) {
             (Some(name), Some(log)) => logged(&ssh_words(name, &self.line_there()?), log)?,
             _ => self.part(&self.task_options()),
         };
-        command.stdin(theirs).stdout(says);
+        command.stdin(its_input).stdout(its_output);
         let child = Child::start(command)?;
-        Ok(Task { host, child, numbers, results, line: Vec::new(), has_begun: false, runs: None, log })
+        let wire = Wire::new(results.into(), numbers.into(), "the task").with_lines_of(LINE_BYTES_MAX);
+        Ok(Task { host, child, wire, has_begun: false, runs: None, log })
     }
 
-    /// The line for a login shell that starts a task.
+    /// The line that starts a task in a login shell.
     fn line_there(&self) -> io::Result<String> {
         let quoted = |text: &OsStr| shell_quoted(text.as_encoded_bytes());
         let set = |name: &str| format!(" {name}={}", quoted(&std::env::var_os(name).unwrap_or_default()));
@@ -155,14 +141,14 @@ impl SpreadJob<'_> {
         ["--task"].into_iter().chain(self.records.then_some("--records")).collect()
     }
 
-    /// A program for partitions, or for the reduce, on this machine.
+    /// The program that runs partitions, or the reduce, on this machine.
     fn part(&self, options: &[&str]) -> Command {
         let mut command = Command::new(self.hosepipe);
         command.arg("__part").arg(self.work.folder()).args(options);
         command
     }
 
-    /// Runs the reduce here, with standard output elsewhere if that is asked for; gives its status.
+    /// Runs the reduce here, with its standard output to `output` if given; gives its status.
     ///
     /// # Errors
     /// As [`SpreadJob::map`].
@@ -178,7 +164,7 @@ impl Queue<'_> {
         self.tasks.iter().filter(|task| task.runs.is_some()).count()
     }
 
-    /// Gives every task a partition, and starts more tasks where partitions are left.
+    /// Gives each idle task a partition, and starts more tasks for the partitions that are left.
     fn hand_out(&mut self) -> io::Result<()> {
         while let Some(runs) = self.waiting.front().copied() {
             let is_idle = |task: &Task| task.runs.is_none() && self.hosts[task.host].at_most > 0;
@@ -189,7 +175,7 @@ impl Queue<'_> {
                     match self.job.start(host, self.hosts[host].name, self.tasks.len()) {
                         Ok(task) => self.tasks.push(task),
                         Err(error) if self.tasks.is_empty() => return Err(error),
-                        // The system may have enough for fewer at a time.
+                        // The system may have resources for fewer tasks.
                         Err(_) => break,
                     }
                     self.tasks.len() - 1
@@ -198,19 +184,19 @@ impl Queue<'_> {
             self.waiting.pop_front();
             let idle = &mut self.tasks[at];
             idle.runs = Some(runs);
-            // That it ends is seen later: a task that got no number would wait for ever.
-            if idle.numbers.write_all(format!("{}\n", runs.0).as_bytes()).is_err() {
+            // Its end is noticed later: a task that got no number would wait for ever.
+            if idle.wire.write(format!("{}\n", runs.0).as_bytes(), GRACE).is_err() {
                 idle.child.ask_to_end();
             }
         }
         Ok(())
     }
 
-    /// Waits for results, ends of tasks, and what comes in of the input.
+    /// Waits for results, ends of tasks, and the next bytes of the input.
     fn attend(&mut self, blocks: Option<&mut Blocks<'_>>, remark: &mut dyn FnMut(&str)) -> io::Result<()> {
         let is_there = blocks.as_ref().is_some_and(|blocks| blocks.awaited().is_none());
         let (mut children, mut read): (Vec<_>, Vec<_>) =
-            self.tasks.iter_mut().map(|task| (&mut task.child, task.results.as_fd())).unzip();
+            self.tasks.iter_mut().map(|task| (&mut task.child, task.wire.input())).unzip();
         let input = blocks.as_ref().and_then(|blocks| blocks.awaited());
         read.extend(input);
         let mut can_be_read =
@@ -220,22 +206,26 @@ impl Queue<'_> {
             self.waiting.push_back((number, self.job.retries.unwrap_or(0)));
         }
         for (at, _) in can_be_read.into_iter().enumerate().filter(|(_, can)| *can) {
-            for line in self.tasks[at].read_lines() {
-                self.receive(at, &line)?;
-            }
+            self.receive(at)?;
         }
         while let Some(at) = self.tasks.iter().position(|task| task.child.ended().is_some()) {
-            for line in self.tasks[at].read_lines() {
-                self.receive(at, &line)?;
-            }
+            self.receive(at)?;
             let task = self.tasks.remove(at);
-            self.has_ended(task, remark)?;
+            self.end_of(task, remark)?;
         }
         Ok(())
     }
 
-    /// A task has begun, or a partition has ended. A start-up file of the login shell may print something before that.
-    fn receive(&mut self, at: usize, line: &str) -> io::Result<()> {
+    /// Handles the lines that a task has sent.
+    fn receive(&mut self, at: usize) -> io::Result<()> {
+        while let Ok(Some(line)) = self.tasks[at].wire.line(Duration::ZERO) {
+            self.handle(at, &line)?;
+        }
+        Ok(())
+    }
+
+    /// Handles a line: a task has begun, or a partition has ended. Other lines come from a start-up file of the login shell.
+    fn handle(&mut self, at: usize, line: &str) -> io::Result<()> {
         let (task, hosts) = (&mut self.tasks[at], &mut self.hosts);
         if let Some(cpus) = line.strip_prefix(BEGUN).and_then(|cpus| cpus.parse::<usize>().ok()) {
             task.has_begun = true;
@@ -251,10 +241,11 @@ impl Queue<'_> {
         if let (Some(failure), Some(host)) = (&mut result.failure, hosts[task.host].name) {
             *failure = format!("on {host} {failure}");
         }
-        self.came_of(partition, attempts_left, result)
+        self.finish(partition, attempts_left, result)
     }
 
-    fn came_of(&mut self, partition: usize, attempts_left: u32, result: PartResult) -> io::Result<()> {
+    /// Notes the result of an attempt.
+    fn finish(&mut self, partition: usize, attempts_left: u32, result: PartResult) -> io::Result<()> {
         result.note(&self.results)?;
         match result.failure {
             None => {
@@ -272,18 +263,18 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// A task has ended, which none does before it is asked to.
-    fn has_ended(&mut self, task: Task, remark: &mut dyn FnMut(&str)) -> io::Result<()> {
+    /// Handles the end of a task that was not asked to end.
+    fn end_of(&mut self, task: Task, remark: &mut dyn FnMut(&str)) -> io::Result<()> {
         let Some(((partition, attempts_left), ended)) = task.runs.zip(task.child.ended()) else {
             return Ok(());
         };
-        // What a task that was killed has started goes on otherwise.
+        // The programs of a task that was killed would run on.
         kill_children_except(&self.kept());
         let is_reached = task.has_begun || task.log.is_none();
         let failure = how(ended.status, self.hosts[task.host].name, &task);
         let others = self.hosts.iter().enumerate().any(|(at, other)| at != task.host && other.at_most > 0);
         if is_reached || !others {
-            return self.came_of(
+            return self.finish(
                 partition,
                 attempts_left,
                 PartResult { partition, bytes: 0, failure: Some(failure), record: None },
@@ -298,7 +289,7 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// The host with the fewest tasks that may run one more.
+    /// The host with the fewest tasks among those that may run one more.
     fn free_host(&self) -> Option<usize> {
         let load = |at: usize| self.tasks.iter().filter(|task| task.host == at).count();
         let logs_in = |task: &&Task| task.log.is_some() && !task.has_begun;
@@ -308,12 +299,12 @@ impl Queue<'_> {
         free.min_by_key(|at| load(*at))
     }
 
-    /// Children of this process that are none of a task that has ended.
+    /// The children of this process that must not be killed.
     fn kept(&self) -> Vec<i32> {
         self.tasks.iter().map(|task| task.child.pid()).chain(self.others.iter().copied()).collect()
     }
 
-    /// Ends all tasks, which end what they run; what they leave is killed.
+    /// Ends all tasks, which end their programs; programs that they leave behind are killed.
     fn end(&mut self) -> io::Result<()> {
         let is_cut_short = self.running() > 0;
         let mut children: Vec<_> = self.tasks.drain(..).map(|task| task.child).collect();
@@ -325,7 +316,7 @@ impl Queue<'_> {
     }
 }
 
-/// How a task ended, and the last words of ssh.
+/// How a task ended, and the last messages of ssh.
 fn how(status: ExitStatus, host: Option<&str>, task: &Task) -> String {
     let Some((host, log)) = host.zip(task.log.as_deref()) else { return describe(status) };
     let words = last_words(log, 0);

@@ -1,5 +1,5 @@
-//! The folder of a spread: its plan, what came out of each partition once it has succeeded, and a file for each task with a line for each
-//! partition that it ran.
+//! The folder of a spread: its plan, the output of each partition that has succeeded, and for each task a file with a line for each partition
+//! that it ran.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::spread::partition::{InputFile, Range, shown};
 
-/// How the name of a file ends into which a partition writes while it is run.
+/// Suffix of the output of a partition while it runs.
 const UNFINISHED: &str = ".unfinished";
-/// How the name of a task's file ends.
+/// Suffix of the file with a task's results.
 pub const RESULTS: &str = ".results";
 
-/// What is to be done.
+/// The plan of a spread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpreadPlan {
-    /// Which hosepipe made it: no other goes on with it.
+    /// The version of hosepipe that made it; no other version continues it.
     pub version: String,
     /// The text that is run for each partition.
     pub map: String,
-    /// The text that is run over what came out.
+    /// The text that is run over the outputs.
     pub reduce: String,
-    /// Whether the reduce reads the names of what came out, each followed by a NUL; else it reads one output after the other.
+    /// Whether the reduce reads the names of the outputs, each followed by a NUL; else it reads one output after the other.
     #[serde(default)]
     pub reduce_reads_names: bool,
     /// The link between the stages.
@@ -38,25 +38,25 @@ pub struct SpreadPlan {
     pub shell: String,
     /// Whether a text fails with any of its stages.
     pub pipefail: bool,
-    /// Whether partitions are the blocks of a standard input, each in a file of its own in the folder, and made while others are run.
+    /// Whether partitions are the blocks of a standard input, each in a file in the folder, made while others are run.
     #[serde(default)]
     pub is_stdin: bool,
-    /// What each run of the map reads, one range after the other; one of nothing for all blocks of a standard input.
+    /// The input of each run of the map, one range after the other; of a standard input, one empty entry for all blocks.
     pub partitions: Vec<Vec<Range>>,
 }
 
-/// How a partition ended: a line of the file of the task that ran it.
+/// How a partition ended: a line in the file of its task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PartResult {
     /// Its number, from 0.
     pub partition: usize,
-    /// The length of what came out.
+    /// The length of its output.
     #[serde(default)]
     pub bytes: u64,
-    /// The rest of a sentence that begins with the partition; absent where it has succeeded.
+    /// The rest of a sentence that begins with the partition; absent if it has succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// What its stages did, where that was asked for.
+    /// The record of its stages, if wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<RunRecord>,
 }
@@ -65,7 +65,7 @@ impl PartResult {
     /// Adds its line to a file of results, or sends it to the program that started this one.
     ///
     /// # Errors
-    /// What the system answered: a full disk, for example.
+    /// An error of write(2): a full disk, for example.
     pub fn note(&self, mut results: impl Write) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -73,19 +73,19 @@ impl PartResult {
     }
 }
 
-/// The folder.
+/// The folder of a spread.
 #[derive(Debug)]
 pub struct Work {
     folder: PathBuf,
-    /// The lock of the process that drives the work.
+    /// The lock of the process that runs the work.
     _lock: Option<OwnedFd>,
 }
 
 impl Work {
-    /// Begins in a folder in which no partition was begun yet, or, to `resume`, goes on with what was begun there by the same plan.
+    /// Begins in a folder without work, or with `resume` continues the work of the same plan.
     ///
     /// # Errors
-    /// A sentence: it was begun, or not, or by another plan; another process works there; it cannot be written.
+    /// A sentence: the folder has work, or none, or of another plan; another process works there; it cannot be written.
     pub fn begin(folder: &Path, plan: &SpreadPlan, resume: bool) -> Result<Self, String> {
         let name = shown(folder);
         folder
@@ -93,13 +93,13 @@ impl Work {
             .ok_or_else(|| format!("cannot use {name} for the work: its name is not text in UTF-8"))?;
         let refused = |error| format!("cannot use {name} for the work: {}", describe_errno(&error));
         if resume {
-            // One that is not there is not made.
+            // A missing folder is an error here.
             fs::metadata(folder).map_err(refused)?;
         }
         make_own_folder(folder).map_err(refused)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = open(folder, flags, Mode::empty()).map_err(|error| refused(error.into()))?;
-        // Where a file system has no such locks, two at the same moment are not seen.
+        // A file system without such locks does not detect a second process.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(format!("another hosepipe works in {name} right now"));
         }
@@ -112,7 +112,7 @@ impl Work {
         if resume {
             let nothing = |_| format!("{name} holds no work to go on with: leave --resume out");
             let found = work.plan().map_err(nothing)?;
-            // What is finished may be reduced in another way.
+            // The reduce may differ.
             let files = |plan: &SpreadPlan| plan.partitions.concat().into_iter().map(|range| range.file);
             let changed =
                 files(&found).zip(files(plan)).find(|(old, new)| old.path == new.path && old != new);
@@ -142,7 +142,7 @@ impl Work {
         Ok(work)
     }
 
-    /// What earlier tasks have noted, in one file, without the failures: those are run again.
+    /// Writes the successes of earlier tasks into one file and removes theirs; failed partitions are run again.
     fn keep_successes(&self) -> io::Result<()> {
         let mut lines = Vec::new();
         let successes = self.results().into_values().filter(|result| result.failure.is_none());
@@ -154,12 +154,12 @@ impl Work {
         old.iter().filter(|name| **name != kept).try_for_each(|name| fs::remove_file(self.folder.join(name)))
     }
 
-    /// A folder in which another process drives the work.
+    /// A folder in which another process runs the work.
     pub fn open(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), _lock: None }
     }
 
-    /// The folder.
+    /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -168,8 +168,8 @@ impl Work {
         self.folder.join("plan.jsonl")
     }
 
-    /// Writes a plan for each partition as a line of its own: a program for one of many thousands must not read about all of them. The
-    /// lines are padded to one length, so that each is found by its number.
+    /// Writes a plan for each partition as a line, padded to one length: a program for one of many thousands reads only its line, found by its
+    /// number.
     fn write(&self, plan: &SpreadPlan) -> io::Result<()> {
         let texts = SpreadPlan { partitions: Vec::new(), ..plan.clone() };
         let alone = |ranges: &Vec<Range>| SpreadPlan { partitions: vec![ranges.clone()], ..texts.clone() };
@@ -177,16 +177,16 @@ impl Work {
         let lines = lines.collect::<Result<Vec<String>, _>>()?;
         let longest = lines.iter().map(String::len).max().unwrap_or(0);
         let padded = lines.iter().map(|line| [line, &" ".repeat(longest - line.len()), "\n"].concat());
-        // A program that an engine still runs may be reading it.
+        // A program that Slurm or Spark still runs may be reading the old one.
         let new = self.folder.join("plan.new");
         write_anew(&new, 0o666, padded.collect::<String>().as_bytes())?;
         fs::rename(new, self.plan_file())
     }
 
-    /// What is to be done for one partition: the plan as if it were the only one; and how many there are.
+    /// The plan with one partition only, and the number of partitions.
     ///
     /// # Errors
-    /// There is no plan, or no such partition in it.
+    /// There is no plan, or no such partition.
     pub fn plan_of(&self, number: usize) -> io::Result<(SpreadPlan, usize)> {
         let file = open_own(&self.plan_file())?;
         let bytes = file.metadata()?.len();
@@ -202,7 +202,7 @@ impl Work {
         Ok((serde_json::from_slice(&line)?, count))
     }
 
-    /// What is to be done for all of them.
+    /// The whole plan.
     fn plan(&self) -> io::Result<SpreadPlan> {
         let (mut plan, _) = self.plan_of(0)?;
         plan.partitions.clear();
@@ -217,35 +217,36 @@ impl Work {
         entries.filter_map(|entry| entry.file_name().into_string().ok())
     }
 
-    /// How many partitions have an output, and how many are being run: one look at the folder, which may be on another machine.
+    /// The numbers of partitions that have an output and that run, by one read of the folder, which may be on a file server.
     pub(crate) fn progress(&self) -> (usize, usize) {
         let names: Vec<String> = self.entries().collect();
         let count = |end| names.iter().filter(|name| name.ends_with(end)).count();
         (count(".out"), count(UNFINISHED))
     }
 
-    /// Removes what programs that were ended left behind: to be called when none runs any more.
+    /// Removes the unfinished outputs of programs that were ended. None may still run.
     pub(crate) fn tidy(&self) {
         let left = self.entries().filter(|name| is_of_a_partition(name) && name.ends_with(UNFINISHED));
         left.for_each(|name| drop(fs::remove_file(self.folder.join(name))));
     }
 
-    /// What belongs to a partition, counted from 0, or to the reduce: `out`, `in` (a block of standard input), of the reduce `json` (its record)
-    /// and with an engine `log`.
+    /// A file of a partition, counted from 0, or of the reduce: `out`, `in` (a block of standard input), of the reduce `json` (its record) and
+    /// with Slurm and Spark `log`.
     pub fn file(&self, number: Option<usize>, what: &str) -> PathBuf {
         let name = number.map_or("reduce".to_owned(), |number| format!("{:06}", number + 1));
         self.folder.join(format!("{name}.{what}"))
     }
 
-    /// Where a partition writes while the attempt of this name runs it: an engine may begin it elsewhere, too, before this one has ended.
+    /// The output of a partition while an attempt runs it. An engine may start a second attempt before the first one has ended, so each has a
+    /// name.
     pub fn unfinished(&self, number: usize, attempt: &str) -> PathBuf {
         self.file(Some(number), &format!("{attempt}{UNFINISHED}"))
     }
 
-    /// It has succeeded: what came out gets its name. Gives its length.
+    /// Gives the output of an attempt that has succeeded its final name. Returns its length.
     ///
     /// # Errors
-    /// What the system answered: a full disk, for example.
+    /// An error of rename(2).
     pub fn finish(&self, number: usize, attempt: &str) -> io::Result<u64> {
         let unfinished = self.unfinished(number, attempt);
         let bytes = fs::metadata(&unfinished)?.len();
@@ -253,7 +254,7 @@ impl Work {
         Ok(bytes)
     }
 
-    /// A file of this process, a task, to which lines are added: [`RESULTS`], or `.log`, what it writes to standard error.
+    /// A file of this process, a task, opened for appending: [`RESULTS`], or `.log` for its standard error.
     ///
     /// # Errors
     /// What the system answered.
@@ -263,13 +264,13 @@ impl Work {
         Ok(open(&path, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// How partitions have ended, as far as that was noted: successes that are as long as they were then, and failures of those that have
-    /// not succeeded.
+    /// The results of partitions: successes whose outputs still have the same length, and failures of the partitions that have not
+    /// succeeded.
     pub fn results(&self) -> BTreeMap<usize, PartResult> {
         let mut results = BTreeMap::<usize, PartResult>::new();
         let files = self.entries().filter(|name| name.ends_with(RESULTS));
         let files = files.filter_map(|name| open_own(&self.folder.join(name)).ok());
-        // A line that a task was ended in is none.
+        // A task that was killed may leave part of a line.
         for line in files.flat_map(|file| BufReader::new(file).split(b'\n').map_while(Result::ok)) {
             let Ok(result) = serde_json::from_slice::<PartResult>(&line) else { continue };
             let output = || fs::metadata(self.file(Some(result.partition), "out"));
@@ -284,7 +285,7 @@ impl Work {
         results
     }
 
-    /// How many blocks a standard input had, once it has ended.
+    /// The number of blocks of a standard input, once it has ended.
     pub fn blocks(&self) -> Option<usize> {
         fs::read_to_string(self.folder.join("blocks")).ok()?.parse().ok()
     }
@@ -294,17 +295,17 @@ impl Work {
         serde_json::from_slice(&fs::read(self.file(None, "json")).ok()?).ok()
     }
 
-    /// What came out of the first `count` partitions, in their order.
+    /// The outputs of the first `count` partitions, in order.
     ///
     /// # Errors
-    /// A sentence: one is not there.
+    /// A sentence: one is missing.
     pub fn outputs(&self, count: usize) -> Result<Vec<Range>, String> {
         let look = |number| InputFile::look(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
 }
 
-/// What tells this process from those on other hosts.
+/// A name for this process that no process on another host has.
 pub fn attempt_name() -> String {
     format!("{}.{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
 }

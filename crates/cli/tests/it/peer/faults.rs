@@ -36,7 +36,10 @@ fn who_is_no_hosepipe_is_told_of() {
     let silent = against_a_stranger(|_| {});
     assert!(silent.contains("says nothing for 4 s: is a hosepipe there?"), "{silent}");
     let garbage = against_a_stranger(|stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\x1b[2J\n")));
-    assert!(garbage.contains("does not talk as hosepipe does, it says `SSH-2.0-OpenSSH_9.2"), "{garbage}");
+    assert!(
+        garbage.contains("does not speak hosepipe's protocol, it sent `SSH-2.0-OpenSSH_9.2"),
+        "{garbage}"
+    );
     let endless = against_a_stranger(|stream| while stream.write_all(&[b'{'; 4096]).is_ok() {});
     assert!(endless.contains("sends a line without an end"), "{endless}");
     let nonce = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]";
@@ -106,7 +109,7 @@ fn what_cannot_be_is_refused_before_anything() {
     assert!(done.stderr.contains("cannot reach a hosepipe at 127.0.0.1:9: ECONNREFUSED"), "{}", done.stderr);
     let args = ["peer", "--listen", "127.0.0.1:0", "--token-file", file, "--idle", "200ms"];
     let done = lab.run(&args).expect_code(1);
-    assert!(done.stderr.contains("nobody with the token called"), "{}", done.stderr);
+    assert!(done.stderr.contains("no caller with the token came to"), "{}", done.stderr);
 }
 
 /// Wrong counts, a wrong hash, a report that is none, numbers beyond any measure.
