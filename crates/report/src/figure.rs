@@ -1,5 +1,4 @@
-//! Figures: pure data in, SVG and a table out. One generator serves the page, the SVG files for papers and the
-//! figures in docs/. It knows charts and units; the words about what was measured come with the data.
+//! Figures: data in, SVG and a table out, for pages, papers and docs/. Here are charts and units; titles and captions come with the data.
 
 mod axis;
 mod bars;
@@ -21,27 +20,27 @@ use crate::table::Table;
 use crate::{interval, numbers};
 use canvas::Canvas;
 
-/// A chart with the words around it.
+/// A chart with its title and caption.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Names the figure in links and file names: lower-case letters, digits and dashes, once on a page.
+    /// Its name in links and file names: lower-case letters, digits and dashes, unique on a page.
     pub id: String,
     /// What it shows, in a few words.
     pub title: String,
-    /// What a reader must know to read it, in a sentence or two.
+    /// What a reader must know, in one or two sentences.
     pub caption: String,
     /// The data.
     pub chart: Chart,
 }
 
-/// The data of a figure, by the way in which it is drawn.
+/// The data of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
-    /// Lines over an axis.
+    /// Lines between two axes.
     Lines(Lines),
     /// Horizontal bars with intervals.
     Bars(Bars),
-    /// A matrix whose cells are coloured by value.
+    /// A matrix whose cells are coloured by their values.
     Heat(Heat),
     /// The stages of pipelines and what flows between them.
     Flow(Flow),
@@ -58,8 +57,8 @@ pub struct Axis {
     pub scale: Scale,
 }
 
-/// Lines over an axis. A value that a logarithmic axis cannot show (0 or less) is left out of the picture and
-/// stays in the table. Over [`Unit::Rarity`] each line is how a quantity is distributed, percentile by percentile.
+/// Lines between two axes. A value that a logarithmic axis cannot show (0 or less) is in the table only. Over [`Unit::Rarity`] each line is a
+/// distribution, percentile by percentile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
     /// The axis along the bottom.
@@ -73,31 +72,31 @@ pub struct Lines {
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// Where its figures come from.
+    /// The origin of its figures.
     pub style: SeriesStyle,
     /// Its points from left to right.
     pub points: Vec<Point>,
-    /// A curve that is to describe the points, from left to right; empty where there is none.
+    /// A curve fitted to the points, from left to right; empty for none.
     pub model: Vec<(f64, f64)>,
 }
 
-/// Where figures come from, or what they are there for.
+/// The origin or purpose of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesStyle {
     /// Measured: drawn solid.
     Measured,
     /// Taken from a publication: drawn dashed, with hollow marks.
     Published,
-    /// A bound to hold the others against: drawn thin and grey.
+    /// A limit, to compare the others with: drawn thin and grey.
     Reference,
 }
 
 /// One point of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Its place on the axis along the bottom.
+    /// Its value on the axis along the bottom.
     pub x: f64,
     /// The figure.
     pub y: f64,
@@ -105,18 +104,18 @@ pub struct Point {
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// Samples it is made of.
+    /// Number of its samples.
     pub n: Option<u32>,
 }
 
-/// Horizontal bars. On a logarithmic axis, which has no zero to begin at, marks stand for them.
+/// Horizontal bars. A logarithmic axis has no zero at which bars could begin: there, marks are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     /// The axis of the values.
     pub axis: Axis,
-    /// Bars in groups, from above.
+    /// Bars in groups, from top to bottom.
     pub groups: Vec<BarGroup>,
-    /// Values to hold the bars against, drawn as lines across.
+    /// Values to compare the bars with, drawn as vertical lines.
     pub references: Vec<Reference>,
 }
 
@@ -125,24 +124,24 @@ pub struct Bars {
 pub struct BarGroup {
     /// Their heading; empty for none.
     pub name: String,
-    /// The bars from above.
+    /// The bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where its figure comes from.
+    /// The origin of its figure.
     pub style: SeriesStyle,
     /// The figure, or why there is none.
     pub cell: Cell,
-    /// Each sample, drawn as a speck; empty where only the summary is known.
+    /// Each sample, drawn as a dot; empty if only the summary is known.
     pub samples: Vec<f64>,
 }
 
-/// A value to hold bars against.
+/// A value to compare bars with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     /// What it is, as in "ceiling memcpy".
@@ -168,29 +167,29 @@ pub struct Heat {
     pub cells: Vec<Vec<Cell>>,
 }
 
-/// The value of a bar or of a square of a matrix.
+/// The value of a bar or of a cell of a matrix.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
-    /// The value; `None` where there is none, which `note` then explains.
+    /// The value; if there is none, `note` says why.
     pub value: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// Samples it is made of.
+    /// Number of its samples.
     pub n: Option<u32>,
-    /// What else is to be said about it, in a few words; empty for nothing.
+    /// A remark of a few words; may be empty.
     pub note: String,
 }
 
 impl Cell {
-    /// A value with the ends of its interval, and the number of its samples; or only a note on why there is none.
+    /// A value with the ends of its interval, and the number of its samples; or only a note why there is none.
     pub fn new(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
         let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));
         Self { value, low, high, n: found.and(u32::try_from(samples).ok()), note }
     }
 
-    /// Its interval, to stand behind the value.
+    /// Its interval, to be printed after the value.
     fn spread(&self) -> String {
         let found = self.value.zip(self.low).zip(self.high).zip(self.n);
         found
@@ -198,8 +197,7 @@ impl Cell {
             .unwrap_or_default()
     }
 
-    /// What is said of it when a reader points at it, line by line: its name, its figure, its interval, how many samples.
-    /// `absent` is said where there is neither a figure nor a reason.
+    /// Its tooltip, line by line: name, figure, interval, number of samples. `absent` replaces a figure without a reason.
     fn tip(&self, name: &str, unit: Unit, absent: &str) -> String {
         let ends =
             self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
@@ -234,28 +232,28 @@ pub struct FlowStage {
     pub wall_s: f64,
     /// CPU time, in seconds.
     pub cpu_s: f64,
-    /// Time it waited for input, in seconds; `None` where that was not sampled.
+    /// Time it waited for input, in seconds; `None` if that was not sampled.
     pub read_wait_s: Option<f64>,
-    /// Time it waited to be rid of its output, in seconds; `None` where that was not sampled.
+    /// Time it waited for a reader of its output, in seconds; `None` if that was not sampled.
     pub write_wait_s: Option<f64>,
-    /// Time it was ready to run and no CPU was free, in seconds; `None` where that was not sampled.
+    /// Time it was ready to run and no CPU was free, in seconds; `None` if that was not sampled.
     pub queued_s: Option<f64>,
-    /// Its status or the name of the signal that ended it.
+    /// Its exit status, or the name of the signal that ended it.
     pub exit: String,
-    /// True for the stage that held the pipeline up.
+    /// Whether the other stages waited for it.
     pub held_up: bool,
-    /// What leads on to the next stage; `None` for the last one of a pipeline.
+    /// The link to the next stage; `None` for the last one of a pipeline.
     pub link: Option<FlowLink>,
 }
 
 /// The link between a stage and the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowLink {
-    /// What it was, as in "pipe:size=1MiB".
+    /// Its spec, as in "pipe:size=1MiB".
     pub spec: String,
-    /// Bytes that went through it; `None` where unknown.
+    /// Bytes that went through it; `None` if unknown.
     pub bytes: Option<(u64, Certainty)>,
-    /// What else is to be said about it, in a few words; empty for nothing.
+    /// A remark of a few words; may be empty.
     pub note: String,
 }
 
@@ -267,7 +265,7 @@ impl Figure {
         format!("{}\n", visible(&text))
     }
 
-    /// The figure for a page that has [`page_style`]: once for desktops and once for phones.
+    /// The figure for a page that has [`page_style`]: for desktops and for phones.
     pub(crate) fn inline(&self) -> [Markup; 2] {
         [Canvas::wide(), Canvas::narrow()].map(|canvas| canvas.frame(self, self.draw(&canvas)))
     }

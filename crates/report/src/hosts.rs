@@ -1,4 +1,4 @@
-//! The machines and the runs, side by side: what has to be known before figures of two records are compared.
+//! Tables of machines and of runs, side by side, for comparing records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use model::{Cpu, Host, Limits, Record};
 use crate::table::{Column, Table};
 use crate::{numbers, words};
 
-/// Before the name of a bug of CPUs, and what the kernel says where it needs no mitigation.
+/// Prefix of a CPU bug's name, and the kernel's word if the CPU does not have the bug.
 const MITIGATION: &str = "mitigation: ";
 const NOT_AFFECTED: &str = "Not affected";
 
-/// A column of facts: a machine, and the records made on it.
+/// A machine, and the records made on it: a column of facts.
 struct Machine<'a> {
     host: &'a Host,
     records: Vec<&'a str>,
 }
 
-/// Facts about every machine, a column for each; the load of each record is in [`runs`].
+/// The facts of each machine, in a column. The load of each record is in [`runs`].
 pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
@@ -27,16 +27,17 @@ pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
             cells[at] = value;
         }
     }
-    // What affects none of them is one row.
-    let spared = |cells: &[String]| cells.iter().all(|cell| cell == NOT_AFFECTED);
-    let names: Vec<&str> = rows
-        .iter()
-        .filter(|(_, cells)| spared(cells))
-        .map(|((_, name), _)| name.trim_start_matches(MITIGATION))
-        .collect();
-    let names = (!names.is_empty()).then(|| vec![names.join(", "); machines.len()]);
-    rows.retain(|_, cells| !spared(cells));
-    rows.extend(names.map(|names| ((usize::MAX, "not affected by".to_owned()), names)));
+    // Bugs that no machine has are one row.
+    let mut absent_bugs = Vec::new();
+    rows.retain(|(_, name), cells| {
+        let is_absent = cells.iter().all(|cell| cell == NOT_AFFECTED);
+        absent_bugs.extend(is_absent.then(|| name.trim_start_matches(MITIGATION).to_owned()));
+        !is_absent
+    });
+    if !absent_bugs.is_empty() {
+        let cells = vec![absent_bugs.join(", "); machines.len()];
+        rows.insert((usize::MAX, "not affected by".to_owned()), cells);
+    }
     let several = machines.len() > 1;
     let heading = |machine: &Machine| if several { machine.records.join(", ") } else { "value".to_owned() };
     let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading));
@@ -62,12 +63,12 @@ fn machines<'a>(records: &'a [(String, &'a Record)]) -> Vec<Machine<'a>> {
     machines
 }
 
-/// The same machine in the same state, however busy it was.
+/// Whether two records are of the same machine in the same state, with any load.
 fn same(one: &Host, other: &Host) -> bool {
     Host { load_average_1m: None, ..one.clone() } == Host { load_average_1m: None, ..other.clone() }
 }
 
-/// Each record: what made it, when and how.
+/// The command, version and time of each record.
 pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
     let row = |(name, record): &(String, &Record)| {
         let tool = &record.head().tool;
@@ -85,8 +86,7 @@ pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
     Table::new("The records", columns.map(Column::left), records.iter().map(row))
 }
 
-/// Every fact that is known: its place among the others, its name and its value. Facts of one place are in the order of
-/// their names.
+/// The known facts: the position in the table, the name and the value. Facts at one position are ordered by name.
 pub(crate) fn all(host: &Host) -> Vec<(usize, String, String)> {
     let caches = host.caches_bytes.iter().map(|(name, bytes)| format!("{name} {}", numbers::size(*bytes)));
     let facts = [
@@ -124,7 +124,7 @@ fn cpus(host: &Host) -> String {
     )
 }
 
-/// The limits that cap mechanisms, by the name the system has for them.
+/// The limits of mechanisms, with the names that the system has for them.
 fn limits(limits: &Limits) -> [(&'static str, Option<String>); 13] {
     let bytes = |value: Option<u64>| value.map(numbers::size);
     let count = |value: Option<u64>| value.map(|value| numbers::grouped(value as f64, 0));

@@ -1,4 +1,4 @@
-//! Many pairs, many senders, many receivers and given rates: how figures change with the load, as tables, sentences and a figure.
+//! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and figures.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::{figure, load};
@@ -11,31 +11,28 @@ use crate::table::{Column, Fit, Table};
 use crate::view::Axes;
 use crate::{numbers, words};
 
-/// Below this part of the rate that was asked for, a mechanism does not keep up.
+/// A mechanism keeps up from this part of the given rate on.
 const KEEPS_UP_FROM: f64 = 0.95;
 
-/// The cases that were measured under a load that was asked for.
+/// The cases with a given load.
 pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
     record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_asked())
 }
 
-/// What the rows of one table have in common: the axes, the block, and which of pairs, senders, receivers and a rate was asked for.
+/// What the rows of one table have in common: the axes, the block, and which of pairs, senders, receivers and a rate are given.
 fn common(case: &CaseRecord) -> (Axes, u64, [bool; 4]) {
     let Load { pairs, senders, receivers, rate_per_s } = case.load();
     let asked = [pairs, senders, receivers, rate_per_s].map(|part| part.is_some());
     (Axes::of(case), case.block_bytes, asked)
 }
 
-/// A table's cases, a mechanism after the other, the load growing.
+/// The cases of each table, by mechanism and then by load.
 fn groups(record: &BenchRecord) -> Vec<Vec<&CaseRecord>> {
     let mut groups = Vec::new();
     for (_, cases) in grouped(loaded(record).map(|case| (common(case), case))) {
-        let mut group = Vec::new();
-        for (_, mut of_spec) in grouped(cases.into_iter().map(|case| (&case.spec, case))) {
-            of_spec.sort_by_key(|case| case.load());
-            group.append(&mut of_spec);
-        }
-        groups.push(group);
+        let mut by_spec = grouped(cases.into_iter().map(|case| (&case.spec, case)));
+        by_spec.iter_mut().for_each(|(_, cases)| cases.sort_by_key(|case| case.load()));
+        groups.push(by_spec.into_iter().flat_map(|(_, cases)| cases).collect());
     }
     groups
 }
@@ -65,7 +62,7 @@ fn title(cases: &[&CaseRecord]) -> String {
     let ends = match (first.load(), cpus.as_slice()) {
         (load, []) if load.shares_an_end() => format!("{tasks}, placed by the scheduler"),
         (load, cpus) if load.shares_an_end() => format!("{tasks} on {}", words::cpus(cpus)),
-        // Pairs go round the CPUs: which of them an end has does not say where the other end is.
+        // The CPUs of all pairs do not show on which one the other end of a pair is.
         (Load { pairs: Some(_), .. }, [_, ..]) => {
             format!("pairs of ends in {tasks}, each placed `{}`, on {}", first.placement, words::cpus(&cpus))
         }
@@ -122,13 +119,13 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", numbers::grouped(rate, 0))
 }
 
-/// Median and 99th percentile from the real question on; nothing of a damaged histogram, which other figures tell of.
+/// Median and 99th percentile of the time since the request was really sent; `None` for a damaged histogram.
 fn service(case: &CaseRecord) -> Option<[String; 2]> {
     let found = load::service_ns(case, [0.5, 0.99]).ok()??;
     Some(found.map(|ns| numbers::time(ns as f64)))
 }
 
-/// The figure that grows with the load: bytes per second, or round trips per second of pairs that do not wait for a clock.
+/// The figure that grows with the load: bytes per second, or round trips per second if no rate is given.
 fn headline(case: &CaseRecord) -> Option<f64> {
     match case.workload {
         Workload::Stream => Some(case.throughput.as_ref()?.median_bytes_per_s),
@@ -137,7 +134,7 @@ fn headline(case: &CaseRecord) -> Option<f64> {
     }
 }
 
-/// How many times the figure of one pair, one sender or one receiver of the same mechanism.
+/// The figure divided by that of one pair, one sender or one receiver of the same mechanism.
 fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
     let load = case.load();
     let [pairs, senders, receivers] = [load.pairs, load.senders, load.receivers].map(|part| part.map(|_| 1));
@@ -146,7 +143,7 @@ fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
     Some(headline(case)? / headline(one)?).filter(|times| times.is_finite())
 }
 
-/// The ceiling that was measured beside streams.
+/// The ceiling of streams of this block size.
 fn beside(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
     let block_bytes = cases.first().filter(|case| case.workload == Workload::Stream)?.block_bytes;
     let of_block = |case: &&CaseRecord| case.role == Role::Ceiling && case.block_bytes == block_bytes;
@@ -155,7 +152,7 @@ fn beside(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
     Some(format!("ceiling  {} {speed} (one task, data {})", ceiling.spec, ceiling.data))
 }
 
-/// What a reader must know: tasks without a CPU of their own, rates that were not reached, blocks in pieces.
+/// Remarks on rates that were not reached, divided blocks, and tasks without a CPU of their own.
 pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     let mut lines: Vec<String> = loaded(record).filter_map(not_kept_up).collect();
     lines.extend(torn(record, |load| load.senders.is_some()).map(|on| {
@@ -192,7 +189,7 @@ fn not_kept_up(case: &CaseRecord) -> Option<String> {
     })
 }
 
-/// The mechanisms and blocks of which some did not arrive in one piece, under such a load.
+/// The mechanisms and block sizes with blocks that did not arrive in one piece, under such a load.
 fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
     let torn = loaded(record).filter(|case| has_load(case.load()));
     let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
@@ -217,8 +214,8 @@ fn crowded(record: &BenchRecord) -> Option<String> {
     })
 }
 
-/// How the figures change with the load, for each table of which any mechanism has two points; `number` tells them from those of
-/// other records.
+/// How the figures change with the load, for each table in which a mechanism has two points; `number` keeps their ids apart from those of other
+/// records.
 pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
     let figures = groups(record).into_iter().enumerate();
     figures.filter_map(|(at, cases)| figure(&cases, number * 10 + at)).collect()

@@ -1,5 +1,4 @@
-//! What the figures of a machine mean for programs that are coupled on it: a table that a newcomer understands, and the same for
-//! programs.
+//! What the figures of a machine mean for programs that communicate on it: a table for people, and the same as JSON.
 
 use model::MachineFigureKind::{
     Clock, ClockStep, CopyCached, CopyMemory, PageFault, SystemCall, WakeUpCross, WakeUpSame,
@@ -15,38 +14,38 @@ use crate::table::{Column, Fit, Table};
 const BLOCK_BYTES: f64 = 65536.0;
 /// Pages of 4 KiB in 1 MiB.
 const PAGES_IN_MIB: f64 = 256.0;
-/// From here on one figure is worth calling larger than another.
-const WORTH_TELLING: f64 = 1.5;
+/// Smallest ratio of two wake-ups that is reported.
+const RATIO_MIN: f64 = 1.5;
 
-/// A figure among the findings of the doctor, with the same fields.
+/// A figure as a finding of the doctor, with the same fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredFinding {
-    /// Which figure.
+    /// The name of the figure.
     pub name: &'static str,
-    /// `measured`, or `unknown` where it could not be.
+    /// `measured`, or `unknown` if it could not be measured.
     pub state: &'static str,
-    /// The figure as a sentence without a full stop, or why there is none.
+    /// The figure in words, or why there is none.
     pub what: String,
     /// What it means.
     pub why: String,
-    /// Always null: a figure is no fault.
+    /// Always null: a figure needs no remedy.
     pub remedy: Option<String>,
     /// The figure itself.
     pub figure: Option<MeasuredFigure>,
 }
 
-/// A median and how far to trust it.
+/// A median and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeasuredFigure {
-    /// What it is measured in.
+    /// Its unit.
     pub unit: MachineUnit,
     /// The median of the repeats.
     pub median: f64,
-    /// Lower end of its 95 % interval; of fewer than six repeats the smallest.
+    /// Lower end of its 95 % interval; of fewer than six repeats the smallest value.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// How often it was measured.
+    /// The number of measurements.
     pub repeats: usize,
 }
 
@@ -85,29 +84,25 @@ pub fn measured_findings(figures: &[MachineFigure]) -> Vec<MeasuredFinding> {
     figures.iter().map(finding).collect()
 }
 
-/// The figures as a table, with what follows from them below it.
+/// The figures as a table, and conclusions from several figures below it.
 pub fn machine_table(figures: &[MachineFigure]) -> Table {
-    let row = |figure: &MachineFigure| {
-        let estimate = Estimate::of(&figure.values);
-        let spread = estimate.and_then(|of| of.relative_half_width());
-        vec![
-            label(figure.kind).to_owned(),
-            estimate
-                .map_or_else(|| crate::table::ABSENT.to_owned(), |of| text(figure.kind.unit(), of.median)),
-            spread.map(|share| format!("±{}", numbers::percent(share))).unwrap_or_default(),
-            match estimate {
-                Some(of) => meaning(figure.kind, Some(of.median)),
-                None => why_not(figure),
-            },
-        ]
+    let estimates: Vec<Option<Estimate>> =
+        figures.iter().map(|figure| Estimate::of(&figure.values)).collect();
+    let all = || figures.iter().zip(&estimates);
+    let mut table = Table::default();
+    table.add(Column::left("this machine"), all().map(|(figure, _)| Some(label(figure.kind).to_owned())));
+    let median = |(figure, found): (&MachineFigure, &Option<Estimate>)| {
+        Some(text(figure.kind.unit(), found.as_ref()?.median))
     };
-    let columns = [
-        Column::left("this machine"),
-        Column::right("median"),
-        Column::right("±95 %").drop(1),
-        Column::left("what it means").fit(Fit::Wrap),
-    ];
-    let mut table = Table::new("", columns, figures.iter().map(row));
+    table.add(Column::right("median"), all().map(median));
+    let spread = |found: &Option<Estimate>| found.as_ref()?.relative_half_width();
+    let spread = |found| spread(found).map(|share| format!("±{}", numbers::percent(share)));
+    table.add(Column::right("±95 %").drop(1), estimates.iter().map(spread));
+    let meaning = |(figure, found): (&MachineFigure, &Option<Estimate>)| match found {
+        Some(found) => Some(meaning(figure.kind, Some(found.median))),
+        None => Some(why_not(figure)),
+    };
+    table.add(Column::left("what it means").fit(Fit::Wrap), all().map(meaning));
     table.notes = consequences(figures);
     table
 }
@@ -124,44 +119,46 @@ fn why_not(figure: &MachineFigure) -> String {
 }
 
 fn label(kind: MachineFigureKind) -> &'static str {
-    match kind {
-        SystemCall => "a system call",
-        Clock => "a look at the clock",
-        ClockStep => "a step of the clock",
-        WakeUpSame => "waking an end, same CPU",
-        WakeUpCross => "waking an end, other CPU",
-        CopyCached => "copying in the cache",
-        CopyMemory => "copying beyond the cache",
-        PageFault => "first touch of a page",
-    }
+    explained(kind).0
 }
 
-/// What a figure means, with the figure where there is one.
+/// What a figure means, with its cost if it is known.
 fn meaning(kind: MachineFigureKind, median: Option<f64>) -> String {
-    let times =
-        |factor: f64| median.map_or(String::new(), |median| format!(": {}", numbers::time(factor * median)));
+    let (_, meaning, times) = explained(kind);
+    let cost = median.filter(|median| *median > 0.0).map(|median| match kind.unit() {
+        MachineUnit::Ns => format!(": {}", numbers::time(times * median)),
+        MachineUnit::BytesPerS => {
+            format!(": {} for 64 KiB", numbers::time(times * BLOCK_BYTES / median * 1e9))
+        }
+    });
+    meaning.replace("{}", &cost.unwrap_or_default())
+}
+
+/// The name of a figure; what it means, with `{}` for a cost; and how many times the figure, or the time for one block, that cost is.
+fn explained(kind: MachineFigureKind) -> (&'static str, &'static str, f64) {
     match kind {
-        SystemCall => format!("a message takes one to send and one to receive, at least{}", times(2.0)),
-        Clock => "each timed round trip has one in it".to_owned(),
-        ClockStep => "no shorter difference between two times can be seen".to_owned(),
-        WakeUpSame => format!("a round trip of ends that sleep is two of these, at least{}", times(2.0)),
-        WakeUpCross => {
-            format!("the same on two CPUs{}; ends that spin save it, and keep both CPUs busy", times(2.0))
+        SystemCall => ("a system call", "a message takes at least one to send and one to receive{}", 2.0),
+        Clock => ("reading the clock", "the time of each round trip includes one", 1.0),
+        ClockStep => ("clock resolution", "a shorter difference between two times cannot be measured", 1.0),
+        WakeUpSame => {
+            ("waking an end, same CPU", "a round trip of ends that sleep is at least two of these{}", 2.0)
         }
-        CopyCached => {
-            let block = median.filter(|rate| *rate > 0.0).map(|rate| 2.0 * BLOCK_BYTES / rate * 1e9);
-            let cost = block.map_or(String::new(), |ns| format!(": {} for 64 KiB", numbers::time(ns)));
-            format!("pipes and sockets copy every byte twice{cost}")
-        }
-        CopyMemory => "the same for buffers that do not fit in the cache".to_owned(),
-        PageFault => format!(
-            "1 MiB of fresh memory has 256 of them{}; buffers that are used again have none",
-            times(PAGES_IN_MIB)
+        WakeUpCross => (
+            "waking an end, other CPU",
+            "the same on two CPUs{}; ends that spin avoid it, and keep both CPUs busy",
+            2.0,
+        ),
+        CopyCached => ("copying in the cache", "pipes and sockets copy every byte twice{}", 2.0),
+        CopyMemory => ("copying beyond the cache", "the same for buffers that do not fit in the cache", 2.0),
+        PageFault => (
+            "first touch of a page",
+            "1 MiB of new memory has 256 of them{}; buffers that are used again have none",
+            PAGES_IN_MIB,
         ),
     }
 }
 
-/// What follows from several figures together.
+/// Conclusions from several figures.
 fn consequences(figures: &[MachineFigure]) -> Vec<String> {
     let median = |kind: MachineFigureKind| {
         let figure = figures.iter().find(|figure| figure.kind == kind)?;
@@ -169,17 +166,17 @@ fn consequences(figures: &[MachineFigure]) -> Vec<String> {
     };
     let (same, cross) = (median(WakeUpSame), median(WakeUpCross));
     let mut lines = Vec::new();
-    if let Some((same, cross)) = same.zip(cross).filter(|(same, cross)| *cross > WORTH_TELLING * same) {
+    if let Some((same, cross)) = same.zip(cross).filter(|(same, cross)| *cross > RATIO_MIN * same) {
         lines.push(format!(
-            "Ends that sleep answer {} times as fast on one CPU as on two: for questions and answers, let them share one.",
+            "Ends that sleep answer {} times as fast on one CPU as on two: for requests and replies, let them share one.",
             numbers::ratio(cross / same)
         ));
     }
     if let Some((wake_ns, rate)) = cross.or(same).zip(median(CopyCached)) {
-        // Twice copied, a byte takes two over the rate.
+        // A byte is copied twice.
         let bytes = (wake_ns * rate / 2e9).max(1.0).log2().floor().exp2();
         lines.push(format!(
-            "In the time of one wake-up {} and more could be sent: smaller blocks are bound by waking, larger ones by copying.",
+            "In the time of one wake-up {} and more could be sent: smaller blocks are limited by waking, larger ones by copying.",
             numbers::size(bytes as u64)
         ));
     }
@@ -208,7 +205,7 @@ mod tests {
         };
         let table = machine_table(&figures(of));
         let text = table.terminal(&Style { width: 160, ..Style::default() });
-        assert!(text.contains("two of these, at least: 5.00 µs"), "{text}");
+        assert!(text.contains("at least two of these: 5.00 µs"), "{text}");
         assert!(text.contains("the same on two CPUs: 40.0 µs"), "{text}");
         assert!(text.contains("copy every byte twice: 3.28 µs for 64 KiB"), "{text}");
         assert!(

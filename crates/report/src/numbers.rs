@@ -1,11 +1,11 @@
-//! Numbers for people: three significant digits and the unit beside them. Machines get the raw ones. A record may hold any
-//! number, and quotients and sums of those leave the range of f64: what is not finite has no figure, what is huge an exponent.
+//! Numbers as text for people: three significant digits and the unit. A record may hold any number, and a quotient or a sum may not be finite:
+//! that has no figure. A huge number has an exponent.
 
 use model::{ByteSize, Certainty};
 
 use crate::table::ABSENT;
 
-/// From here on digits say less than their number.
+/// From this number on an exponent is used.
 const HUGE: f64 = 1e15;
 
 /// Bytes per second in decimal units, as in "24.1 GB/s".
@@ -18,7 +18,7 @@ pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
 }
 
-/// A figure behind the sign of how it is known: `≥1.00 GB`.
+/// A figure with the sign of its certainty before it: `≥1.00 GB`.
 pub fn known(is: Certainty, figure: String) -> String {
     is.sign().to_owned() + &figure
 }
@@ -58,7 +58,7 @@ pub fn ratio(ratio: f64) -> String {
     }
 }
 
-/// So many decimals.
+/// With this number of decimals.
 pub fn fixed(value: f64, decimals: usize) -> String {
     match value.abs() {
         size if !size.is_finite() => ABSENT.to_owned(),
@@ -72,7 +72,7 @@ pub fn size(bytes: u64) -> String {
     ByteSize(bytes).spaced()
 }
 
-/// A size in binary units: whole where it is a whole number of them, else with three digits: "64 KiB", "23.5 GiB".
+/// A size in binary units: exact if it is a whole number of bytes, as "64 KiB", else with three digits, as "23.5 GiB".
 pub(crate) fn binary_size(bytes: f64) -> String {
     let whole = bytes >= 0.0 && bytes.fract() == 0.0 && bytes < HUGE;
     if whole {
@@ -87,7 +87,7 @@ pub(crate) fn plain(value: f64) -> String {
     if value.fract() == 0.0 { grouped(value, 0) } else { three_digits(value) }
 }
 
-/// So many decimals, and a comma after each three digits before them: "1,388,021,234".
+/// The same with a comma between groups of three digits: "1,388,021,234".
 pub fn grouped(value: f64, decimals: usize) -> String {
     if !value.is_finite() || value.abs() >= HUGE {
         return fixed(value, decimals);
@@ -109,11 +109,9 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 
 /// Three significant digits of the value in the largest unit that leaves it at 1 or more.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let mut value = value;
-    let mut units = units.iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    for larger in units {
-        // Not at 1000 but where three digits would round up to it.
+    let (mut value, mut unit) = (value, units[0]);
+    for larger in &units[1..] {
+        // 999.5 has the next unit already: three digits would round it up to 1000.
         if value < step - 0.5 {
             break;
         }
@@ -123,9 +121,9 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
 }
 
-/// A number with so many digits from its first one on: "0.849", "10.5" of three.
+/// A number with this many digits, zero before the point not counted: "0.849" and "10.5" have three.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
-    // Not from 10 on but where the digits would round up to it.
+    // 9.995 has a decimal less already: three digits would round it up to 10.0.
     let rounds_up = 1.0 - 0.5 / 10f64.powi(digits as i32);
     let before_the_point = [1.0, 10.0, 100.0].iter().filter(|power| value >= *power * rounds_up).count();
     fixed(value, digits.saturating_sub(before_the_point))

@@ -1,4 +1,4 @@
-//! The table: every column of figures that hosepipe shows is one of these.
+//! Tables. All tables of all output formats are made of this type.
 
 pub use crate::layout::Tone;
 
@@ -7,7 +7,7 @@ pub const ABSENT: &str = "–";
 /// The column, in Markdown and HTML, of the reasons that a terminal has below a row.
 const WHY_NOT: &str = "why not";
 
-/// What the reader's terminal can show, and how much the reader wants.
+/// The abilities of the terminal, and the amount of text that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal.
@@ -21,7 +21,7 @@ pub struct Style {
 }
 
 impl Default for Style {
-    /// What is safe where nothing is known: 80 columns, no colour, Unicode, the most important remarks.
+    /// For an unknown terminal: 80 columns, no colour, Unicode, the most important remarks.
     fn default() -> Self {
         Self { width: 80, color: false, unicode: true, explain: false }
     }
@@ -30,56 +30,56 @@ impl Default for Style {
 /// A table: columns with their headings, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    /// What it shows; may be empty.
+    /// Its title; may be empty.
     pub title: String,
-    /// Its columns. The first one names the rows.
+    /// Its columns. The first one has the names of the rows.
     pub columns: Vec<Column>,
-    /// Its rows, as long as there are columns.
+    /// Its rows, with a cell for each column.
     pub rows: Vec<Row>,
-    /// Lines below it: the floor and the ceiling, the meaning of a mark.
+    /// Lines below it, as the meaning of a mark.
     pub notes: Vec<String>,
 }
 
-/// A column. Columns in which no cell says anything are not shown.
+/// A column. It is not shown if all its cells are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// Its heading.
     pub title: String,
-    /// Its heading in a terminal of fewer than 100 columns; empty: the same.
+    /// Its heading in a terminal of less than 100 columns; empty: the same.
     pub short: String,
-    /// On which side its cells are flush.
+    /// The alignment of its cells.
     pub align: Align,
-    /// How it becomes narrower where a terminal has too little room.
+    /// How it becomes narrower in a terminal without enough room.
     pub fit: Fit,
-    /// The higher, the sooner a terminal leaves it out; 0: never. Columns of one number go together.
+    /// Columns with the highest number are left out first if a terminal has too little room; those with 0 never are.
     pub drop: u8,
-    /// True for a picture of the figure beside it: only terminals show it.
+    /// Whether it is a bar for the figure beside it, which only terminals show.
     pub picture: bool,
 }
 
-/// On which side a column is flush.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Figures.
+    /// For figures.
     Right,
-    /// As most of its cells want it.
+    /// Right if most cells are figures.
     Auto,
 }
 
 /// How a cell that is too wide for a terminal is made to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Not at all: where the table is too wide, its last columns go below, each time with the first column again.
+    /// Not at all: if the table is too wide, its last columns are printed below, with the first column again.
     Whole,
-    /// A spec: it takes a third of the terminal at the most, and is broken after commas and colons.
+    /// A spec: at most a third of the terminal wide, and broken after commas and colons.
     Spec,
     /// A command: its end is cut off.
     Cut,
-    /// Words: they go on below.
+    /// Words: wrapped.
     Wrap,
-    /// A command that must be read to its end: its words go on below, and in Markdown it is code.
+    /// A command of which all is shown: wrapped, and code in Markdown.
     Command,
 }
 
@@ -88,16 +88,16 @@ pub enum Fit {
 pub struct Row {
     /// A text for each column.
     pub cells: Vec<String>,
-    /// How the row is set off.
+    /// The tone of the row.
     pub tone: Tone,
-    /// The cell that is bold.
+    /// The index of a bold cell.
     pub best: Option<usize>,
-    /// Why it lacks figures, and what to try: below the row in a terminal, else a column of its own.
+    /// Why figures are missing, and what to try: below the row in a terminal, else in a column of its own.
     pub reasons: Vec<String>,
 }
 
 impl Table {
-    /// A table of texts whose columns are flush as their cells want it.
+    /// A table of texts.
     pub fn new<C: Into<Column>>(
         title: impl Into<String>,
         columns: impl IntoIterator<Item = C>,
@@ -108,8 +108,14 @@ impl Table {
         Self { title: title.into(), columns, rows, notes: Vec::new() }
     }
 
-    /// Adds a column with a cell for each row; `None` is a figure that is missing. A column that says nothing is left out,
-    /// unless it must stay (`drop` is 0).
+    /// A table of texts with a row for each item. A column is its heading and a function that gives an item's cell.
+    pub(crate) fn from_items<T>(items: &[T], columns: &[(&str, &dyn Fn(&T) -> String)]) -> Self {
+        let row = |item| columns.iter().map(|(_, cell)| cell(item)).collect();
+        Self::new("", columns.iter().map(|(heading, _)| *heading), items.iter().map(row))
+    }
+
+    /// Adds a column with a cell for each row; `None` is a missing figure. A column of missing figures is left out, unless its `drop`
+    /// is 0.
     pub fn add(&mut self, column: Column, cells: impl IntoIterator<Item = Option<String>>) {
         let cells: Vec<Option<String>> = cells.into_iter().collect();
         if column.drop > 0 && cells.iter().all(Option::is_none) {
@@ -123,15 +129,15 @@ impl Table {
         self.columns.push(column);
     }
 
-    /// The cells of a column, from above.
+    /// The cells of a column, from top to bottom.
     pub(crate) fn cells(&self, at: usize) -> impl Iterator<Item = &str> + Clone {
         self.rows.iter().map(move |row| row.cells.get(at).map_or("", String::as_str))
     }
 
-    /// The columns that say something.
+    /// The indices of the columns that are not empty.
     pub(crate) fn filled_columns(&self) -> impl Iterator<Item = usize> {
-        let speaks = |at: &usize| self.cells(*at).any(|cell| !cell.is_empty());
-        (0..self.columns.len()).filter(move |at| self.rows.is_empty() || speaks(at))
+        let has_text = |at: &usize| self.cells(*at).any(|cell| !cell.is_empty());
+        (0..self.columns.len()).filter(move |at| self.rows.is_empty() || has_text(at))
     }
 
     pub(crate) fn is_flush_right(&self, at: usize) -> bool {
@@ -142,7 +148,7 @@ impl Table {
         }
     }
 
-    /// What is shown where there is no terminal: no pictures, no column that says nothing, the reasons in a column of their own.
+    /// The table for other formats than the terminal: without bars and empty columns, and with the reasons in a column of their own.
     pub(crate) fn texts(&self) -> Self {
         let columns: Vec<usize> = self.filled_columns().filter(|at| !self.columns[*at].picture).collect();
         let with_reasons = self.rows.iter().any(|row| !row.reasons.is_empty());
@@ -171,22 +177,22 @@ impl Column {
         Self { align: Align::Right, ..title.into().into() }
     }
 
-    /// A picture of a figure beside it, which has no heading.
+    /// A column of bars for the figures beside it. It has no heading.
     pub fn picture() -> Self {
         Self { picture: true, ..Self::left("") }
     }
 
-    /// How soon a terminal leaves it out.
+    /// Sets when a terminal leaves it out.
     pub fn drop(self, drop: u8) -> Self {
         Self { drop, ..self }
     }
 
-    /// How it becomes narrower.
+    /// Sets how it becomes narrower.
     pub fn fit(self, fit: Fit) -> Self {
         Self { fit, ..self }
     }
 
-    /// Its heading where room is short.
+    /// Sets its heading in a narrow terminal.
     pub fn short(self, short: impl Into<String>) -> Self {
         Self { short: short.into(), ..self }
     }
@@ -210,11 +216,11 @@ impl From<Vec<String>> for Row {
     }
 }
 
-/// Whether most of the cells that say something hold figures rather than words.
+/// Whether at least half of the cells with a text are figures.
 fn are_figures<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
     let figure = |text: &&str| {
         text.trim_start_matches(['<', '≥', '±', '-', ' ']).starts_with(|c: char| c.is_ascii_digit())
     };
-    let spoken = cells.filter(|text| !text.is_empty() && *text != ABSENT);
-    spoken.clone().filter(figure).count() * 2 >= spoken.count().max(1)
+    let texts = cells.filter(|text| !text.is_empty() && *text != ABSENT);
+    texts.clone().filter(figure).count() * 2 >= texts.count().max(1)
 }

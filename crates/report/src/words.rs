@@ -1,4 +1,4 @@
-//! The axes of a measurement in words, as headings have them.
+//! The conditions of a measurement in words, for headings.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
-/// What stands for bytes that are not known, and what that and the sign of a lower bound mean: bytes between processes are not counted by
-/// the kernel.
+/// The text for an unknown number of bytes, and the explanations of that and of the sign of a lower bound: the kernel does not count bytes
+/// between processes.
 pub(crate) const UNKNOWN: &str = "?";
 pub(crate) const NOT_KNOWN: &str =
     "?: the ends have other files, too, or move bytes that are counted nowhere.";
 pub(crate) const AT_LEAST: &str =
     "≥: one end alone tells; what splice(2) and its kin move is counted nowhere.";
 
-/// Who held the ends, and where: "two processes on CPUs 0,1".
+/// The tasks of the ends and their CPUs: "two processes on CPUs 0,1".
 pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
-    let who = match tasks {
+    let tasks = match tasks {
         Tasks::Single => "one thread",
         Tasks::Threads => "two threads",
         Tasks::Processes => "two processes",
@@ -27,13 +27,13 @@ pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
         _ => "",
     };
     match cpus {
-        [] if placement == Placement::Any => format!("{who}, placed by the scheduler"),
-        [] => format!("{who}, placed `{placement}`"),
-        several => format!("{who} on {}{note}", self::cpus(several)),
+        [] if placement == Placement::Any => format!("{tasks}, placed by the scheduler"),
+        [] => format!("{tasks}, placed `{placement}`"),
+        several => format!("{tasks} on {}{note}", self::cpus(several)),
     }
 }
 
-/// Where the ends of a case were: "on CPUs 0,1".
+/// The CPUs of the ends of a case: "on CPUs 0,1".
 pub fn whereabouts(case: &CaseRecord) -> String {
     match case.cpus.as_slice() {
         [] => "placed by the scheduler".to_owned(),
@@ -52,7 +52,7 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
     }
 }
 
-/// What became of the bytes: "every byte checked".
+/// What the ends did with the bytes: "every byte checked".
 pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
     match (data, check) {
         (DataLevel::None, _) => "payload never touched",
@@ -62,7 +62,7 @@ pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
     }
 }
 
-/// How much of the way bytes pass by reference: "zero-copy", or "by reference in part, 1 copy per byte".
+/// How far bytes are passed by reference: "zero-copy", or "by reference in part, 1 copy per byte".
 pub fn by_reference(evidence: &ZeroCopy) -> String {
     let unproven = if evidence.proven { "" } else { " (not shown)" };
     match evidence.copies_per_byte {
@@ -73,7 +73,7 @@ pub fn by_reference(evidence: &ZeroCopy) -> String {
     }
 }
 
-/// What was handed over in one call, one way and both.
+/// The block sizes of streams and of round trips.
 pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -> String {
     match (stream_bytes, round_trip_bytes) {
         (Some(one_way), Some(both)) if one_way == both => {
@@ -98,7 +98,7 @@ pub(crate) fn count_of(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// A machine in a line: its processor, cores and kernel.
+/// A machine in one line: its processor, cores and kernel.
 pub fn machine(host: &Host) -> String {
     let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
     let cpus = host.cpus.len();
@@ -115,7 +115,7 @@ pub fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
-/// The command line of a record, quoted so that a shell reads the same arguments again.
+/// The command line of a record, quoted for a shell.
 pub(crate) fn command(arguments: &[String]) -> String {
     format!("hosepipe {}", model::shell_line(arguments)).trim_end().to_owned()
 }

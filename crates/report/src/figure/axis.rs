@@ -1,9 +1,9 @@
-//! Axes: the one place where values become places on a scale, ticks and texts. The page's script knows none of it: it
-//! is given lists of ticks that grow finer, and picks among them.
+//! Scales of axes: places of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each finer than the
+//! previous one, and chooses among them.
 
 use crate::numbers;
 
-/// What a value is measured in.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Sizes in bytes, divided by powers of two.
@@ -14,34 +14,34 @@ pub enum Unit {
     Seconds,
     /// Nanoseconds.
     Ns,
-    /// How many.
+    /// A number of things.
     Count,
     /// A multiple.
     Ratio,
-    /// One value in so many is larger: 100 is written as the percentile 99 %. Over all values none is; that is infinity.
+    /// One value in this many is larger: 100 is written as the percentile 99 %. The rarity of the largest value is infinite.
     Rarity,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps for equal differences, from zero where all values are positive.
+    /// Equal distances for equal differences; from zero if all values are positive.
     Linear,
-    /// Equal steps for equal ratios.
+    /// Equal distances for equal ratios.
     Log,
 }
 
 /// A logarithmic axis over fewer decades than this has ticks at 2 and 5 as well.
 const DECADES_MIN: f64 = 2.5;
-/// No quantity is larger, nor, on a logarithmic axis, smaller than its inverse: what is, is an error of arithmetic.
+/// Largest value; the smallest one of a logarithmic axis is its inverse. Values beyond are errors of arithmetic.
 const LARGEST: f64 = 1e24;
-/// Rarities that have a tick: 0 %, 50 %, 90 %, 99 %…
+/// Rarities with a tick: 0 %, 50 %, 90 %, 99 %…
 const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
-/// As many ticks as this on a whole axis leave some on a sixteenth of it, which is as far as the page zooms.
+/// Ticks of the finest list: a sixteenth of an axis, the page's largest zoom, still has some.
 const FINE: usize = 100;
 
 impl Unit {
-    /// Three digits and a unit, as tables in the terminal have them.
+    /// Three digits and a unit, as in tables.
     pub(crate) fn text(self, value: f64) -> String {
         match self {
             Self::Seconds if value == 0.0 => "0 s".to_owned(),
@@ -56,7 +56,7 @@ impl Unit {
         }
     }
 
-    /// Every digit that means something, in the base unit: "1,388,021,234 B/s".
+    /// All significant digits in the base unit: "1,388,021,234 B/s".
     pub(super) fn exact(self, value: f64) -> String {
         match self {
             Self::Bytes => format!("{} B", numbers::grouped(value, 0)),
@@ -69,7 +69,7 @@ impl Unit {
         }
     }
 
-    /// A value on an axis: no more digits than it needs.
+    /// A value on an axis, without zeros at its end.
     pub(super) fn tick(self, value: f64) -> String {
         match self {
             Self::Rarity => return percentile(value),
@@ -77,12 +77,10 @@ impl Unit {
             _ => {}
         }
         let (digits, unit) = self.parted(value);
-        let short =
-            if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
-        format!("{short}{unit}")
+        without_zeros(&digits).to_owned() + &unit
     }
 
-    /// What to divide values by, and the name of the unit they are in then, so that the largest one is short.
+    /// A factor to divide values by so that the largest one is short, and the name of their unit then.
     pub(crate) fn step(self, largest: f64) -> (f64, String) {
         let (digits, unit) = self.parted(largest);
         let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
@@ -96,7 +94,7 @@ impl Unit {
         (factor, unit.trim_start().to_owned())
     }
 
-    /// The text as its digits and its unit, which keeps the space before it.
+    /// The text, split into its digits and its unit with the space before it.
     fn parted(self, value: f64) -> (String, String) {
         let text = self.text(value);
         let end = text.find([' ', '×']).unwrap_or(text.len());
@@ -104,16 +102,19 @@ impl Unit {
     }
 }
 
-/// "99.9 %" for one in a thousand, with as many nines as it takes.
+/// "99.9 %" for one in a thousand.
 pub(super) fn percentile(rarity: f64) -> String {
     let rarity = rarity.clamp(1.0, 1e12);
     let decimals = (rarity.log10() - 1.0 - 1e-9).ceil().clamp(0.0, 8.0) as usize;
-    let text = format!("{:.decimals$}", 100.0 - 100.0 / rarity);
-    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{short} %")
+    without_zeros(&format!("{:.decimals$}", 100.0 - 100.0 / rarity)).to_owned() + " %"
 }
 
-/// The stretch of values that an axis shows.
+/// A number without zeros at the end of its decimals.
+fn without_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+/// The values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Range {
     pub(super) scale: Scale,
@@ -123,7 +124,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// A range with room for all values that the scale can show; any range where there is none.
+    /// The range of all values that the scale can show; without any, 1 to 10.
     pub(super) fn new(scale: Scale, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = values.into_iter().filter(|value| can_show(scale, *value));
         let (low, high) = shown
@@ -139,7 +140,7 @@ impl Range {
         }
     }
 
-    /// The range with a margin, so that no mark sits on the frame. A linear range keeps its zero.
+    /// The range with a margin, so that no mark is on the frame. The end of a linear range at zero stays there.
     pub(super) fn padded(self, share: f64) -> Self {
         match self.scale {
             Scale::Log => {
@@ -155,7 +156,7 @@ impl Range {
         }
     }
 
-    /// The place of a value between the ends, as 0 to 1; `None` where the scale cannot show it.
+    /// The place of a value between the ends, from 0 to 1; `None` if the scale cannot show it.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -164,7 +165,7 @@ impl Range {
         (can_show(self.scale, value) && place.is_finite()).then_some(place)
     }
 
-    /// About this many values that get a tick.
+    /// About this many round values, for ticks.
     pub(super) fn ticks(&self, about: usize) -> Vec<f64> {
         let about = about.max(2) as f64;
         let step = (self.high - self.low) / about;
@@ -181,7 +182,7 @@ impl Range {
         }
     }
 
-    /// Ticks for who looks at a part of the axis: each list is finer than the one before.
+    /// Lists of ticks for parts of the axis, each finer than the previous one.
     pub(super) fn ever_finer_ticks(&self) -> Vec<Vec<f64>> {
         let fractions = |base: f64, step: f64| {
             let factors = (0..).map(|count| 1.0 + f64::from(count) * step);
@@ -205,10 +206,10 @@ impl Range {
         lists
     }
 
-    /// Whole powers of a base, every so-many-th of them.
+    /// About this many whole powers of a base, in equal steps.
     fn powers(&self, base: f64, about: f64) -> Vec<f64> {
         let log = |value: f64| value.ln() / base.ln();
-        // A hair outside, as the logarithm of a power is not quite whole.
+        // With a margin: the computed logarithm of a power may not be whole.
         let (first, last) = ((log(self.low) - 1e-9).ceil() as i32, (log(self.high) + 1e-9).floor() as i32);
         let step = ((f64::from(last - first) / about).ceil() as i32).max(1);
         (first..=last).filter(|power| power.rem_euclid(step) == 0).map(|power| base.powi(power)).collect()
@@ -232,7 +233,7 @@ impl Range {
     }
 }
 
-/// Whether an axis has a place for a value.
+/// Whether a scale can show a value.
 pub(super) fn can_show(scale: Scale, value: f64) -> bool {
     let bounded = value.abs() <= LARGEST;
     bounded && (scale == Scale::Linear || value >= LARGEST.recip())

@@ -1,4 +1,4 @@
-//! A matrix whose cells are coloured by value; the value is in the cell where there is room for it.
+//! A matrix whose cells are coloured by their values; a value is printed in its cell if there is room.
 
 use maud::{Markup, html};
 use stats::estimate::median;
@@ -9,30 +9,30 @@ use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
 
-/// The widest column of names.
+/// The widest column of names on a desktop and on a phone.
 const NAMES_MAX: [f64; 2] = [190.0, 96.0];
-/// Cells are no larger and no smaller than this; a matrix of very many columns is wider than its sheet.
+/// Smallest and largest width of a cell; a matrix with very many columns is wider than the canvas.
 const CELL: [f64; 2] = [11.0, 92.0];
-/// How columns' names are turned where they are wider than a cell.
+/// Angle of columns' names that are wider than a cell, on a desktop and on a phone.
 const TURNED: [f64; 2] = [48.0, 90.0];
 /// Height of a cell.
 const ROW: f64 = 28.0;
-/// The colours span this factor at least, its root on either side of the median.
+/// The colours span at least this factor, around the median.
 const FACTOR_MIN: f64 = 1.5;
-/// Values that differ by more than this factor are coloured by their ratio.
+/// Values that differ by more than this factor are coloured on a logarithmic scale.
 const FACTOR_OF_LOG: f64 = 8.0;
-/// From here on a value has its digits in the unit of the others.
+/// Smallest value in the common unit; smaller ones have a unit of their own.
 const SMALLEST: f64 = 0.095;
-/// From this step on a cell is darker than its text would be.
+/// From this colour on the text of a cell is light.
 const LIGHT_TEXT_FROM: usize = 5;
 
 struct Layout {
     left: f64,
     top: f64,
     cell: f64,
-    /// How the columns' names are turned, in degrees.
+    /// Angle of the columns' names, in degrees.
     turned: f64,
-    /// What values in cells are divided by, and the unit they have then.
+    /// The factor of the common unit, and its name.
     step: (f64, String),
 }
 
@@ -42,7 +42,7 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let (low, high) =
         values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
     let layout = layout(heat, high, canvas);
-    // What is alike looks alike.
+    // Values that hardly differ get similar colours.
     let alike = median(&values.clone().collect::<Vec<_>>()).filter(|_| high < low * FACTOR_MIN);
     let reach = FACTOR_MIN.sqrt();
     let (low, high) = alike.map_or((low, high), |middle| (low.min(middle / reach), high.max(middle * reach)));
@@ -74,7 +74,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
     let fits = (canvas.width - left) / columns >= name + 8.0;
     let turned = if fits { 0.0 } else { TURNED[narrow] };
     let (rise, run) = f64::to_radians(turned).sin_cos();
-    // The last name leans out over the matrix.
+    // The last turned name is wider than its column.
     let room = canvas.width - left - if fits { 0.0 } else { (name * run - 4.0).max(0.0) };
     Layout {
         left,
@@ -112,7 +112,6 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     let step = cell.value.map(|value| step(range, value));
     let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
     let words = cell.value.map_or("–".to_owned(), |value| match value / layout.step.0 {
-        // Two digits in the common unit, or three in its own.
         common if common >= SMALLEST => three_digits(common),
         _ => heat.unit.text(value),
     });
@@ -133,7 +132,7 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     )
 }
 
-/// Which of the colours a value has; the middle one where all values are equal.
+/// The colour of a value; the middle one if all values are equal.
 fn step(range: &Range, value: f64) -> usize {
     let share = range.share(value).unwrap_or(0.5).clamp(0.0, 1.0);
     ((share * HEAT_STEPS as f64) as usize).min(HEAT_STEPS - 1)
@@ -145,7 +144,7 @@ fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
     cell.tip(&name, heat.unit, "not measured")
 }
 
-/// The colours from least to most.
+/// The legend: the colours, and the smallest and largest value.
 fn key(unit: Unit, range: &Range, (x, y): (f64, f64), canvas: &Canvas) -> Markup {
     let width = (canvas.width - x).min(252.0) / HEAT_STEPS as f64;
     html! {

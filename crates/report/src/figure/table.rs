@@ -2,64 +2,75 @@
 
 use super::axis::percentile;
 use super::flow::amount;
-use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Unit};
+use super::{
+    Bar, Bars, Cell, Chart, Figure, Flow, FlowStage, Heat, Lines, Reference, Series, SeriesStyle, Unit,
+};
 use crate::interval;
 use crate::table::{ABSENT, Table};
 
 pub(super) fn table(figure: &Figure) -> Table {
-    let (columns, rows) = match &figure.chart {
-        Chart::Lines(lines) if lines.x_axis.unit == Unit::Rarity => of_percentiles(lines),
-        Chart::Lines(lines) => of_lines(lines),
-        Chart::Bars(bars) => of_bars(bars),
-        Chart::Heat(heat) => of_heat(heat),
-        Chart::Flow(flow) => of_flow(flow),
+    let table = match &figure.chart {
+        Chart::Lines(lines) if lines.x_axis.unit == Unit::Rarity => percentile_table(lines),
+        Chart::Lines(lines) => lines_table(lines),
+        Chart::Bars(bars) => bars_table(bars),
+        Chart::Heat(heat) => heat_table(heat),
+        Chart::Flow(flow) => flow_table(flow),
     };
-    Table::new(&figure.title, columns, rows).texts()
+    Table { title: figure.title.clone(), ..table }.texts()
 }
 
-type Parts = (Vec<String>, Vec<Vec<String>>);
-
-fn of_lines(lines: &Lines) -> Parts {
+fn lines_table(lines: &Lines) -> Table {
     let (x, y) = (&lines.x_axis, &lines.y_axis);
-    let points = lines.series.iter().flat_map(|series| &series.points);
-    let interval = interval_heading(points.filter(|point| point.low.is_some()).map(|point| point.n));
-    let columns = ["series", x.label.as_str(), y.label.as_str(), interval, "to", "n"];
-    let rows = lines.series.iter().flat_map(|series| {
-        series.points.iter().map(|point| {
-            let name = with_origin(&series.name, series.style);
-            let figures = interval_cells(y.unit, point.low, point.high, point.n);
-            [name, x.unit.text(point.x), y.unit.text(point.y)].into_iter().chain(figures).collect()
-        })
-    });
-    (columns.map(str::to_owned).to_vec(), rows.collect())
+    let points: Vec<_> =
+        lines.series.iter().flat_map(|one| one.points.iter().map(move |point| (one, point))).collect();
+    let with_interval = points.iter().filter(|(_, point)| point.low.is_some());
+    Table::from_items(
+        &points,
+        &[
+            ("series", &|(series, _)| with_origin(&series.name, series.style)),
+            (&x.label, &|(_, point)| x.unit.text(point.x)),
+            (&y.label, &|(_, point)| y.unit.text(point.y)),
+            (interval_heading(with_interval.map(|(_, point)| point.n)), &|(_, point)| {
+                known(y.unit, point.low)
+            }),
+            ("to", &|(_, point)| known(y.unit, point.high)),
+            ("n", &|(_, point)| number(point.n)),
+        ],
+    )
 }
 
-fn of_bars(bars: &Bars) -> Parts {
+fn bars_table(bars: &Bars) -> Table {
     let unit = bars.axis.unit;
-    let all = bars.groups.iter().flat_map(|group| &group.bars);
-    let interval =
-        interval_heading(all.map(|bar| &bar.cell).filter(|cell| cell.low.is_some()).map(|cell| cell.n));
-    let columns = ["group", "name", bars.axis.label.as_str(), interval, "to", "n", "remark"];
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for group in &bars.groups {
-        rows.extend(group.bars.iter().map(|bar| {
-            let Cell { value, low, high, n, note, .. } = &bar.cell;
-            let value = value.map_or(ABSENT.to_owned(), |value| unit.text(value));
-            let names = [group.name.clone(), with_origin(&bar.name, bar.style), value].into_iter();
-            names.chain(interval_cells(unit, *low, *high, *n)).chain([note.clone()]).collect()
-        }));
-    }
-    rows.extend(bars.references.iter().map(|reference| {
-        let mut row = vec![String::new(), reference.name.clone(), unit.text(reference.value)];
-        row.resize(columns.len(), String::new());
-        row
-    }));
-    (columns.map(str::to_owned).to_vec(), rows)
+    let reference = |one: &Reference| Bar {
+        name: one.name.clone(),
+        style: SeriesStyle::Reference,
+        cell: Cell { value: Some(one.value), ..Cell::default() },
+        samples: Vec::new(),
+    };
+    let references: Vec<Bar> = bars.references.iter().map(reference).collect();
+    let groups = bars.groups.iter().flat_map(|group| group.bars.iter().map(|bar| (group.name.as_str(), bar)));
+    let all: Vec<(&str, &Bar)> = groups.chain(references.iter().map(|bar| ("", bar))).collect();
+    let with_interval = all.iter().filter(|(_, bar)| bar.cell.low.is_some());
+    Table::from_items(
+        &all,
+        &[
+            ("group", &|(group, _)| (*group).to_owned()),
+            ("name", &|(_, bar)| with_origin(&bar.name, bar.style)),
+            (&bars.axis.label, &|(_, bar)| {
+                bar.cell.value.map_or(ABSENT.to_owned(), |value| unit.text(value))
+            }),
+            (interval_heading(with_interval.map(|(_, bar)| bar.cell.n)), &|(_, bar)| {
+                known(unit, bar.cell.low)
+            }),
+            ("to", &|(_, bar)| known(unit, bar.cell.high)),
+            ("n", &|(_, bar)| number(bar.cell.n)),
+            ("remark", &|(_, bar)| bar.cell.note.clone()),
+        ],
+    )
 }
 
-fn of_heat(heat: &Heat) -> Parts {
-    let mut columns = vec![format!("{} ↓ {} →", heat.rows_label, heat.columns_label)];
-    columns.extend(heat.columns.iter().cloned());
+fn heat_table(heat: &Heat) -> Table {
+    let corner = format!("{} ↓ {} →", heat.rows_label, heat.columns_label);
     let text = |cell: &Cell| match cell.value {
         Some(value) => heat.unit.text(value) + &cell.spread(),
         None if cell.note.is_empty() => ABSENT.to_owned(),
@@ -68,58 +79,48 @@ fn of_heat(heat: &Heat) -> Parts {
     let rows = heat.rows.iter().zip(&heat.cells);
     let rows =
         rows.map(|(name, cells)| std::iter::once(name.clone()).chain(cells.iter().map(text)).collect());
-    (columns, rows.collect())
+    Table::new("", std::iter::once(corner).chain(heat.columns.iter().cloned()), rows)
 }
 
 /// The columns: 100 means one in 100, the 99th percentile.
 const RARITIES: [f64; 6] = [2.0, 1e1, 1e2, 1e3, 1e4, f64::INFINITY];
 
-fn of_percentiles(lines: &Lines) -> Parts {
+fn percentile_table(lines: &Lines) -> Table {
     let name = |rarity: f64| if rarity.is_finite() { percentile(rarity) } else { "largest".to_owned() };
-    let columns = ["series", "n"].map(str::to_owned).into_iter().chain(RARITIES.map(name)).collect();
+    let columns = ["series", "n"].map(str::to_owned).into_iter().chain(RARITIES.map(name));
     let row = |series: &Series| {
         let n = series.points.iter().find_map(|point| point.n).unwrap_or_default();
         let at = |rarity: f64| series.points.iter().find(|point| point.x >= rarity * (1.0 - 1e-9));
         // The percentile of one in 1000 needs at least 1000 values.
-        let known = |rarity: f64| rarity.is_infinite() || f64::from(n) >= rarity;
-        let figure = |rarity: f64| Some(lines.y_axis.unit.text(at(rarity).filter(|_| known(rarity))?.y));
+        let is_known = |rarity: f64| rarity.is_infinite() || f64::from(n) >= rarity;
+        let figure = |rarity: f64| Some(lines.y_axis.unit.text(at(rarity).filter(|_| is_known(rarity))?.y));
         let figures = RARITIES.map(|rarity| figure(rarity).unwrap_or_else(|| ABSENT.to_owned()));
         [series.name.clone(), Unit::Count.text(f64::from(n))].into_iter().chain(figures).collect()
     };
-    (columns, lines.series.iter().map(row).collect())
+    Table::new("", columns, lines.series.iter().map(row))
 }
 
-fn of_flow(flow: &Flow) -> Parts {
-    let columns = [
-        "stage",
-        "ran for",
-        "on a CPU",
-        "waits for a CPU",
-        "waits to read",
-        "waits to write",
-        "exit",
-        "passes on",
-        "over",
-        "remark",
-    ];
-    let rows = flow.stages.iter().map(|stage| {
-        let link = stage.link.as_ref();
-        let note = link.map(|link| link.note.clone()).unwrap_or_default();
-        let remark = if stage.held_up { "holds the pipeline up".to_owned() } else { String::new() };
-        vec![
-            stage.command.clone(),
-            Unit::Seconds.text(stage.wall_s),
-            Unit::Seconds.text(stage.cpu_s),
-            optional(Unit::Seconds, stage.queued_s),
-            optional(Unit::Seconds, stage.read_wait_s),
-            optional(Unit::Seconds, stage.write_wait_s),
-            stage.exit.clone(),
-            link.map(amount).unwrap_or_default(),
-            link.map(|link| link.spec.clone()).unwrap_or_default(),
-            [remark, note].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
-        ]
-    });
-    (columns.map(str::to_owned).to_vec(), rows.collect())
+fn flow_table(flow: &Flow) -> Table {
+    let remark = |stage: &FlowStage| {
+        let held_up = if stage.held_up { "holds the pipeline up" } else { "" };
+        let note = stage.link.as_ref().map_or("", |link| link.note.as_str());
+        [held_up, note].into_iter().filter(|text| !text.is_empty()).collect::<Vec<&str>>().join("; ")
+    };
+    Table::from_items(
+        &flow.stages,
+        &[
+            ("stage", &|stage| stage.command.clone()),
+            ("ran for", &|stage| Unit::Seconds.text(stage.wall_s)),
+            ("on a CPU", &|stage| Unit::Seconds.text(stage.cpu_s)),
+            ("waits for a CPU", &|stage| known(Unit::Seconds, stage.queued_s)),
+            ("waits to read", &|stage| known(Unit::Seconds, stage.read_wait_s)),
+            ("waits to write", &|stage| known(Unit::Seconds, stage.write_wait_s)),
+            ("exit", &|stage| stage.exit.clone()),
+            ("passes on", &|stage| stage.link.as_ref().map(amount).unwrap_or_default()),
+            ("over", &|stage| stage.link.as_ref().map(|link| link.spec.clone()).unwrap_or_default()),
+            ("remark", &remark),
+        ],
+    )
 }
 
 fn with_origin(name: &str, style: SeriesStyle) -> String {
@@ -129,8 +130,12 @@ fn with_origin(name: &str, style: SeriesStyle) -> String {
     }
 }
 
-fn optional(unit: Unit, value: Option<f64>) -> String {
+fn known(unit: Unit, value: Option<f64>) -> String {
     value.map(|value| unit.text(value)).unwrap_or_default()
+}
+
+fn number(n: Option<u32>) -> String {
+    n.map(|n| n.to_string()).unwrap_or_default()
 }
 
 /// The heading of the column of lower ends, from the number of trials of each row.
@@ -142,8 +147,4 @@ fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'
         (false, true) => "95 % or range from",
         (false, false) => "95 % from",
     }
-}
-
-fn interval_cells(unit: Unit, low: Option<f64>, high: Option<f64>, n: Option<u32>) -> [String; 3] {
-    [optional(unit, low), optional(unit, high), n.map(|n| n.to_string()).unwrap_or_default()]
 }

@@ -1,52 +1,27 @@
-//! Colours and type of figures. One style sheet names its colours; a stand-alone figure has them filled in,
-//! because the programs that papers are made with know no CSS variables, and a page defines them once.
+//! Colours and fonts of figures. One style sheet names its colours. A page defines them once as CSS variables; in an SVG file they
+//! are replaced by their values, because many programs for papers do not support CSS variables.
 
-/// The variable of a colour, for when the theme is not known, and the rules that use it.
+/// The rules; colours are CSS variables in them.
 const STYLE: &str = include_str!("style.css");
 
-/// Names of colours; what each is on white paper, and on a dark screen. Lines and text keep a contrast of 3 and 4.5 to
-/// their paper (WCAG 2.2).
-const COLORS: [(&str, &str, &str); 24] = [
-    ("paper", "#ffffff", "#131820"),
-    ("ink", "#1a2230", "#e7ecf3"),
-    ("muted", "#586374", "#9aa7b8"),
-    ("grid", "#e2e7ee", "#262f3b"),
-    ("axis", "#9aa5b4", "#586577"),
-    ("fill", "#f2f5f9", "#1b222c"),
-    ("accent", "#c2410c", "#ff9a5c"),
-    ("c0", "#2463c8", "#6ca6ff"),
-    ("c1", "#c65a0b", "#f4a259"),
-    ("c2", "#0b8059", "#45c08c"),
-    ("c3", "#8440c0", "#bb8bf3"),
-    ("c4", "#c82c50", "#ff7b90"),
-    ("c5", "#077f9c", "#45c4dc"),
-    ("c6", "#85680c", "#d3b44c"),
-    ("c7", "#b0348f", "#f08acb"),
-    ("h0", "#e9f2fb", "#16273a"),
-    ("h1", "#d0e4f6", "#193349"),
-    ("h2", "#b2d2ee", "#1d405d"),
-    ("h3", "#8dbbe3", "#215074"),
-    ("h4", "#66a0d4", "#25618d"),
-    ("h5", "#3573b1", "#5b9bd0"),
-    ("h6", "#235f9c", "#7fb5e2"),
-    ("h7", "#154a82", "#a5cef0"),
-    ("h8", "#0b3666", "#cde5fa"),
-];
+/// A colour in each line: its name, its value on white paper and on a dark screen. Lines and text have a contrast of at least 3 and
+/// 4.5 to their background (WCAG 2.2).
+const COLORS: &str = include_str!("colors.txt");
 
-/// How many colours tell series apart before they are used again, with another mark.
+/// Colours of series; after the last one the first is used again, with another mark.
 pub(super) const SERIES_COLORS: usize = 8;
 
-/// The steps of a matrix' colours.
+/// Colours of the cells of a matrix.
 pub(super) const HEAT_STEPS: usize = 9;
 
-/// The colours of a stand-alone figure.
+/// The colours of an SVG file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     /// For white paper.
     Light,
     /// For a dark screen.
     Dark,
-    /// As the reader's screen is set (prefers-color-scheme); light where it has no setting.
+    /// As the reader's screen is set (prefers-color-scheme); light without a setting.
     Auto,
 }
 
@@ -67,13 +42,18 @@ impl Theme {
         }
     }
 
-    /// The colours as declarations of CSS variables: "--ink:#1a2230;…"; light where the theme leaves it open.
+    /// The colours as declarations of CSS variables: "--ink:#1a2230;…". Those of [`Self::Auto`] are light.
     pub(crate) fn variables(self) -> String {
         self.colors().map(|(name, color)| format!("--{name}:{color};")).collect()
     }
 
+    /// The name of each colour and its value.
     fn colors(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        COLORS.iter().map(move |(name, light, dark)| (*name, if self == Self::Dark { *dark } else { *light }))
+        let values_before = usize::from(self == Self::Dark);
+        COLORS.lines().filter_map(move |line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.nth(values_before)?))
+        })
     }
 }
 

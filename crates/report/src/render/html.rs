@@ -197,8 +197,9 @@ fn with_code(sentence: &str) -> Markup {
 
 /// A caption in which the words that are explained below lead there, each once.
 fn with_words(caption: &str) -> Markup {
-    let found = |(phrase, id): &(&'static str, &'static str)| Some((caption.find(phrase)?, *phrase, *id));
-    let mut words: Vec<(usize, &str, &str)> = glossary::PHRASES.iter().filter_map(found).collect();
+    let phrases = glossary::words().flat_map(|word| word.phrases().map(move |phrase| (phrase, word.id)));
+    let found = |(phrase, id): (&'static str, &'static str)| Some((caption.find(phrase)?, phrase, id));
+    let mut words: Vec<(usize, &str, &str)> = phrases.filter_map(found).collect();
     words.sort_unstable();
     let mut pieces: Vec<(&str, Option<&str>)> = Vec::new();
     let mut end = 0;
@@ -217,13 +218,12 @@ fn with_words(caption: &str) -> Markup {
 }
 
 fn method(commands: &[&str]) -> Markup {
-    let words =
-        glossary::WORDS.iter().filter(|(_, _, kinds, _)| kinds.iter().any(|kind| commands.contains(kind)));
+    let words = glossary::words().filter(|word| word.is_of(commands));
     html! {
         section id="method" aria-labelledby="method-heading" {
             h2 id="method-heading" { "How to read it" }
             dl.words {
-                @for (word, id, _, meaning) in words { div id=(id) { dt { (word) } dd { (meaning) } } }
+                @for word in words { div id=(word.id) { dt { (word.name) } dd { (word.meaning) } } }
             }
         }
     }

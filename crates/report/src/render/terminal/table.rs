@@ -1,4 +1,4 @@
-//! A table in a terminal. Columns are left out by their number until the rest fits; what still does not fit goes below.
+//! A table in a terminal. Columns are left out by their number until the others fit; columns that still do not fit are printed below.
 
 use crate::layout::{self, Line, Tone, ascii_plus_minus, fill, left, right, shortened, width, wrap};
 use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
@@ -7,22 +7,22 @@ use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
 const GAP: &str = "  ";
 /// Before each line of figures.
 pub(crate) const MARGIN: &str = " ";
-/// From this width on there is room for the long headings.
+/// From this width on the long headings are used.
 const WIDE: usize = 100;
-/// What is left, at the least, of a command and of words that go on below.
+/// Least width of a column of commands that are cut, and of words that are wrapped.
 const CUT_COLUMNS_MIN: usize = 14;
 const WRAP_COLUMNS_MIN: usize = 24;
 
 /// A column that is shown.
 struct ShownColumn<'t> {
-    /// Its place in the table.
+    /// Its index in the table.
     at: usize,
     column: &'t Column,
     title: String,
     cells: Vec<String>,
-    /// As wide as it must be.
+    /// Its width: first the least one, then as much as there is room for.
     width: usize,
-    /// As wide as it would be with enough room.
+    /// The width of its longest cell.
     wanted: usize,
     flush_right: bool,
 }
@@ -33,7 +33,7 @@ impl Table {
         layout::print(&self.lines(style), style.color, style.unicode)
     }
 
-    /// The heading and the rows in lines; the title and the notes are not among them.
+    /// The lines of the heading and the rows, without title and notes.
     pub(crate) fn lines(&self, style: &Style) -> Vec<Line> {
         let mut shown = self.fitting(style);
         let mut lines = Vec::new();
@@ -57,7 +57,7 @@ impl Table {
         }
     }
 
-    /// The columns that are shown: the least important ones are left out until the rest fits.
+    /// The columns that are shown: those with the highest number are left out until the others fit.
     fn fitting(&self, style: &Style) -> Vec<ShownColumn<'_>> {
         let mut shown: Vec<ShownColumn> = self.filled_columns().map(|at| self.shown(at, style)).collect();
         let needed = |shown: &[ShownColumn]| {
@@ -118,7 +118,7 @@ impl ShownColumn<'_> {
         if self.flush_right { right(text, self.width) } else { left(text, self.width) }
     }
 
-    /// A cell in the lines it takes.
+    /// The lines of a cell.
     fn lines_of(&self, row: usize, style: &Style) -> Vec<String> {
         let cell = &self.cells[row];
         match self.column.fit {
@@ -126,13 +126,13 @@ impl ShownColumn<'_> {
             Fit::Spec => spec_lines(cell, spec_columns(style)),
             Fit::Cut => vec![shortened(cell, self.width)],
             Fit::Wrap => wrap(cell, self.width),
-            // A single word may be too long.
+            // A single word may be wider than the column.
             Fit::Command => wrap(cell, self.width).iter().map(|line| shortened(line, self.width)).collect(),
         }
     }
 }
 
-/// A row, and below it what is left of its cells and of its reasons, side by side.
+/// The lines of a row: its cells side by side, with its reasons from the second line on.
 fn row_lines(at: usize, row: &Row, columns: &[&ShownColumn], style: &Style) -> Vec<Line> {
     let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines_of(at, style)).collect();
     let line_of = |number: usize| {
@@ -174,12 +174,12 @@ fn row_lines(at: usize, row: &Row, columns: &[&ShownColumn], style: &Style) -> V
     lines
 }
 
-/// What a spec may take of a line.
+/// Largest width of a spec.
 fn spec_columns(style: &Style) -> usize {
     (style.width / 3).max(20)
 }
 
-/// A long spec broken after its colon and commas; what follows is indented.
+/// A long spec, broken after its colon and commas; all lines but the first are indented.
 fn spec_lines(spec: &str, columns: usize) -> Vec<String> {
     if width(spec) <= columns {
         return vec![spec.to_owned()];
