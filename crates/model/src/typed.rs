@@ -4,13 +4,17 @@ use std::ffi::OsStr;
 
 use crate::one_line;
 
-/// The known word most similar to a mistyped one, if any is similar (Jaro-Winkler).
+/// The known word nearest to a mistyped one: at most a third of its letters are wrong, missing, too many or swapped, or it is the
+/// beginning of the known word.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
+    let word = word.to_lowercase();
+    let letters = word.chars().count();
+    let edits = |candidate: &'a str| {
+        let is_beginning = letters > 2 && candidate.starts_with(&word);
+        let edits = if is_beginning { 1 } else { strsim::osa_distance(&word, candidate) };
+        (edits <= (letters / 3).max(1)).then_some((edits, candidate))
+    };
+    known.filter_map(edits).min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate)
 }
 
 /// Quotes a word for every shell except fish. Bytes that are not UTF-8 are replaced.
@@ -70,5 +74,10 @@ mod tests {
         assert_eq!(shell_quoted(b"a'b\\c"), r"'a'\''b\c'");
         assert_eq!(nearest("pip", ["fifo", "pipe"].into_iter()), Some("pipe"));
         assert_eq!(nearest("xyz", ["fifo", "pipe"].into_iter()), None);
+        // Expected: no word that has little in common. Happened: `get_robust_list`, which has some of its letters.
+        assert_eq!(nearest("bogus", ["get_robust_list", "pipe2"].into_iter()), None);
+        assert_eq!(nearest("SHMRING", ["shm-ring", "shm-copy"].into_iter()), Some("shm-ring"));
+        assert_eq!(nearest("unix", ["fifo", "unix-stream"].into_iter()), Some("unix-stream"));
+        assert_eq!(nearest("a", ["go"].into_iter()), None);
     }
 }

@@ -183,6 +183,7 @@ mod tests {
     fn names_are_read_and_near_ones_suggested() {
         let read = |text: &str| text.parse::<Refused>();
         assert_eq!(read("splice, vmsplice").map(|calls| calls.to_string()), Ok("splice,vmsplice".to_owned()));
+        assert_eq!("bogus".parse::<Refused>(), Err("there is no system call `bogus`".to_owned()));
         let near = "there is no system call `splise`: did you mean `splice`?";
         assert_eq!(read("splice,splise"), Err(near.to_owned()));
         assert_eq!(read(""), Err("there is no system call ``".to_owned()));
