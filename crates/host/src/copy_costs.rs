@@ -63,11 +63,11 @@ pub fn copy_costs() -> io::Result<CopyCosts> {
     Ok(kept.costs)
 }
 
-/// The file that keeps the figures. It is not in the home folder or in TMPDIR, because those belong to the user and to scripts.
+/// Where the figures are kept: in XDG_RUNTIME_DIR, or in the folder for temporary files.
 fn kept_at() -> PathBuf {
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = runtime.unwrap_or_else(|| "/tmp".into());
+    let folder = runtime.unwrap_or_else(model::temporary_folder);
     folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
 }
 

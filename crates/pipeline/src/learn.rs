@@ -120,12 +120,12 @@ fn wait(child: &mut Child) -> io::Result<()> {
     if in_time { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
-/// The folder for what was learnt, where no other user can change it: outside of the home and TMPDIR, which are the user's and a script's.
+/// The folder for what was learnt, where no other user can change it: in XDG_RUNTIME_DIR, or in the folder for temporary files.
 fn cache() -> Option<PathBuf> {
     let user = geteuid().as_raw();
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    runtime.into_iter().chain(["/tmp".into()]).find_map(|base| {
+    runtime.into_iter().chain([model::temporary_folder()]).find_map(|base| {
         let folder = base.join(format!("hosepipe-shells-{user}"));
         // It may be there already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);

@@ -14,7 +14,7 @@ use observe::resize::resize;
 use process::proc::children;
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, another_user, full, is_root, signal, skip, until};
+use crate::common::{CACHES, Done, Lab, PROMPTLY, SOON, another_user, full, is_root, signal, skip, until};
 
 /// What a pipe holds where nobody has asked for anything else, and the most that boost makes of it, in bytes.
 const USUAL: u64 = 64 << 10;
@@ -71,6 +71,7 @@ fn a_command_is_as_it_would_be_without() {
     let bare = Command::new("env")
         .env(EVEN.0, EVEN.1)
         .env("TMPDIR", lab.tmp())
+        .env("XDG_RUNTIME_DIR", CACHES)
         .env("RUST_BACKTRACE", "0")
         .output()
         .expect("env");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use model::RunRecord;
 
-use crate::common::{Lab, skip};
+use crate::common::{CACHES, Lab, skip};
 
 /// Who holds a pipeline up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,8 @@ fn judge(case: &Case) -> (Option<Culprit>, String) {
     command
         .args(["-c", &text, &program, case.via, case.text])
         .current_dir(lab.here(""))
-        .env("TMPDIR", lab.tmp());
+        .env("TMPDIR", lab.tmp())
+        .env("XDG_RUNTIME_DIR", CACHES);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().expect("bash");
     let json = fs::read_to_string(lab.here("r.json")).expect("a record");
     let record: RunRecord = serde_json::from_str(&json).expect("JSON");

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::common::slurm::{NODES, Slurm};
 use crate::common::sshd::{Sshd, has};
-use crate::common::{Lab, files_in, signal, until};
+use crate::common::{CACHES, Lab, files_in, signal, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 /// On loopback, and a pair for a moment.
@@ -184,7 +184,10 @@ fn however_the_launcher_ends_nodes_behind_ssh_end_with_it() {
     let lab = Lab::new();
     // What runs there is known by its folder for temporary files, as everywhere.
     let there = lab.here("there");
-    let script = format!("#!/bin/sh\nTMPDIR='{}' exec {HOSEPIPE} \"$@\"\n", lab.tmp().display());
+    let script = format!(
+        "#!/bin/sh\nTMPDIR='{}' XDG_RUNTIME_DIR={CACHES} exec {HOSEPIPE} \"$@\"\n",
+        lab.tmp().display()
+    );
     fs::write(&there, script).expect("written");
     fs::set_permissions(&there, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
     let start = || {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::common::pty::{Person, SOON, end_all, home, pair, processes};
-use crate::common::until;
+use crate::common::{CACHES, until};
 use crate::sh_prompt::there_is;
 
 const CTRL_C: &str = "\x03";
@@ -241,6 +241,7 @@ fn jobs_work_inside_tmux() {
         command
             .env("HOME", home.path())
             .env("TMPDIR", home.path())
+            .env("XDG_RUNTIME_DIR", CACHES)
             .env("TERM", "xterm")
             .env("LC_ALL", "C.UTF-8");
         let output = command.env_remove("TMUX").output().expect("tmux runs");
@@ -298,7 +299,8 @@ fn a_closed_terminal_ends_the_jobs_in_the_background() {
         let end = || inner.try_clone().expect("a copy");
         let mut command = Command::new("setsid");
         command.args(["--ctty", HOSEPIPE, "sh", "--shell", "bash", "--via", via]).args(arguments);
-        command.env("HOME", home.path()).env("TMPDIR", home.path()).stdin(end()).stdout(end()).stderr(end());
+        command.env("HOME", home.path()).env("TMPDIR", home.path()).env("XDG_RUNTIME_DIR", CACHES);
+        command.stdin(end()).stdout(end()).stderr(end());
         let mut child = command.spawn().expect("it starts");
         drop((command, inner));
         rustix::io::write(&outer, b"sleep 1009 | cat &\n").expect("typed");

@@ -11,6 +11,8 @@ use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent};
 use rustix::process::{Pid, Signal, kill_process};
 use worker::{BuildCache, Job, Launch, Launcher, Registry, WORKERS_VARIABLE};
 
+use crate::common::CACHES;
+
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workers/awkward")
@@ -220,6 +222,7 @@ fn hanging(how: &str) -> (std::process::Child, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let child = hosepipe(&["bench", "--workers", &format!("awkward:{how}"), "--bytes", "1MiB"])
         .env("TMPDIR", folder.path())
+        .env("XDG_RUNTIME_DIR", CACHES)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -298,6 +301,7 @@ fn a_build_that_hangs_ends_with_hosepipe_however_that_ends() {
             .env(WORKERS_VARIABLE, Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workers/slow"))
             .env("XDG_CACHE_HOME", home.path())
             .env("TMPDIR", temporary.path())
+            .env("XDG_RUNTIME_DIR", CACHES)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -342,6 +346,7 @@ fn a_built_worker_that_another_user_put_there_is_not_run() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.args(arguments).env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        command.env("XDG_RUNTIME_DIR", CACHES);
         let output = command.env("TMPDIR", &temporary).env(WORKERS_VARIABLE, &sources).output();
         output.expect("hosepipe runs")
     };

@@ -36,6 +36,9 @@ pub(crate) const ENDS: [&str; 2] = ["hosepipe-send", "hosepipe-recv"];
 /// A trial that has been running for this long is no warm-up.
 const LONG: Duration = Duration::from_millis(150);
 
+/// XDG_RUNTIME_DIR of all runs: what hosepipe keeps for later runs (docs/SHELL.md, Files) is shared by them, and not in their TMPDIR.
+pub(crate) const CACHES: &str = "/tmp";
+
 /// How often a condition is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(3);
 
@@ -117,6 +120,7 @@ impl Lab {
         let words = [wrapper, &[env!("CARGO_BIN_EXE_hosepipe")], args, place].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.here("")).env("TMPDIR", self.tmp());
+        command.env("XDG_RUNTIME_DIR", CACHES);
         command.env_remove("COLUMNS").env_remove("NO_COLOR").env("RUST_BACKTRACE", "0");
         let file = |name| File::create(self.folder.path().join(name)).expect("a file for the output");
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));

@@ -103,7 +103,7 @@ impl Person {
         // What is in a tester's environment, or cargo's, is no part of the scene.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
-        command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8");
+        command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8").env("XDG_RUNTIME_DIR", super::CACHES);
         let child =
             command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
         let master = Arc::new(master);

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
 
 use super::fixture::{Fixture, Snapshot};
+use crate::common::CACHES;
 
 /// What takes longer, hangs.
 pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(20);
@@ -62,6 +63,7 @@ impl Place {
         command.args(&words[1..]).current_dir(self.here()).env_clear().process_group(0);
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C.UTF-8").env("TERM", "dumb");
         command.env("HOME", self.here()).env("TMPDIR", &tmp).env("RUST_BACKTRACE", "0");
+        command.env("XDG_RUNTIME_DIR", CACHES);
         let input = File::open(self.here().join("small.txt")).expect("the standard input");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the command starts");

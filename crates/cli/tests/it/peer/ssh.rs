@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::TOLD_WITHIN;
-use crate::common::{Done, Lab, SOON, files_in, is_root, skip, until};
+use crate::common::{CACHES, Done, Lab, SOON, files_in, is_root, skip, until};
 
 struct Sshd<'a> {
     lab: &'a Lab,
@@ -50,7 +50,11 @@ impl<'a> Sshd<'a> {
         }
         let port =
             std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it").port();
-        let path = format!("SetEnv PATH={}:/usr/bin:/bin TMPDIR={}", at("there"), lab.tmp().display());
+        let path = format!(
+            "SetEnv PATH={}:/usr/bin:/bin TMPDIR={} XDG_RUNTIME_DIR={CACHES}",
+            at("there"),
+            lab.tmp().display()
+        );
         let keys = format!("HostKey {}\nAuthorizedKeysFile {}\n", at("host_key"), at("authorized"));
         let listen = format!("ListenAddress 127.0.0.1\nPort {port}\n{path}\n");
         fs::write(lab.here("sshd_config"), format!("{CONFIG}{keys}{listen}")).expect("written");

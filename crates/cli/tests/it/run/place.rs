@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use model::RunRecord;
 
-use crate::common::{Done, Lab, another_user};
+use crate::common::{CACHES, Done, Lab, another_user};
 
 /// Links whose reader runs with the writer.
 pub(crate) const PARALLEL: [&str; 9] =
@@ -46,6 +46,7 @@ pub(crate) fn script(lab: &Lab, name: &str, text: &str) {
 pub(crate) fn bash(lab: &Lab, options: &[&str], text: &str) -> (i32, String) {
     let mut command = Command::new("bash");
     command.args(options).args(["-c", text]).current_dir(lab.here("")).env("TMPDIR", lab.tmp());
+    command.env("XDG_RUNTIME_DIR", CACHES);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("bash");
     let signal = output.status.signal().map(|signal| 128 + signal);
     let status = output.status.code().or(signal).expect("an end");

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
 use super::window::Window;
-use crate::common::{Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{CACHES, Lab, PROMPTLY, SOON, signal, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
 const LEADER: [&str; 2] = ["setsid", "--ctty"];
@@ -69,7 +69,7 @@ fn shell(lab: &Lab, window: &Window) -> std::process::Child {
     let mut command = Command::new(LEADER[0]);
     command.args(&LEADER[1..]).args(["bash", "--norc", "--noprofile", "-i"]);
     command.current_dir(lab.here("")).env("TMPDIR", lab.tmp()).env("PS1", "> ").env("TERM", "dumb");
-    command.env_remove("PROMPT_COMMAND");
+    command.env("XDG_RUNTIME_DIR", CACHES).env_remove("PROMPT_COMMAND");
     window.start(command)
 }
 
