@@ -1,4 +1,4 @@
-//! Progress: a line drawn again and again, on standard error where that is a terminal whose cursor moves.
+//! Progress bars: a line on standard error that is redrawn, if standard error is a terminal that is not dumb.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, stderr};
@@ -9,21 +9,21 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use model::{is_dumb, visible};
 
-/// A bar with words beside it.
+/// A bar with a message beside it.
 ///
-/// It does not tick by itself unless told to: that is a thread, and trials are forked from this process.
+/// It is redrawn only when it changes, unless [`Bar::tick_every`] starts a thread: trials are forked from this process.
 pub(crate) struct Bar(ProgressBar);
 
-/// Steps of a bar that is moved by shares.
+/// Steps of a bar whose position is a share of the whole.
 const STEPS: u64 = 1000;
 
 impl Bar {
-    /// A bar to be moved by [`Bar::show`].
+    /// A bar whose position is a share of the whole ([`Bar::show`]).
     pub(crate) fn of_shares(template: &str) -> Self {
         Self::new(STEPS, template)
     }
 
-    /// Says what is under way, and moves the bar to this share of the whole, 0 to 1, where it is known.
+    /// Changes the message, and moves the bar to this share of the whole, 0 to 1, if it is known.
     pub(crate) fn show(&self, what: &str, done: Option<f64>) {
         if let Some(done) = done {
             self.0.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
@@ -32,7 +32,7 @@ impl Bar {
         self.0.tick();
     }
 
-    /// A bar as the template has it (see indicatif), of so many steps.
+    /// A bar with this number of steps and this template of indicatif.
     pub(crate) fn new(steps: u64, template: &str) -> Self {
         let target = if stderr().is_terminal() && !is_dumb() {
             ProgressDrawTarget::term_like_with_hz(
@@ -49,50 +49,50 @@ impl Bar {
         Self(bar)
     }
 
-    /// Draws from now on by itself, in a thread.
+    /// Redraws the bar from now on in a thread.
     pub(crate) fn tick_every(&self, interval: Duration) {
         if !self.0.is_hidden() {
-            // The thread that draws must not be the one that is told of a stage's end (SIGCHLD).
+            // The drawing thread must not receive signals: SIGCHLD has to interrupt the main thread.
             let _held = process::signals::NoSignals::hold();
             self.0.enable_steady_tick(interval);
         }
     }
 
-    /// Changes the words.
+    /// Changes the message.
     pub(crate) fn say(&self, what: &str) {
         self.0.set_message(line(what));
     }
 
-    /// Changes the words before the bar.
-    pub(crate) fn say_before(&self, what: &str) {
+    /// Changes the text before the bar.
+    pub(crate) fn set_prefix(&self, what: &str) {
         self.0.set_prefix(line(what));
     }
 
-    /// So many steps are done.
-    pub(crate) fn stand_at(&self, steps: u64, what: &str) {
+    /// Moves the bar to a step, and changes the message.
+    pub(crate) fn set_position(&self, steps: u64, what: &str) {
         self.0.set_position(steps);
         self.say(what);
         self.0.tick();
     }
 
-    /// One more step is done.
+    /// Moves the bar by one step.
     pub(crate) fn advance(&self) {
         self.0.inc(1);
     }
 
-    /// Leaves the terminal to others meanwhile.
+    /// Removes the bar from the terminal while the function runs.
     pub(crate) fn aside<T>(&self, others: impl FnOnce() -> T) -> T {
         self.0.suspend(others)
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
 
-/// The terminal, on which a line ends where its words do. Blanks to its edge would take the `^C` that a terminal shows to the next line, and
-/// that would be cleared instead of the bar. One that is gone takes nothing, and nothing is collected for it.
+/// A terminal for indicatif without the blanks that fill a line to the right edge: with them the `^C` that a terminal shows would be on the
+/// next line, and be cleared instead of the bar. Nothing is written to a terminal that is gone.
 #[derive(Debug)]
 struct Unfilled {
     term: Term,
@@ -138,7 +138,7 @@ impl TermLike for Unfilled {
     }
 }
 
-/// One line that cannot steer the terminal.
+/// The text as one line without control characters.
 fn line(what: &str) -> Cow<'static, str> {
     Cow::Owned(visible(what).replace('\n', " "))
 }

@@ -1,7 +1,9 @@
-//! `hosepipe bench`: the command line becomes a plan, the plan a run, the run a record, the record a table.
+//! `hosepipe bench`: arguments → plan → run → record → tables, in this direction.
 
 mod args;
+mod cells;
 mod decision;
+mod peer_args;
 mod plan;
 mod plan_text;
 mod progress;
@@ -15,43 +17,60 @@ use std::time::Instant;
 use anyhow::Context;
 pub(crate) use args::{BenchArgs, PlaceArgument};
 use decision::Decision;
-use model::{BenchRecord, Settings};
+use engine::Plan;
+use model::{BenchRecord, RecordHead, Settings, Suite};
 use progress::Until;
 use report::Style;
 use report::read::Loaded;
 use stats::Demand;
 
+use crate::record;
 use crate::signals::StopRequest;
-use crate::{record, terminal};
+use crate::terminal::{self, usage};
 
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
-    if args.workers.are_asked_for() {
-        return workers::run(&args);
-    }
-    workers::check(&args)?;
-    if args.dry_run {
-        let cpus = host::cpus();
-        let (plan, suite) = plan::make(&args, &cpus)?;
-        terminal::print(&plan_text::render(&plan, suite.as_ref(), &cpus))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    args.outputs.check()?;
-    let (record, stop) = measure(&args, Demand::default())?;
-    show(&args, record, &stop)
+    let measured = if args.workers.are_asked_for() { workers::run(&args)? } else { run_mechanisms(&args)? };
+    // A dry run measures nothing.
+    let Some((record, stop)) = measured else { return Ok(ExitCode::SUCCESS) };
+    let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
+    let style = Style { explain: args.explain, ..terminal::style() };
+    args.outputs.show(Loaded::new("this run", record), &style)?;
+    Ok(stop.exit_code(failed))
 }
 
-/// Measures mechanisms as the command line says, until it is known which one meets the demand best.
-pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
+fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopRequest)>> {
+    if args.workers.matrix {
+        return usage("--matrix needs programs to pair: --workers all --matrix");
+    }
     let cpus = host::cpus();
     let (plan, suite) = plan::make(args, &cpus)?;
+    plan::check_time(args, &plan)?;
+    if args.dry_run {
+        terminal::print(&plan_text::render(&plan, suite.as_ref(), &cpus))?;
+        return Ok(None);
+    }
+    args.outputs.check()?;
+    measure_plan(args, &plan, suite, Demand::default()).map(Some)
+}
 
-    // The facts are read before the run: afterwards the load would be our own.
-    let host = host::facts();
-    let started = std::time::SystemTime::now();
-    // Both before anything is made: what is left behind is theirs.
+/// Measures mechanisms as the arguments ask for, until it is known which one meets the demand best.
+pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
+    let (plan, suite) = plan::make(args, &host::cpus())?;
+    measure_plan(args, &plan, suite, demand)
+}
+
+fn measure_plan(
+    args: &BenchArgs,
+    plan: &Plan,
+    suite: Option<Suite>,
+    demand: Demand,
+) -> anyhow::Result<(BenchRecord, StopRequest)> {
+    let cpus = host::cpus();
+    let head = record::begin(true);
+    // Started before anything is made: it removes whatever is left.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
-    // Until the other host is reached there is nothing to be saved: a signal ends this at once.
-    let mut near = args.peer.reach(&cleaner)?;
+    // While the other host is being reached, a signal ends this program at once: there is nothing to save yet.
+    let mut peer = args.peer.reach(&cleaner)?;
     let stop = StopRequest::listen()?;
     let until = match args.precision {
         Some(percent) => Until::Precise(percent),
@@ -61,40 +80,31 @@ pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(Bench
     let mut progress = progress::BenchProgress::new(until);
     let watch = host::LoadWatch::start();
     let began = Instant::now();
-    let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
-    let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());
-    let took = began.elapsed();
+    let far = peer.as_mut().map(|peer| peer as &mut dyn engine::FarEnd);
+    let outcome = engine::run_with(plan, &cpus, far, &mut progress, &|| stop.is_set());
+    let took_s = began.elapsed().as_secs_f64();
     progress.finish();
     let other_load = watch.finish();
-    let peer = near.as_ref().map(|near| Box::new(near.record.clone()));
-    // Its ssh ends before who would end it otherwise.
-    drop(near);
+    let peer_record = peer.as_ref().map(|peer| Box::new(peer.record.clone()));
+    // The peer's ssh must end before the cleaner, which would kill it.
+    drop(peer);
     drop(cleaner);
 
+    let further_rounds_were_cut = outcome.interrupted && plan.further_rounds_are_optional;
+    let trials = if plan.rounds_max > plan.trials && !further_rounds_were_cut {
+        outcome.cases.iter().map(|case| case.samples.len() as u32).max().unwrap_or(0)
+    } else {
+        plan.trials
+    };
     let settings = Settings {
         seed: plan.seed,
-        // Where the budget decides how often, as many as the case with the most has.
-        trials: match plan.rounds_max > plan.trials
-            && !(outcome.interrupted && plan.further_rounds_are_optional)
-        {
-            true => outcome.cases.iter().map(|case| case.samples.len() as u32).max().unwrap_or(0),
-            false => plan.trials,
-        },
+        trials,
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
         suite,
-        took_s: Some(took.as_secs_f64()),
+        took_s: Some(took_s),
         repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
     };
-    let mut record = record::bench(settings, outcome.cases, host, started)?;
-    record.head.other_load = other_load;
-    Ok((BenchRecord { peer, ..record }, stop))
-}
-
-/// Writes the record and prints its tables.
-fn show(args: &BenchArgs, record: BenchRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
-    let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
-    let style = Style { explain: args.explain, ..terminal::style() };
-    args.outputs.show(Loaded::new("this run", record), &style)?;
-    Ok(stop.exit_code(failed))
+    let record = record::bench(RecordHead { other_load, ..head }, settings, outcome.cases)?;
+    Ok((BenchRecord { peer: peer_record, ..record }, stop))
 }

@@ -11,15 +11,7 @@ use crate::terminal;
 
 /// Prints completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe completions bash > ~/.local/share/bash-completion/completions/hosepipe
-  hosepipe completions fish > ~/.config/fish/completions/hosepipe.fish
-  hosepipe completions zsh > ~/.zsh/_hosepipe
-
-The folders have to be there (mkdir -p). zsh reads those of its `fpath`: ~/.zshrc needs `fpath+=(~/.zsh)` before `autoload -U compinit
-&& compinit`. Each holds for shells that are started afterwards.
-Exit status: 0 printed; 2 the command line is wrong.")]
+#[command(after_help = include_str!("help/completions.txt"))]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: CompletedShell,
@@ -35,7 +27,7 @@ enum CompletedShell {
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
-    let mut command = without_what_is_hidden(&crate::Cli::command());
+    let mut command = without_hidden(&crate::Cli::command());
     let mut script = Vec::new();
     match args.shell {
         CompletedShell::Bash => generate(Shell::Bash, &mut command, "hosepipe", &mut script),
@@ -51,12 +43,12 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// clap_complete offers hidden options and subcommands as well.
-fn without_what_is_hidden(command: &Command) -> Command {
+/// The command without its hidden options and subcommands, which clap_complete would offer, too.
+fn without_hidden(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
     let version = command.get_version().map(str::to_owned);
-    let below = command.get_subcommands().filter(|one| !one.is_hide_set()).map(without_what_is_hidden);
+    let below = command.get_subcommands().filter(|one| !one.is_hide_set()).map(without_hidden);
     let made = Command::new(command.get_name().to_owned()).about(about).args(shown).subcommands(below);
     let made = made.disable_help_flag(command.is_disable_help_flag_set());
     if let Some(version) = version { made.version(version) } else { made }

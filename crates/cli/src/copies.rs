@@ -1,4 +1,4 @@
-//! Where this machine copies slowly: measured once for each boot, and only if a command has a use for it.
+//! Whether this machine copies slowly into some addresses: measured once after each start of the machine, and only when a command needs it.
 
 use std::cell::OnceCell;
 
@@ -6,7 +6,7 @@ use model::{CopyCosts, SeenCopies, SlowCopies, TopSnapshot};
 
 use crate::terminal;
 
-/// Whether this machine copies slowly into some addresses; says so on standard error where it does not, and an option has nothing to do.
+/// Whether --align-buffers has an effect on this machine; if not, a remark says so.
 pub(crate) fn are_to_be_aligned() -> bool {
     let is_slow = is_slow();
     if !is_slow {
@@ -17,17 +17,17 @@ pub(crate) fn are_to_be_aligned() -> bool {
     is_slow
 }
 
-/// Whether this machine copies slowly into some addresses. Measured in less than 0.2 s, once for each boot.
+/// Whether this machine copies slowly into some addresses. Measuring takes less than 0.2 s.
 pub(crate) fn is_slow() -> bool {
     host::copy_costs().is_ok_and(|costs| costs.slow_offsets().is_some())
 }
 
-/// The speeds of this machine, measured when a program may be slow for its buffer.
+/// The speeds of this machine, measured when the first program may be slow because of its buffers.
 #[derive(Default)]
 pub(crate) struct CostsOnDemand(OnceCell<Option<CopyCosts>>);
 
 impl CostsOnDemand {
-    /// Slow copies of a program, if they matter.
+    /// The slow copies of a program, if they slow it down.
     pub(crate) fn judge(&self, seen: &SeenCopies) -> Option<SlowCopies> {
         if !seen.may_be_slow() {
             return None;
@@ -35,7 +35,7 @@ impl CostsOnDemand {
         seen.judge(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
     }
 
-    /// Those of all stages on the machine. How much of their CPU time was the kernel's is not known.
+    /// Sets the slow copies of all stages. The kernel's part of their CPU time is not known: all of it counts.
     pub(crate) fn judge_all(&self, seen: &mut TopSnapshot) {
         let ns = seen.elapsed_ns as f64;
         let bytes = |rate: Option<f64>| rate.map(|rate| (rate * ns / 1e9) as u64);

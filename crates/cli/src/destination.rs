@@ -1,4 +1,4 @@
-//! Destinations of records: files, which are replaced only when complete, and standard output.
+//! Destinations of records: standard output, or a file, which is replaced only by a complete one.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -23,11 +23,14 @@ pub(crate) enum Destination {
 impl Destination {
     /// Parses a destination; a path may be other than UTF-8.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
-        let of = |typed: OsString| if typed == "-" { Self::Stdout } else { Self::File(typed.into()) };
-        OsStringValueParser::new().map(of)
+        let parse = |typed: OsString| if typed == "-" { Self::Stdout } else { Self::File(typed.into()) };
+        OsStringValueParser::new().map(parse)
     }
 
     /// Checks before a run that the record can be written after it.
+    ///
+    /// # Errors
+    /// A [`UsageError`] with the answer of the system.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Some(path) = self.file() else { return Ok(()) };
         can_be_written(path).map_err(|error| {

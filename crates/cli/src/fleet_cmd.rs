@@ -1,14 +1,12 @@
-//! `hosepipe fleet`: a node among others, or the job that starts them all.
+//! `hosepipe fleet`: one node of a fleet, or the job that starts all nodes.
 
 mod job;
 mod node;
 
-pub(crate) use job::check_hosts;
-
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -18,35 +16,23 @@ use remote::launcher::Launcher;
 use report::read::Loaded;
 
 use crate::outputs::Outputs;
-use crate::record::record_head;
+use crate::record;
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, usage};
 use crate::typed;
 
-/// Options of the command that starts nodes.
+/// Options of the command that starts nodes, which have no meaning for a node.
 const STARTING: [&str; 2] = ["on", "hosts"];
 
 /// Measure many nodes, and all pairs of them: which is slow?
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe fleet --hosts a,b,c                            by ssh: each host needs hosepipe on its PATH
-  hosepipe fleet --on slurm --nodes 8 > job.sh            a job to look at, and to hand in with sbatch
-  hosepipe fleet --on slurm --nodes 8 --submit --html fleet.html -- pipe tcp --time 20s
-  hosepipe fleet --on mpi --nodes 8 --submit
-  srun -N 8 hosepipe fleet --folder /shared/new           what such a job starts on every node
-  hosepipe report hosepipe-fleet/fleet                    the record again
-
-Each node runs `hosepipe bench ARGUMENTS`; then all pairs measure TCP between them, each node in one pair at a time. A node that
-fails costs its own figures and nothing else.
-Exit status: 0 all was measured; 1 something failed; 2 the command line is wrong;
-130 stopped by Ctrl-C, with what was finished.")]
+#[command(after_help = include_str!("help/fleet.txt"))]
 pub(crate) struct FleetArgs {
     /// Print the job for a launcher that starts the nodes
     #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Slurm, Launcher::Mpi, Launcher::Ssh]))]
     on: Option<Launcher>,
 
-    /// Hand the job to the launcher, and follow it to the merged record
+    /// Submit the job to the launcher, wait for it, and show the merged record
     #[arg(long, requires = "on")]
     submit: bool,
 
@@ -55,7 +41,7 @@ pub(crate) struct FleetArgs {
     nodes: Option<u32>,
 
     /// The hosts, for ssh or mpirun; alone it means --on ssh --submit
-    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',')]
+    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', value_parser = typed::host)]
     hosts: Vec<String>,
 
     /// A folder, new or empty, that all nodes see [default for Slurm and MPI: hosepipe-fleet]
@@ -66,7 +52,7 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = typed::positive_duration)]
     pair_time: Duration,
 
-    /// How long nodes may take to come
+    /// How long to wait until all nodes are there
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = typed::positive_duration)]
     wait: Duration,
 
@@ -78,11 +64,11 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "PROGRAM", value_parser = NonEmptyStringValueParser::new())]
     hosepipe: Option<String>,
 
-    /// Which of the nodes this is, from 0 [default: as the launcher says]
+    /// The number of this node, from 0 [default: the launcher's]
     #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = STARTING, value_parser = typed::whole(0u32..=u32::MAX))]
     rank: Option<u32>,
 
-    /// What this node is called [default: as the launcher or the system says]
+    /// The name of this node [default: the launcher's or the system's]
     #[arg(long, value_name = "NAME", conflicts_with_all = STARTING)]
     name: Option<String>,
 
@@ -90,15 +76,15 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["toward", "on", "hosts"])]
     address: Option<IpAddr>,
 
-    /// Without a folder: where the first node listens, and the others find it
+    /// Without a folder: the address at which the first node listens, and at which the others reach it
     #[arg(long, value_name = "HOST:PORT", requires = "token_file", conflicts_with_all = STARTING)]
     meet: Option<String>,
 
-    /// A secret of all nodes, 16 bytes or more, that no other user can read, on every node [default: one is made, and put into the folder]
+    /// A file on every node with the same secret: 16 bytes or more, readable by no other user [default: one is made in the folder]
     #[arg(long, value_name = "F")]
     token_file: Option<PathBuf>,
 
-    /// Speak to the others through standard input and output
+    /// Reach the other nodes through standard input and output
     #[arg(long, hide = true)]
     stdio: bool,
 
@@ -110,7 +96,7 @@ pub(crate) struct FleetArgs {
     bench: Vec<String>,
 }
 
-/// Prints or hands in the job; or is one of its nodes.
+/// Prints or submits the job, or runs as one of its nodes.
 pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     match args.on {
@@ -123,18 +109,14 @@ pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn usage<T>(problem: impl Into<String>) -> anyhow::Result<T> {
-    Err(UsageError(problem.into()).into())
-}
-
-fn several(nodes: usize) -> anyhow::Result<()> {
+fn check_size(nodes: usize) -> anyhow::Result<()> {
     if nodes < 2 {
         return usage("a fleet has two nodes at least; one node is measured by `hosepipe bench`");
     }
     Ok(())
 }
 
-/// The folder, made where it is not there, in which there must be no such file yet.
+/// The folder in which the nodes of a new fleet meet: it is made if there is none, and must not have this file or a record.
 fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
     let shown = model::one_line(&folder.to_string_lossy());
     let made = process::make_own_folder(folder).and_then(|()| std::path::absolute(folder));
@@ -151,9 +133,11 @@ fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn record((nodes, meetings): Measured, started: SystemTime, began: Instant) -> FleetRecord {
-    FleetRecord {
-        head: record_head(host::facts(), started),
+/// Makes records of the fleet that begins now.
+fn recorder() -> impl Fn(Measured) -> FleetRecord {
+    let (head, began) = (record::begin(true), Instant::now());
+    move |(nodes, meetings)| FleetRecord {
+        head: head.clone(),
         wall_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
         nodes,
         meetings,
@@ -163,7 +147,6 @@ fn record((nodes, meetings): Measured, started: SystemTime, began: Instant) -> F
 fn show(args: &FleetArgs, record: FleetRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let failed = record.nodes.iter().any(|node| node.failure.is_some())
         || record.meetings.iter().any(|meeting| meeting.failure.is_some());
-    let record = Loaded::new("this fleet", record);
-    args.outputs.show(record, &terminal::style())?;
+    args.outputs.show(Loaded::new("this fleet", record), &terminal::style())?;
     Ok(stop.exit_code(failed))
 }

@@ -16,16 +16,7 @@ const STATUS_SIGPIPE: u8 = 141;
 
 /// Write a payload to standard output, as fast as its reader
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe gen --bytes 10GiB | hosepipe sink --verify     how fast can a pipe be?
-  hosepipe gen --bytes 1GiB | gzip | wc -c                what does a stage cost?
-  hosepipe gen --payload printable | head -c 1M > text    until the reader has enough
-  hosepipe gen --bytes 4GiB --block 4KiB | hosepipe sink  what do small calls cost?
-
-Byte i is always the same for the same payload and seed; `hosepipe sink --verify` knows it again.
-On a pipe the bytes are handed over by reference (tee, vmsplice), elsewhere they are written.
-Exit status: 0 all written; 1 an error of writing; 141 (SIGPIPE) its reader has ended; 2 the command line is wrong.")]
+#[command(after_help = include_str!("help/gen.txt"))]
 pub(crate) struct GenArgs {
     /// Exact number of bytes to write [default: until the reader ends]
     #[arg(long, value_name = "SIZE")]
@@ -56,7 +47,7 @@ pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
     };
     match generate(&job, io::stdout().as_fd()) {
         Ok(_) => Ok(ExitCode::SUCCESS),
-        // Reached only where SIGPIPE is blocked: exits without a message, as if the signal had ended it.
+        // Only if SIGPIPE is blocked: exits without a message, as if the signal had ended the program.
         Err(error) if error.reader_is_gone() => Ok(ExitCode::from(STATUS_SIGPIPE)),
         Err(error) => Err(error.into()),
     }

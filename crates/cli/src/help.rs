@@ -8,25 +8,20 @@ use report::wrap;
 /// Longest line of text.
 const WIDTH_MAX: usize = 110;
 
-/// Narrowest comment next to its command; a narrower one goes below it.
+/// Narrowest room for a comment next to its command; with less room the comment goes below it.
 const COMMENT_MIN: usize = 24;
 
 /// Indent of a comment below its command.
 const COMMENT_INDENT: usize = 6;
 
-/// Begins a new paragraph.
+/// The first words of the paragraph on exit statuses.
 const EXIT_STATUS: &str = "Exit status:";
 
 /// Replaces the spaces of a command, so that clap does not break a line that users copy.
 const UNBROKEN: &str = "\u{a0}";
 
 /// The output of `hosepipe` without arguments.
-const FIRST_STEPS: &str = "Four things to try:
-  hosepipe demo                                     what it does, in less than a minute
-  hosepipe bench                                    rank the ways to move bytes here
-  hosepipe recommend --message 1KiB                 which one to take
-  hosepipe run --stats 'seq 1000000 | sort | tail'  which stage is slow
-All commands: hosepipe --help";
+const FIRST_STEPS: &str = include_str!("help/first_steps.txt");
 
 /// [`FIRST_STEPS`] for a terminal of `width` columns.
 pub(crate) fn first_steps(width: usize) -> String {
@@ -56,66 +51,50 @@ pub(crate) enum HelpPart {
     Example {
         command: String,
         comment: String,
+        /// Where the comment begins in the source.
+        column: usize,
     },
     Paragraph(String),
     /// Without its first words.
     ExitStatus(String),
+    EmptyLine,
 }
 
-/// The parts of a text after the options, in order, each in one line.
+/// The parts of a text after the options, in order; the lines of a paragraph are joined.
 pub(crate) fn parts(text: &str) -> Vec<HelpPart> {
     let mut parts = Vec::new();
-    let mut is_open = false;
-    for line in text.lines().filter(|line| *line != "Examples:") {
-        let begins_status = line.strip_prefix(EXIT_STATUS);
-        if let Some(example) = line.strip_prefix("  ") {
-            let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
-            let (command, comment) = (command.to_owned(), comment.trim_start().to_owned());
-            parts.push(HelpPart::Example { command, comment });
-        } else if let Some(status) = begins_status {
-            parts.push(HelpPart::ExitStatus(status.trim_start().to_owned()));
-        } else if let (true, Some(HelpPart::Paragraph(text) | HelpPart::ExitStatus(text))) =
-            (is_open, parts.last_mut())
-        {
-            text.push(' ');
-            text.push_str(line);
-        } else if !line.is_empty() {
-            parts.push(HelpPart::Paragraph(line.to_owned()));
+    for line in text.lines() {
+        match (line.strip_prefix("  "), line.strip_prefix(EXIT_STATUS), parts.last_mut()) {
+            _ if line.is_empty() => parts.push(HelpPart::EmptyLine),
+            (Some(example), ..) => {
+                let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
+                let (command, comment) = (command.to_owned(), comment.trim_start().to_owned());
+                let column = line.chars().count() - comment.chars().count();
+                parts.push(HelpPart::Example { command, comment, column });
+            }
+            (_, Some(status), _) => parts.push(HelpPart::ExitStatus(status.trim_start().to_owned())),
+            (.., Some(HelpPart::Paragraph(text) | HelpPart::ExitStatus(text))) => {
+                text.push(' ');
+                text.push_str(line);
+            }
+            _ => parts.push(HelpPart::Paragraph(line.to_owned())),
         }
-        is_open = !line.is_empty() && !line.starts_with("  ");
     }
-    parts.iter_mut().for_each(|part| {
-        if let HelpPart::Paragraph(text) | HelpPart::ExitStatus(text) = part {
-            text.truncate(text.trim_end().len());
-        }
-    });
     parts
 }
 
 fn lay_out(text: &str, width: usize) -> String {
-    let (mut lines, mut paragraph) = (Vec::new(), String::new());
-    let end = |paragraph: &mut String, lines: &mut Vec<String>| {
-        lines.extend(wrap(&std::mem::take(paragraph), width));
-    };
-    for line in text.lines() {
-        if line.is_empty() || line.starts_with("  ") || line.starts_with(EXIT_STATUS) {
-            end(&mut paragraph, &mut lines);
-        }
-        match line.strip_prefix("  ") {
-            _ if line.is_empty() => lines.push(String::new()),
-            Some(example) => lines.extend(lay_out_example(example, width)),
-            None => paragraph = paragraph + line + " ",
-        }
-    }
-    end(&mut paragraph, &mut lines);
-    lines.join("\n")
+    let lines = parts(text).into_iter().flat_map(|part| match part {
+        HelpPart::Example { command, comment, column } => lay_out_example(&command, &comment, column, width),
+        HelpPart::Paragraph(text) => wrap(&text, width),
+        HelpPart::ExitStatus(text) => wrap(&format!("{EXIT_STATUS} {text}"), width),
+        HelpPart::EmptyLine => vec![String::new()],
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Lays out a command and its comment, which follows after at least two spaces: in one line if there is room.
-fn lay_out_example(example: &str, width: usize) -> Vec<String> {
-    let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
-    let comment = comment.trim_start();
-    let column = 2 + example.chars().count() - comment.chars().count();
+/// A command with its comment in the same line, wrapped in its column; below the command if there is no room.
+fn lay_out_example(command: &str, comment: &str, column: usize, width: usize) -> Vec<String> {
     let command = format!("  {}", command.replace(' ', UNBROKEN));
     if comment.is_empty() {
         return vec![command];
@@ -146,14 +125,17 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_text_are_told_apart() {
-        let example = |command: &str, comment: &str| HelpPart::Example {
+    fn a_text_is_split_into_its_parts() {
+        let example = |command: &str, comment: &str, column| HelpPart::Example {
             command: command.to_owned(),
             comment: comment.to_owned(),
+            column,
         };
         let expected = [
-            example("hp short", "what it does, in some words"),
-            example("hp 'a long one, that stays in one piece'", ""),
+            HelpPart::Paragraph("Examples:".to_owned()),
+            example("hp short", "what it does, in some words", 17),
+            example("hp 'a long one, that stays in one piece'", "", 42),
+            HelpPart::EmptyLine,
             HelpPart::Paragraph("First line of a paragraph, and its second.".to_owned()),
             HelpPart::ExitStatus("0 done.".to_owned()),
         ];

@@ -1,4 +1,4 @@
-//! `hosepipe list`: the registry, as text, Markdown or JSON.
+//! `hosepipe list`: the mechanisms of the registry, as text, Markdown or JSON.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
-/// Shows every mechanism.
+/// Show every mechanism
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hosepipe list\n  hosepipe list --links\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'\n\nExit status: 0 printed; 2 the command line is wrong."
+    after_help = include_str!("help/list.txt")
 )]
 pub(crate) struct ListArgs {
     /// Only mechanisms that can connect programs, each with how it differs from a pipe for them
@@ -38,11 +38,11 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()
     } else {
         let end = if args.links {
-            "every link but the files takes ends=pipe: both programs have pipes, and relays between those and the link\n\
-             (docs/LINKS.md)\n"
+            "every link except the files has the option ends=pipe: both programs have pipes, with relays between these and the\n\
+             link (docs/LINKS.md)\n"
         } else {
-            "link: can stand between two unmodified programs (it has a readable and a writable descriptor); what they see of it\n\
-             that is not as with a pipe: hosepipe list --links\n"
+            "link: can connect two unmodified programs (it has a readable and a writable descriptor). How it differs from a\n\
+             pipe for them: hosepipe list --links\n"
         };
         let width = terminal::style().width;
         entries().map(|entry| entry.text(width)).chain([end.to_owned()]).collect::<Vec<_>>().join("\n")

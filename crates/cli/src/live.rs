@@ -1,5 +1,5 @@
-//! Stages while they run: a block of lines at the bottom of the terminal, drawn again and again. What the pipeline
-//! itself prints scrolls in the rows above it (DECSTBM; xterm's control sequences), so neither touches the other.
+//! `run --live`: a table of the stages in the last rows of the terminal, redrawn while they run. The output of the pipeline scrolls in the
+//! rows above it (DECSTBM of xterm's control sequences), so that neither overwrites the other.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -10,25 +10,25 @@ use report::numbers;
 
 use crate::copies::CostsOnDemand;
 
-/// Between two drawings.
+/// Time between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Columns of a line without the name of its stage.
+/// Width of a line without the name of its stage.
 const WITHOUT_NAME: usize = 66;
 
-/// Rows left to the pipeline's own output at the least.
+/// Least number of rows for the pipeline's own output.
 const ROWS_ABOVE: usize = 3;
 
-/// A picture of the stages, on standard error if that is a terminal.
+/// The table of the stages, on standard error if that is a terminal.
 pub(crate) struct Live {
     terminal: bool,
     columns: usize,
     rows: usize,
     began: Instant,
     drawn: Instant,
-    /// What each stage had done at the last drawing.
+    /// The stages at the last drawing.
     before: Vec<StageSnapshot>,
-    /// Rows kept free of the pipeline's own output; 0 where no picture is there.
+    /// Rows that the table takes; 0 if none is drawn.
     reserved: usize,
     costs: CostsOnDemand,
 }
@@ -51,7 +51,7 @@ impl Live {
         }
     }
 
-    /// Draws what is seen, if the last drawing is old enough; of no stages, removes the picture.
+    /// Draws the stages, if the last drawing is old enough; without stages, removes the table.
     pub(crate) fn show(&mut self, stages: &[StageSnapshot]) {
         if stages.is_empty() {
             return self.clear();
@@ -82,17 +82,16 @@ impl Live {
         self.write(&text);
     }
 
-    /// Makes room for so many rows at the bottom: what stands there scrolls up, and from then on the cursor stays
-    /// above them.
+    /// Reserves rows at the bottom: their text scrolls up, and from then on the cursor stays above them.
     fn reserve(&mut self, rows: usize) -> String {
         let given_back = self.give_back();
         self.reserved = rows;
-        // A line down in the same column (ECMA-48, IND): what stands before the cursor may go on.
+        // IND (ECMA-48) moves down in the same column: the pipeline may continue its line.
         let room = "\x1bD".repeat(rows);
         format!("{given_back}{room}\x1b[{rows}A\x1b7\x1b[1;{}r\x1b8", self.rows - rows)
     }
 
-    /// Lets the cursor go everywhere again, and removes the picture.
+    /// Lets the cursor reach all rows again, and removes the table.
     fn give_back(&mut self) -> String {
         if std::mem::take(&mut self.reserved) == 0 {
             String::new()
@@ -101,7 +100,7 @@ impl Live {
         }
     }
 
-    /// "slow copies, buffer at 16: --align-buffers", where this machine has such and they matter to the stage.
+    /// "slow copies, buffer at 16: --align-buffers", if they slow the stage down.
     fn slow_copies(&self, stage: &StageSnapshot, read_bytes: Option<u64>) -> Option<String> {
         let [read_offset, write_offset] = stage.buffer_offsets;
         let slow = self.costs.judge(&SeenCopies {
@@ -111,7 +110,7 @@ impl Live {
             written_bytes: stage.bytes.map(|(bytes, _)| bytes),
             wall_ns: self.began.elapsed().as_nanos() as u64,
             cpu_ns: stage.cpu_ns,
-            // How much of it was the kernel's is known at the end.
+            // The kernel's part of it is known only at the end.
             kernel_ns: stage.cpu_ns,
         })?;
         Some(report::slow_copies::in_brief(&slow))
@@ -149,7 +148,7 @@ impl Live {
             shown => shown.unwrap_or_default(),
         };
         let so_far = stage.bytes.map(|(bytes, is)| numbers::known(is, numbers::decimal_size(bytes)));
-        // What is added to a bound is a bound of what is added.
+        // The difference of two lower bounds is taken for a lower bound of the rate, and so for upper bounds.
         let new = |(now, is): (u64, Certainty)| {
             let (then, was) = before.bytes.unwrap_or((0, is));
             (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
@@ -173,30 +172,30 @@ impl Live {
         self.fitting(&line)
     }
 
-    /// What of a line a row of the terminal takes.
+    /// The beginning of a line that fits into a row of the terminal.
     fn fitting(&self, line: &str) -> String {
         line.chars().take(self.columns.saturating_sub(1)).collect()
     }
 
-    /// Removes the picture.
+    /// Removes the table.
     fn clear(&mut self) {
         let text = self.give_back();
         self.write(&text);
     }
 
-    /// Where it cannot be drawn (the terminal is gone) the pipeline goes on without a picture.
+    /// If writing fails, as the terminal is gone, nothing more is drawn, and the pipeline continues.
     fn write(&mut self, text: &str) {
         self.terminal &= stderr().write_all(text.as_bytes()).is_ok();
     }
 }
 
-/// "big.gz: 45 % read, 12 s to its end".
+/// "big.gz: 45 % read, 12 s to the end".
 fn in_words(read_progress: &ReadProgress) -> String {
     let share = read_progress.read_bytes as f64 / read_progress.size_bytes.max(1) as f64;
     let what = visible(&read_progress.what).replace('\n', " ");
     let left =
         read_progress.left.map(|left| format!(", {} to the end", duration(left.as_secs_f64().ceil() as u64)));
-    // All of it is read when all of it is.
+    // Rounded down: 100 % means the whole file.
     format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
 }
 

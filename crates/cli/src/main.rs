@@ -1,4 +1,4 @@
-//! The `hosepipe` command: parses the command line and calls the file of the subcommand.
+//! The `hosepipe` command: parses the command line and runs the subcommand.
 
 mod bar;
 mod bench;
@@ -33,7 +33,6 @@ mod spread_cmd;
 mod standard;
 mod terminal;
 mod top;
-mod top_cmd;
 mod topics;
 mod typed;
 mod workers_cmd;
@@ -54,18 +53,7 @@ const VERSION: &str = env!("HOSEPIPE_VERSION");
     about,
     long_about = "A laboratory for the ways programs talk to each other: measures the mechanisms of this machine \
                   honestly, every byte checked, and says which to take.",
-    after_help = "Examples:
-  hosepipe demo                      see what it does, in less than a minute
-  hosepipe bench                     rank the mechanisms of this machine, in about a minute
-  hosepipe bench pipe --sweep        one mechanism over block sizes
-  hosepipe recommend --message 1KiB  which one to take for your messages, and how to set it up
-  hosepipe list                      what there is, with options and limits
-  hosepipe doctor                    what would distort or limit the figures here
-  hosepipe gen --bytes 1GiB | hosepipe sink --verify
-  hosepipe help links                pages of the manual: method, links, record; help record --schema
-
-Exit status: 0 done; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C. run, sh, boost and spread
-end as what they run."
+    after_help = include_str!("help/hosepipe.txt")
 )]
 struct Cli {
     #[command(subcommand)]
@@ -81,7 +69,7 @@ enum Command {
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
     /// Show the pipelines that run on this machine: throughput, which stage waits for which, and the bottleneck
-    Top(top_cmd::TopArgs),
+    Top(top::TopArgs),
     /// Compare pipelines, or one pipeline over several links, with alternating trials
     Compare(Box<compare_cmd::CompareArgs>),
     /// Show what changed between two records, or between two commands with alternating trials
@@ -152,7 +140,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Run(args) => run_cmd::run(&args),
-        Command::Top(args) => top_cmd::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),
@@ -176,7 +164,7 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|error| terminal::report_error(&error))
 }
 
-/// Stack that every verb has enough of. With too little the kernel ends the program by SIGSEGV, without a word.
+/// A stack that is large enough for every verb. With a smaller one the kernel would end the program by SIGSEGV, without a message.
 const STACK_BYTES_MIN: u64 = 512 << 10;
 
 fn check_stack() -> anyhow::Result<()> {
@@ -190,11 +178,10 @@ fn check_stack() -> anyhow::Result<()> {
     }
 }
 
-/// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb alone: to build those of all
-/// verbs takes a tenth of the time of such a start. `None` for every other verb, and for whatever is wrong or asks for help: the
-/// whole tree has the words for it.
+/// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb alone: building those of all verbs
+/// takes a tenth of the time of such a start. `None` for every other verb, and for errors and help, whose text needs all verbs.
 fn parse_frequent(words: &[OsString]) -> Option<Command> {
-    /// The verb stands in the place of the program's name.
+    /// The verb is in the place of the program's name.
     fn parse<A: Args>(words: &[OsString]) -> Option<A> {
         let tree = A::augment_args(clap::Command::new("hosepipe"));
         A::from_arg_matches_mut(&mut tree.try_get_matches_from(words).ok()?).ok()

@@ -1,15 +1,18 @@
-//! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry, the same in every command that makes records.
+//! `--json F`, `--csv F`, `--md F`…: an option for each output format, the same in every command that makes records; and how such a
+//! command prints and saves its record.
 
 use std::io::stderr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use model::RecordHead;
 use report::read::Loaded;
 use report::{FORMATS, Format, Style};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::destination::{Destination, OUTPUTS};
-use crate::terminal::{self, UsageError};
+use crate::record;
+use crate::terminal::{self, usage};
 
 /// The requested formats and their destinations.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +44,9 @@ impl Outputs {
     }
 
     /// Checks before a run that the formats can be written after it.
+    ///
+    /// # Errors
+    /// A [`UsageError`](terminal::UsageError): a file cannot be written, or two formats have the same destination.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (index, (_, destination)) in self.0.iter().enumerate() {
             if self.0[..index].iter().any(|(_, other)| other == destination) {
@@ -48,7 +54,7 @@ impl Outputs {
                     Destination::Stdout => "standard output: give one a file".to_owned(),
                     Destination::File(path) => path.display().to_string(),
                 };
-                return Err(UsageError(format!("two formats cannot share {shared}")).into());
+                return usage(format!("two formats cannot share {shared}"));
             }
         }
         self.0.iter().try_for_each(|(_, destination)| destination.check())
@@ -60,6 +66,21 @@ impl Outputs {
             destination.write(&(format.render)(records, study::view)?)?;
         }
         Ok(())
+    }
+
+    /// The head of a record that begins now (see [`record::begin`]).
+    pub(crate) fn begin(&self) -> RecordHead {
+        record::begin(!self.is_empty())
+    }
+
+    /// Prints a record's tables on standard error if `is_shown`, and writes the record in every requested format: for commands whose
+    /// standard output belongs to the programs that they run.
+    pub(crate) fn show_aside(&self, record: Loaded, is_shown: bool) -> anyhow::Result<()> {
+        if is_shown {
+            let text = report::terminal(&record.record, &terminal::style_of_stderr(), study::view);
+            terminal::remark_painted(text.trim_end());
+        }
+        self.write(&[record])
     }
 
     /// Writes a record in every requested format, and prints its tables unless a format uses standard output.

@@ -5,7 +5,6 @@ mod task;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
@@ -16,7 +15,7 @@ use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_
 use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-use crate::{run_cmd, script, terminal};
+use crate::{record, run_cmd, script, terminal};
 
 /// Partitions of a spread, or its reduce.
 #[derive(Debug, Args)]
@@ -28,16 +27,16 @@ pub(crate) struct PartArgs {
     /// Run the partitions whose numbers are lines of standard input
     #[arg(long)]
     task: bool,
-    /// Run, in this job of Slurm, partitions that are left and that no other task has taken
+    /// Run the unfinished partitions that no other task of this Slurm job has taken
     #[arg(long, value_name = "JOB")]
     take: Option<String>,
-    /// With --take: run one that failed so many times again
+    /// With --take: how many times a failed partition is run again
     #[arg(long, default_value_t = 0)]
     retries: u32,
-    /// With --take: run others when one has failed
+    /// With --take: run the other partitions after one has failed
     #[arg(long)]
     keep_going: bool,
-    /// Write what is said on standard error into the folder
+    /// Write standard error into a file of the folder
     #[arg(long)]
     log: bool,
     /// Record what the stages of a partition did
@@ -59,17 +58,17 @@ pub(crate) fn run(args: &PartArgs) -> ExitCode {
     })
 }
 
-/// What is to be done for a partition, or without one for the reduce; and how many partitions there are.
+/// The plan of a partition, or of the reduce if there is no number; and how many partitions there are.
 fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, usize)> {
     let folder = work.folder().display();
     let (mut plan, mut count) = work
         .plan_of(number.unwrap_or(0))
         .with_context(|| format!("the plan in {folder}, a folder that every node has to see"))?;
+    let own_version = record::version_and_commit();
     ensure!(
-        plan.version == crate::record::version_and_commit(),
-        "the work was begun by hosepipe {}, and this is {}: it takes the same one everywhere",
-        plan.version,
-        crate::record::version_and_commit()
+        plan.version == own_version,
+        "the work was begun by hosepipe {}, and this is {own_version}: all nodes need the same one",
+        plan.version
     );
     if plan.is_stdin {
         count = work.blocks().unwrap_or(0);
@@ -81,7 +80,7 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
     Ok((plan, count))
 }
 
-/// Runs the map for one partition. Gives the length of what came out, where it has succeeded.
+/// Runs the map for one partition. The number is the length of its output, 0 if it failed.
 fn map(
     work: &Work,
     number: usize,
@@ -91,7 +90,7 @@ fn map(
 ) -> anyhow::Result<(Ran, u64, Option<RunRecord>)> {
     let (plan, _) = plan_of(work, Some(number))?;
     let ranges = plan.partitions.first().context("nothing to read")?;
-    // The engine (Spark) reads URLs and writes their bytes to our standard input.
+    // Spark reads URLs itself, and writes their bytes to our standard input.
     let is_given = ranges.iter().any(|range| is_url(&range.file.path));
     let fed = if is_given { None } else { Some(feed_stdin(ranges)?) };
     let unfinished = work.unfinished(number, attempt);
@@ -100,20 +99,20 @@ fn map(
     } else {
         create_at(CWD, &unfinished, 0o666, true)
     };
-    dup2_stdout(output.context("a file for what comes out")?)?;
+    dup2_stdout(output.context("a file for the output")?)?;
     let (ran, record) = run_text(&plan, &plan.map, records)?;
     if let Some(fed) = fed {
         finish(fed)?;
         ensure_unchanged(ranges)?;
     }
     if ran.status() != 0 {
-        // A claim says that this job of Slurm has dealt with it.
+        // The file tells the other tasks of this Slurm job that the partition was taken.
         let _ = if is_claimed { Ok(()) } else { fs::remove_file(unfinished) };
         return Ok((ran, 0, record));
     }
     dup2_stdout(File::options().write(true).open("/dev/null")?)?;
-    pipeline::wait_for_writers(&unfinished).context("what comes out")?;
-    let bytes = work.finish(number, attempt).context("naming what came out")?;
+    pipeline::wait_for_writers(&unfinished).context("the output")?;
+    let bytes = work.finish(number, attempt).context("renaming the output")?;
     Ok((ran, bytes, record))
 }
 
@@ -131,8 +130,8 @@ fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
         let names = names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>();
         let list = work.file(None, "parts");
-        write_anew(&list, 0o666, &names).context("the list of what came out")?;
-        dup2_stdin(&File::open(&list).context("the list of what came out")?)?;
+        write_anew(&list, 0o666, &names).context("the list of outputs")?;
+        dup2_stdin(&File::open(&list).context("the list of outputs")?)?;
         return run().map(|ran| script::exit(&ran));
     }
     let fed = feed_stdin(&outputs)?;
@@ -148,7 +147,7 @@ fn finish(fed: Fed) -> anyhow::Result<()> {
 /// Makes the bytes of these ranges standard input.
 fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
     ensure_unchanged(ranges)?;
-    let (input, fed) = feed(ranges.to_vec()).context("what is to be read")?;
+    let (input, fed) = feed(ranges.to_vec()).context("the input")?;
     dup2_stdin(&input)?;
     Ok(fed)
 }
@@ -166,23 +165,13 @@ fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
 fn run_text(plan: &SpreadPlan, text: &str, records: bool) -> anyhow::Result<(Ran, Option<RunRecord>)> {
     let (via, shell) = (script::link(&plan.via)?, script::shell(plan.shell.as_ref())?);
     let own = pipeline::text_arguments(&shell, text.as_ref());
-    // Read before the run, whose load they would show afterwards.
-    let host = if records { host::facts() } else { model::Host::default() };
-    let started = SystemTime::now();
+    let head = record::begin(records);
+    let arguments = script::arguments(plan.pipefail, &shell, own)?;
     let ran = pipeline::run(&Text {
-        arguments: script::arguments(plan.pipefail, &shell, own)?,
-        shell: &shell,
-        streams: Vec::new(),
-        via: &via,
-        keep: None,
         watched: records.then_some(Watched { meter: false, lines: false, latency: false, show: None }),
-        line_buffered: None,
-        align_buffers: false,
         recorded: records,
-        without: None,
-        prompt: None,
-        shell_use: ShellUse::Run,
+        ..script::text(&shell, arguments, &via, ShellUse::Run)
     })?;
-    let record = records.then(|| run_cmd::record(text.to_owned(), host, &via, &ran, started));
+    let record = records.then(|| run_cmd::record(head, text.to_owned(), &via, &ran));
     Ok((ran, record))
 }

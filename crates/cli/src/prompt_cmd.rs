@@ -1,4 +1,4 @@
-//! `hosepipe __prompt`: runs a command that was typed at a prompt of `hosepipe sh`.
+//! `hosepipe __prompt`: runs a command of a prompt of `hosepipe sh`, such as `via tmpfile`.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use payload::Block;
 use report::read::Loaded;
 use stats::Looks;
 
-use crate::terminal::UsageError;
+use crate::terminal::{UsageError, usage};
 
 /// Largest record that is read: a larger input is a device, or another file by mistake.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -26,13 +26,19 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// The version with the commit, if known: the parts of a spread must have the same one, for whatever machine they were built.
+/// The version with the commit, if known. All tasks of a spread must have the same one, also where they are built for several machines.
 pub(crate) fn version_and_commit() -> String {
     let Tool { version, revision } = tool();
     revision.map_or_else(|| version.clone(), |revision| format!("{version} ({revision})"))
 }
 
-/// The head of a record of this command line.
+/// The head of a record of this command, which begins to measure now. The facts of the machine are read before the run, whose own load they
+/// would show afterwards; without a record they are not needed.
+pub(crate) fn begin(is_kept: bool) -> RecordHead {
+    record_head(if is_kept { host::facts() } else { Host::default() }, SystemTime::now())
+}
+
+/// The head of a record of this command.
 pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
     let (tool, arguments, started) = (tool(), arguments(), rfc3339(started));
     RecordHead { tool, host, arguments, started, ..RecordHead::default() }
@@ -43,14 +49,13 @@ pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
 /// # Errors
 /// A histogram cannot be decoded.
 pub(crate) fn bench(
+    head: RecordHead,
     settings: Settings,
     mut cases: Vec<CaseRecord>,
-    host: Host,
-    started: SystemTime,
 ) -> anyhow::Result<BenchRecord> {
     let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
     cases.iter_mut().try_for_each(|case| stats::summarise(case, looks))?;
-    Ok(BenchRecord { head: record_head(host, started), peer: None, recommendation: None, settings, cases })
+    Ok(BenchRecord { head, peer: None, recommendation: None, settings, cases })
 }
 
 /// Reads a record; `-` is standard input.
@@ -58,7 +63,7 @@ pub(crate) fn bench(
 /// # Errors
 /// There is no such file, or it is not a record: a [`UsageError`] that names it.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
-    // The folder of a fleet.
+    // `hosepipe fleet` writes a folder with the record in it.
     let path = &if path.is_dir() { path.join(remote::fleet::RECORD) } else { path.to_owned() };
     let name = path.display().to_string();
     let bytes = match path.as_os_str().as_encoded_bytes() {
@@ -68,10 +73,10 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let bytes = bytes
         .map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
     if bytes.len() as u64 == BEGIN_BYTES && !begins_as_a_record(&bytes) {
-        return Err(UsageError(format!("{name}: this is not a record: it does not begin with {{")).into());
+        return usage(format!("{name}: this is not a record: it does not begin with {{"));
     }
     if bytes.len() as u64 == RECORD_BYTES_MAX {
-        return Err(UsageError(format!("{name}: this is not a record: it is longer than 1 GiB")).into());
+        return usage(format!("{name}: this is not a record: it is longer than 1 GiB"));
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let place = error.valid_up_to();
@@ -79,7 +84,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
             "{name}: this is not a record: byte {place} is not UTF-8; a record is what `hosepipe bench --json F` writes"
         ))
     })?;
-    report::read::read(&name, text).map_err(|error| UsageError(error.to_string()).into())
+    Ok(report::read::read(&name, text).map_err(UsageError::new)?)
 }
 
 /// Reads a whole record, or only the beginning of anything else.

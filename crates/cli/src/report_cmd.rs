@@ -1,4 +1,4 @@
-//! `hosepipe report`: records read back, as tables in the terminal or as one page.
+//! `hosepipe report`: shows saved records, as tables in the terminal or as one page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,17 +14,7 @@ use crate::terminal;
 
 /// Show records: as tables, or as one page with charts
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe bench --json here.json                        a record
-  hosepipe report here.json                              its table again
-  hosepipe report here.json --html here.html             charts, in one file that works offline
-  hosepipe report here.json there.json --html both.html  two hosts side by side
-  hosepipe report bench.json run.json compare.json --html all.html
-
-Records of all commands may be mixed. Cases that several records have are put side by side; where
-there are none, each record stands by itself and a remark says so.
-Exit status: 0 shown; 1 a file could not be written; 2 a record cannot be read, or the command line is wrong.")]
+#[command(after_help = include_str!("help/report.txt"))]
 pub(crate) struct ReportArgs {
     /// Records, as --json wrote them (- is standard input)
     #[arg(value_name = "RECORD", required = true)]
@@ -53,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What each record's command prints of it, under the record's name where there are several.
+/// The tables of each record, under the record's name if there are several.
 fn tables(records: &[Loaded], style: &Style) -> String {
     let mut text = String::new();
     for loaded in records {

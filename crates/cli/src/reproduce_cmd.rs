@@ -1,9 +1,8 @@
-//! `hosepipe reproduce`: a published study run here, its figures beside ours.
+//! `hosepipe reproduce`: runs a published study on this machine, and shows its published figures next to the new ones.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
@@ -14,31 +13,20 @@ use study::{Have, Job, STUDIES, Scale, Study};
 use crate::bar::Bar;
 use crate::destination::Destination;
 use crate::outputs::Outputs;
-use crate::record::{load, record_head};
+use crate::record::{self, load};
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, UsageError, usage};
 use crate::typed;
 
 /// Run a published study on this machine, and print its published figures next to the new ones
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe reproduce bradford --json b.json         pipes over block sizes, one thread and two (2001)
-  hosepipe reproduce stover --scale 0.1             six ways between two programs, in a tenth (2002)
-  hosepipe reproduce comp517 --html page.html       pipes made of files and sockets (2023)
-  hosepipe reproduce kernel-pipe --part calls,room  parts of a study; a wrong name lists them (2026)
-  hosepipe reproduce bradford --resume b.json       go on where a run was stopped, or show it again
-
-The record of --json, or the one resumed, is written after each part.
-What each study did, and what is done differently here, is in docs/STUDY-*.md.
-Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong, or there is not enough \
-disk or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
+#[command(after_help = include_str!("help/reproduce.txt"))]
 pub(crate) struct ReproduceArgs {
     /// The study
     #[arg(value_name = "STUDY", value_parser = typed::one_of(STUDIES))]
     study: &'static Study,
 
-    /// How much of the study's bytes, counts and repetitions, as in 0.1
+    /// Factor for the study's bytes, counts and repetitions, as in 0.1
     #[arg(long, value_name = "X", default_value_t = Scale::FULL)]
     scale: Scale,
 
@@ -46,11 +34,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     part: Vec<String>,
 
-    /// Go on with a record: parts that are complete are not run again
+    /// Continue a record: its complete parts are not run again
     #[arg(long, value_name = "RECORD")]
     resume: Option<PathBuf>,
 
-    /// A record made by the Windows worker, to stand beside ours (bradford)
+    /// A record of the Windows worker, shown beside the new figures (bradford)
     #[arg(long, value_name = "RECORD")]
     windows: Vec<PathBuf>,
 
@@ -70,7 +58,7 @@ pub(crate) struct ReproduceArgs {
     figures: Option<PathBuf>,
 }
 
-/// Runs what is missing, prints the tables, writes what was asked for.
+/// Runs the missing parts, prints the tables, and writes the requested outputs.
 pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
@@ -92,32 +80,31 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     }
     let failed = record.parts.iter().any(study::failed);
     args.outputs.show(Loaded::new(args.study.name, record), &terminal::style())?;
-    // What was finished has been shown and saved; now the reason why it is not all.
+    // An error of a part is reported after the finished parts were shown and saved.
     outcome?;
     Ok(stop.exit_code(failed))
 }
 
-/// Refuses what could not be done or written, before anything is run.
+/// Checks the arguments before anything is run.
 fn check(args: &ReproduceArgs) -> anyhow::Result<()> {
     let parts = args.study.parts();
     if let Some(unknown) = args.part.iter().find(|name| parts.iter().all(|part| part.name != **name)) {
         let known: Vec<String> = parts.iter().map(|part| format!("{} ({})", part.name, part.title)).collect();
         let (study, known) = (args.study, known.join(", "));
-        return Err(UsageError(format!("{study} has no part `{unknown}`; it has: {known}")).into());
+        return usage(format!("{study} has no part `{unknown}`; it has: {known}"));
     }
     if !args.windows.is_empty() && !args.study.takes_foreign_records() {
-        return Err(UsageError("--windows goes with the study bradford".to_owned()).into());
+        return usage("--windows goes with the study bradford");
     }
     args.outputs.check()
 }
 
-/// The record to be filled: a new one, or the one to go on with.
+/// A new record, or the one of --resume.
 fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
-    // The facts are read before the run: afterwards the load would be our own.
-    let host = host::facts();
+    let head = record::begin(true);
     let mut record = match &args.resume {
         None => StudyRecord {
-            head: record_head(host, SystemTime::now()),
+            head,
             study: args.study.name.to_owned(),
             scale: args.scale.share(),
             seed: args.seed,
@@ -126,10 +113,9 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
         },
         Some(path) => {
             let Record::Study(record) = load(path)?.record else {
-                let problem = format!("{}: this is not a record of `hosepipe reproduce`", path.display());
-                return Err(UsageError(problem).into());
+                return usage(format!("{}: this is not a record of `hosepipe reproduce`", path.display()));
             };
-            let here = args.study.is_missing_any(&args.part, &record).then_some(&host);
+            let here = args.study.is_missing_any(&args.part, &record).then_some(&head.host);
             study::check_resume(&record, args.study.name, args.scale, here)
                 .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
             record
@@ -137,8 +123,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
     };
     for path in &args.windows {
         let Record::Bench(bench) = load(path)?.record else {
-            let problem = format!("{}: --windows takes a record of the Windows worker", path.display());
-            return Err(UsageError(problem).into());
+            return usage(format!("{}: --windows takes a record of the Windows worker", path.display()));
         };
         let part = study::foreign_part(bench, &path.display().to_string());
         record.parts.retain(|other| other.name != part.name);
@@ -147,7 +132,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
     Ok(record)
 }
 
-/// Runs the missing parts. What ended them early comes back beside who asked for it.
+/// Runs the missing parts. Returns, beside the stop request, the error that ended them early.
 fn conduct(
     args: &ReproduceArgs,
     record: &mut StudyRecord,
@@ -155,7 +140,7 @@ fn conduct(
 ) -> anyhow::Result<(StopRequest, anyhow::Result<()>)> {
     let cpus = host::cpus();
     let hosepipe = std::env::current_exe().context("this program's own file")?;
-    // Both before anything is made: what is left behind is theirs.
+    // Started before anything is made: it removes whatever is left.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let job = Job {
@@ -168,22 +153,22 @@ fn conduct(
         stop: &|| stop.is_set(),
         note_signal: &|signal| stop.note(Some(signal)),
     };
-    let mut keeper = Keeper { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
-    let outcome = study::run(&job, record, &args.part, &mut keeper);
-    keeper.bar.finish();
+    let mut progress = Progress { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
+    let outcome = study::run(&job, record, &args.part, &mut progress);
+    progress.bar.finish();
     drop(cleaner);
     Ok((stop, outcome))
 }
 
 /// Shows progress, and saves the record after each part.
-struct Keeper {
+struct Progress {
     bar: Bar,
     save: Option<Destination>,
 }
 
-impl Observer for Keeper {
+impl Observer for Progress {
     fn part_started(&mut self, name: &str, title: &str, number: usize, of: usize) {
-        self.bar.say_before(&format!("{number}/{of} {name}"));
+        self.bar.set_prefix(&format!("{number}/{of} {name}"));
         self.bar.show(title, Some(0.0));
     }
 

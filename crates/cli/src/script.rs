@@ -1,14 +1,14 @@
-//! Functions that the commands that run pipelines share: parsing the text, the link and the shell, and exiting as the shell did.
+//! What the commands that run pipelines share: the checks of a text, a link and a shell, and exiting as the shell did.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use pipeline::Ran;
 use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
+use pipeline::{Ran, ShellUse, Text};
 
-use crate::terminal::UsageError;
+use crate::terminal::{UsageError, usage};
 
 /// Refuses a text without a command.
 ///
@@ -17,8 +17,7 @@ use crate::terminal::UsageError;
 pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
     let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if text.to_string_lossy().lines().all(is_empty) {
-        let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
-        return Err(UsageError(message.to_owned()).into());
+        return usage("the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'");
     }
     Ok(())
 }
@@ -30,8 +29,7 @@ pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
 pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
     check(text.as_ref())?;
     let mut command = Command::new(&shell.path);
-    // A text may switch extended patterns on for the lines that follow, which bash does not notice without running it. Other shells
-    // have no such option.
+    // A text may enable extended patterns for its later lines (shopt -s extglob): bash -n does not run it, and would not parse them.
     if shell.kind == Kind::Bash && text.contains("extglob") {
         command.args(["-O", "extglob"]);
     }
@@ -40,11 +38,11 @@ pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
         .args(pipeline::text_arguments(shell, text.as_ref()))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let said = command.output()?;
-    if said.status.success() {
+    let output = command.output()?;
+    if output.status.success() {
         return Ok(());
     }
-    Err(UsageError(String::from_utf8_lossy(&said.stderr).trim_end().to_owned()).into())
+    usage(String::from_utf8_lossy(&output.stderr).trim_end())
 }
 
 /// Reads a link.
@@ -52,7 +50,7 @@ pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
 /// # Errors
 /// There is no such link.
 pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
-    LinkSpec::parse(text).map_err(|problem| UsageError(problem.to_string()).into())
+    Ok(LinkSpec::parse(text).map_err(UsageError::new)?)
 }
 
 /// Finds a shell.
@@ -60,7 +58,7 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
 /// # Errors
 /// There is no shell with this name, or no library can be preloaded into it.
 pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
-    Shell::find(name).map_err(|problem| UsageError(problem.to_string()).into())
+    Ok(Shell::find(name).map_err(UsageError::new)?)
 }
 
 /// A shell's arguments, with those of pipefail if requested.
@@ -74,11 +72,33 @@ pub(crate) fn arguments(
 ) -> anyhow::Result<Vec<OsString>> {
     // fish would take `-o pipefail` for the name of a file.
     if pipefail && shell.kind == Kind::Fish {
-        let message = "fish has no pipefail: without --pipefail, or with another shell (--shell bash)";
-        return Err(UsageError(message.to_owned()).into());
+        return usage("fish has no pipefail: without --pipefail, or with another shell (--shell bash)");
     }
     let option: &[&str] = if pipefail { &["-o", "pipefail"] } else { &[] };
     Ok(option.iter().map(Into::into).chain(own).collect())
+}
+
+/// What the shell is to run, without any of the options of `hosepipe run`.
+pub(crate) fn text<'a>(
+    shell: &'a Shell,
+    arguments: Vec<OsString>,
+    via: &'a LinkSpec,
+    shell_use: ShellUse,
+) -> Text<'a> {
+    Text {
+        shell,
+        arguments,
+        streams: Vec::new(),
+        via,
+        keep: None,
+        watched: None,
+        line_buffered: None,
+        align_buffers: false,
+        recorded: false,
+        without: None,
+        prompt: None,
+        shell_use,
+    }
 }
 
 /// Exits as a shell did: by the same signal if a signal ended it. If data was lost, the status is not 0, also if the stages did not

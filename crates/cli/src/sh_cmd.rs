@@ -1,4 +1,4 @@
-//! `hosepipe sh`: the user's own shell; its `|` makes the links that the user chooses.
+//! `hosepipe sh`: the user's own shell, whose `|` makes the chosen links.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stderr, stdin};
@@ -21,20 +21,7 @@ use crate::typed;
     // `-h` is the shell's.
     disable_help_flag = true,
     override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [--line-buffered[=STAGES]] [--align-buffers] [ARGUMENTS OF THE SHELL]...",
-    after_help = "\
-Examples:
-  hosepipe sh                              your shell; `hosepipe_help` there says what is added to it
-  hosepipe sh --shell zsh
-  hosepipe sh --via tmpfile                every `|` is a temporary file from the beginning
-  hosepipe sh --via socketpair script.sh a b
-  hosepipe sh -e -o pipefail -c 'ls | wc' name a b
-  echo 'seq 10 | tac' | hosepipe sh --shell zsh -s
-
-What stands behind hosepipe's own options is the shell's, as it takes it.
-
-~/.config/hosepipe/config.toml may contain the settings with which a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
-mark_pipes = false, and pipelines by name under [presets].
-Exit status: the shell's; 2 the command line is wrong."
+    after_help = include_str!("help/sh.txt")
 )]
 pub(crate) struct ShArgs {
     /// The link between stages [default: pipe; at a prompt the one in config.toml]
@@ -45,11 +32,11 @@ pub(crate) struct ShArgs {
     #[arg(long)]
     pipefail: bool,
 
-    /// Let programs write each line at once, in all stages of pipelines or in those with these numbers from 1, as in --line-buffered=2,3
+    /// Let programs write each line at once, in all stages of pipelines or in those with these numbers (from 1), as in --line-buffered=2,3
     #[arg(long, value_name = "STAGES", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     line_buffered: Option<LineBuffered>,
 
-    /// Start programs so that malloc does not put their large buffers where this CPU copies slowly, if it does
+    /// Start programs so that malloc puts no large buffer where this CPU copies slowly; without effect on other CPUs
     #[arg(long)]
     align_buffers: bool,
 
@@ -103,19 +90,12 @@ fn run_shell(
     let arguments = script::arguments(args.pipefail, shell, args.arguments.iter().cloned())?;
     let has_terminal = stdin().is_terminal() && stderr().is_terminal();
     let is_interactive = prompt.is_some() || is_interactive(&args.arguments, has_terminal);
+    let shell_use = if is_interactive { ShellUse::Interactive } else { ShellUse::Script };
     let text = Text {
-        shell,
-        arguments,
-        streams: Vec::new(),
-        via,
-        keep: None,
-        watched: None,
         line_buffered: args.line_buffered.clone(),
         align_buffers: args.align_buffers && copies::are_to_be_aligned(),
-        recorded: false,
-        shell_use: if is_interactive { ShellUse::Interactive } else { ShellUse::Script },
-        without: None,
         prompt,
+        ..script::text(shell, arguments, via, shell_use)
     };
     Ok(script::exit(&pipeline::run(&text)?))
 }
@@ -127,12 +107,12 @@ fn is_interactive(arguments: &[OsString], has_terminal: bool) -> bool {
     while let Some(word) = words.next() {
         let letters = word.trim_start_matches(['-', '+']);
         match &word[..word.len() - letters.len()] {
-            // With `-c` a text follows.
+            // The next argument is the text of `-c`.
             "-" | "+" if letters.contains('c') => return false,
             "-" | "+" => {
                 is_requested |= word.starts_with('-') && letters.contains('i');
                 reads_stdin |= letters.contains('s');
-                // The name of an option follows.
+                // The next argument is the name of an option.
                 if letters.ends_with(['o', 'O']) {
                     words.next();
                 }

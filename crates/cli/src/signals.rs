@@ -1,5 +1,5 @@
-//! Signals: those that request the end of the program set a flag, so that finished results are still printed and saved; those with an
-//! inherited disposition that would cause wrong results are reset.
+//! Signals. Those that request the end of the program set a flag, so that finished results are still printed and saved. Inherited
+//! dispositions that would cause wrong results are reset.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `hosepipe sink`: reads standard input to its end, and checks every byte if requested.
+//! `hosepipe sink`: reads standard input to its end, and checks every byte with --verify.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,22 +12,12 @@ use payload::Mismatch;
 use crate::destination::{Destination, OUTPUTS};
 use crate::{terminal, typed};
 
-/// A stream that differs within this many bytes from every payload is an unknown payload, not a damaged one.
+/// A stream whose first wrong byte comes earlier is reported as an unknown payload, not as a damaged one.
 const RECOGNISED_BYTES: u64 = 64;
 
 /// Read standard input to its end, and check every byte with --verify
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe gen --bytes 10GiB | hosepipe sink --verify            how fast can a pipe be?
-  hosepipe gen --bytes 1GiB | tee copy | hosepipe sink --verify --bytes 1GiB   did every byte get through?
-  hosepipe gen --payload random --seed 7 | head -c 1G | hosepipe sink --verify --seed 7
-  yes | head -c 10G | hosepipe sink --json -                     how fast is a program's output?
-
-With --verify it ends at the first wrong byte: nothing is read after it, so that the writer stops too. What is cut off at its end has no wrong byte:
-only --bytes can tell. Without --verify a pipe is spliced to /dev/null and its
-bytes are not read: not a figure to compare with one that was verified.
-Exit status: 0 read to the end; 1 a wrong byte, or less than --bytes, or an error of reading; 2 the command line is wrong.")]
+#[command(after_help = include_str!("help/sink.txt"))]
 pub(crate) struct SinkArgs {
     /// Check every byte against the payload of `hosepipe gen`
     #[arg(long)]
@@ -60,12 +50,12 @@ pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
         json.write(&report::json::to_text(&report)?)?;
     }
     let wrong = match report.mismatch {
-        Some(mismatch) => complaint(&report, mismatch, named, args.seed),
+        Some(mismatch) => describe_mismatch(&report, mismatch, named, args.seed),
         None if report.is_complete() => {
             terminal::remark(&summary(&report));
             return Ok(ExitCode::SUCCESS);
         }
-        None => amount_complaint(&report),
+        None => describe_amount(&report),
     };
     terminal::remark(&format!("hosepipe sink: {wrong}"));
     Ok(ExitCode::FAILURE)
@@ -82,10 +72,12 @@ fn summary(report: &SinkReport) -> String {
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let Some(speed) = report.throughput_bytes_per_s else {
-        return format!("{bytes} bytes, {what}; all had come before the clock started, so there is no rate");
+        return format!(
+            "{bytes} bytes, {what}; all of them came before the clock started, so there is no rate"
+        );
     };
     let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
-    // Only if it changes the printed rate.
+    // Bytes that had come before the clock started are mentioned only if they change the printed rate.
     match report.waiting_bytes {
         waiting if waiting > bytes / 100 => {
             format!("{summary} without the {waiting} that had come before the clock started")
@@ -94,7 +86,7 @@ fn summary(report: &SinkReport) -> String {
     }
 }
 
-fn amount_complaint(report: &SinkReport) -> String {
+fn describe_amount(report: &SinkReport) -> String {
     let (bytes, expected) = (report.bytes, report.expected_bytes.unwrap_or(0));
     match expected.checked_sub(bytes) {
         Some(missing) => format!("the end is missing: {bytes} of {expected} bytes came, {missing} too few"),
@@ -102,7 +94,7 @@ fn amount_complaint(report: &SinkReport) -> String {
     }
 }
 
-fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) -> String {
+fn describe_mismatch(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) -> String {
     let Mismatch { offset, expected, found } = mismatch;
     let payload = report.payload.as_ref().map_or_else(String::new, ToString::to_string);
     let wrong = format!("byte {offset} is 0x{found:02x}, but 0x{expected:02x} in the payload {payload}");

@@ -1,4 +1,4 @@
-//! Writes to the standard streams without a panic. All text for a terminal goes through this file or [`crate::bar`]; its only escape
+//! Writes to the standard streams without a panic. All text for a terminal goes through this file or [`crate::bar`]: its only escape
 //! sequences are hosepipe's own colours.
 
 use std::fs::File;
@@ -20,6 +20,28 @@ use crate::help;
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
+impl UsageError {
+    pub(crate) fn new(problem: impl ToString) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+/// Fails with a [`UsageError`].
+pub(crate) fn usage<T>(problem: impl Into<String>) -> anyhow::Result<T> {
+    Err(UsageError(problem.into()).into())
+}
+
+/// Fails with the message of the first condition that holds.
+///
+/// # Errors
+/// A [`UsageError`].
+pub(crate) fn refuse<const N: usize>(conditions: [(bool, &str); N]) -> anyhow::Result<()> {
+    match conditions.into_iter().find(|(holds, _)| *holds) {
+        Some((_, problem)) => usage(problem),
+        None => Ok(()),
+    }
+}
+
 /// Prints an error and returns its exit status.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
@@ -37,15 +59,15 @@ fn describe(error: &anyhow::Error) -> String {
         Some(error) => describe_errno(error),
         None => cause.to_string(),
     };
-    let mut said = String::new();
+    let mut message = String::new();
     for words in error.chain().map(words) {
         // Some messages already end with their cause.
-        if !said.ends_with(&words) {
-            said += if said.is_empty() { "" } else { ": " };
-            said += &words;
+        if !message.ends_with(&words) {
+            message += if message.is_empty() { "" } else { ": " };
+            message += &words;
         }
     }
-    said
+    message
 }
 
 /// Prints the parser's message: help and version on standard output, an error on standard error.
@@ -58,7 +80,7 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
         remark(&help::first_steps(style.width));
         return ExitCode::from(2);
     }
-    let (answer, harmless) =
+    let (answer, is_safe) =
         match help::laid_out(crate::Cli::command(), style.width).try_get_matches_from(&arguments) {
             Err(mut answer) => {
                 if let Some(tip) = quotes(&answer, &arguments) {
@@ -69,7 +91,7 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
             Ok(_) => (answer, false),
         };
     let text = answer.render();
-    let text = if style.color && harmless { text.ansi().to_string() } else { visible(&text.to_string()) };
+    let text = if style.color && is_safe { text.ansi().to_string() } else { visible(&text.to_string()) };
     let text = help::rendered(&text);
     if answer.use_stderr() {
         remark_painted(text.trim_end());
@@ -78,7 +100,7 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
     print_painted(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
 }
 
-/// The tip for a pipeline that is typed as several words.
+/// The tip for a pipeline that was typed without quotes, as several words.
 fn quotes(answer: &clap::Error, words: &[String]) -> Option<String> {
     let is_unknown = answer.kind() == ErrorKind::UnknownArgument;
     let takes_a_pipeline = words.get(1).is_some_and(|verb| verb == "run" || verb == "compare");
@@ -104,12 +126,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Writes text to standard output.
 ///
 /// # Errors
-/// It is closed, a pipe without a reader, or a full disk.
+/// Standard output is closed, a pipe without a reader, or a file on a full disk.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_painted(&visible(text))
 }
 
-/// Writes a format to standard output: unchanged, unless that is a terminal.
+/// Writes data to standard output: unchanged, unless standard output is a terminal.
 ///
 /// # Errors
 /// As [`print`].
@@ -117,7 +139,7 @@ pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(text) } else { print_painted(text) }
 }
 
-/// Writes text with hosepipe's own colours, which was already made visible, to standard output.
+/// Writes text to standard output as it is: with hosepipe's own colours, and without other control characters.
 ///
 /// # Errors
 /// As [`print`].
@@ -128,12 +150,26 @@ pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
     written.context("cannot write standard output")
 }
 
+/// Writes remarks of a command that listens, on its callers. Their number is limited: a caller may try again and again.
+pub(crate) fn remarks_of(command: &'static str) -> impl FnMut(&str) + Send {
+    const COUNT_MAX: usize = 20;
+    let mut count = 0;
+    move |text| {
+        count += 1;
+        match count {
+            ..COUNT_MAX => remark(&format!("hosepipe {command}: {text}")),
+            COUNT_MAX => remark(&format!("hosepipe {command}: {text} (further remarks are not shown)")),
+            _ => {}
+        }
+    }
+}
+
 /// Writes a remark to standard error. A failure to write it is ignored.
 pub(crate) fn remark(text: &str) {
     remark_painted(&visible(text));
 }
 
-/// The same for text with hosepipe's own colours, which was already made visible.
+/// The same for text with hosepipe's own colours, and without other control characters.
 pub(crate) fn remark_painted(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -9,7 +9,7 @@ use crate::terminal::{self, wrap};
 /// Longest line of text.
 const WIDTH_MAX: usize = 100;
 
-/// The pages. `pages/` has links to docs/, so that the files are in the package of this crate.
+/// The pages. `pages/` has symbolic links to docs/, so that the files are in the package of this crate.
 const TOPICS: [(&str, &str); 3] = [
     ("method", include_str!("../pages/METHOD.md")),
     ("links", include_str!("../pages/LINKS.md")),
@@ -19,7 +19,7 @@ const TOPICS: [(&str, &str); 3] = [
 /// The schema of records: `hosepipe help record --schema`.
 const SCHEMA: &str = include_str!("../pages/record.schema.json");
 
-/// Prints the page that these words ask for. `None` where they ask for none.
+/// Prints the page that these arguments ask for; `None` if they ask for no page.
 pub(crate) fn answer(words: &[OsString]) -> Option<anyhow::Result<()>> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
     match words[..] {
@@ -32,7 +32,7 @@ pub(crate) fn answer(words: &[OsString]) -> Option<anyhow::Result<()>> {
     }
 }
 
-/// A page of Markdown as text for a terminal. It knows what our pages use: headings, paragraphs, lists, tables, blocks of code and links.
+/// A page of Markdown as text for a terminal. Supported is what our pages use: headings, paragraphs, lists, tables, blocks of code and links.
 fn rendered(page: &str, style: &Style) -> String {
     let width = style.width.min(WIDTH_MAX);
     let bold = |text: &str| if style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
@@ -60,11 +60,11 @@ fn rendered(page: &str, style: &Style) -> String {
         } else {
             let indent = if line.starts_with("- ") { 2 } else { 0 };
             let mut paragraph = line.to_owned();
-            let goes_on = |line: &&str| {
+            let continues = |line: &&str| {
                 !line.is_empty() && !line.starts_with(['#', '|', '`', '-'])
                     || line.starts_with("`") && !line.starts_with("```")
             };
-            while let Some(next) = lines.next_if(|next| !paragraph.is_empty() && goes_on(next)) {
+            while let Some(next) = lines.next_if(|next| !paragraph.is_empty() && continues(next)) {
                 paragraph = paragraph + " " + next.trim();
             }
             for (number, line) in wrap(&plain(&paragraph), width - indent).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Parsers of arguments that several commands share.
+//! Parsers of arguments, shared by several commands.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -31,7 +31,7 @@ pub(crate) fn payload() -> impl TypedValueParser<Value = PayloadKind> {
     OsStringValueParser::new().try_map(|typed| PayloadKind::parse(&typed))
 }
 
-/// A parser of words that begin with a known name and may have options; help and completions list the names.
+/// A parser of words that begin with a known name, followed by options; help and completions list the names.
 #[derive(Clone)]
 pub(crate) struct Listed<T: 'static> {
     /// Parses a word; its error is printed unchanged.
@@ -63,7 +63,7 @@ pub(crate) fn link() -> Listed<String> {
     }
 }
 
-/// Parses several links, separated by commas, one of which may be the shell's own pipes.
+/// Parses several links, separated by commas; `shell` means the shell's own pipes.
 pub(crate) fn links() -> Listed<String> {
     Listed { values: || LinkSpec::names().chain([SHELL]).map(PossibleValue::new).collect(), ..link() }
 }
@@ -101,6 +101,14 @@ where
             format!("`{text}` is not a whole number from {} to {}", bounds.start(), bounds.end())
         })
     }
+}
+
+/// Parses the name of a host; ssh(1) would take one that begins with `-` for an option.
+pub(crate) fn host(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.starts_with('-') {
+        return Err(format!("`{text}` is no host"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses a seed.

@@ -1,4 +1,4 @@
-//! `hosepipe workers`: the languages of `bench --workers`, which of them are here, and building their programs.
+//! `hosepipe workers`: the languages of `bench --workers`, whether their toolchains are installed, and building their programs.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -16,18 +16,7 @@ use crate::terminal::{self, UsageError};
 
 /// Shows the languages, or builds their programs.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  hosepipe workers                         which languages are here, and what brings the others
-  hosepipe workers --build                 build all of them, side by side
-  hosepipe workers --build rust zig        these two
-  hosepipe workers --build peers           transports of others: only where they are named
-  hosepipe workers --json | jq -r '.[] | select(.state == \"missing\") | .remedy'
-
-Programs are built once, in the folder `workers` of the cargo target folder, or in ~/.cache/hosepipe/workers where
-hosepipe is installed; where there is no home, or others can change what is in it, in hosepipe-UID of the folder for
-temporary files. HOSEPIPE_WORKERS names a folder that is read in place of the workers within this program: it
-holds workers.toml and the folders that stand in it.
-Exit status: 0 done; 1 a program could not be built; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
+#[command(after_help = include_str!("help/workers.txt"))]
 pub(crate) struct WorkersArgs {
     /// Build what is not built
     #[arg(long)]
@@ -44,8 +33,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let registry = Registry::open()?;
     let cache = BuildCache::open(registry.clone())?;
-    let select =
-        |typed: &str| registry.select_languages(typed).map_err(|error| UsageError(error.to_string()));
+    let select = |typed: &str| registry.select_languages(typed).map_err(UsageError::new);
     let languages = match (args.languages.as_slice(), args.build) {
         ([], true) => select("all")?,
         ([], false) => registry.languages().iter().collect(),
@@ -54,7 +42,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
 
     let stopped = || stop.is_set();
     let results = if args.build {
-        cache.build(&languages, &mut Builds(Instant::now()), &stopped)
+        cache.build(&languages, &mut BuildReporter(Instant::now()), &stopped)
     } else {
         cache.states(&languages, &stopped)
     };
@@ -73,7 +61,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// A language as `workers` shows it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Entry {
     name: String,
     key: String,
@@ -94,11 +82,8 @@ impl Entry {
             key: language.key.clone(),
             variants: language.variants.iter().map(|variant| variant.name.clone()).collect(),
             package: language.package.clone(),
-            toolchain: None,
             state: "missing",
-            reason: None,
-            remedy: None,
-            folder: None,
+            ..Self::default()
         };
         let needs_no_build = language.build.is_empty();
         match result {
@@ -119,12 +104,12 @@ impl Entry {
         }
     }
 
-    /// The last column: the toolchain, or why there is none and what brings it.
+    /// The last column: the toolchain, or why there is none and how to install it.
     fn remark(&self) -> String {
         match (&self.toolchain, &self.reason, &self.remedy) {
             (Some(version), _, _) => version.clone(),
             (None, Some(reason), Some(remedy)) => format!("{reason}; try: {remedy}"),
-            // The compiler's words are on standard error.
+            // The compiler's messages are on standard error.
             (None, Some(reason), None) => {
                 reason.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
             }
@@ -133,7 +118,7 @@ impl Entry {
     }
 }
 
-/// One row for each language; what does not fit goes on below, in its column.
+/// One row for each language; text that does not fit continues below, in its column.
 fn table(entries: &[Entry], style: &Style) -> String {
     let columns = ["language", "type", "variants", "state"].map(Column::left);
     let columns = columns.into_iter().chain([Column::left("toolchain").fit(Fit::Wrap)]);
@@ -144,10 +129,10 @@ fn table(entries: &[Entry], style: &Style) -> String {
     Table::new("", columns, entries.iter().map(row)).terminal(style)
 }
 
-/// Says on standard error what was built, as it happens.
-struct Builds(Instant);
+/// Reports on standard error each program that was built.
+struct BuildReporter(Instant);
 
-impl Observer for Builds {
+impl Observer for BuildReporter {
     fn built(&mut self, language: &str, problem: Option<&str>) {
         let ready = || format!("ready after {:.1} s", self.0.elapsed().as_secs_f64());
         terminal::remark(&format!("{language}: {}", problem.map_or_else(ready, str::to_owned)));

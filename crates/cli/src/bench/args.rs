@@ -1,51 +1,30 @@
-//! What can be typed after `hosepipe bench`.
+//! The arguments of `hosepipe bench`.
 
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::PossibleValue;
 use model::{
     AXES, Alignment, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload,
 };
 
+use super::peer_args::PeerArgs;
 use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
-use crate::peer_cmd::BenchPeerArgs;
 use crate::typed;
 
-/// What a suite says itself.
+/// Options whose values a suite has itself.
 fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
     let others = ["specs", "all", "sweep", "bytes", "count", "workers", "worker", "peer"];
     AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).chain(others)
 }
 
-/// The heading of what asks for more than one pair at its own speed.
+/// The heading of the options for several pairs, senders or receivers, and for a rate.
 const LOAD: &str = "Load";
 
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  hosepipe bench                                       the default set, about a minute
-  hosepipe bench pipe pipe:size=1MiB unix-stream       three mechanisms side by side
-  hosepipe bench pipe --sweep --workload stream        block sizes from 1 B to 1 MiB
-  hosepipe bench pipe --workload pingpong --place all  round trips by placement
-  hosepipe bench --data none --json run.json           nothing checked; keep the record
-  hosepipe bench --payload file:trace.bin              your own data
-  hosepipe bench pipe unix-stream --pairs 1,2,4,8      what happens when many pairs talk at once
-  hosepipe bench pipe --senders 1,4 --block 4096,8192  many writers, one reader: are blocks mixed?
-  hosepipe bench pipe sysv-msgq --receivers 1,4  one writer, many readers: who gets how much, and whole blocks?
-  hosepipe bench pipe --align sweep --workload stream  is a copy slow because of where a buffer begins?
-  hosepipe bench socketpair --rate 1000,10000,50000    response times at a given load
-  hosepipe bench tcp udp --peer db2                    to another host and back: hosepipe is started there by ssh
-  hosepipe bench tcp --peer tcp://10.0.0.2:4711 --token-file ~/.token   where `hosepipe peer --listen` waits
-  hosepipe bench --suite kernel --json old.json        the same cases on every machine: hosepipe diff old.json new.json
-  hosepipe bench --workers all                         one workload in ten languages
-  hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
-  hosepipe bench --worker ./my-program --workers c     your own program beside C
-  hosepipe bench --workers peers                       other projects' transports beside hosepipe's
-
-A SPEC is a mechanism with options: NAME:option=value,option. `hosepipe list` shows them all.
-Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
+#[command(after_help = include_str!("../help/bench.txt"))]
 pub(crate) struct BenchArgs {
     /// Mechanisms to measure (none: the default set)
     #[arg(value_name = "SPEC", value_parser = spec())]
@@ -76,35 +55,35 @@ pub(crate) struct BenchArgs {
     pub(crate) count: Option<u64>,
 
     /// stream (throughput) or pingpong (round trips) [default: both, in one table]
-    #[arg(long, value_parser = words(Workload::ALL))]
+    #[arg(long, value_parser = typed::one_of(Workload::ALL))]
     pub(crate) workload: Option<Workload>,
 
-    /// Who holds the two ends [default: processes]
-    #[arg(long, value_parser = words(Tasks::ALL))]
+    /// Which tasks have the two ends [default: processes]
+    #[arg(long, value_parser = typed::one_of(Tasks::ALL))]
     pub(crate) tasks: Option<Tasks>,
 
-    /// How an end waits [default: as the mechanism does by itself]
-    #[arg(long, value_parser = words(Wait::ALL))]
+    /// How an end waits [default: the mechanism's own way]
+    #[arg(long, value_parser = typed::one_of(Wait::ALL))]
     pub(crate) wait: Option<Wait>,
 
-    /// Where the ends sit: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all of them in turn [default: any
-    /// beside cross]
+    /// The CPUs of the ends: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all of them in turn [default: any
+    /// and cross]
     #[arg(long, value_name = "PLACE")]
     pub(crate) place: Option<PlaceArgument>,
 
     /// What the ends do with the payload; several with commas show what a check costs [default: verify]
-    #[arg(long, value_delimiter = ',', value_parser = words(DataLevel::ALL))]
+    #[arg(long, value_delimiter = ',', value_parser = typed::one_of(DataLevel::ALL))]
     pub(crate) data: Vec<DataLevel>,
 
     /// How the receiver checks under --data verify
-    #[arg(long, default_value_t = Check::Xxh3, value_parser = words(Check::ALL))]
+    #[arg(long, default_value_t = Check::Xxh3, value_parser = typed::one_of(Check::ALL))]
     pub(crate) check: Check,
 
     /// What the data is: sequence, printable, random, zero, or file:PATH
     #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random, value_parser = typed::payload())]
     pub(crate) payload: PayloadKind,
 
-    /// Copying tasks between the two ends, as `| cat` puts them into a pipeline
+    /// Number of copying tasks between the two ends, like `| cat` in a pipeline
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=64))]
     pub(crate) chain: u32,
 
@@ -113,37 +92,37 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N[,N]", conflicts_with_all = ["peer", "senders", "receivers"])]
     pub(crate) align: Option<AlignArgument>,
 
-    /// Independent pairs of ends at once, each with a channel of its own; several with commas, as in 1,2,4,8
+    /// Number of independent pairs of ends, each with a channel of its own; several with commas, as in 1,2,4,8
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         help_heading = LOAD)]
     pub(crate) pairs: Vec<u32>,
 
-    /// Senders that share one channel to one receiver; several with commas. Under --data verify every block is looked at whole
+    /// Number of senders that share one channel to one receiver; several with commas. Under --data verify every block is checked as a whole
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         conflicts_with_all = ["pairs", "rate", "chain"], help_heading = LOAD)]
     pub(crate) senders: Vec<u32>,
 
-    /// Receivers that compete for the blocks of one sender on one channel; several with commas. Under --data verify it is counted how
-    /// many blocks were divided among them
+    /// Number of receivers that compete for the blocks of one sender on one channel; several with commas. Under --data verify the blocks
+    /// that were divided among receivers are counted
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         conflicts_with_all = ["pairs", "senders", "rate", "chain"], help_heading = LOAD)]
     pub(crate) receivers: Vec<u32>,
 
-    /// Round trips that each asker begins in a second, at instants fixed beforehand: a stall counts for every one it holds up;
+    /// Round trips that each client begins in a second, at times fixed beforehand: a stall counts for each round trip that it delays;
     /// several with commas (50k: 50000)
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=10_000_000),
         conflicts_with = "chain", help_heading = LOAD)]
     pub(crate) rate: Vec<u32>,
 
-    /// Trials of each case [default: 9, and more of what may be the best until that is known]
+    /// Trials of each case [default: 9, and more of the cases that may be the best until one is known to be]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     pub(crate) trials: Option<u32>,
 
-    /// What the run may take at most, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
+    /// Longest time of the run, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     pub(crate) time: Option<Duration>,
 
-    /// Go on with a case until its interval is this narrow, in percent of the median on either side
+    /// Repeat a case until its interval is this narrow, in percent of the median on either side
     #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
     pub(crate) precision: Option<f64>,
 
@@ -160,7 +139,7 @@ pub(crate) struct BenchArgs {
     pub(crate) explain: bool,
 
     #[command(flatten)]
-    pub(crate) peer: BenchPeerArgs,
+    pub(crate) peer: PeerArgs,
 
     #[command(flatten)]
     pub(crate) workers: WorkersArgs,
@@ -169,7 +148,7 @@ pub(crate) struct BenchArgs {
     pub(crate) outputs: Outputs,
 }
 
-/// Offsets of the ends' buffers, or many of them in turn.
+/// The offsets of the ends' buffers that are measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AlignArgument(pub(crate) Vec<Alignment>);
 
@@ -182,7 +161,7 @@ impl std::str::FromStr for AlignArgument {
     }
 }
 
-/// One placement, or every one this machine has.
+/// One placement, or all that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceArgument {
     One(Placement),
@@ -205,17 +184,7 @@ impl std::fmt::Display for PlaceArgument {
     }
 }
 
-/// A parser for an axis whose values are words; help and completions list them.
-fn words<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
-where
-    T: std::str::FromStr + ToString + Clone + Send + Sync + 'static,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    clap::builder::PossibleValuesParser::new(all.iter().map(|word| PossibleValue::new(word.to_string())))
-        .try_map(|word| word.parse::<T>())
-}
-
-/// A spec that the registry knows, so that a slip is told before anything runs.
+/// Parses a spec of the registry.
 fn spec() -> typed::Listed<Spec> {
     typed::Listed {
         read: |text| {

@@ -1,37 +1,37 @@
-//! When a run has its answer: rows that surely are not the best need no further trials, and nothing does once the best is known.
+//! When a run may end: cases that are certainly not the best get no further trials, and once the best is known no case does.
 
 use model::{Case, CaseRecord, DataLevel, Role, Sample, Spec, Wait};
 use stats::{Demand, RoundCosts, Standing, choose, decisive_cost_ns, precise_enough, race};
 
-use super::plan::TRIALS;
+/// Trials of each case by default: enough for an interval of the median from order statistics.
+pub(super) const TRIALS: u32 = 9;
 
-/// The half width in percent of the median at which a figure that is compared with no other is known well enough.
+/// The half width, in percent of the median, at which a figure that is compared with no other is precise enough.
 const ALONE_PERCENT: f64 = 10.0;
-/// Trials of such a figure at the most: one that varies so much is a mixture, which more trials do not narrow.
+/// Most trials of such a figure: if it still varies, it is a mixture of several speeds, and more trials do not narrow it.
 const ALONE_TRIALS_MAX: usize = 60;
 
-/// What the trials so far say of all rows.
+/// What is known of all cases after the trials so far.
 pub(crate) struct Decision {
     demand: Demand,
     records: Vec<CaseRecord>,
     races: Vec<Race>,
 }
 
-/// Rows that differ in nothing but the mechanism.
+/// Cases that differ in their mechanism only.
 struct Race {
-    /// Their places among all rows.
+    /// Their indices among all cases.
     rows: Vec<usize>,
     costs: Vec<RoundCosts>,
-    /// Once all planned trials were made: how they stand, those that are no choice left out.
+    /// The result after the last trial, without the cases that the demand excludes; `None` while it is not computed.
     standing: Option<Standing>,
 }
 
 impl Decision {
-    /// Nothing is known yet of these rows.
     pub(crate) fn new(cases: &[Case], demand: Demand) -> Self {
         let mut kinds: Vec<(Case, Vec<usize>)> = Vec::new();
-        let weighs = |case: &Case| case.role == Role::Ranked && case.data != DataLevel::None;
-        for (at, case) in cases.iter().enumerate().filter(|(_, case)| weighs(case)) {
+        let is_compared = |case: &Case| case.role == Role::Ranked && case.data != DataLevel::None;
+        for (at, case) in cases.iter().enumerate().filter(|(_, case)| is_compared(case)) {
             let kind = Case { spec: Spec::plain("any"), wait: Wait::Block, ..case.clone() };
             match kinds.iter_mut().find(|(one, _)| *one == kind) {
                 Some((_, rows)) => rows.push(at),
@@ -48,8 +48,8 @@ impl Decision {
         }
     }
 
-    /// A trial of a row has ended well.
-    pub(crate) fn take(&mut self, row: usize, sample: &Sample) {
+    /// Adds the sample of a trial.
+    pub(crate) fn add(&mut self, row: usize, sample: &Sample) {
         let record = &mut self.records[row];
         let cost = decisive_cost_ns(record.wait, record.tasks, sample, &self.demand);
         record.samples.push(sample.clone());
@@ -60,8 +60,8 @@ impl Decision {
         }
     }
 
-    /// A row has failed: it is no choice, whatever its trials before cost.
-    pub(crate) fn leave(&mut self, row: usize) {
+    /// Excludes a case that has failed, with the costs of its earlier trials.
+    pub(crate) fn exclude(&mut self, row: usize) {
         self.records[row].samples.clear();
         for race in &mut self.races {
             if let Some(at) = race.rows.iter().position(|one| *one == row) {
@@ -71,7 +71,7 @@ impl Decision {
         }
     }
 
-    /// Whether these samples of a row are enough.
+    /// Whether a case needs no more samples than these.
     pub(crate) fn is_enough(&mut self, row: usize, samples: &[Sample]) -> bool {
         if samples.len() < TRIALS as usize {
             return false;
@@ -86,10 +86,10 @@ impl Decision {
 }
 
 impl Race {
-    /// Whether further trials of a row tell nothing about which one is the best.
+    /// Whether further trials of a case cannot change which one is the best.
     fn is_settled(&mut self, row: usize, records: &[CaseRecord], demand: &Demand) -> bool {
         if self.standing.is_none() {
-            // What a demand leaves out is known after the planned trials.
+            // Which cases the demand excludes is decided once, after the planned trials.
             let first = self.costs.iter().all(|costs| costs.len() <= TRIALS as usize);
             if first {
                 let cases: Vec<&CaseRecord> = self.rows.iter().map(|row| &records[*row]).collect();
@@ -118,7 +118,7 @@ mod tests {
         specs.iter().map(case).collect()
     }
 
-    /// Makes rounds until nothing is wanted any more or there were so many; gives the number of samples of each row.
+    /// Makes rounds until no case needs another sample, at most `most`; returns the number of samples of each case.
     fn trials(specs: &[&str], cost: impl Fn(usize, u32) -> u64, most: u32) -> Vec<usize> {
         let cases = cases(specs);
         let mut decision = Decision::new(&cases, Demand::default());
@@ -136,7 +136,7 @@ mod tests {
                     bytes: 1 << 30,
                     ..Sample::default()
                 };
-                decision.take(row, &sample);
+                decision.add(row, &sample);
                 samples[row].push(sample);
             }
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_may_be_first_go_on_and_those_that_spin_do_not() {
+    fn cases_that_may_be_the_best_continue_and_spinning_ones_do_not() {
         let noisy = |row: usize, round: u32| match row {
             0 | 1 => 100 + u64::from((round * 7 + row as u32 * 3) % 11) * 5,
             2 => 900,
@@ -164,10 +164,10 @@ mod tests {
         assert_eq!(made, [30, 30, 9, 9]);
     }
 
-    /// Expected: a row that fails half-way leaves its race.
-    /// Happened: it stayed among those that may be the best, and the others went on until the time was over.
+    /// Expected: a case that fails during the run is no longer compared.
+    /// Happened: it remained among those that may be the best, and the others were measured until the end of the time.
     #[test]
-    fn a_row_that_fails_holds_nothing_up() {
+    fn a_case_that_fails_delays_no_other() {
         let cases = cases(&["pipe", "fifo"]);
         let mut decision = Decision::new(&cases, Demand::default());
         let sample = |round, cost: u64| Sample {
@@ -180,18 +180,18 @@ mod tests {
         let mut samples = Vec::new();
         for round in 0..TRIALS {
             if round < 5 {
-                decision.take(1, &sample(round, if round % 2 == 0 { 90 } else { 110 }));
+                decision.add(1, &sample(round, if round % 2 == 0 { 90 } else { 110 }));
             }
             samples.push(sample(round, 100));
-            decision.take(0, samples.last().expect("a sample"));
+            decision.add(0, samples.last().expect("a sample"));
         }
         assert!(!decision.is_enough(0, &samples), "either may be the best");
-        decision.leave(1);
+        decision.exclude(1);
         assert!(decision.is_enough(0, &samples), "one is left");
     }
 
     #[test]
-    fn a_row_alone_ends_when_its_figure_is_known() {
+    fn a_single_case_ends_when_its_figure_is_precise() {
         assert_eq!(trials(&["pipe"], |_, round| 100 + u64::from(round % 2), 100), [10]);
         assert_eq!(trials(&["pipe"], |_, round| 100 + 100 * u64::from(round % 2), 100), [ALONE_TRIALS_MAX]);
     }

@@ -4,7 +4,7 @@ use engine::Plan;
 use model::{AXES, AxisValue, Case, CaseRecord, Cpu, Suite, Tasks};
 use report::{Style, Table};
 
-/// Columns and the axes that they show; other options stand in one column, where a case has another value than usual.
+/// Columns and their axes. Other options share one column, which shows the values that are not the default.
 const COLUMNS: [(&str, &str); 7] = [
     ("mechanism", "spec"),
     ("workload", "workload"),
@@ -16,7 +16,7 @@ const COLUMNS: [(&str, &str); 7] = [
 ];
 const PLACE: &str = "place";
 
-/// What would be measured, in the order of the plan.
+/// The cases, in the order of the plan, and the number of trials.
 pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String {
     let columns = COLUMNS.iter().map(|(title, _)| *title).chain(["load", "remark"]);
     let row = |case: &Case| {
@@ -26,9 +26,9 @@ pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String
         identity.insert(PLACE.to_owned(), placement(case, cpus));
         let cells = COLUMNS.iter().map(|(_, axis)| identity.remove(*axis).unwrap_or_default());
         let missing = missing.map(|missing| format!("not available here: {missing}"));
-        cells.chain([besides(&record), missing.unwrap_or_default()]).collect()
+        cells.chain([other_options(&record), missing.unwrap_or_default()]).collect()
     };
-    // A case is a line, however long.
+    // Each case has one line, however long.
     let style = Style { width: usize::MAX, ..Style::default() };
     let mut text = Table::new("", columns, plan.cases.iter().map(row)).terminal(&style);
     let budget = plan
@@ -45,20 +45,20 @@ pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String
     text
 }
 
-/// Options that have no column and are not as usual.
-fn besides(case: &CaseRecord) -> String {
+/// The options that have no column and are not the default.
+fn other_options(case: &CaseRecord) -> String {
     let has_column = |name: &str| COLUMNS.iter().any(|(_, axis)| *axis == name);
-    let said = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| {
+    let words = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| {
         let name = axis.name.filter(|name| !has_column(name))?;
         Some(match axis.unusual(case)? {
             rate @ AxisValue::PerSecond(_) => rate.to_string(),
             value => format!("{name} {value}"),
         })
     });
-    said.collect::<Vec<String>>().join(", ")
+    words.collect::<Vec<String>>().join(", ")
 }
 
-/// The placement and the CPUs it comes to.
+/// The placement and its CPUs.
 fn placement(case: &Case, cpus: &[Cpu]) -> String {
     if let Some(toward) = case.toward {
         return toward.to_string();

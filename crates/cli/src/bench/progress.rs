@@ -1,21 +1,21 @@
-//! The progress bar, and the decision that a case has been measured often enough.
+//! The progress bar of a run; and whether a case has been measured often enough.
 
 use model::{Observer, Sample};
 
 use super::decision::Decision;
 use crate::bar::Bar;
 
-/// What ends the trials of a case.
+/// When a case gets no further trial.
 pub(crate) enum Until {
-    /// Their number was fixed.
+    /// After the planned number.
     Planned,
-    /// The interval's half width, in percent of the median, is narrow enough.
+    /// When its interval has at most this half width, in percent of the median.
     Precise(f64),
-    /// The best is known.
+    /// When it is known which case is the best.
     Decided(Decision),
 }
 
-/// Follows a run.
+/// Draws the progress of a run.
 pub(crate) struct BenchProgress {
     bar: Bar,
     until: Until,
@@ -26,7 +26,7 @@ impl BenchProgress {
         Self { bar: Bar::of_shares("{bar:30} {msg}"), until }
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(crate) fn finish(&self) {
         self.bar.finish();
     }
@@ -45,13 +45,13 @@ impl Observer for BenchProgress {
 
     fn trial_finished(&mut self, index: usize, sample: &Sample) {
         if let Until::Decided(decision) = &mut self.until {
-            decision.take(index, sample);
+            decision.add(index, sample);
         }
     }
 
     fn trial_failed(&mut self, index: usize) {
         if let Until::Decided(decision) = &mut self.until {
-            decision.leave(index);
+            decision.exclude(index);
         }
     }
 

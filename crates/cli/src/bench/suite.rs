@@ -1,5 +1,5 @@
-//! `--suite`: a fixed set of cases with a name and a version, so that records of different kernels, machines and distributions hold the
-//! same cases. An entry of a suite means what the options of the same names mean on the command line.
+//! `--suite`: a fixed set of cases with a name and a version, so that records of different kernels, machines and distributions have the
+//! same cases. The keys of an entry have the meaning of the options with the same names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::args::BenchArgs;
-use super::plan;
+use super::cells::{cells, references};
 use crate::terminal::UsageError;
 use crate::typed;
 
@@ -29,12 +29,12 @@ struct SuiteFile {
     name: String,
     version: u32,
     trials: u32,
-    /// What the whole of it may take.
+    /// The time of the whole run.
     time: Option<String>,
     cases: Vec<Spanned<Entry>>,
 }
 
-/// Cases that differ in their mechanism, block, placement and load: what their file says under each key.
+/// Cases that differ in their mechanism, block, placement and load: the values of the file by key.
 type Entry = BTreeMap<Key, toml::Value>;
 
 /// A key of an entry: `specs`, or an option of `bench` that decides what a case is.
@@ -45,7 +45,7 @@ struct Key(&'static str);
 const SPECS: Key = Key("specs");
 /// The key of the placements.
 const PLACE: Key = Key("place");
-/// Keys without which an entry is nothing.
+/// Keys that every entry has.
 const NEEDED: [Key; 4] = [SPECS, Key("workload"), Key("block"), PLACE];
 
 impl<'de> Deserialize<'de> for Key {
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// What a suite comes to.
+/// A suite with its cases.
 #[derive(Debug)]
 pub(super) struct SuitePlan {
     pub(super) suite: Suite,
@@ -72,7 +72,7 @@ pub(super) struct SuitePlan {
 /// Reads the suite of this name, or else the file.
 ///
 /// # Errors
-/// There is neither, or the file says something else than cases: the sentence names the line.
+/// There is neither, or the file is not a suite: the message names the line.
 pub(super) fn read(named: &str) -> Result<SuitePlan, UsageError> {
     if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == named) {
         return parse(name, text);
@@ -94,7 +94,7 @@ fn read_at_most(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(SUITE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > SUITE_BYTES_MAX {
-        return Err(io::Error::other("more than 1 MiB, which is no suite"));
+        return Err(io::Error::other("larger than 1 MiB: not a suite"));
     }
     Ok(text)
 }
@@ -117,16 +117,16 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
     let budget = budget.map_err(|problem| wrong(None, &format!("time: {problem}")))?;
     let mut cases = Vec::new();
     for entry in &file.cases {
-        let found = of_entry(entry.get_ref()).map_err(|problem| wrong(Some(entry.span()), &problem))?;
+        let found = entry_cases(entry.get_ref()).map_err(|problem| wrong(Some(entry.span()), &problem))?;
         cases.extend(found);
     }
-    cases.extend(plan::references(None, &cases));
+    cases.extend(references(None, &cases));
     let suite = Suite { name: file.name, version: file.version };
     Ok(SuitePlan { suite, cases, trials: file.trials, budget })
 }
 
-/// The cases of an entry. A placement that this machine does not have is a row that says so: a suite is the same everywhere.
-fn of_entry(entry: &Entry) -> Result<Vec<Case>, String> {
+/// The cases of an entry, the same on every machine: a placement that this machine does not have becomes a row that says so.
+fn entry_cases(entry: &Entry) -> Result<Vec<Case>, String> {
     let words = |key: &Key| entry.get(key).map_or(Ok(Vec::new()), words);
     for key in &NEEDED {
         if words(key)?.is_empty() {
@@ -140,27 +140,29 @@ fn of_entry(entry: &Entry) -> Result<Vec<Case>, String> {
             options.push(format!("--{}={}", key.0, words.join(",")));
         }
     }
-    // What follows is a spec, whatever it begins with.
+    // The rest are specs, also if one begins with `-`.
     options.push("--".to_owned());
     options.extend(words(&SPECS)?);
     let args = typed::arguments::<BenchArgs>("suite", options);
     let args = args.map_err(|error| first_line(&error.to_string()))?;
     let placements: Result<Vec<Placement>, _> = words(&PLACE)?.iter().map(|word| word.parse()).collect();
     let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;
-    plan::cells(&args, &placements).map_err(|problem| problem.to_string())
+    cells(&args, &placements).map_err(|problem| problem.to_string())
 }
 
-/// A value as it is typed on a command line, word by word.
+/// The words of a value, as they are typed on a command line.
 fn words(value: &toml::Value) -> Result<Vec<String>, String> {
     match value {
         toml::Value::String(word) => Ok(vec![word.clone()]),
         toml::Value::Integer(number) => Ok(vec![number.to_string()]),
         toml::Value::Array(list) => Ok(list.iter().map(words).collect::<Result<Vec<_>, _>>()?.concat()),
-        other => Err(format!("a {} is no text, no number and no list of them", other.type_str())),
+        other => {
+            Err(format!("a value of type {}: a text, a number or a list of them is needed", other.type_str()))
+        }
     }
 }
 
-/// What is wrong, without the help that follows it on a command line.
+/// The error of the parser, without the help that follows it.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

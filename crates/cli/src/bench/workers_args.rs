@@ -1,4 +1,4 @@
-//! `--workers`, `--worker` and `--matrix`: what of the command line goes with them.
+//! `--workers`, `--worker` and `--matrix`.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ pub(crate) struct WorkersArgs {
     #[arg(long, value_name = "LANG", conflicts_with_all = NOT_WITH_WORKERS)]
     pub(crate) workers: Option<String>,
 
-    /// Measure a program of your own that keeps the contract; may be given several times
+    /// Measure a program of your own, which follows docs/WORKERS.md; may be given several times
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = NOT_WITH_WORKERS)]
     pub(crate) worker: Vec<PathBuf>,
 
-    /// Put the writer of each against the reader of every other over one pipe (each language in its tuned variant)
+    /// Measure the writer of each language with the reader of every other over one pipe (each in its tuned variant)
     #[arg(long)]
     pub(crate) matrix: bool,
 }
 
-/// What a worker decides by itself, or has no meaning for one.
+/// Options that a worker decides by itself, or that have no meaning for it.
 const NOT_WITH_WORKERS: [&str; 12] = [
     "specs",
     "all",
@@ -39,7 +39,7 @@ const NOT_WITH_WORKERS: [&str; 12] = [
 ];
 
 impl WorkersArgs {
-    /// Whether workers are what is measured.
+    /// Whether workers are measured instead of mechanisms.
     pub(crate) fn are_asked_for(&self) -> bool {
         self.workers.is_some() || !self.worker.is_empty()
     }

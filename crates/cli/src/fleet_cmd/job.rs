@@ -1,8 +1,8 @@
-//! The job that starts all nodes: printed, or handed in and followed.
+//! The job that starts all nodes: printed, or submitted and followed to its record.
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use model::{FleetRecord, shown_duration};
@@ -10,15 +10,15 @@ use process::Cleaner;
 use remote::fleet::{self, FleetJob, RECORD, Rendezvous, Status};
 use remote::launcher::{Launched, Launcher};
 
-use super::{FleetArgs, new_folder, several, show, usage};
+use super::{FleetArgs, check_size, new_folder, recorder, show};
 use crate::bar::Bar;
 use crate::bench::BenchArgs;
 use crate::record::tool;
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, UsageError, usage};
 use crate::typed;
 
-/// How often the progress is read: of a large fleet that is a file for each node.
+/// How often the progress is read, which takes a file for each node.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyhow::Result<ExitCode> {
@@ -49,7 +49,7 @@ pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyho
         nodes: size,
         hosts: args.hosts.clone(),
         hosepipe: args.hosepipe.clone().unwrap_or(default),
-        // Nodes that ssh has started here speak to each other through it.
+        // Nodes that ssh has started from here reach each other through ssh.
         folder: folder.as_deref().filter(|_| own_file || !submit).map(word).transpose()?,
         options,
         bench: args.bench.clone(),
@@ -71,13 +71,12 @@ pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyho
     follow(args, started.map_err(UsageError)?, (folder, size), launcher == Launcher::Ssh, &stop)
 }
 
-/// Refuses what no job can be made of.
+/// Checks the options before a job is made of them.
 fn check(args: &FleetArgs, launcher: Launcher, submit: bool, size: usize) -> anyhow::Result<()> {
-    several(size)?;
+    check_size(size)?;
     if !submit && !args.outputs.is_empty() {
         return usage("--json, --html and the like need --submit: without it the job is only printed");
     }
-    check_hosts(&args.hosts)?;
     if launcher == Launcher::Ssh && !submit && args.folder.is_none() {
         return usage(
             "by hand the nodes need a folder that all hosts see, --folder DIR; with --submit they do without",
@@ -86,7 +85,7 @@ fn check(args: &FleetArgs, launcher: Launcher, submit: bool, size: usize) -> any
     match typed::arguments::<BenchArgs>("bench", &args.bench) {
         Ok(bench) if bench.dry_run || !bench.outputs.is_empty() => {
             return usage(
-                "a node's bench gives its record to the fleet: leave --dry-run and --json, --html… out behind `--`",
+                "a node's bench gives its record to the fleet: no --dry-run, --json, --html… after `--`",
             );
         }
         Ok(_) => {}
@@ -99,20 +98,12 @@ fn check(args: &FleetArgs, launcher: Launcher, submit: bool, size: usize) -> any
     Ok(())
 }
 
-/// Refuses what ssh would take for an option.
-pub(crate) fn check_hosts(hosts: &[String]) -> Result<(), UsageError> {
-    match hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
-        Some(host) => Err(UsageError(format!("`{host}` is no host"))),
-        None => Ok(()),
-    }
-}
-
 /// A word of a job.
 fn word(word: &Path) -> anyhow::Result<String> {
     Ok(model::script_word(word).map_err(UsageError)?.to_owned())
 }
 
-/// Follows a job to its record. Where it ends without one, or is stopped, what there is so far is brought together here.
+/// Follows a job to its record. If it ends without one, or is stopped, the results so far are merged here.
 fn follow(
     args: &FleetArgs,
     mut job: Launched<'_>,
@@ -120,7 +111,7 @@ fn follow(
     one_each: bool,
     stop: &StopRequest,
 ) -> anyhow::Result<ExitCode> {
-    let (started, began) = (SystemTime::now(), Instant::now());
+    let to_record = recorder();
     let rendezvous = Rendezvous::Folder(folder.to_owned());
     let bar =
         Bar::new((fleet::steps(size) * size) as u64, " {pos}/{len} steps of all nodes {bar:20} {wide_msg}");
@@ -141,7 +132,7 @@ fn follow(
         let known = fleet::known(&rendezvous, size)?;
         let done = known.iter().flatten().map(|status| status.step).sum::<usize>() as u64;
         let here = known.iter().flatten().count();
-        bar.stand_at(done, &format!("{here} of {size} nodes are here"));
+        bar.set_position(done, &format!("{here} of {size} nodes are here"));
         if !goes_on {
             let failed = job.failures();
             if let (false, 0, [(_, why)]) = (one_each || stop.is_set(), here, &failed[..]) {
@@ -154,7 +145,7 @@ fn follow(
                 let over = || if stop.is_set() { "was stopped" } else { "ended before its work was done" };
                 *gone = own.or(said.map(|(_, why)| why.clone())).or_else(|| Some(over().to_owned()));
             }
-            break super::record(fleet::merged(&rendezvous, &gone)?, started, began);
+            break to_record(fleet::merged(&rendezvous, &gone)?);
         }
     };
     bar.finish();

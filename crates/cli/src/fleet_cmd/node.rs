@@ -1,39 +1,39 @@
-//! One node among others: where it sits, where they meet, and what it shows in the end.
+//! One node of a fleet: its rank and address, where it meets the other nodes, and the record that it shows in the end.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use anyhow::Context;
 use process::Cleaner;
+use remote::Token;
 use remote::fleet::{self, Node, NodeError, RECORD, Rank, Rendezvous, Status};
 
-use super::{FleetArgs, new_folder, record, several, show, usage};
-use crate::peer_cmd::{remarks, token};
+use super::{FleetArgs, check_size, new_folder, recorder, show};
 use crate::record::tool;
 use crate::signals::StopRequest;
-use crate::terminal::UsageError;
+use crate::terminal::{self, UsageError, usage};
 
-/// How long the first node stays reachable after all is done.
+/// How long the first node stays reachable after the last measurement.
 const LINGER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
-    let (started, began) = (SystemTime::now(), Instant::now());
+    let to_record = recorder();
     let launched = match args.rank {
         Some(rank) => Some(Rank { rank: rank as usize, size: None, node: None }),
         None => fleet::launched_rank(&|name| std::env::var(name).ok()).map_err(UsageError)?,
     };
     let Some(launched) = launched else {
         return usage(
-            "no launcher has started this as one of many nodes: --on slurm, mpi or ssh prints the job that does, and \
+            "no launcher has started this as a node: --on slurm, mpi or ssh prints the job that starts all nodes, and \
              --hosts A,B starts them by ssh",
         );
     };
     let Some(size) = args.nodes.map(|nodes| nodes as usize).or(launched.size) else {
         return usage("the launcher does not say how many nodes there are: --nodes N");
     };
-    several(size)?;
+    check_size(size)?;
     let rank = launched.rank;
     if rank >= size {
         return usage(format!("node {rank} of {size} cannot be: they are counted from 0"));
@@ -67,19 +67,18 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         stop: &|| stop.is_set(),
     };
     let mut merged = None;
-    let done =
-        node.run(&mut |measured| rendezvous.put(RECORD, merged.insert(record(measured, started, began))));
+    let done = node.run(&mut |measured| rendezvous.put(RECORD, merged.insert(to_record(measured))));
     let show_own = |record| if args.stdio { Ok(stop.exit_code(false)) } else { show(args, record, &stop) };
     match (done, merged) {
         (Ok(()), merged) => {
-            // The others are about to see that it is over.
+            // The other nodes still read the end of the fleet from this node.
             if args.meet.is_some() {
                 stop.wait(LINGER);
             }
             merged.map_or_else(|| Ok(stop.exit_code(false)), show_own)
         }
         (Err(NodeError::Stopped), _) => {
-            // The first that came brings together what there is.
+            // The lowest rank that is there merges the results so far.
             let known = fleet::known(&rendezvous, size)?;
             if args.stdio || known.iter().position(Option::is_some) != Some(rank) {
                 return Ok(stop.exit_code(true));
@@ -87,17 +86,17 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             let failure = |one: &Option<Status>| one.as_ref()?.failure.clone();
             let stopped = || Some("was stopped".to_owned());
             let gone: Vec<_> = known.iter().map(|one| failure(one).or_else(stopped)).collect();
-            let record = record(fleet::merged(&rendezvous, &gone)?, started, began);
+            let record = to_record(fleet::merged(&rendezvous, &gone)?);
             rendezvous.put(RECORD, &record)?;
             show(args, record, &stop)
         }
         (Err(trouble), merged) => {
-            // What was measured is not lost with the place where the nodes meet, or with the others.
+            // The own results are kept in a folder here, also if the meeting place or the other nodes are lost.
             let mut gone = vec![Some("was lost sight of".to_owned()); size];
             gone[rank] = Some(trouble.to_string());
             let kept = fleet::merged(&Rendezvous::Folder(temporary.path().to_owned()), &gone)?;
             let has_own = kept.0[rank].bench.is_some();
-            if let Some(record) = merged.or(has_own.then(|| record(kept, started, began))) {
+            if let Some(record) = merged.or(has_own.then(|| to_record(kept))) {
                 show_own(record)?;
             }
             Err(anyhow::Error::new(trouble).context(format!("this node, {name}")))
@@ -105,7 +104,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The rendezvous of nodes that see no common folder: kept by the first of them.
+/// The rendezvous of nodes without a common folder: the first node serves it.
 fn meeting(
     args: &FleetArgs,
     meet: &str,
@@ -113,7 +112,7 @@ fn meeting(
     folder: &Path,
 ) -> anyhow::Result<Rendezvous> {
     let file = args.token_file.as_deref().unwrap_or(Path::new(""));
-    let token = token(file)?;
+    let token = Token::read(file).map_err(UsageError::new)?;
     let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
         _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),
@@ -121,10 +120,10 @@ fn meeting(
     if rank > 0 {
         return fleet::call(meet, &token, args.wait).with_context(|| format!("the first node, at {meet}"));
     }
-    // The address of that name, where it is one of this machine; else its own address, which the others find behind that name.
+    // The name may lead to an address in front of this machine (NAT): then this node listens at its own address.
     let called = meet.to_socket_addrs().into_iter().flatten().find(|address| is_ours(address.ip()));
     let address = called.unwrap_or(SocketAddr::new(own, port));
-    fleet::listen(address, token, folder.to_owned(), remarks("fleet"))?;
+    fleet::listen(address, token, folder.to_owned(), terminal::remarks_of("fleet"))?;
     Ok(Rendezvous::Folder(folder.to_owned()))
 }
 

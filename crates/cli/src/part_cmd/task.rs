@@ -1,4 +1,4 @@
-//! A task: runs partitions one after the other, each in a child of its own, and says how each ended.
+//! A task: runs partitions one after the other, each in a child of its own, and reports the result of each.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,22 +18,22 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, stdin, stdout};
 use super::{PartArgs, map};
 use crate::signals::StopRequest;
 
-/// How long a partition that was asked to end may take.
+/// How long a partition may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A task at work.
 struct Task<'a> {
     args: &'a PartArgs,
     work: &'a Work,
     stop: StopRequest,
     attempt: String,
-    is_told: bool,
+    /// Whether standard input names the partitions; otherwise the task takes unfinished ones.
+    reads_numbers: bool,
     results: File,
-    /// What partitions write to standard error, where that is a file.
+    /// The file of standard error, if it is one.
     log: Option<&'static Path>,
 }
 
-/// Runs the partitions that standard input names, or those that it takes itself, and ends when standard input does, or with the job.
+/// Runs the partitions that standard input names until it ends, or unfinished ones of a Slurm job until none is left.
 pub(super) fn run(args: &PartArgs, work: &Work) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
     let results = match args.take {
@@ -45,9 +45,9 @@ pub(super) fn run(args: &PartArgs, work: &Work) -> anyhow::Result<ExitCode> {
         dup2_stderr(work.task_file(".log").context("a file for standard error")?)?;
     }
     let attempt = args.take.clone().unwrap_or_else(attempt_name);
-    let (stop, is_told) = (StopRequest::listen()?, args.take.is_none());
-    let task = Task { args, work, stop, attempt, is_told, results, log };
-    if task.is_told { task.run_told() } else { task.run_left() }
+    let (stop, reads_numbers) = (StopRequest::listen()?, args.take.is_none());
+    let task = Task { args, work, stop, attempt, reads_numbers, results, log };
+    if task.reads_numbers { task.run_named() } else { task.run_unfinished() }
 }
 
 /// Runs one partition, whose bytes may come from standard input; its result is a line of standard output.
@@ -59,7 +59,7 @@ pub(super) fn run_one(args: &PartArgs, work: &Work, number: usize) -> anyhow::Re
     Ok(ExitCode::from((status & 0xff) as u8))
 }
 
-/// Runs a partition in this process; gives its status, too.
+/// Runs a partition in this process; returns its status, too.
 fn partition(
     work: &Work,
     number: usize,
@@ -74,7 +74,7 @@ fn partition(
 }
 
 impl Task<'_> {
-    fn run_told(&self) -> anyhow::Result<ExitCode> {
+    fn run_named(&self) -> anyhow::Result<ExitCode> {
         writeln!(&self.results, "{BEGUN}{}", host::cpus().len())?;
         let mut numbers = io::stdin().lines();
         while let Some(number) = numbers.next().transpose()? {
@@ -85,8 +85,8 @@ impl Task<'_> {
         Ok(self.stop.exit_code(false))
     }
 
-    /// Runs partitions of the list of those that are left, first those of the part that is this task's, then of the others'.
-    fn run_left(&self) -> anyhow::Result<ExitCode> {
+    /// Runs unfinished partitions of the list: it begins at this task's share of the list, and continues with the shares of the others.
+    fn run_unfinished(&self) -> anyhow::Result<ExitCode> {
         let list = self.work.folder().join("left");
         let text = fs::read_to_string(&list).context("the list of partitions")?;
         let mut left = text
@@ -123,14 +123,14 @@ impl Task<'_> {
         Ok(self.stop.exit_code(has_failed))
     }
 
-    /// Makes the file for what comes out; false where another task of the job has made it, or has finished the partition.
+    /// Takes a partition by making its output file. False if another task of the job has taken or finished it.
     fn claim(&self, number: usize) -> anyhow::Result<bool> {
         let (unfinished, output) =
             (self.work.unfinished(number, &self.attempt), self.work.file(Some(number), "out"));
-        // What is there of an earlier job, and is left to be done, is of no use.
+        // The name has the number of the job: files of earlier jobs do not count.
         match create_at(CWD, &unfinished, 0o666, false) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            made => made.context("a file for what comes out")?,
+            made => made.context("a file for the output")?,
         };
         if output.exists() {
             fs::remove_file(&unfinished)?;
@@ -139,24 +139,23 @@ impl Task<'_> {
         Ok(true)
     }
 
-    /// Runs a partition in a child. `None` where this task was asked to end, or standard input has ended: the child has ended then.
+    /// Runs a partition in a child. `None` if this task was asked to end, or standard input has ended: the child is ended, too.
     fn run(&self, number: usize) -> anyhow::Result<Option<PartResult>> {
         let log_bytes = self.log.map(|log| fs::metadata(log).map_or(0, |log| log.len()));
-        let child = Child::fork(c"hosepipe-part", |says| {
+        let child = Child::fork(c"hosepipe-part", |report| {
             let prepared = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?));
             let prepared = prepared.context("standard input");
             let result = prepared.and_then(|()| partition(self.work, number, &self.attempt, self.args));
             let result = result.map(|(result, _)| result).unwrap_or_else(|error| {
-                let said = model::one_line(&format!("{error:#}"));
-                failed(number, format!("could not be run: {said}"))
+                failed(number, format!("could not be run: {}", model::one_line(&format!("{error:#}"))))
             });
-            let _ = result.note(says);
+            let _ = result.note(report);
         });
         let mut child = [child.context("a process for the partition")?];
         let input = stdin();
-        let input: &[_] = if self.is_told { &[input.as_fd()] } else { &[] };
+        let input: &[_] = if self.reads_numbers { &[input.as_fd()] } else { &[] };
         while child[0].ended().is_none() {
-            // The next number comes after the result of this one: what can be read is the end.
+            // The next number comes only after this result: if standard input is readable, it has ended.
             let is_over = attend_and_read(&mut child, input)?.contains(&true);
             if self.stop.is_set() || is_over {
                 let kept = process::adopt_orphans()?;

@@ -9,22 +9,22 @@ use clap::Args;
 use remote::launcher::Launcher;
 use remote::spread::{self, InputFile, SpreadJob};
 
-use super::{SpreadArgs, UsageError, terminal};
-use crate::fleet_cmd::check_hosts;
+use super::SpreadArgs;
+use crate::terminal::{self, UsageError, refuse, usage};
 use crate::typed;
 
 /// Where the partitions are run.
 #[derive(Debug, Args)]
 pub(crate) struct Elsewhere {
-    /// What runs the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
+    /// The launcher of the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
     #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Local, Launcher::Slurm, Launcher::Spark, Launcher::Ssh]))]
     on: Option<Launcher>,
 
     /// The hosts that ssh reaches; alone it means --on ssh
-    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', required_if_eq("on", "ssh"))]
+    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', value_parser = typed::host, required_if_eq("on", "ssh"))]
     pub(super) hosts: Vec<String>,
 
-    /// Hand that program to Slurm or Spark, wait, and print what the reduce does
+    /// Submit that program to Slurm or Spark, wait, and print the output of the reduce
     #[arg(long)]
     submit: bool,
 
@@ -34,7 +34,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// What runs the partitions.
+    /// The launcher of the partitions.
     pub(super) fn launcher(&self) -> Launcher {
         let default = if self.hosts.is_empty() { Launcher::Local } else { Launcher::Ssh };
         self.on.unwrap_or(default)
@@ -50,10 +50,10 @@ impl Elsewhere {
         self.has_program() && !self.submit
     }
 
-    /// What takes that program, where it is not only printed.
+    /// The command that takes that program, or ssh; `None` if neither is needed.
     ///
     /// # Errors
-    /// A sentence: it is not installed, or ssh is not.
+    /// It is not installed.
     pub(super) fn submitter(&self) -> Result<Option<PathBuf>, String> {
         let is_needed = self.submit || self.launcher() == Launcher::Ssh;
         is_needed.then(|| self.launcher().program()).transpose()
@@ -64,24 +64,24 @@ impl Elsewhere {
         let launcher = self.launcher();
         let has_only_program = self.submit || !self.engine_option.is_empty();
         let needs_submit = args.stats || !args.outputs.is_empty();
-        let problem = if !self.has_program() && has_only_program {
-            "--submit and --engine-option are for --on slurm or --on spark"
-        } else if self.only_prints() && needs_submit {
-            "--stats, --json and the like need --submit: without it the program is only printed"
-        } else if launcher != Launcher::Ssh && !self.hosts.is_empty() {
-            "--hosts goes with --on ssh"
-        } else if launcher != Launcher::Local && args.work.is_none() {
-            "--on slurm, spark and ssh need --work DIR, a folder under the same path on every node"
-        } else {
-            ""
-        };
-        if !problem.is_empty() {
-            return Err(UsageError(problem.to_owned()).into());
-        }
-        Ok(check_hosts(&self.hosts)?)
+        refuse([
+            (
+                !self.has_program() && has_only_program,
+                "--submit and --engine-option are for --on slurm or --on spark",
+            ),
+            (
+                self.only_prints() && needs_submit,
+                "--stats, --json and the like need --submit: without it the program is only printed",
+            ),
+            (launcher != Launcher::Ssh && !self.hosts.is_empty(), "--hosts goes with --on ssh"),
+            (
+                launcher != Launcher::Local && args.work.is_none(),
+                "--on slurm, spark and ssh need --work DIR, a folder under the same path on every node",
+            ),
+        ])
     }
 
-    /// What is read, in the order of the words; with Spark a URL is what Spark reads.
+    /// The inputs, in the order of the arguments. Only Spark reads URLs.
     pub(super) fn inputs(&self, args: &SpreadArgs, typed: &[OsString]) -> anyhow::Result<Vec<InputFile>> {
         let launcher = self.launcher();
         let mut inputs = Vec::new();
@@ -90,10 +90,10 @@ impl Elsewhere {
             if !spread::is_url(path) {
                 inputs.extend(spread::files(typed).map_err(UsageError)?);
             } else if launcher != Launcher::Spark || args.split.is_some() || args.check.is_some() {
-                let words =
-                    "a URL is read by --on spark only, whole: --split and --check need files of this machine";
-                let url = model::one_line(&path.to_string_lossy());
-                return Err(UsageError(format!("{url}: {words}")).into());
+                return usage(format!(
+                    "{}: only --on spark reads URLs, and only whole ones: --split and --check need files of this machine",
+                    model::one_line(&path.to_string_lossy())
+                ));
             } else {
                 inputs.push(InputFile { path: path.to_owned(), bytes: 0, changed: (0, 0) });
             }
@@ -101,7 +101,7 @@ impl Elsewhere {
         Ok(inputs)
     }
 
-    /// Refuses what cannot be a word of a program, or of the line for a shell there.
+    /// Refuses words that cannot be written into the program, or into a command line for the remote shell.
     pub(super) fn check_words(&self, work: &Path, hosepipe: &Path) -> anyhow::Result<()> {
         if self.launcher() == Launcher::Local {
             return Ok(());
@@ -113,13 +113,13 @@ impl Elsewhere {
     }
 }
 
-/// Prints the program for Slurm or Spark, and says how it is run.
+/// Prints the program for Slurm or Spark, and how it is run.
 pub(super) fn print(job: &SpreadJob<'_>) -> anyhow::Result<ExitCode> {
-    let (text, by_hand) = job.program().context("the program for the engine")?;
+    let (text, by_hand) = job.program().context("the program for the launcher")?;
     terminal::print_data(&text)?;
     let quoted = |word: &String| format!(" {}", model::shell_quoted(word.as_bytes()));
     terminal::remark(&format!(
-        "To run it: {}{}, or the same command with --submit. What the reduce writes will be in {}",
+        "To run it: {}{}, or the same command with --submit. The output of the reduce will be in {}",
         by_hand[0],
         by_hand[1..].iter().map(quoted).collect::<String>(),
         job.work.folder().join("reduced").display()

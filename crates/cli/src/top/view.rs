@@ -1,4 +1,4 @@
-//! What the screen of `hosepipe top` shows: the list of chains, one of them in detail, the keys.
+//! Draws the screen of `hosepipe top`: the list of chains, one chain in detail, or the keys.
 
 use model::{Chain, visible};
 use ratatui::Frame;
@@ -9,34 +9,20 @@ use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 use report::chains::{self, ChainLine};
 use report::numbers::{percent, time};
 
-use super::{Screen, cpus, rate};
+use super::screen::{Screen, cpus, rate};
+use super::which::Which;
 use crate::terminal::wrap;
-use crate::top_cmd::{Which, nothing};
 
-/// What stands before a chain: its rate and its CPU.
+/// Width of the rate and the CPU time before a chain.
 const BEFORE_COLUMNS: usize = 21;
 const KEYS: &str = "q quit · / filter · s sort · ↑ ↓ enter detail · space pause · ? help";
-const HELP: &[&str] = &[
-    "q, Ctrl-C    leave",
-    "/            filter by the name of a program; enter keeps it, esc leaves it",
-    "esc          out of a detail view; then: all chains again",
-    "s            sort by rate, CPU, fullness, name or PID",
-    "↑ ↓, k j     select a chain; page up, page down, home, end",
-    "enter        its stages, links and history, and back",
-    "space        hold the picture still, and go on",
-    "?            this, and back",
-    "",
-    "─1.2 GB/s→   what flows through a link; ≥: one end alone tells; ?: it cannot be told",
-    "bold         the stage that holds the chain up",
-    "(outside)    nobody who can be seen holds that end",
-    "(above)      the stage of a line above",
-];
+const HELP: &str = include_str!("keys.txt");
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let areas = Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]);
     let [heading, body, keys] = areas.areas(frame.area());
@@ -46,46 +32,44 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
         None => frame.render_widget(Line::styled(KEYS, DIM), keys),
     }
     let chains = screen.chains();
-    match chains.get(screen.at()) {
-        _ if screen.help => frame.render_widget(Paragraph::new(HELP.join("\n")), body),
-        None => frame.render_widget(Paragraph::new(nothing_said(screen)).wrap(Wrap { trim: true }), body),
+    match chains.get(screen.selected_index()) {
+        _ if screen.help => frame.render_widget(Paragraph::new(HELP), body),
+        None => frame.render_widget(Paragraph::new(explain_empty(screen)).wrap(Wrap { trim: true }), body),
         Some(chain) if screen.detail => detail(frame, body, screen, chain),
         Some(_) => list(frame, body, screen, &chains),
     }
 }
 
 fn heading_of(screen: &Screen) -> String {
-    let shown = match &screen.which {
+    let shown = match &screen.which() {
         Which::All => String::new(),
         Which::Of(pid) => format!(" · of process {pid}"),
         Which::Named(text) => format!(" · with `{}`", visible(text)),
     };
-    let foreign = match screen.seen.foreign_processes {
+    let foreign = match screen.snapshot.foreign_processes {
         0 => String::new(),
         foreign => format!(" · {foreign} processes of other users cannot be seen"),
     };
-    let over = time(screen.seen.elapsed_ns as f64);
+    let over = time(screen.snapshot.elapsed_ns as f64);
     let paused = if screen.paused { " · PAUSED" } else { "" };
     let number = screen.chains().len();
     let chains = if number == 1 { "chain" } else { "chains" };
     format!(
         "hosepipe top · {number} {chains}{shown} · rates over {over} · by {}{paused}{foreign}",
-        screen.sort.word()
+        screen.order()
     )
 }
 
-fn nothing_said(screen: &Screen) -> String {
-    if screen.seen.elapsed_ns == 0 {
-        return "Looking …".to_owned();
+fn explain_empty(screen: &Screen) -> String {
+    if screen.snapshot.elapsed_ns == 0 {
+        return "Sampling …".to_owned();
     }
-    let typed = screen.typed.as_ref().map(|text| Which::Named(text.clone()));
-    let which = typed.as_ref().unwrap_or(&screen.which);
-    nothing(which, &screen.seen).unwrap_or_else(|| chains::NOTHING.to_owned())
+    screen.which().explain_none(&screen.snapshot).unwrap_or_else(|| chains::NOTHING.to_owned())
 }
 
-/// The chains, each with its lines; as many as there is room for around the one that is selected.
+/// The chains, each with its lines; scrolled so far that the selected one is visible.
 fn list(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chains: &[&Chain]) {
-    let selected = screen.at();
+    let selected = screen.selected_index();
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut ends_at = 0;
     for (at, chain) in chains.iter().enumerate() {
@@ -115,8 +99,8 @@ fn line_of<'a>(before: String, line: ChainLine, style: Style) -> Line<'a> {
     Line::from_iter(std::iter::once(Span::styled(before, style)).chain(pieces))
 }
 
-/// A line in as many as it takes.
-fn broken(line: Line<'_>, width: usize) -> Vec<Line<'_>> {
+/// A line, broken before the pieces that do not fit.
+fn wrapped(line: Line<'_>, width: usize) -> Vec<Line<'_>> {
     let mut lines = vec![Line::default()];
     for piece in line.spans {
         let last = lines.len() - 1;
@@ -129,12 +113,12 @@ fn broken(line: Line<'_>, width: usize) -> Vec<Line<'_>> {
     lines
 }
 
-/// One chain: drawn, judged, stage by stage, link by link.
+/// One chain: its drawing, its bottleneck, its stages, its processes, and the history of its links.
 fn detail(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     let width = usize::from(area.width);
     let drawn = chains::lines(chain).into_iter().map(|line| line_of(String::new(), line, Style::new()));
-    let mut lines: Vec<Line<'_>> = drawn.flat_map(|line| broken(line, width)).collect();
-    let sentences = chains::sentences(chain, screen.seen.elapsed_ns);
+    let mut lines: Vec<Line<'_>> = drawn.flat_map(|line| wrapped(line, width)).collect();
+    let sentences = chains::sentences(chain, screen.snapshot.elapsed_ns);
     let said = sentences.iter().flat_map(|sentence| wrap(sentence, width));
     lines.extend(said.map(|line| Line::styled(line, BOLD)));
     lines.push(Line::raw(""));
@@ -151,7 +135,7 @@ fn detail(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     history(frame, below, screen, chain);
 }
 
-/// How much flowed through each link, look by look.
+/// The rate of each link, sample by sample.
 fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     let each = area.height / u16::try_from(chain.links.len().max(1)).unwrap_or(u16::MAX);
     for (at, link) in chain.links.iter().enumerate().take_while(|_| each >= 2) {

@@ -62,7 +62,7 @@ fn chains_are_shown_filtered_sorted_and_looked_into() {
     viewer.types("/gz", &["gzip", "/gz▏"], &[&drawn]);
     viewer.types("\x1b", &[&drawn], &[]);
     viewer.types("/SLEEP\r", &[&drawn, "with `sleep`"], &["gzip"]);
-    viewer.types("?", &["hold the picture still"], &[&drawn]);
+    viewer.types("?", &["freeze the display"], &[&drawn]);
     viewer.types("?", &[&drawn], &[]);
     viewer.types(" ", &["PAUSED"], &[]);
     viewer.types(" ", &[], &["PAUSED"]);

@@ -1,0 +1,106 @@
+//! The loop of `hosepipe top` on a terminal: it samples, draws, and waits for keys and signals.
+
+use std::io::stdout;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use crossterm::event::{self, Event, KeyEventKind};
+use observe::chains::ChainSampler;
+use observe::pace::Pace;
+use process::ready_within;
+use ratatui::DefaultTerminal;
+use rustix::event::PollFlags;
+use rustix::process::{Signal, kill_current_process_group};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTSTP};
+use signal_hook::low_level::emulate_default_handler;
+
+use super::screen::{KeyAction, Screen};
+use super::view;
+use super::which::Which;
+use crate::copies::CostsOnDemand;
+use crate::signals::StopRequest;
+
+/// Longest wait for a key: signals are noticed within this time.
+const KEY_WAIT_MAX: Duration = Duration::from_millis(250);
+
+/// Shows chains until `q` is typed, or a signal comes.
+pub(super) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+    let [stopped, continued] = [SIGTSTP, SIGCONT].map(|signal| {
+        let noted = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal, Arc::clone(&noted)).map(|_| noted)
+    });
+    let (stopped, continued) = (stopped?, continued?);
+    let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
+    if is_gone() {
+        // Its drop would fail and print that to standard error, which is gone as well: that would panic.
+        std::mem::forget(terminal);
+        stop.note(Some(SIGHUP));
+        return Ok(stop.exit_code(false));
+    }
+    ratatui::try_restore().context("cannot give the terminal back")?;
+    shown?;
+    Ok(stop.exit_code(false))
+}
+
+/// Whether the terminal is gone (POLLHUP of poll(2)). Where SIGHUP is ignored (nohup(1)), nothing else reports it.
+fn is_gone() -> bool {
+    ready_within(&stdout(), PollFlags::empty(), Some(Duration::ZERO)).unwrap_or(true)
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    interval: Duration,
+    which: Which,
+    stop: &StopRequest,
+    [stopped, continued]: [&AtomicBool; 2],
+) -> anyhow::Result<()> {
+    let mut sampler = ChainSampler::default();
+    let mut screen = Screen::new(which);
+    let costs = CostsOnDemand::default();
+    // The first sample comes sooner than `interval`, so that rates appear soon.
+    let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);
+    let mut draw = true;
+    while !stop.is_set() && !is_gone() {
+        if stopped.swap(false, Ordering::Relaxed) {
+            ratatui::try_restore()?;
+            emulate_default_handler(SIGTSTP)?;
+            continued.store(true, Ordering::Relaxed);
+        }
+        if continued.swap(false, Ordering::Relaxed) {
+            *terminal = ratatui::try_init().context("cannot take the terminal again")?;
+            terminal.clear()?;
+            draw = true;
+        }
+        if pace.begin() {
+            sampler.sample();
+            if !screen.paused {
+                let mut snapshot = sampler.seen();
+                costs.judge_all(&mut snapshot);
+                screen.add_sample(snapshot);
+                draw = true;
+            }
+            sampler.mark();
+            pace.end(true);
+        }
+        if std::mem::take(&mut draw) {
+            terminal.draw(|frame| view::draw(frame, &screen))?;
+        }
+        if event::poll(pace.left().min(KEY_WAIT_MAX))? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match screen.press(key) {
+                    KeyAction::Quit => return Ok(()),
+                    KeyAction::Interrupt => stop.note(Some(SIGINT)),
+                    KeyAction::Suspend => kill_current_process_group(Signal::TSTP)?,
+                    KeyAction::Draw => draw = true,
+                },
+                Event::Resize(..) => draw = true,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}

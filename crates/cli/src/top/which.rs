@@ -1,0 +1,78 @@
+//! Which chains `hosepipe top` shows.
+
+use model::{Chain, TopSnapshot};
+use process::proc::Stat;
+
+use crate::terminal::usage;
+
+/// Which chains are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those of a process and its descendants.
+    Of(i32),
+    /// Those with this in the name of a program, in lower case.
+    Named(String),
+}
+
+impl Which {
+    /// Parses a PID or a part of a name.
+    ///
+    /// # Errors
+    /// There is no such process, or it belongs to another user.
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+        let Ok(pid) = text.parse() else { return Ok(Self::named(text)) };
+        if pid <= 0 || Stat::of(pid).is_none() {
+            return usage(format!("there is no process {pid}"));
+        }
+        if std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        {
+            return usage(format!(
+                "process {pid} is another user's and does not show what it has open: try sudo hosepipe top {pid}"
+            ));
+        }
+        Ok(Self::Of(pid))
+    }
+
+    /// Chains with this text in the name of a program; an empty text means all.
+    pub(super) fn named(text: &str) -> Self {
+        if text.is_empty() { Self::All } else { Self::Named(text.to_lowercase()) }
+    }
+
+    pub(super) fn matches(&self, chain: &Chain) -> bool {
+        let mut processes = chain.stages.iter().flat_map(|stage| &stage.processes);
+        match self {
+            Self::All => true,
+            Self::Of(pid) => processes.any(|process| is_descendant(process.pid, *pid)),
+            Self::Named(text) => processes.any(|process| process.name.to_lowercase().contains(text)),
+        }
+    }
+
+    /// Why no chain matches; `None` if all chains were asked for.
+    pub(super) fn explain_none(&self, snapshot: &TopSnapshot) -> Option<String> {
+        let reason = match self {
+            Self::All => return None,
+            Self::Of(pid) if Stat::of(*pid).is_none() => format!("Process {pid} has ended."),
+            Self::Of(pid) if observe::sockets::has_pair(*pid) => {
+                format!("Process {pid} is in no chain: its pair of sockets does not say which way bytes go.")
+            }
+            Self::Of(pid) => format!(
+                "Process {pid} is in no chain: no pipe, FIFO, socket or pseudoterminal joins it, or what it has started, to another process."
+            ),
+            Self::Named(text) => format!("No chain has `{text}` in the name of a program."),
+        };
+        let foreign = match snapshot.foreign_processes {
+            0 => "",
+            _ => " Those of other users cannot be seen: root sees them.",
+        };
+        Some(reason + foreign)
+    }
+}
+
+/// Whether a process is `ancestor` or one of its descendants.
+fn is_descendant(pid: i32, ancestor: i32) -> bool {
+    const DEPTH_MAX: usize = 64;
+    let parent = |pid: &i32| Stat::of(*pid).map(|stat| stat.parent);
+    std::iter::successors(Some(pid), parent).take(DEPTH_MAX).any(|pid| pid == ancestor)
+}
