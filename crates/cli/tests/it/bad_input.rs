@@ -195,6 +195,19 @@ fn options_that_contradict_each_other_are_refused() {
     assert_refused(&["list", "nonsense"], &["nonsense"]);
 }
 
+/// Expected: a time in which not every case gets a trial is refused before the run; one that is short is said to be.
+/// Happened: a table with empty cells when the time was over, and status 1.
+#[test]
+fn a_time_that_is_too_short_is_refused_before_the_run() {
+    assert_refused(&["bench", "--time", "1ms"], &["--time 1ms is too short", "or more"]);
+    assert_refused(&["bench", "--sweep", "--place", "all", "--time", "6s"], &["--time 6s is too short"]);
+    let lab = Lab::new();
+    let done = lab.run(&["bench", "pipe", "--workload", "stream", "--time", "200ms"]);
+    assert!(done.stderr.contains("--time 200ms is short"), "{}", done.stderr);
+    // A fixed amount takes as long as it takes.
+    lab.run(&["bench", "pipe", "--count", "4", "--time", "1s", "--dry-run"]).expect_code(0);
+}
+
 /// Expected: two formats to one file are a mistake: one would overwrite the other.
 /// Happened: status 0, and only the last of them is there.
 #[test]

@@ -368,3 +368,22 @@ fn ctrl_c_takes_the_bar_away() {
     assert!(last.contains("^C") && !last.contains("\u{1b}[1A"), "nothing above was touched: {shown:?}");
     assert_eq!(person.leaves().code(), Some(130));
 }
+
+/// Expected: the caches (docs/SHELL.md, Files) are in XDG_RUNTIME_DIR, or else in TMPDIR.
+/// Happened: without XDG_RUNTIME_DIR they were in /tmp, also where TMPDIR was set.
+#[test]
+fn caches_are_in_the_folders_that_the_environment_names() {
+    for variable in ["XDG_RUNTIME_DIR", "TMPDIR"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        for args in [&["run", "true | true"][..], &["boost", "--quiet", "true"]] {
+            let lab = Lab::new();
+            let mut command = lab.command(args);
+            command.env_remove("XDG_RUNTIME_DIR").env(variable, folder.path());
+            lab.finish(command).expect_code(0);
+        }
+        let user = rustix::process::geteuid().as_raw();
+        for cache in ["shells", "copies"] {
+            assert!(folder.path().join(format!("hosepipe-{cache}-{user}")).exists(), "{cache} in {variable}");
+        }
+    }
+}
