@@ -10,8 +10,11 @@ use super::which::Which;
 /// Number of samples in a link's history.
 const HISTORY: usize = 240;
 
+/// Sorts chains.
+type Sort = fn(&mut [Chain]);
+
 /// The orders of the chains: a word for the heading, and the sort. Chains that are equal stay in the order of their PIDs.
-const ORDERS: [(&str, fn(&mut [Chain])); 5] = [
+const ORDERS: [(&str, Sort); 5] = [
     ("rate", |chains| largest_first(chains, rate)),
     ("CPU", |chains| largest_first(chains, cpus)),
     ("fullness", |chains| largest_first(chains, fullness)),

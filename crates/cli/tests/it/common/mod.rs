@@ -21,6 +21,8 @@ use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
+pub(crate) use self::pty::CACHES;
+
 /// No run of these tests takes longer, nor those of real sizes: what does, hangs.
 pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(300);
 
@@ -35,9 +37,6 @@ pub(crate) const ENDS: [&str; 2] = ["hosepipe-send", "hosepipe-recv"];
 
 /// A trial that has been running for this long is no warm-up.
 const LONG: Duration = Duration::from_millis(150);
-
-/// XDG_RUNTIME_DIR of all runs: what hosepipe keeps for later runs (docs/SHELL.md, Files) is shared by them, and not in their TMPDIR.
-pub(crate) const CACHES: &str = "/tmp";
 
 /// How often a condition is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(3);

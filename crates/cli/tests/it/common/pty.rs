@@ -14,6 +14,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+/// XDG_RUNTIME_DIR of all runs: what hosepipe keeps for later runs (docs/SHELL.md, Files) is shared by them, and not in their TMPDIR.
+pub(crate) const CACHES: &str = "/tmp";
+
 /// Nothing that is waited for takes longer.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -103,7 +106,7 @@ impl Person {
         // What is in a tester's environment, or cargo's, is no part of the scene.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
-        command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8").env("XDG_RUNTIME_DIR", super::CACHES);
+        command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8").env("XDG_RUNTIME_DIR", CACHES);
         let child =
             command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
         let master = Arc::new(master);
