@@ -7,7 +7,7 @@ use crate::hosepipe;
 use crate::pipelines::{Timed, bash, big_file, seconds};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Skipped, Target};
 
 const ROUNDS: usize = 7;
 /// What invents such a machine.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use crate::hosepipe;
 use crate::pipelines::{Timed, bash, big_file, times};
 use crate::table::{BenchRow, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target {

@@ -8,10 +8,11 @@ use anyhow::Result;
 use model::Workload;
 
 use crate::hosepipe::{self, bytes_per_s};
+use crate::one_run::{one_run, throughput};
 use crate::reference::succeed;
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{GIB, Laboratory, Skipped, one_run, throughput};
+use crate::target::{GIB, Laboratory, Skipped};
 
 const SPEC: &str = "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin";
 /// Enough of a block for a call to disappear beside its work.

@@ -11,7 +11,7 @@ use model::{BenchRecord, ChangeKind, DiffRecord};
 use crate::hosepipe::{PROGRAM, bench};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 /// Comparisons of this machine with itself.
 const COMPARISONS: usize = 100;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use model::{BenchRecord, CaseRecord, Sample, Spec, Workload};
 
-use crate::targets::Skipped;
+use crate::target::Skipped;
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hosepipe");

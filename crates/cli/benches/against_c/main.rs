@@ -10,6 +10,7 @@ mod changes;
 mod hosepipe;
 mod memory;
 mod neighbours;
+mod one_run;
 mod peers;
 mod pipelines;
 mod printed;
@@ -22,6 +23,7 @@ mod rounds;
 mod scripts;
 mod spreading;
 mod table;
+mod target;
 mod targets;
 mod tops;
 mod trips;
@@ -35,7 +37,7 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use model::{ByteSize, parse_size};
 
 use reference::References;
-use targets::{Laboratory, Skipped, Target};
+use target::{Laboratory, Skipped, Target};
 
 /// The speed targets of hosepipe, side by side with plain C.
 #[derive(Parser)]

@@ -15,7 +15,7 @@ use crate::hosepipe::{PROGRAM, bytes_per_s};
 use crate::reference::succeed;
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Skipped, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target {

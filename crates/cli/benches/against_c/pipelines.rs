@@ -12,7 +12,7 @@ use crate::memory::{Whose, peak_bytes};
 use crate::reference::succeed;
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 /// Bytes in the file that is copied, and in the text that is worked on.
 const COPIED_BYTES: u64 = 1_000_000_000;

@@ -14,7 +14,7 @@ use crate::hosepipe::{bench, case, cpus, ns_per_message};
 use crate::printed::{C, Language, PYTHON, Printed, RUST};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, RUN_S, Skipped, Target};
+use crate::target::{Laboratory, RUN_S, Skipped, Target};
 
 const SIZES: [&str; 4] = ["64B", "200B", "4KiB", "64KiB"];
 const LANGUAGES: [(Language, Wanted); 3] =

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use crate::hosepipe;
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 use pty::{Person, home};
 
 /// What a person does not notice.

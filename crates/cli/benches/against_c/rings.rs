@@ -11,9 +11,10 @@ use model::{CaseRecord, Workload};
 use rtrb::RingBuffer;
 
 use crate::hosepipe::{self, ns_per_message};
+use crate::one_run::{one_run, round_trip, throughput};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target, one_run, round_trip, throughput};
+use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target {

@@ -7,7 +7,7 @@ use crate::hosepipe;
 use crate::pipelines::{Timed, bash, built, seconds, times};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 const LINES: usize = 200;
 const ROUNDS: usize = 31;

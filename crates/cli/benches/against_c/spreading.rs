@@ -6,7 +6,7 @@ use crate::hosepipe;
 use crate::pipelines::{Timed, made, times};
 use crate::reference::succeed;
 use crate::table::{BenchRow, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target {

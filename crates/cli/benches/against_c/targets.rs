@@ -1,57 +1,28 @@
 //! The targets: what is measured, against what, and what is wanted. A target is a line of [`TARGETS`] and a
-//! function that runs the contenders. Where hosepipe is compared with C, hosepipe goes first and once more than
-//! the others: where it sat and how much it moved is what the C program is then given to do.
+//! function that runs the contenders. Where hosepipe is compared with C, hosepipe has one run more, before
+//! the others: the C program then gets the CPUs and the amount of that run.
 
-use std::fmt;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use model::{CaseRecord, Check, DataLevel, Sample, Workload};
+use model::{CaseRecord, Check, DataLevel, Workload};
 
 use crate::hosepipe::{self, bytes_per_s, ns_per_message};
 use crate::memory::{Whose, peak_bytes};
-use crate::reference::{References, succeed};
+use crate::one_run::{one_run, throughput};
+use crate::reference::succeed;
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
+use crate::target::{GIB, Laboratory, RUN_S, Skipped, Target};
 use crate::{
     aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, rings, scripts,
     spreading, tops, trips, workers,
 };
 
-/// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
-/// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
-/// half: many short runs say more than a few long ones.
-pub(crate) const RUN_S: f64 = 0.1;
 /// Rounds against C, unless asked otherwise.
 const ROUNDS_AGAINST_C: usize = 31;
 const BLOCK_BYTES: u64 = 64 << 10;
-pub(crate) const GIB: u64 = 1 << 30;
-
-/// Everything a target may need.
-pub(crate) struct Laboratory {
-    /// Rounds asked for; each target has its own default.
-    pub(crate) rounds: Option<usize>,
-    /// Bytes asked for, in the rows that move a fixed amount.
-    pub(crate) bytes: Option<u64>,
-    /// Seed of the order within rounds.
-    pub(crate) seed: u64,
-    /// Of many questions every such one.
-    pub(crate) every: usize,
-    pub(crate) references: References,
-}
-
-/// One promise and how it is measured.
-#[derive(Clone, Copy)]
-pub(crate) struct Target {
-    pub(crate) name: &'static str,
-    /// What is promised, for `--help`.
-    pub(crate) promise: &'static str,
-    /// True where it takes a minute: measured when named or with `--full`.
-    pub(crate) slow: bool,
-    /// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
-    pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<BenchRow>>,
-}
 
 /// The targets that are not alike, in the order of measuring.
 const TARGETS: &[Target] = &[
@@ -154,18 +125,6 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Not a failure: this machine lacks what the row needs.
-#[derive(Debug)]
-pub(crate) struct Skipped(pub(crate) String);
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skipped {}
-
 /// Every target, in the order of measuring.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
     TARGETS
@@ -187,17 +146,10 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(changes::TARGETS.iter().copied())
 }
 
-/// The rows and their promises, for `--help` and for whoever mistypes one.
+/// The rows and their promises, for `--help` and for the error about an unknown row.
 pub(crate) fn list() -> String {
     let lines = all().map(|target| format!("  {:<19} {}\n", target.name, target.promise));
     format!("Rows:\n{}", lines.collect::<String>())
-}
-
-impl Laboratory {
-    /// The rounds asked for, or the target's own.
-    pub(crate) fn rounds_or(&self, default: usize) -> usize {
-        self.rounds.unwrap_or(default)
-    }
 }
 
 /// One way through a pipe; with a check, sender and receiver touch every byte, in hosepipe as in C. Between two
@@ -257,49 +209,7 @@ fn null(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
 const VERIFIED: &str = "shm-ring:copy=in-place,wait=spin";
 const VERIFIED_PIPE: &str = "pipe:size=1MiB";
 
-/// What is compared of two cases of one run.
-pub(crate) struct Comparison {
-    workload: Workload,
-    unit: Unit,
-    figure: fn(&Sample) -> f64,
-    wanted: Wanted,
-}
-
-pub(crate) fn throughput(wanted: Wanted) -> Comparison {
-    Comparison { workload: Workload::Stream, unit: Unit::BytesPerSecond, figure: bytes_per_s, wanted }
-}
-
-pub(crate) fn round_trip(wanted: Wanted) -> Comparison {
-    Comparison { workload: Workload::PingPong, unit: Unit::Nanoseconds, figure: ns_per_message, wanted }
-}
-
-/// One run of hosepipe: it interleaves the two cases itself, and numbers the rounds.
-pub(crate) fn one_run(
-    name: &str,
-    lab: &Laboratory,
-    specs: [&str; 2],
-    options: &str,
-    compared: Comparison,
-) -> Result<Vec<BenchRow>> {
-    let Comparison { workload, unit, figure, wanted } = compared;
-    let [ours, reference] = specs;
-    // memcpy, where nobody asks for it, is there by itself, as plain copying.
-    let asked = if reference == "memcpy" { ours.to_owned() } else { specs.join(" ") };
-    let record = hosepipe::bench(&format!(
-        "{asked} --workload {workload} --place cross --trials {} {options}",
-        lab.rounds_or(11)
-    ))?;
-    let ours = hosepipe::case(&record, ours, workload)?;
-    let reference = hosepipe::case(&record, reference, workload)?;
-    let partner = |round| reference.samples.iter().find(|sample| sample.round == round);
-    let pairs =
-        ours.samples.iter().filter_map(|sample| Some((figure(sample), figure(partner(sample.round)?))));
-    let (ours, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    ensure!(!ours.is_empty(), "the two have no round in common");
-    Ok(vec![BenchRow { name: name.to_owned(), unit, ours, reference, wanted }])
-}
-
-/// Two filters in bash against the two everybody has; the scheduler places all four.
+/// `gen | sink` against `dd | dd`, both in bash; the scheduler places all four.
 fn filters(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let blocks = lab.bytes.unwrap_or(10 * GIB).div_ceil(BLOCK_BYTES);
     let bytes = blocks * BLOCK_BYTES;
@@ -345,7 +255,7 @@ fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     Ok(vec![BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted }])
 }
 
-/// Where there is nobody to take turns with, and nothing to warm up.
+/// Figures of one program alone: nothing to alternate with, no warm-up.
 fn repeat(rounds: usize, run: impl Fn() -> Result<f64>) -> Result<Vec<f64>> {
     (0..rounds).map(|_| run()).collect()
 }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::hosepipe;
 use crate::prompt::pty::{Person, home};
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[Target {
     name: "top-cost",

@@ -8,7 +8,7 @@ use crate::hosepipe::{self, ns_per_message};
 use crate::reference::{Clock, PingPong};
 use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, RUN_S, Target};
+use crate::target::{Laboratory, RUN_S, Target};
 
 /// Fewer than against a stream, so that all rows together take less than four minutes.
 const ROUNDS: usize = 11;

@@ -10,7 +10,7 @@ use crate::hosepipe::{self, bytes_per_s};
 use crate::reference::succeed;
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Skipped, Target};
 
 /// Bytes of a trial: half a second or less, since many short trials say more of a pipe's rhythm than a few long ones.
 const BYTES: u64 = 512 << 20;
