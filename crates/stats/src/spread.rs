@@ -26,6 +26,12 @@ const MAD_TO_SIGMA: f64 = 1.4826;
 /// The same for the mean absolute deviation, which is used if more than half of the values are equal.
 const MEAN_AD_TO_SIGMA: f64 = 1.2533;
 
+/// The standard deviation of a normal distribution with these absolute deviations from its median; `None` without any, or if one is
+/// not finite.
+pub(crate) fn mad_sigma(deviations: &[f64]) -> Option<f64> {
+    Some(median(deviations)? * MAD_TO_SIGMA)
+}
+
 /// Number of outliers by their modified z-score; 0 for fewer than three values.
 pub fn outliers(values: &[f64]) -> u32 {
     u32::try_from(outlier_indices(values).len()).unwrap_or(u32::MAX)
@@ -49,9 +55,8 @@ pub(crate) fn limit(left: &[f64], parameters: usize) -> Option<(f64, f64)> {
     let mut spread: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
     spread.sort_by(f64::total_cmp);
     spread.drain(..parameters.min(left.len()));
-    let mad = median(&spread).unwrap_or(0.0);
     let mean = spread.iter().sum::<f64>() / spread.len().max(1) as f64;
-    let sigma = if mad > 0.0 { mad * MAD_TO_SIGMA } else { mean * MEAN_AD_TO_SIGMA };
+    let sigma = mad_sigma(&spread).filter(|sigma| *sigma > 0.0).unwrap_or(mean * MEAN_AD_TO_SIGMA);
     Some((center, sigma * THRESHOLD))
 }
 

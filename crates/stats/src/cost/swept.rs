@@ -6,13 +6,12 @@ use model::{CaseRecord, Workload};
 
 use crate::estimate::{median, middle};
 use crate::figure::elapsed_per_block_ns;
+use crate::spread::mad_sigma;
 
 /// Standard deviations beyond which a sample has no weight (Beaton and Tukey's bisquare, 95 % efficient for normal values).
 const BISQUARE: f64 = 6.0;
 /// Steps of the bisquare mean; it hardly changes after the third.
 const STEPS: usize = 8;
-/// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
-const MAD_TO_SIGMA: f64 = 1.4826;
 /// Names of the buffer between the ends in `granted`; the first that exists is used.
 const BUFFERS: [&str; 3] = ["pipe_bytes", "ring_bytes", "sndbuf_bytes"];
 
@@ -107,7 +106,7 @@ fn spread<'a>(sizes: impl Iterator<Item = &'a [f64]>) -> f64 {
         let few = (values.len() as f64 / (values.len().max(2) - 1) as f64).sqrt();
         values.iter().map(move |value| (value - center).abs() * few)
     });
-    median(&off.collect::<Vec<f64>>()).unwrap_or(0.0) * MAD_TO_SIGMA
+    mad_sigma(&off.collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 /// The bisquare mean of at least one value.
