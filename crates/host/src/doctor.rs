@@ -59,15 +59,14 @@ impl Finding {
         Some(self)
     }
 
-    /// The same with the remedy for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE; then no command in the
-    /// container raises the limit, and the finding becomes a note.
+    /// The same for a limit of setrlimit(2). In a container without CAP_SYS_RESOURCE no command raises it, neither for root nor
+    /// with sudo: the finding becomes a note with the command for the host.
     fn raise(mut self, limit: &str, vitals: &Vitals) -> Option<Self> {
-        if self.state == Severity::Caps
-            && vitals.confinement.root
-            && !vitals.confinement.may_exceed_resources()
-        {
+        if self.state == Severity::Caps && !vitals.confinement.can_raise_limits() {
             self.state = Severity::Note;
-            self.what.push_str("; only the host of this container or machine can raise that");
+            self.what.push_str(&format!(
+                "; root in this container cannot raise that, root on its host can: prlimit --pid PID --{limit}=unlimited"
+            ));
             return Some(self);
         }
         self.remedy(format!("sudo prlimit --pid $$ --{limit}=unlimited"))
@@ -92,6 +91,11 @@ fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
 /// `Good` if the value is `fine`, else the other severity.
 fn unless(fine: bool, otherwise: Severity) -> Severity {
     if fine { Severity::Good } else { otherwise }
+}
+
+/// "1 file", "1024 files".
+fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Bytes in binary units: "1 MiB", "23.5 GiB".

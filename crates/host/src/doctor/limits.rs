@@ -4,7 +4,7 @@
 use model::Host;
 
 use super::Severity::{Caps, Good, Note, Unknown};
-use super::{Finding, Rule, size, unless};
+use super::{Finding, Rule, count, size, unless};
 use crate::vitals::{FileSystem, Vitals};
 
 pub(super) const RULES: &[Rule] = &[
@@ -97,7 +97,7 @@ fn descriptors(host: &Host, _: &Vitals) -> Option<Finding> {
     let limit = host.limits.rlimit_nofile;
     let what = match limit {
         None => "files may be open without limit".to_owned(),
-        Some(files) => format!("{files} files may be open"),
+        Some(files) => format!("{} may be open", count(files, "file")),
     };
     let why = "Long pipelines and chains hold several descriptors for each stage; above the limit they fail with \
         EMFILE.";
@@ -151,7 +151,7 @@ fn mq_msgsize(host: &Host, vitals: &Vitals) -> Option<Finding> {
 fn mq_messages(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let messages = host.limits.mq_msg_max?;
     let fine = vitals.confinement.may_exceed_resources() || messages >= 10;
-    let what = format!("a POSIX queue may hold {messages} messages{}", override_remark(vitals));
+    let what = format!("a POSIX queue may hold {}{}", count(messages, "message"), override_remark(vitals));
     let why = "Few messages in flight make every message a wake-up; more keep both ends running.";
     Finding::new("mq-msg-max", unless(fine, Caps), what, why).remedy("sudo sysctl -w fs.mqueue.msg_max=64")
 }
@@ -190,7 +190,7 @@ fn buffer(name: &'static str, key: &str, option: &str, limit: Option<u64>) -> Op
 
 fn datagrams(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let queued = vitals.unix_max_dgram_qlen?;
-    let what = format!("{queued} datagrams may wait in a Unix socket");
+    let what = format!("{} may wait in a Unix socket", count(queued, "datagram"));
     let why = "The sender of unix-dgram waits when that many are queued, however small they are: with the \
         kernel's default of 10, small datagrams are limited by wake-ups.";
     Finding::new("unix-dgram-qlen", unless(queued >= 128, Caps), what, why)

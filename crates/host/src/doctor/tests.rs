@@ -205,14 +205,25 @@ fn root_needs_no_sudo_and_its_capabilities_override_some_limits() {
     }
 }
 
-/// Expected a command that works; `prlimit` answered EPERM to root without CAP_SYS_RESOURCE.
+/// Expected: whoever may raise a limit gets the command. Happened: `prlimit` answered EPERM to root without CAP_SYS_RESOURCE; and then
+/// root was referred to the host, and an ordinary user of the same container to root.
 #[test]
-fn root_without_its_capability_gets_no_command_to_raise_limits() {
+fn without_its_capability_no_user_gets_a_command_to_raise_limits() {
     let (host, mut vitals) = faulty();
-    vitals.confinement.root = true;
-    for name in ["msgqueue", "memlock"] {
-        let finding = find(&host, &vitals, name);
-        assert_eq!((finding.state, finding.remedy), (Severity::Note, None), "{name}");
+    for (root, bounding) in [(true, None), (true, Some(0)), (false, Some(0))] {
+        (vitals.confinement.root, vitals.confinement.bounding) = (root, bounding);
+        for name in ["msgqueue", "memlock"] {
+            let finding = find(&host, &vitals, name);
+            assert_eq!((finding.state, &finding.remedy), (Severity::Note, &None), "{name}");
+            let command = format!("root on its host can: prlimit --pid PID --{name}=unlimited");
+            assert!(finding.what.ends_with(&command), "{finding:?}");
+        }
+    }
+    for (root, bounding) in [(false, Some(SYS_RESOURCE)), (false, None)] {
+        (vitals.confinement.root, vitals.confinement.bounding) = (root, bounding);
+        let finding = find(&host, &vitals, "msgqueue");
+        assert_eq!(finding.state, Severity::Caps);
+        assert_eq!(finding.remedy.as_deref(), Some("sudo prlimit --pid $$ --msgqueue=unlimited"));
     }
 }
 

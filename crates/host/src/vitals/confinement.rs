@@ -20,6 +20,8 @@ pub(crate) struct Confinement {
     /// Effective capabilities. In a user namespace some of them have no effect: the limits of pipes and message queues require the
     /// capability in the initial namespace.
     pub(crate) capabilities: u64,
+    /// The bounding set: no program that this process starts, not even sudo(8), gets another capability. `None` if unknown.
+    pub(crate) bounding: Option<u64>,
     /// A seccomp filter runs at each system call.
     pub(crate) seccomp_filter: Option<bool>,
     /// The process that traces this one; 0 if there is none.
@@ -43,11 +45,12 @@ impl Confinement {
     pub(crate) fn read(roots: &Roots) -> Self {
         let status = roots.proc_text("self/status").unwrap_or_default();
         let effective_uid = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
-        let capabilities = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        let set = |name| field(&status, name).and_then(|hex| u64::from_str_radix(hex, 16).ok());
         Self {
             root: effective_uid == Some("0"),
             sudo: model::sudo(),
-            capabilities: capabilities.unwrap_or(0),
+            capabilities: set("CapEff").unwrap_or(0),
+            bounding: set("CapBnd"),
             seccomp_filter: field(&status, "Seccomp").map(|mode| mode == "2"),
             tracer_pid: field(&status, "TracerPid").and_then(|pid| pid.parse().ok()),
             quota: quota(roots),
@@ -57,6 +60,12 @@ impl Confinement {
     /// CAP_SYS_RESOURCE: fs.pipe-max-size and the POSIX queues' maxima do not apply (pipe(7), mq_overview(7)).
     pub(crate) fn may_exceed_resources(&self) -> bool {
         self.capable(CAP_SYS_RESOURCE)
+    }
+
+    /// Whether this process, or root by sudo(8), can raise a hard limit: CAP_SYS_RESOURCE (setrlimit(2)).
+    pub(crate) fn can_raise_limits(&self) -> bool {
+        let by_sudo = !self.root && self.bounding.is_none_or(|set| set >> CAP_SYS_RESOURCE & 1 == 1);
+        self.may_exceed_resources() || by_sudo
     }
 
     /// CAP_SYS_RESOURCE or CAP_SYS_ADMIN: the pages of a user's pipes are not counted (pipe(7)).
