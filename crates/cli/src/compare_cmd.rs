@@ -1,6 +1,7 @@
-//! `hosepipe compare`: pipelines against each other, or over several links, in turns.
+//! `hosepipe compare`: several pipelines, or one pipeline over several links, with alternating trials.
 
 mod parameters;
+mod progress;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,16 +11,15 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{CompareRecord, CompareResult};
-use pipeline::Start;
-use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_beside, shell_starts_s};
-use pipeline::link::LinkProblem;
+use pipeline::contest::{Contender, Contest, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::shell::{Kind, Shell};
+use pipeline::{Carrier, Start};
 use process::Refused;
 use report::read::Loaded;
 use stats::changes::{PAIRS_MAX, looks_for_order};
 
 use self::parameters::{Values, called, combined, filled};
-use crate::bar::Bar;
+use self::progress::CompareProgress;
 use crate::copies;
 use crate::outputs::Outputs;
 use crate::record::record_head;
@@ -44,25 +44,25 @@ Examples:
   hosepipe compare --via pipe,ssh:db2 'hosepipe gen --bytes 1GiB | hosepipe sink'     what it costs to go through another host
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
 
-All of them take turns in a random order, until it is certain which of any two is faster (--time, --trials), or with --precision until the figures
-are narrow. A time is that of a whole program, from its start to its end: `bash -c` for the shell by
-itself (`--shell` names another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
+They take turns in a random order, until it is certain which of any two is faster (see --time and --trials), or with --precision until
+the intervals are narrow. A time is that of a whole program, from its start to its end: `bash -c` for the shell alone (--shell names
+another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
 
-Several pipelines are ranked: how many times as long as the fastest each takes is made within rounds, and its bounds hold
-for all at once. One that ends with another status than 0 has failed. That outputs of different pipelines differ is told,
-and no failure.
+Several pipelines are ranked by how many times as long as the fastest each takes, within rounds; the bounds hold for all of them at
+once. A pipeline that ends with a status other than 0 has failed. Different outputs of different pipelines are reported, and are no
+failure.
 
-One pipeline over several links: the table's ratios are of the medians it shows; those of the record are made within rounds.
+One pipeline over several links: the ratios in the table are those of its medians; the ratios in the record are within rounds.
 
 Exit status: 0 all compared; 1 a run failed or could not be made, or outputs of one pipeline over several links differ; 2 the command line is wrong;
 130 stopped by Ctrl-C.")]
 pub(crate) struct CompareArgs {
-    /// The command lines, each as the shell takes it
+    /// The command lines, each in the syntax of the shell
     #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
 
-    /// The links, first the one that others are compared with; `shell`, or its name, is the shell by itself [default: `shell` for
-    /// several pipelines, or one without a `|`, else pipe,tmpfile,file,socketpair,shell]
+    /// The links; the others are compared with the first. `shell`, or its name, is the shell alone [default: `shell` for several
+    /// pipelines, or one without a `|`, else pipe,tmpfile,file,socketpair,shell]
     #[arg(long, value_name = "LINKS", value_parser = typed::links())]
     via: Option<String>,
 
@@ -75,21 +75,21 @@ pub(crate) struct CompareArgs {
     without: Option<Refused>,
 
     /// Run each pipeline as it is, and once more with its programs' large buffers where this CPU copies at full speed; the
-    /// table has their memory, too
+    /// table also shows their memory
     #[arg(long)]
     align_buffers: bool,
 
-    /// Timed runs of each [default: until it is certain which of any two is faster, and 8 at the most, or as many more as so many
-    /// pipelines take to be told apart]
+    /// Timed runs of each [default: until it is certain which of any two is faster, at most 8, or as many as are needed to
+    /// distinguish this many pipelines]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     trials: Option<u32>,
 
-    /// Begin no round after this time; without --trials further rounds are made until then while the order is not certain
+    /// Begin no round after this time, except the first timed one; without --trials rounds are made until then while the order is not certain
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     time: Option<Duration>,
 
-    /// Make rounds until the interval of each median is this narrow, in percent of the median on either side [at most 163 rounds, and
-    /// --time 1m unless that or --trials say otherwise]
+    /// Make rounds until the interval of each median is this narrow, in percent of the median on either side [at most 163 rounds
+    /// within one minute, unless --time or --trials is given]
     #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
     precision: Option<f64>,
 
@@ -97,13 +97,13 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(0u32..=1000))]
     warmup: u32,
 
-    /// Try each of these values, with commas between them, where {NAME} stands in a command line, put in as they are (`\,` is a comma
-    /// in a value); several times: every combination
+    /// Replace {NAME} in the command lines by each of these values, separated by commas (`\,` is a comma in a value); several times:
+    /// every combination
     #[arg(short = 'P', long = "parameter", num_args = 2, value_names = ["NAME", "VALUES"], allow_hyphen_values = true)]
     parameters: Vec<String>,
 
-    /// A command line that the shell runs once for each pipeline, before the first run of any: they take turns, so that what is
-    /// made for one must not overwrite what is made for another
+    /// A command line that the shell runs once for each pipeline, before all runs. Pipelines take turns, so files that it makes for one
+    /// must not replace those of another
     #[arg(long, value_name = "COMMAND", alias = "setup")]
     set_up: Option<String>,
 
@@ -115,7 +115,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "COMMAND")]
     conclude: Option<String>,
 
-    /// A command line that the shell runs once for each pipeline, after the last run of all, also where that was stopped
+    /// A command line that the shell runs once for each pipeline, after all runs, also if they were stopped
     #[arg(long, value_name = "COMMAND", alias = "cleanup")]
     clean_up: Option<String>,
 
@@ -131,20 +131,20 @@ pub(crate) struct CompareArgs {
     outputs: Outputs,
 }
 
-/// The links of one pipeline without --via.
+/// The default links of one pipeline.
 const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
-/// The same with --by latency: of the shell's own pipes nothing is known.
-const LINKS_OF_OURS: &str = "pipe,tmpfile,file,socketpair";
-/// Timed runs without --trials, at the most.
+/// The same for --by latency, which the shell's own pipes cannot measure.
+const LINKS_WITH_LATENCY: &str = "pipe,tmpfile,file,socketpair";
+/// Most timed runs by default.
 const TRIALS: u32 = 8;
-/// What rounds may take until intervals are narrow, unless --time or --trials decide.
+/// Default of --time with --precision.
 const TIME_FOR_PRECISION: Duration = Duration::from_secs(60);
-/// Below this the start of the shell is a good part of a time.
+/// In shorter times the start of the shell is a large part.
 const SHORT_S: f64 = 0.005;
-/// Runs that tell how long the shell takes to start.
+/// Runs that measure the start of the shell.
 const SHELL_STARTS: u32 = 9;
 
-/// Makes all runs, prints the table, writes what was asked for.
+/// Makes all runs, prints the table and writes the records.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
     let beside = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
@@ -156,15 +156,14 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let texts = pipelines.len() * (1 + usize::from(args.without.is_some()) + usize::from(aligns));
     let several = texts > 1;
     let by_latency = args.by == "latency";
-    // Only what stands between stages differs from link to link.
     let has_links =
         pipelines.iter().any(|(text, values)| filled(text, values).replace("||", "").contains('|'));
     if !has_links && !several && args.via.is_none() {
-        terminal::remark("There is no `|`, and so nothing to put a link into: the shell alone is timed.");
+        terminal::remark("There is no `|` that a link could replace: the shell alone is timed.");
     }
     let default = match (by_latency, several || !has_links) {
         (true, true) => "pipe",
-        (true, false) => LINKS_OF_OURS,
+        (true, false) => LINKS_WITH_LATENCY,
         (false, true) => SHELL,
         (false, false) => LINKS,
     };
@@ -173,7 +172,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         |via: &&String| *via == SHELL || *via == shell.kind.word() || via.contains("order=sequential");
     if let Some(via) = vias.iter().find(is_shell).filter(|_| by_latency) {
         let message = format!(
-            "--by latency: between stages over `{via}` there is nothing to note when lines come: another link, as in --via pipe"
+            "--by latency: the time of lines cannot be measured over `{via}`: choose another link, as in --via pipe"
         );
         return Err(UsageError(message).into());
     }
@@ -182,7 +181,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let has_time = args.time.is_some() || args.precision.is_some();
     let usual = if has_time { PAIRS_MAX as u32 } else { TRIALS.max(if several { needed } else { 0 }) };
     let trials = args.trials.unwrap_or(usual);
-    let results: Vec<&CompareResult> = contenders.iter().map(Contender::result).collect();
+    let results: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
     let looks = match (args.trials, stats::pairs_to_order(&results)) {
         (_, 0) => vec![trials as usize],
         (Some(_), _) if args.precision.is_none() => vec![trials as usize],
@@ -201,23 +200,28 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
     let start = || Start { hosepipe: &hosepipe, shell: &shell };
-    let contest = Contest {
-        start: start(),
-        warmup: args.warmup,
-        trials,
-        is_enough: &is_enough,
-        seed: args.seed,
-        must_succeed: several,
-    };
     let mut elapsed_s = 0.0;
     let (mut results, left_behind) = with_set_up(args, &pipelines, &shell, &stop, || {
-        let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
         let began = Instant::now();
-        let at_most = (args.precision.is_some() && args.trials.is_none()).then_some(TIME_FOR_PRECISION);
-        let until = args.time.or(at_most).and_then(|time| began.checked_add(time));
-        let made = take_turns(&contest, contenders, runs, (&stop, until));
+        let default = (args.precision.is_some() && args.trials.is_none()).then_some(TIME_FOR_PRECISION);
+        let time = args.time.or(default);
+        let contest = Contest {
+            start: start(),
+            warmup: args.warmup,
+            trials,
+            until: time.and_then(|time| began.checked_add(time)),
+            is_enough: &is_enough,
+            seed: args.seed,
+            must_succeed: several,
+        };
+        let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
+        let mut progress = CompareProgress::new(runs, time, &stop);
+        let made = contest.run(contenders, &mut progress);
+        progress.finish();
         elapsed_s = began.elapsed().as_secs_f64();
-        made
+        let (results, signal) = made?;
+        stop.note(signal);
+        Ok(results)
     })?;
     let interrupted = stop.is_set();
 
@@ -244,17 +248,17 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         conditions: conditions(args, &shell),
         results,
     };
-    // What one pipeline by itself puts out may well change from run to run, where others are what it is compared with.
-    let judged = !several || vias.len() > 1;
+    // The output of one of several pipelines may change from run to run; that of one pipeline over several links may not.
+    let must_be_equal = !several || vias.len() > 1;
     let has_failed =
-        |result: &CompareResult| result.error.is_some() || (judged && result.equal == Some(false));
+        |result: &CompareResult| result.error.is_some() || (must_be_equal && result.equal == Some(false));
     let failed = record.results.iter().any(has_failed) || !left_behind.is_empty();
     args.outputs.show(Loaded::new("this run", record), &terminal::style())?;
     left_behind.iter().for_each(|problem| terminal::remark(problem));
     Ok(stop.exit_code(failed))
 }
 
-/// What every result is measured under, besides its pipeline and its link.
+/// The conditions that all results have in common, for the record.
 fn conditions(args: &CompareArgs, shell: &Shell) -> BTreeMap<String, String> {
     let word = match shell.kind {
         Kind::Bash => None,
@@ -273,8 +277,7 @@ fn conditions(args: &CompareArgs, shell: &Shell) -> BTreeMap<String, String> {
     all.into_iter().filter_map(|(name, word)| Some((name.to_owned(), word.clone()?))).collect()
 }
 
-/// Makes all runs between what sets up and what cleans up, once for each pipeline; gives the results, and what could not be cleaned
-/// up.
+/// Runs --set-up for each pipeline, makes all runs, and runs --clean-up. Returns the results and the failures of --clean-up.
 fn with_set_up(
     args: &CompareArgs,
     pipelines: &[(&str, Values)],
@@ -309,31 +312,7 @@ fn with_set_up(
     }
 }
 
-/// Makes all runs, with a bar.
-fn take_turns(
-    contest: &Contest<'_>,
-    contenders: Vec<Contender>,
-    runs: u64,
-    (stop, until): (&StopRequest, Option<Instant>),
-) -> Result<Vec<CompareResult>, NotPrepared> {
-    let bar = Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}");
-    let mut turns = CompareProgress { bar, stop, until };
-    turns.bar.tick_every(Duration::from_millis(200));
-    let made = contest.run(contenders, &mut turns);
-    turns.bar.finish();
-    let (results, signal) = made?;
-    stop.note(signal);
-    Ok(results)
-}
-
-/// How a pipeline is run.
-#[derive(Clone, Copy)]
-enum Variant<'a> {
-    Plain,
-    Without(&'a Refused),
-    Aligned,
-}
-
+/// Each pipeline as it is, without the refused calls, and with aligned buffers, over each link.
 fn contenders(
     args: &CompareArgs,
     aligns: bool,
@@ -341,38 +320,37 @@ fn contenders(
     vias: &[String],
     shell: &Shell,
 ) -> anyhow::Result<Vec<Contender>> {
-    let contender = |(text, values): &(&str, Values), via: &String, variant: Variant<'_>| {
-        let [before, after] =
-            [&args.prepare, &args.conclude].map(|text| text.as_ref().map(|text| filled(text, values)));
-        let (typed, mut shown, mut values) = (filled(text, values), called(text, values), values.clone());
-        let parameter = match variant {
-            Variant::Plain => None,
-            Variant::Without(refused) => Some(("without", refused.to_string())),
-            Variant::Aligned => Some(("align-buffers", "yes".to_owned())),
-        };
-        if let Some((name, value)) = parameter {
-            shown += &format!(" # {name}={value}");
-            values.insert(name.to_owned(), value);
+    let plain = Carrier { latency: args.by == "latency", ..Carrier::default() };
+    let mut variants = vec![(None, plain.clone())];
+    variants.extend(args.without.iter().map(|calls| {
+        (Some(("without", calls.to_string())), Carrier { without: Some(calls.clone()), ..plain.clone() })
+    }));
+    let aligned = Some(("align-buffers", "yes".to_owned()));
+    variants.extend(aligns.then_some((aligned, Carrier { align_buffers: true, ..plain })));
+    let mut all = Vec::new();
+    for (text, values) in pipelines {
+        for (parameter, carrier) in &variants {
+            let (mut shown, mut parameters) = (called(text, values), values.clone());
+            if let Some((name, value)) = parameter {
+                shown += &format!(" # {name}={value}");
+                parameters.insert((*name).to_owned(), value.clone());
+            }
+            for via in vias {
+                let mut contender = Contender::new(&filled(text, values), &shown, via, shell)
+                    .map_err(|problem| UsageError(problem.to_string()))?;
+                contender.prepare = args.prepare.as_ref().map(|text| filled(text, values));
+                contender.conclude = args.conclude.as_ref().map(|text| filled(text, values));
+                contender.carrier = Carrier { via: contender.carrier.via, ..carrier.clone() };
+                contender.result.parameters = parameters.clone();
+                all.push(contender);
+            }
         }
-        let (without, aligned) = match variant {
-            Variant::Without(refused) => (Some(refused.clone()), false),
-            variant => (None, matches!(variant, Variant::Aligned)),
-        };
-        let contender = Contender::new(&typed, &shown, via, shell)?;
-        let contender = contender.between(before, after).with(values);
-        Ok(contender.measured(without, aligned, args.by == "latency"))
-    };
-    let variants = std::iter::once(Variant::Plain).chain(args.without.iter().map(Variant::Without));
-    let variants = variants.chain(aligns.then_some(Variant::Aligned));
-    let pairs =
-        pipelines.iter().flat_map(|pipeline| variants.clone().map(move |variant| (pipeline, variant)));
-    let each =
-        pairs.flat_map(|(pipeline, variant)| vias.iter().map(move |via| contender(pipeline, via, variant)));
-    each.collect::<Result<_, LinkProblem>>().map_err(|problem| UsageError(problem.to_string()).into())
+    }
+    Ok(all)
 }
 
-/// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no
-/// link by itself and that one has options.
+/// Splits `pipe,file:sync,order=sequential,tcp` into links: a piece that is an option belongs to the link before it, if that one has
+/// options.
 fn links(text: &str) -> Vec<String> {
     let mut links: Vec<String> = Vec::new();
     for piece in text.split(',') {
@@ -386,30 +364,6 @@ fn links(text: &str) -> Vec<String> {
         }
     }
     links
-}
-
-/// Shows whose turn it is.
-struct CompareProgress<'a> {
-    bar: Bar,
-    stop: &'a StopRequest,
-    /// No round begins later.
-    until: Option<Instant>,
-}
-
-impl Follower for CompareProgress<'_> {
-    fn stops(&self) -> bool {
-        self.stop.is_set()
-    }
-
-    fn is_over(&self) -> bool {
-        self.stops() || self.until.is_some_and(|until| Instant::now() >= until)
-    }
-
-    fn turn(&mut self, next: &CompareResult, _done: f64, make: &mut dyn FnMut()) {
-        self.bar.say(&format!("{} · {}", next.via, next.pipeline));
-        self.bar.aside(make);
-        self.bar.advance();
-    }
 }
 
 #[cfg(test)]

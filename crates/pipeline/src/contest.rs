@@ -1,123 +1,110 @@
 //! Pipelines that take turns, each over a link: a warm-up, rounds in a seeded random order, their times, and whether their
-//! outputs are the same.
+//! outputs are equal.
 
-use std::collections::BTreeMap;
+use std::time::Instant;
 
 use model::CompareResult;
-use process::Refused;
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
+use crate::run::RunError;
 use crate::shell::Shell;
-use crate::trial::{Carrier, Complaints, Start, Trial, beside, trial};
+use crate::trial::{Carrier, Complaints, Start, Trial, run_text, trial};
 
-/// What stands for the shell by itself among the links that are typed; so does its own name.
+/// The name, among links, of the shell's own pipes.
 pub const SHELL: &str = "shell";
 
-/// What a pipeline lacks that has no time from its first link to its last.
+/// The error of a pipeline with fewer than two links.
 const NO_LATENCY: &str = "nothing went through two links, between which lines take their time (`| cat` behind a last stage adds one)";
 
-/// How often contenders run, and what counts as a run.
+/// How often contenders run.
 pub struct Contest<'a> {
-    /// How every trial begins.
+    /// How every trial starts.
     pub start: Start<'a>,
-    /// Untimed rounds, before the timed ones.
+    /// Untimed rounds before the timed ones.
     pub warmup: u32,
-    /// Timed rounds, at the most.
+    /// Most timed rounds.
     pub trials: u32,
-    /// Whether no more are needed than these, by what came of them.
+    /// No round begins later, but one timed round is always made.
+    pub until: Option<Instant>,
+    /// Whether this many timed rounds with these results are enough.
     pub is_enough: &'a dyn Fn(u32, &[&CompareResult]) -> bool,
-    /// Decides the order within timed rounds.
+    /// Seed of the order within timed rounds.
     pub seed: u64,
-    /// Whether a run that ends with another status than 0 has failed: who does nothing is soon done.
+    /// Whether a status other than 0 is an error: a pipeline that fails at once would be the fastest.
     pub must_succeed: bool,
 }
 
-/// A pipeline over one link, and what came of it so far.
+/// A pipeline over one link, and its result so far.
 pub struct Contender {
     text: String,
-    carrier: Carrier,
-    /// What the shell runs before each run and after it, untimed.
-    prepare: Option<String>,
-    conclude: Option<String>,
-    result: CompareResult,
+    /// How its runs are carried out.
+    pub carrier: Carrier,
+    /// What the shell runs before each run, untimed.
+    pub prepare: Option<String>,
+    /// What the shell runs after each run, untimed.
+    pub conclude: Option<String>,
+    /// Its result so far.
+    pub result: CompareResult,
 }
 
 impl Contender {
-    /// `text` over the link `via`, or in the shell by itself where that is [`SHELL`] or the shell's name; records call it `shown`.
+    /// `text` over the link `via`, or by the shell alone if that is [`SHELL`] or the shell's name. `shown` is the pipeline's name in
+    /// the record.
     ///
     /// # Errors
     /// There is no such link.
     pub fn new(text: &str, shown: &str, via: &str, shell: &Shell) -> Result<Self, LinkProblem> {
         let own = shell.kind.word();
-        let (via, link) = match via {
-            SHELL => (own, None),
-            via if via == own => (own, None),
-            via => (via, Some(LinkSpec::parse(via)?)),
+        let is_shell = via == SHELL || via == own;
+        let link = if is_shell { None } else { Some(LinkSpec::parse(via)?) };
+        Ok(Self {
+            text: text.to_owned(),
+            carrier: Carrier { via: link, ..Carrier::default() },
+            prepare: None,
+            conclude: None,
+            result: CompareResult::new(shown, if is_shell { own } else { via }),
+        })
+    }
+
+    /// Makes a trial between its preparation and its conclusion.
+    fn run(&self, start: &Start<'_>, complaints: Complaints) -> Result<Result<Trial, RunError>, NotPrepared> {
+        let beside = |option, text: &Option<String>| {
+            text.as_ref().map_or(Ok(()), |text| run_beside(start.shell, option, text))
         };
-        let result = CompareResult::new(shown, via);
-        let carrier = Carrier { via: link, ..Carrier::default() };
-        Ok(Self { text: text.to_owned(), carrier, prepare: None, conclude: None, result })
-    }
-
-    /// The same with what the shell runs before each run and after it.
-    #[must_use]
-    pub fn between(self, prepare: Option<String>, conclude: Option<String>) -> Self {
-        Self { prepare, conclude, ..self }
-    }
-
-    /// The same with these calls refused, or with buffers aligned, and ranked by how long lines take where that is asked for.
-    #[must_use]
-    pub fn measured(mut self, without: Option<Refused>, align_buffers: bool, latency: bool) -> Self {
-        let via = self.carrier.via;
-        self.carrier = Carrier { via, without, align_buffers, latency };
-        self
-    }
-
-    /// What came of it so far.
-    pub fn result(&self) -> &CompareResult {
-        &self.result
-    }
-
-    /// The same with the parameters that it was made with.
-    #[must_use]
-    pub fn with(mut self, parameters: BTreeMap<String, String>) -> Self {
-        self.result.parameters = parameters;
-        self
+        beside("--prepare", &self.prepare)?;
+        let made = trial(start, &self.text, &self.carrier, complaints);
+        beside("--conclude", &self.conclude).map(|()| made)
     }
 }
 
-/// Who follows a contest, and may end it.
+/// Follows the progress of a contest, and can end it.
 pub trait Follower {
-    /// Whether no further trial is to be made.
+    /// Whether the contest must end now.
     fn stops(&self) -> bool;
 
-    /// Whether no further round is to begin.
-    fn is_over(&self) -> bool {
-        self.stops()
-    }
-
-    /// It is this contender's turn, after `done` of the whole, 0 to 1. `make` makes the trial, unless the contender has failed before.
+    /// Called for each turn: `next` is the contender's result so far, `done` the finished share of all turns, 0 to 1. `make` makes the
+    /// trial.
     fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut());
 }
 
 /// Why a contest was given up.
 #[derive(Debug, Error)]
 pub enum NotPrepared {
-    /// What is to run beside the trials failed.
+    /// A command that runs beside the trials failed.
     #[error("{0}")]
     Failed(String),
-    /// Meanwhile this signal asked us to end.
+    /// This signal requested the end while it ran.
     #[error("ended by {}", model::signal_name(*.0))]
     Stopped(i32),
 }
 
-/// Runs what an option asks for beside the trials, without input, its output thrown away.
+/// Runs the command line of an option beside the trials, without input; its output is discarded.
 ///
 /// # Errors
-/// It failed, or a signal asked us to end.
+/// It failed, or a signal requested the end.
 pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrepared> {
-    let problem = match beside(shell, text) {
+    let problem = match run_text(shell, text) {
         Ok((_, Some(signal))) => return Err(NotPrepared::Stopped(signal)),
         Ok((status, None)) if status.success() => return Ok(()),
         Ok((status, None)) => format!("ended with {status}"),
@@ -126,18 +113,18 @@ pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrep
     Err(NotPrepared::Failed(format!("`{option} {text}` {problem}")))
 }
 
-/// The times that the shell alone takes for a text that does nothing, in seconds; fewer than asked for where one could not be run.
+/// The times of the shell alone for a text that does nothing, in seconds; fewer than `runs` if one failed.
 pub fn shell_starts_s(start: &Start<'_>, runs: u32) -> Vec<f64> {
     let one = || trial(start, ":", &Carrier::default(), Complaints::Hidden).ok();
     (0..runs).map_while(|_| Some(one()?.wall.as_secs_f64())).collect()
 }
 
 impl Contest<'_> {
-    /// Makes all trials, or fewer where the follower or a signal ends it. A contender that could not be run is left out from then on.
-    /// Gives the results, without summaries, and the signal that ended a trial and asks this program to end, too.
+    /// Makes all trials, or fewer if the follower, the time or a signal ends it. A contender that failed is left out from then on.
+    /// Returns the results, without summaries, and the signal that ended a trial and requests the end of this program, too.
     ///
     /// # Errors
-    /// What is to run before or after each trial failed.
+    /// A command before or after a trial failed.
     pub fn run(
         &self,
         mut contenders: Vec<Contender>,
@@ -158,62 +145,63 @@ impl Contest<'_> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut order: Vec<usize> = (0..contenders.len()).collect();
         let rounds = self.warmup + self.trials;
-        let (mut taken, turns) = (0.0, f64::from(rounds) * order.len() as f64);
+        let (mut turn, turns) = (0.0, f64::from(rounds) * order.len() as f64);
         for round in 0..rounds {
-            if follower.is_over() {
+            let is_timed = round >= self.warmup;
+            if round > self.warmup && self.until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
-            let timed = round >= self.warmup;
-            if timed {
+            if is_timed {
                 rng.shuffle(&mut order);
             }
             for index in &order {
                 if follower.stops() {
                     return Ok(None);
                 }
-                let Contender { text, carrier, prepare, conclude, result } = &mut contenders[*index];
+                let contender = &mut contenders[*index];
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
-                let run = |option, text: &Option<String>| {
-                    text.as_ref().map_or(Ok(()), |text| run_beside(self.start.shell, option, text))
-                };
                 let mut made = None;
-                follower.turn(result, taken / turns, &mut || {
-                    let make = || {
-                        run("--prepare", prepare)?;
-                        let made = trial(&self.start, text, carrier, complaints);
-                        run("--conclude", conclude).map(|()| made)
-                    };
-                    made = result.error.is_none().then(make);
+                follower.turn(&contender.result, turn / turns, &mut || {
+                    let fails = contender.result.error.is_some();
+                    made = (!fails).then(|| contender.run(&self.start, complaints));
                 });
+                turn += 1.0;
                 match made.transpose() {
                     Err(NotPrepared::Stopped(signal)) => return Ok(Some(signal)),
                     Err(problem) => return Err(problem),
                     Ok(Some(Ok(Trial { ended_by: Some(signal), .. }))) => return Ok(Some(signal)),
-                    Ok(Some(Ok(Trial { status, .. }))) if status != 0 && self.must_succeed => {
-                        result.status = Some(status);
-                        result.error = Some(format!(
-                            "ended with status {status} (if that is intended, write `(…) || true`)"
-                        ));
-                    }
-                    Ok(Some(Ok(made))) => take(result, made, timed, carrier.latency),
-                    Ok(Some(Err(error))) => result.error = Some(error.to_string()),
+                    Ok(Some(made)) => self.take(contender, made, is_timed),
                     Ok(None) => {}
                 }
-                taken += 1.0;
             }
             let so_far: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
-            if timed && (self.is_enough)(round + 1 - self.warmup, &so_far) {
+            if is_timed && (self.is_enough)(round + 1 - self.warmup, &so_far) {
                 break;
             }
         }
         Ok(None)
     }
+
+    /// Adds a trial to the result of its contender.
+    fn take(&self, contender: &mut Contender, made: Result<Trial, RunError>, is_timed: bool) {
+        let result = &mut contender.result;
+        match made {
+            Ok(Trial { status, .. }) if status != 0 && self.must_succeed => {
+                result.status = Some(status);
+                let problem =
+                    format!("ended with status {status} (if that is intended, write `(…) || true`)");
+                result.error = Some(problem);
+            }
+            Ok(made) => add(result, made, is_timed, contender.carrier.latency),
+            Err(error) => result.error = Some(error.to_string()),
+        }
+    }
 }
 
-/// Takes a trial into its result; outputs or statuses that differ between trials of one link are noted at once.
-fn take(result: &mut CompareResult, made: Trial, timed: bool, by_latency: bool) {
+/// Adds a trial to a result. Outputs or statuses that differ between trials of one link make it unequal.
+fn add(result: &mut CompareResult, made: Trial, is_timed: bool, by_latency: bool) {
     let time = if by_latency { made.latency } else { Some(made.wall) };
-    if timed {
+    if is_timed {
         result.times_s.extend(time.map(|time| time.as_secs_f64()));
     }
     if time.is_none() {
@@ -230,8 +218,8 @@ fn take(result: &mut CompareResult, made: Trial, timed: bool, by_latency: bool) 
     result.error = made.trouble.or(result.error.take());
 }
 
-/// Compares every output with that of the reference: the shell's own, or else the first link of which there is one. What could
-/// not be compared with anything stays unjudged.
+/// Compares each output with that of the reference: the shell alone, or else the first link with an output. `equal` stays `None`
+/// without another output.
 fn judge(results: &mut [CompareResult]) {
     let ran = |result: &&CompareResult| result.output_hash.is_some();
     let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
@@ -249,7 +237,7 @@ fn judge(results: &mut [CompareResult]) {
     }
 }
 
-/// Whether a pipeline's output is that of the first one over the same link: neither may change from run to run.
+/// Whether a pipeline's output equals that of the first pipeline over the same link; `None` if one of them changes from run to run.
 fn same_output(results: &[CompareResult], result: &CompareResult) -> Option<bool> {
     let output = |result: &CompareResult| {
         let steady = result.error.is_none() && result.equal != Some(false);
@@ -282,7 +270,7 @@ mod tests {
                 max_rss_bytes: 0,
                 ended_by: None,
             };
-            take(&mut result, made, true, false);
+            add(&mut result, made, true, false);
         }
         result
     }
@@ -312,10 +300,11 @@ mod tests {
             let texts = ["echo x", "echo y", "exit 3"];
             let contender = |text| {
                 let contender = Contender::new(text, text, SHELL, &shell).expect("the shell");
-                contender.between(prepare.map(str::to_owned), None)
+                Contender { prepare: prepare.map(str::to_owned), ..contender }
             };
             let is_enough = &|rounds: u32, _: &[&CompareResult]| rounds == 2;
-            let contest = Contest { start: start(), warmup: 1, trials: 9, is_enough, seed: 1, must_succeed };
+            let (start, until) = (start(), None);
+            let contest = Contest { start, warmup: 1, trials: 9, until, is_enough, seed: 1, must_succeed };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(texts.map(contender).into(), &mut turns), turns.0)
         };

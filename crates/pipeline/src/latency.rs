@@ -1,8 +1,9 @@
-//! How long lines take through a pipeline, and through each of its stages: from what came into its links, and when.
+//! How long lines take through a pipeline and through each of its stages, from the times at which data came into its links.
 //!
-//! Which line that came out is which that went in is told by what is true of both links, in this order: lines of the same content,
-//! each as often in both (what a filter passes, or sorts); as many lines, of other content, the n-th for the n-th (what a stage
-//! rewrites); else from each block that came in to the next one that came out. No match may come out before it went in.
+//! Lines of two links are matched by the first of these rules that applies: lines with the same content that occur equally often
+//! in both (of a filter, or a sort); the n-th line with the n-th, if both have the same number of lines (of a stage that
+//! rewrites lines); else each block that came in with the next one that came out. A rule does not apply if a line would come out
+//! before it went in.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -10,23 +11,24 @@ use std::ops::Deref;
 
 use model::{Delays, LatencyRecord, Matched, StageLatency};
 
-/// Lines, or blocks, of which the time is kept at most; of more, a part.
+/// Most lines, or blocks, whose times are kept; of more, a sample is kept.
 const KEPT_MAX: usize = 1 << 15;
 
-/// When lines came into a link.
+/// The times at which data came into a link.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps {
     lines: u64,
-    /// Of the line that has begun.
+    /// The hash of the unfinished line.
     begun: DefaultHasher,
     by_position: Sample,
     by_content: Sample,
-    /// When blocks came, none closer to another than `apart_ns`.
+    /// The times of blocks, at least `apart_ns` apart.
     blocks_ns: Vec<u64>,
     apart_ns: u64,
 }
 
-/// Lines whose key ends in so many zero bits: a part that two links choose alike, as large as fits.
+/// The keys and times of the lines whose key ends in `zero_bits` zero bits, so that two links keep the same lines. The number grows until
+/// at most [`KEPT_MAX`] are kept.
 #[derive(Debug, Default)]
 struct Sample {
     kept: Vec<(u64, u64)>,
@@ -52,7 +54,7 @@ impl Sample {
         }
     }
 
-    /// The times of each key, of a part that this one has at least.
+    /// The times of each key that ends in `zero_bits` zero bits, at least as many as this sample's.
     fn times(&self, zero_bits: u32) -> HashMap<u64, Vec<u64>> {
         let mut times: HashMap<u64, Vec<u64>> = HashMap::new();
         for (key, at_ns) in self.kept.iter().filter(|(key, _)| has_zero_bits(*key, zero_bits)) {
@@ -63,7 +65,7 @@ impl Sample {
 }
 
 impl Stamps {
-    /// Notes what came at once.
+    /// Adds the data of one read.
     pub(crate) fn note(&mut self, piece: &[u8], at_ns: u64) {
         if self.blocks_ns.last().is_none_or(|last| at_ns >= last + self.apart_ns) {
             self.blocks_ns.push(at_ns);
@@ -92,7 +94,7 @@ impl Stamps {
     }
 }
 
-/// The times from one link to another; `None` where nothing came into both.
+/// The times from one link to another; `None` if one of them had no data.
 fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     let by_content = || matched(&entry.by_content, &exit.by_content).map(|times| (Matched::Content, times));
     let as_many = entry.lines == exit.lines;
@@ -118,7 +120,8 @@ fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     })
 }
 
-/// The times of lines with the same key, where these are half of those that came out at least, and none came out before it went in.
+/// The times of lines with the same key; `None` if these are less than half of the lines that came out, or one came out before it went
+/// in.
 fn matched(entry: &Sample, exit: &Sample) -> Option<Vec<u64>> {
     let zero_bits = entry.zero_bits.max(exit.zero_bits);
     let (came, left) = (entry.times(zero_bits), exit.times(zero_bits));
@@ -130,7 +133,7 @@ fn matched(entry: &Sample, exit: &Sample) -> Option<Vec<u64>> {
     (!times.is_empty() && 2 * times.len() >= out).then_some(times)
 }
 
-/// What is known of a pipeline by what came into its links, the first one first; `None` of one in which no two links had any bytes.
+/// The latency of a pipeline, from its links in their order; `None` with fewer than two links that had data.
 pub(crate) fn of_pipeline(pipeline: u32, links: &[impl Deref<Target = Stamps>]) -> Option<LatencyRecord> {
     let (first, last) = (links.first()?, links.last().filter(|_| links.len() > 1)?);
     let whole = between(first, last)?;

@@ -1,7 +1,5 @@
-//! One timed run of a text as a program of its own, its output counted and hashed: bash, or hosepipe over a link.
-//!
-//! Both are started, and waited for, in the same way, so that the time of both is of the whole: from before the
-//! program is started until it has ended, with all it needs for itself.
+//! One timed run of a text, its output counted and hashed: by the shell alone, or by `hosepipe run` over a link. Both are timed in the
+//! same way, from before the program is started until it has ended.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,62 +19,62 @@ use crate::link::LinkSpec;
 use crate::run::{RunError, Summary, text_arguments};
 use crate::shell::Shell;
 
-/// What carries a text.
+/// How a text is run.
 #[derive(Debug, Clone, Default)]
 pub struct Carrier {
-    /// Ourselves, over a link; `None`: the shell itself, over its own pipes, the reference.
+    /// The link of `hosepipe run`; `None`: the shell alone, with its own pipes.
     pub via: Option<LinkSpec>,
-    /// System calls that its programs find missing.
+    /// System calls that are refused to its programs.
     pub without: Option<Refused>,
-    /// Its programs' large buffers are aligned.
+    /// Whether large buffers of its programs are aligned.
     pub align_buffers: bool,
-    /// How long lines take is noted. Not in the shell itself.
+    /// Whether the time of lines is measured; only over a link.
     pub latency: bool,
 }
 
-/// How every trial of a comparison begins.
+/// The programs that trials start.
 pub struct Start<'a> {
-    /// This program's own file, for a run over a link.
+    /// The file of this program, for runs over a link.
     pub hosepipe: &'a Path,
     /// The shell that runs the text.
     pub shell: &'a Shell,
 }
 
-/// A trial that was made.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// From before the program was started until it had ended.
+    /// From before the start of the program until its end.
     pub wall: Duration,
-    /// The status of the whole.
+    /// The exit status as a shell shows it.
     pub status: i32,
-    /// What came out.
+    /// Its standard output.
     pub output: Output,
-    /// Bytes that links stored in a file system; `None` where they store none.
+    /// Bytes that links stored in a file system; `None` if they store none.
     pub stored_bytes: Option<u64>,
-    /// The median time that lines took through the pipeline of which most are known; `None` where that was not noted, or no two links
-    /// had bytes in them.
+    /// The median time of lines, from the first link to the last, of the pipeline with the most known lines; `None` if it was not
+    /// measured, or if fewer than two links had data.
     pub latency: Option<Duration>,
     /// The largest resident set of one of its processes.
     pub max_rss_bytes: u64,
-    /// What went wrong in a link.
+    /// The failure of a link.
     pub trouble: Option<String>,
-    /// The signal that ended it, and asks us to end.
+    /// The signal that ended it and requests our end.
     pub ended_by: Option<i32>,
 }
 
-/// Whether a trial may complain where the user sees it.
+/// Whether the standard error of a trial is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Complaints {
-    /// On standard error.
+    /// It is our standard error.
     Shown,
-    /// Nowhere: they were shown before.
+    /// It is /dev/null: the first run has shown it.
     Hidden,
 }
 
-/// Tells a comparison that started this run, beside its output and its status, what came of it, or why it could not be run.
+/// Writes the summary of this run, or why it could not be run, for the comparison that started it.
 ///
 /// # Errors
-/// What writing the file answers.
+/// The file cannot be written.
 pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec(came)?)
 }
@@ -84,7 +82,7 @@ pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<
 /// Runs a text once, with empty input.
 ///
 /// # Errors
-/// A link or the program could not be made.
+/// The program or a link cannot be started.
 pub fn trial(
     start: &Start<'_>,
     text: &str,
@@ -101,9 +99,8 @@ pub fn trial(
         None => (&*start.shell.path, in_the_shell(start.shell, text)),
     };
     let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
-    // Over a link it is our own program that is started, and refuses them to the shell.
+    // Over a link, `hosepipe run` itself refuses calls and aligns buffers, by its options.
     let refused = carrier.without.as_ref().filter(|_| carrier.via.is_none());
-    // As above: our own program gives it to each stage.
     let variable = (carrier.align_buffers && carrier.via.is_none()).then(align::own_variable).flatten();
     let made = time(program, &words, start.shell, streams, (refused, variable));
     let output = capture.finish();
@@ -155,12 +152,11 @@ fn in_the_shell(shell: &Shell, text: &str) -> Vec<OsString> {
     std::iter::once(shell.name.clone()).chain(text_arguments(shell, text.as_ref())).collect()
 }
 
-/// Runs a text in the shell beside trials, with empty input, its output thrown away; says how it ended, and the signal that asked us to
-/// end.
+/// Runs a text in the shell, with empty input; its output is discarded. Returns its status, and the signal that requested our end.
 ///
 /// # Errors
-/// The shell could not be started.
-pub(crate) fn beside(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i32>), RunError> {
+/// The shell cannot be started.
+pub(crate) fn run_text(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i32>), RunError> {
     let null = File::options().write(true).open("/dev/null").map(OwnedFd::from);
     let streams = null.and_then(|null| streams(null, Complaints::Shown));
     let streams = streams.map_err(shell.refused("/dev/null"))?;
@@ -168,7 +164,7 @@ pub(crate) fn beside(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i3
     Ok((timed.ended, timed.ended_by))
 }
 
-/// The standard streams of a trial, above the numbers that they will have, and those numbers.
+/// The standard streams of a trial and their numbers. The descriptors themselves are above 2, so that none replaces another.
 fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
     let mut streams = vec![(null()?, 0), (writing, 1)];
@@ -178,15 +174,17 @@ fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd,
     streams.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(&fd, 3)?, number))).collect()
 }
 
-/// A program that has ended: how long it took, how it ended, the signal that asked us to end, and the largest resident set of a process.
+/// A program that has ended.
 struct Timed {
     wall: Duration,
     ended: ExitStatus,
+    /// The signal that requested our end.
     ended_by: Option<i32>,
+    /// The largest resident set of one of its processes.
     max_rss_bytes: u64,
 }
 
-/// Starts a program, with calls that it finds missing and one more variable, and waits for its end.
+/// Starts a program with refused calls and an additional variable, and waits for its end.
 fn time(
     program: &Path,
     words: &[OsString],
@@ -195,7 +193,7 @@ fn time(
     (refused, variable): (Option<&Refused>, Option<(OsString, OsString)>),
 ) -> Result<Timed, RunError> {
     let mut supervisor = Supervisor::new(Reach::Trial).map_err(shell.refused("signalfd"))?;
-    // Should this process be killed, what it has started is, too. (Another hosepipe sees to that by itself.)
+    // Kills the shell and its children if this process is killed. (`hosepipe run` does that itself.)
     let cleaner = (program == shell.path).then(Cleaner::start).transpose().map_err(shell.refused("fork"))?;
     let mark = cleaner.as_ref().map(|cleaner| (VARIABLE.into(), cleaner.mark().value().into()));
     let replaced = |name: &OsString| variable.as_ref().is_some_and(|(own, _)| own == name);

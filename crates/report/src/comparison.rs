@@ -105,9 +105,9 @@ fn certainty(record: &CompareRecord) -> Option<String> {
     let made = rounds(record);
     let rounds = count(made, "round");
     let to_go_on = match record.precision_percent {
-        Some(_) => "without --precision more are made while it is not",
-        None if made >= PAIRS_MAX => "they hardly differ, and more rounds are not made",
-        None => "--time 5m makes more while it is not",
+        Some(_) => "without --precision more are made while it is not".to_owned(),
+        None if made >= PAIRS_MAX => "they hardly differ, and more rounds are not made".to_owned(),
+        None => format!("--time {}m makes more while it is not", longer_minutes(record)),
     };
     Some(match record.order_is_certain? {
         true => format!("The order, which of any two takes longer, is certain after {rounds}."),
@@ -115,6 +115,12 @@ fn certainty(record: &CompareRecord) -> Option<String> {
             format!("The order, which of any two takes longer, is not certain after {rounds}: {to_go_on}.")
         }
     })
+}
+
+/// A duration for --time: at least twice as long as the comparison took, and five minutes.
+fn longer_minutes(record: &CompareRecord) -> u64 {
+    let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
+    minutes.max(5)
 }
 
 /// Whether the intervals became as narrow as was asked.
@@ -277,6 +283,14 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("not certain after 10 rounds: without --precision more"), "{text}");
+        // Expected: the advice is a longer time. Happened: "--time 5m" after twelve minutes.
+        let longer = |elapsed_s| {
+            let record =
+                CompareRecord { precision_percent: None, elapsed_s: Some(elapsed_s), ..record.clone() };
+            document(&record).markdown()
+        };
+        assert!(longer(3.0).contains("--time 5m makes more"), "{}", longer(3.0));
+        assert!(longer(720.0).contains("--time 24m makes more"), "{}", longer(720.0));
         let narrow = CompareRecord { results: record.results[..1].to_vec(), ..record };
         let text = document(&narrow).markdown();
         assert!(text.contains("The interval of each median is within ±2 %, as asked."), "{text}");

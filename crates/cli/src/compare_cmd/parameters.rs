@@ -1,33 +1,32 @@
-//! `-P NAME VALUES`: command lines in which `{NAME}` stands for each of several values.
+//! `-P NAME VALUES`: replaces `{NAME}` in command lines by each of several values.
 
 use std::collections::BTreeMap;
 
 use crate::terminal::UsageError;
 
-/// More pipelines than this were never meant.
+/// Most pipelines: more are a mistake.
 const PIPELINES_MAX: usize = 1000;
 
 /// The value of each parameter, by its name.
 pub(super) type Values = BTreeMap<String, String>;
 
-/// A name, and the values that it takes one after the other.
+/// A name and its values.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     name: String,
     values: Vec<String>,
 }
 
-/// Reads what stands behind each `-P`: a name, then values with commas between them, where `\,` is a comma of a value.
+/// Parses the arguments of each `-P`: a name and values, separated by commas; `\,` is a comma in a value.
 ///
 /// # Errors
-/// A name that cannot stand in braces, or comes again.
+/// A name that is empty, contains braces, or occurs twice.
 pub(super) fn read(typed: &[String]) -> Result<Vec<Parameter>, UsageError> {
     let mut parameters: Vec<Parameter> = Vec::new();
     for pair in typed.chunks_exact(2) {
         let (name, list) = (&pair[0], &pair[1]);
         if name.is_empty() || name.contains(['{', '}']) {
-            let problem =
-                format!("`-P {name}` is no name: give one that can stand in braces, as in -P n 1,2,4");
+            let problem = format!("`-P {name}` is no name: give one without braces, as in -P n 1,2,4");
             return Err(UsageError(problem));
         }
         if parameters.iter().any(|known| known.name == *name) {
@@ -41,28 +40,28 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Parameter>, UsageError> {
     Ok(parameters)
 }
 
-/// For each text, every combination of the values of those parameters that stand in it or in one of `beside`, which are run beside
-/// each of them; the last parameter changes first.
+/// For each text, every combination of the values of the parameters that occur in it or in one of `beside`, the command lines that run
+/// before and after it; the last parameter changes first.
 ///
 /// # Errors
-/// A parameter stands nowhere, or there are too many combinations.
+/// A parameter occurs nowhere, or there are too many combinations.
 pub(super) fn combined<'a>(
     texts: &'a [String],
     beside: &[&str],
     parameters: &[Parameter],
 ) -> Result<Vec<(&'a str, Values)>, UsageError> {
-    let stands = |parameter: &Parameter, text: &str| text.contains(&format!("{{{}}}", parameter.name));
-    let beside = |parameter: &Parameter| beside.iter().any(|text| stands(parameter, text));
+    let occurs = |parameter: &Parameter, text: &str| text.contains(&format!("{{{}}}", parameter.name));
+    let beside = |parameter: &Parameter| beside.iter().any(|text| occurs(parameter, text));
     let nowhere =
-        |parameter: &&Parameter| !beside(parameter) && !texts.iter().any(|text| stands(parameter, text));
+        |parameter: &&Parameter| !beside(parameter) && !texts.iter().any(|text| occurs(parameter, text));
     if let Some(Parameter { name, .. }) = parameters.iter().find(nowhere) {
-        let problem = format!("`-P {name}`: {{{name}}} stands in no command line");
+        let problem = format!("`-P {name}`: {{{name}}} is in no command line");
         return Err(UsageError(problem));
     }
     let mut all = Vec::new();
     for text in texts {
         let mut combinations = vec![Values::new()];
-        for parameter in parameters.iter().filter(|one| stands(one, text) || beside(one)) {
+        for parameter in parameters.iter().filter(|one| occurs(one, text) || beside(one)) {
             if combinations.len() * parameter.values.len() + all.len() > PIPELINES_MAX {
                 let problem = format!("-P makes more than {PIPELINES_MAX} pipelines: give fewer values");
                 return Err(UsageError(problem));
@@ -80,7 +79,7 @@ pub(super) fn combined<'a>(
     Ok(all)
 }
 
-/// The text with each `{NAME}` replaced by its value, as it is; other braces stay.
+/// The text with each `{NAME}` replaced by its value; other braces stay.
 pub(super) fn filled(text: &str, values: &Values) -> String {
     let (mut made, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once('{') {
@@ -99,7 +98,7 @@ pub(super) fn filled(text: &str, values: &Values) -> String {
     made + rest
 }
 
-/// The filled text as records call it: values that do not stand in it follow as a comment, so that no two are called the same.
+/// The name of the filled text in records: values that do not occur in it follow as a comment, so that names differ.
 pub(super) fn called(text: &str, values: &Values) -> String {
     let elsewhere = values.iter().filter(|(name, _)| !text.contains(&format!("{{{name}}}")));
     let elsewhere: Vec<String> = elsewhere.map(|(name, value)| format!("{name}={value}")).collect();
@@ -145,9 +144,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        assert!(
-            made(&["a {m}"], &[], &["n", "1"]).is_err_and(|problem| problem.contains("{n} stands in no"))
-        );
+        assert!(made(&["a {m}"], &[], &["n", "1"]).is_err_and(|problem| problem.contains("{n} is in no")));
         let many = "1,".repeat(100);
         let crowd = made(&["{a}{b}"], &[], &["a", &many, "b", &many]);
         assert!(crowd.is_err_and(|problem| problem.contains("1000")));

@@ -226,6 +226,16 @@ fn runs_are_as_many_as_were_asked_for_and_each_is_prepared() {
     assert_eq!(fs::read_to_string(lab.here("log")).expect("a log"), "r\n");
 }
 
+/// Expected: one timed run of each, however short the time is. Happened: the warm-up took all of it, and nothing was timed.
+#[test]
+fn a_short_time_leaves_one_run_of_each() {
+    let lab = Lab::new();
+    let record = record(&lab, &["--via", "pipe,bash", "--time", "1ms", "seq 3 | tail -1"], 0);
+    for result in &record.results {
+        assert_measured(result, 1);
+    }
+}
+
 #[test]
 fn a_preparation_that_fails_ends_it_with_a_sentence() {
     let lab = Lab::new();
@@ -294,6 +304,8 @@ fn an_interruption_keeps_what_was_finished() {
             assert!(result.times_s.iter().all(|time| *time > 0.04), "only whole runs count: {result:?}");
         }
         assert!(done.stdout.contains("Interrupted"), "{}", done.stdout);
+        // Expected: a log shows how long it takes. Happened: nothing for twelve minutes.
+        assert!(done.stderr.starts_with("The first run took "), "{}", done.stderr);
     }
 }
 

@@ -1,5 +1,7 @@
 //! `comp517`: runs the study's pipelines over its five links and three others. Each part makes its input and removes it.
 
+use std::time::Instant;
+
 use anyhow::Context;
 use mechanism::Folder;
 use pipeline::Start;
@@ -31,6 +33,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         start: Start { hosepipe: run.job.hosepipe, shell: &shell },
         warmup: WARM_UP_ROUNDS,
         trials,
+        until: Instant::now().checked_add(run.left()),
         seed: run.job.seed,
         must_succeed: false,
         is_enough: &|_, _| false,
@@ -39,7 +42,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     signal.into_iter().for_each(run.job.note_signal);
     let fewest = results.iter().map(|result| result.times_s.len()).min().unwrap_or(0);
     if fewest < trials as usize && results.iter().all(|one| one.error.is_none()) {
-        run.note_time_over(&format!("after {fewest} rounds"));
+        run.note_time_over(&format!("after {}", report::words::count(fewest, "round")));
     }
     run.made.results = results;
     Ok(())
@@ -48,10 +51,6 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 impl Follower for PartRun<'_> {
     fn stops(&self) -> bool {
         self.is_stopped()
-    }
-
-    fn is_over(&self) -> bool {
-        PartRun::is_over(self)
     }
 
     fn turn(&mut self, next: &model::CompareResult, done: f64, make: &mut dyn FnMut()) {
