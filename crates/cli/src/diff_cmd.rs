@@ -9,12 +9,11 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use model::{DiffRecord, DiffSide, Host};
+use model::DiffRecord;
 use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
 use report::read::Loaded;
-use stats::CaseFigures;
 
 use crate::destination::Destination;
 use crate::outputs::Outputs;
@@ -34,11 +33,11 @@ Examples:
   hosepipe diff --run 'cat big | wc -c' 'wc -c < big'         two command lines
   hosepipe diff --run ./old ./new -- bench pipe fifo          two hosepipes: every case of their bench
 
-Figures are the same case where everything that was asked for is the same. A change is found where a rank test finds it
-after a correction for the number of figures; all intervals hold at once, with 95 %.
+Figures belong to the same case if all requested properties are equal. A change is found by a rank test that is corrected
+for the number of figures; all intervals hold at once, with 95 %.
 Exit status: 0 nothing became worse; 1 something did (with --fail-over: by more than that, with its whole interval), or
-failed on the new side only, or a command of --run ended with another status than 0, on
-whichever side; 2 the command line is wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
+failed on the new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is
+wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
 pub(crate) struct DiffArgs {
     /// The record to compare with; with --run a command, or a hosepipe
     #[arg(value_name = "OLD")]
@@ -56,7 +55,7 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     run: bool,
 
-    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: every change that is found counts]
+    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: every change that is found is a failure]
     #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     fail_over: Option<f64>,
 
@@ -84,9 +83,9 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Foreign>,
 
-    /// With --format go: the samples of OLD, NEW or both
-    #[arg(long, value_name = "SIDE", default_value = "both", requires = "format")]
-    side: SidesArgument,
+    /// With --format go: the samples of OLD, of NEW, or of both, distinguished by `side:` (benchstat -col side)
+    #[arg(long, value_name = "SIDE", default_value_t = Sides::Both, value_parser = typed::one_of(Sides::ALL), requires = "format")]
+    side: Sides,
 
     /// Print all remarks under the tables, not only the most important ones
     #[arg(long)]
@@ -103,16 +102,6 @@ enum Foreign {
     Go,
     /// JSON for github-action-benchmark (customSmallerIsBetter): only NEW
     GithubAction,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SidesArgument {
-    /// Both, distinguished by `side:` (benchstat -col side)
-    Both,
-    /// Only OLD
-    Old,
-    /// Only NEW
-    New,
 }
 
 /// Compares and prints the result; the status shows whether anything became worse.
@@ -135,7 +124,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let foreign = match args.format {
         None => None,
         Some(Foreign::GithubAction) => Some(action::text(&record)?),
-        Some(Foreign::Go) => Some(go::text(&record, args.side.into())),
+        Some(Foreign::Go) => Some(go::text(&record, args.side)),
     };
     let style = Style { explain: args.explain, ..terminal::style() };
     let loaded = Loaded::new("this comparison", record);
@@ -177,8 +166,8 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let hosts_differ = sides::machines_differ(&old.record, &new.record);
     if !hosts_differ.is_empty() && !args.across_hosts {
         return refused(format!(
-            "{} and {} are of different hosts ({}), whose figures say nothing of a change: --across-hosts compares them \
-             all the same",
+            "{} and {} are of different hosts ({}), so that their difference does not show a change of the programs: \
+             --across-hosts compares them anyway",
             old.name,
             new.name,
             hosts_differ.join("; ")
@@ -190,45 +179,16 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     if let Err(problem) = sides::check(&old, &new, &figures) {
         return refused(problem.to_string());
     }
-    let interrupted = [&old, &new].iter().any(|loaded| loaded.record.is_interrupted());
-    let host = new.record.head().host.clone();
-    let both = [sides::side(&old), sides::side(&new)];
-    let record = record(args, both, &figures, Judged { paired: false, looks: 1 }, (host, SystemTime::now()));
-    Ok(DiffRecord { hosts_differ, interrupted, ..record })
-}
-
-/// The conditions of a comparison.
-struct Judged {
-    paired: bool,
-    looks: u32,
-}
-
-fn record(
-    args: &DiffArgs,
-    [old, new]: [DiffSide; 2],
-    [old_figures, new_figures]: &[Vec<CaseFigures>; 2],
-    judged: Judged,
-    (host, started): (Host, SystemTime),
-) -> DiffRecord {
-    DiffRecord {
-        head: record_head(host, started),
-        old,
-        new,
-        paired: judged.paired,
-        looks: judged.looks,
-        hosts_differ: Vec::new(),
+    let [old_figures, new_figures] = &figures;
+    Ok(DiffRecord {
+        head: record_head(new.record.head().host.clone(), SystemTime::now()),
+        old: sides::side(&old),
+        new: sides::side(&new),
+        paired: false,
+        looks: 1,
+        hosts_differ,
         fail_over_percent: args.fail_over,
-        interrupted: false,
-        changes: stats::differences(old_figures, new_figures, judged.paired, judged.looks),
-    }
-}
-
-impl From<SidesArgument> for Sides {
-    fn from(side: SidesArgument) -> Self {
-        match side {
-            SidesArgument::Both => Self::Both,
-            SidesArgument::Old => Self::Old,
-            SidesArgument::New => Self::New,
-        }
-    }
+        interrupted: [&old, &new].iter().any(|loaded| loaded.record.is_interrupted()),
+        changes: stats::differences(old_figures, new_figures, false, 1),
+    })
 }

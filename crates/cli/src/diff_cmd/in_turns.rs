@@ -7,16 +7,16 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use model::{ChangeKind, DiffFigure, DiffSide, Record};
+use model::{ChangeKind, DiffFigure, DiffRecord, DiffSide, Record};
 use pipeline::shell::Shell;
 use pipeline::{Carrier, Complaints, Start, Trial, trial};
 use stats::CaseFigures;
 use stats::changes::PAIRS_MAX;
 use stats::measured::of_bench;
 
-use super::{DiffArgs, Judged, record, show};
+use super::{DiffArgs, show};
 use crate::bar::Bar;
-use crate::record::rfc3339;
+use crate::record::{record_head, rfc3339};
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::UsageError;
@@ -46,9 +46,20 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let looks = pairing.take_turns()?;
     let interrupted = stop.is_set();
     let failed = pairing.figures.iter().flatten().any(has_failed);
-    let sides = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
-    let record = record(args, sides, &pairing.figures, Judged { paired: true, looks }, (host, started));
-    let code = show(args, model::DiffRecord { interrupted, ..record })?;
+    let [old, new] = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
+    let [old_figures, new_figures] = &pairing.figures;
+    let record = DiffRecord {
+        head: record_head(host, started),
+        old,
+        new,
+        paired: true,
+        looks,
+        hosts_differ: Vec::new(),
+        fail_over_percent: args.fail_over,
+        interrupted,
+        changes: stats::differences(old_figures, new_figures, true, looks),
+    };
+    let code = show(args, record)?;
     Ok(if interrupted || failed { stop.exit_code(failed) } else { code })
 }
 
@@ -199,18 +210,17 @@ impl Pairing<'_> {
         let Trial { wall, status, output, ended_by, .. } =
             trial(&start, text, &Carrier::default(), complaints)?;
         self.stop.note(ended_by);
-        let problem = (status != 0).then(|| {
-            format!("`{text}` ended with status {status} (if that is intended, write `(…) || true`)")
-        });
-        let values = if problem.is_none() { vec![(round, wall.as_secs_f64())] } else { Vec::new() };
+        let failed = status != 0;
+        let problem =
+            format!("`{text}` ended with status {status} (if that is intended, write `(…) || true`)");
         Ok(vec![CaseFigures {
             case: BTreeMap::from([("spec".to_owned(), "command".to_owned())]),
             figure: DiffFigure::WallTime,
             control: false,
-            values,
-            failed: problem.is_some(),
+            values: if failed { Vec::new() } else { vec![(round, wall.as_secs_f64())] },
+            failed,
             short: false,
-            problem,
+            problem: failed.then_some(problem),
             found: BTreeMap::from([("hash of the output", output.hash)]),
         }])
     }

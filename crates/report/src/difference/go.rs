@@ -5,15 +5,16 @@ use model::{CaseChange, DiffFigure, DiffRecord};
 
 use super::{SPEC, WORKLOAD};
 
-/// Which sides are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sides {
-    /// Both, told apart by the key `side`: `benchstat -col side FILE`.
-    Both,
-    /// The old one.
-    Old,
-    /// The new one.
-    New,
+model::words! {
+    /// Which sides are written.
+    pub enum Sides {
+        /// Both, distinguished by the key `side`: `benchstat -col side FILE`.
+        Both = "both",
+        /// The old one.
+        Old = "old",
+        /// The new one.
+        New = "new",
+    }
 }
 
 /// The samples of the sides as text.
