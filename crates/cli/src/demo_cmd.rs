@@ -57,23 +57,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         stop: StopRequest::listen()?,
         failed: false,
     };
-    let ended = demo.run(if args.short { &SHORT } else { &FULL });
-    match ended {
-        Ok(()) | Err(End::Stopped) => Ok(demo.stop.exit_code(demo.failed)),
-        Err(End::Failed(error)) => Err(error),
-    }
-}
-
-/// Why the steps do not go on.
-enum End {
-    Stopped,
-    Failed(anyhow::Error),
-}
-
-impl<E: Into<anyhow::Error>> From<E> for End {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
+    demo.run(if args.short { &SHORT } else { &FULL })?;
+    Ok(demo.stop.exit_code(demo.failed))
 }
 
 struct Demo {
@@ -83,48 +68,59 @@ struct Demo {
 }
 
 impl Demo {
-    fn run(&mut self, amounts: &Amounts) -> Result<(), End> {
-        self.explain(
+    fn run(&mut self, amounts: &Amounts) -> anyhow::Result<()> {
+        let bench = ["bench", "pipe", "unix-stream", "file", "shm-ring", "--place", "any"];
+        self.step(
             "1. How fast do two processes pass data on this machine? Four mechanisms are measured in turns, and every byte \
              is checked.",
+            &[&bench, amounts.bench].concat(),
         )?;
-        let bench = ["bench", "pipe", "unix-stream", "file", "shm-ring", "--place", "any"];
-        self.step(&[&bench, amounts.bench].concat())?;
-
-        self.explain(
+        self.step(
             "2. Which stage makes this pipeline slow? hosepipe runs it in your shell, with the same output, and marks the stage \
              that the others waited for with an arrow.",
+            &["run", "--stats", &format!("seq {} | rev | sort | tail -n 1", amounts.lines)],
         )?;
-        self.step(&["run", "--stats", &format!("seq {} | rev | sort | tail -n 1", amounts.lines)])?;
-
-        self.explain(
+        self.silent_step(
             "3. This pipeline gets a line every tenth of a second, and prints none. `top` samples running pipelines from outside, \
              and names the program that keeps the lines.",
+            &jobs(600),
         )?;
-        self.silent(&jobs(600))?;
-
-        self.explain("4. The cure: every program writes each line at once, and none of them was changed.")?;
-        self.step(&["run", "--line-buffered", &jobs(amounts.jobs)])?;
-        self.explain(CLOSING)
+        self.step(
+            "4. The cure: every program writes each line at once, and none of them was changed.",
+            &["run", "--line-buffered", &jobs(amounts.jobs)],
+        )?;
+        if self.stop.is_set() { Ok(()) } else { explain(CLOSING) }
     }
 
-    /// Runs a pipeline that prints nothing in the background, and shows it with `top`.
-    fn silent(&mut self, pipeline: &str) -> Result<(), End> {
-        self.show(&["run", pipeline], " &")?;
+    /// Explains a command, prints it and runs it; nothing after a stop.
+    fn step(&mut self, explanation: &str, words: &[&str]) -> anyhow::Result<()> {
+        if self.stop.is_set() {
+            return Ok(());
+        }
+        explain(explanation)?;
+        show(words, "")?;
+        self.execute(words)
+    }
+
+    /// The same for a pipeline that prints nothing: runs it in the background, and `top` on it.
+    fn silent_step(&mut self, explanation: &str, pipeline: &str) -> anyhow::Result<()> {
+        if self.stop.is_set() {
+            return Ok(());
+        }
+        explain(explanation)?;
+        show(&["run", pipeline], " &")?;
         let mut background = [Child::start(self.command(&["run", pipeline]))?];
         self.stop.wait(SILENT_FOR);
         let pid = background[0].pid().to_string();
         let shown = if self.stop.is_set() {
-            Err(End::Stopped)
+            Ok(())
         } else {
-            self.show(&["top", "--once"], " $!")
-                .map_err(End::from)
-                .and_then(|()| self.execute(&["top", "--once", &pid]))
+            show(&["top", "--once"], " $!").and_then(|()| self.execute(&["top", "--once", &pid]))
         };
         end_all(&mut background, END_WITHIN)?;
         shown?;
-        if reads_only_its_own_children() {
-            self.explain(
+        if !self.stop.is_set() && reads_only_its_own_children() {
+            explain(
                 "Here the kernel lets `top` read only the buffers of its own children (kernel.yama.ptrace_scope): as root it names \
                  the program.",
             )?;
@@ -132,36 +128,11 @@ impl Demo {
         Ok(())
     }
 
-    /// Prints a command and runs it.
-    fn step(&mut self, words: &[&str]) -> Result<(), End> {
-        self.show(words, "")?;
-        self.execute(words)
-    }
-
-    /// Prints a command line as it is typed.
-    fn show(&self, words: &[&str], end: &str) -> anyhow::Result<()> {
-        let plain = |word: &str| word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
-        let typed =
-            |word: &&str| if plain(word) { (*word).to_owned() } else { model::shell_quoted(word.as_bytes()) };
-        let words: Vec<String> = words.iter().map(typed).collect();
-        let line = format!("$ hosepipe {}{end}", words.join(" "));
-        let bold = terminal::style().color;
-        terminal::print_painted(&if bold { format!("\x1b[1m{line}\x1b[0m\n") } else { line + "\n" })
-    }
-
-    fn explain(&self, text: &str) -> Result<(), End> {
-        let lines = wrap(text, terminal::style().width.min(WIDTH_MAX));
-        Ok(terminal::print(&format!("\n{}\n", lines.join("\n")))?)
-    }
-
-    /// Runs a command to its end. A signal is passed on to it; it then ends what it has started.
-    fn execute(&mut self, words: &[&str]) -> Result<(), End> {
+    /// Runs a command to its end. A stop is passed on to it; it then ends what it has started.
+    fn execute(&mut self, words: &[&str]) -> anyhow::Result<()> {
         let stop = self.stop.clone();
         let ended = process::run(self.command(words), END_WITHIN, &mut || stop.is_set())?;
-        if self.stop.is_set() {
-            return Err(End::Stopped);
-        }
-        self.failed |= !ended.success();
+        self.failed |= !ended.success() && !self.stop.is_set();
         Ok(())
     }
 
@@ -170,6 +141,22 @@ impl Demo {
         command.args(words).stdin(Stdio::null());
         command
     }
+}
+
+/// Prints a command line as it is typed.
+fn show(words: &[&str], end: &str) -> anyhow::Result<()> {
+    let plain = |word: &str| word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+    let typed =
+        |word: &&str| if plain(word) { (*word).to_owned() } else { model::shell_quoted(word.as_bytes()) };
+    let words: Vec<String> = words.iter().map(typed).collect();
+    let line = format!("$ hosepipe {}{end}", words.join(" "));
+    let bold = terminal::style().color;
+    terminal::print_painted(&if bold { format!("\x1b[1m{line}\x1b[0m\n") } else { line + "\n" })
+}
+
+fn explain(text: &str) -> anyhow::Result<()> {
+    let lines = wrap(text, terminal::style().width.min(WIDTH_MAX));
+    terminal::print(&format!("\n{}\n", lines.join("\n")))
 }
 
 /// A pipeline that gets a line every tenth of a second, this many times.
