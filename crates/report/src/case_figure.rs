@@ -1,7 +1,7 @@
 //! The figure of a case, for tables and charts.
 
 use model::{CaseRecord, Workload};
-use stats::{SeatGroup, Seats, figure, round_trip_seats, seats};
+use stats::{TrialGroup, TrialsByCpus, figure, round_trips_by_cpus, trials_by_cpus};
 
 use crate::figure::{Cell, Unit};
 use crate::interval::plus_minus;
@@ -40,15 +40,15 @@ pub(crate) fn unit_of(workload: Workload) -> Unit {
 }
 
 /// What the figure of a case was on one CPU and on two.
-pub(crate) fn seats_of(case: &CaseRecord) -> Option<Seats> {
+pub(crate) fn seats_of(case: &CaseRecord) -> Option<TrialsByCpus> {
     match case.workload {
-        Workload::Stream => seats(case, figure::throughput_bytes_per_s),
-        Workload::PingPong => round_trip_seats(case),
+        Workload::Stream => trials_by_cpus(case, figure::throughput_bytes_per_s),
+        Workload::PingPong => round_trips_by_cpus(case),
     }
 }
 
 /// The trials on one CPU and those on two, where the scheduler chose now the one and now the other and the figures differ.
-pub(crate) fn mixture(seats: Option<Seats>) -> Option<[SeatGroup; 2]> {
+pub(crate) fn mixture(seats: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> {
     let (one, two) = seats.and_then(|seats| seats.one_cpu.zip(seats.two_cpus))?;
     let times = one.median.max(two.median) / one.median.min(two.median);
     (times > MIXTURE_FROM).then_some([one, two])
@@ -66,7 +66,7 @@ pub(crate) struct FigureText {
 
 impl FigureText {
     /// `None` where the case has no figure.
-    pub(crate) fn new(case: &CaseRecord, seats: Option<Seats>) -> Option<Self> {
+    pub(crate) fn new(case: &CaseRecord, seats: Option<TrialsByCpus>) -> Option<Self> {
         let found = estimated(case)?;
         let unit = unit_of(case.workload);
         Some(match mixture(seats) {

@@ -1,7 +1,7 @@
 //! The ranked list of a ranking as a table: its columns, and how much each matters when there is little room.
 
 use model::{CaseRecord, Workload};
-use stats::{SeatGroup, bound_of};
+use stats::{TrialGroup, bound_of};
 
 use crate::case_figure::{FigureText, common_unit};
 use crate::layout::{self, Tone};
@@ -119,7 +119,7 @@ fn bound(case: &CaseRecord) -> Option<String> {
 }
 
 /// The median of some trials and how many they are: "4.90 GB/s ×7".
-pub(crate) fn group(group: SeatGroup, text: fn(f64) -> String) -> String {
+pub(crate) fn group(group: TrialGroup, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
 }
 

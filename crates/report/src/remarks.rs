@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload, visible};
-use stats::{SeatGroup, figure, is_mixed};
+use stats::{TrialGroup, figure, is_mixed};
 
 use crate::case_figure::{mixture, seats_of, unit_of};
 use crate::lists::{distinct, first_of, grouped};
@@ -302,7 +302,7 @@ fn mixtures(view: &View) -> Option<String> {
 fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
     [Workload::Stream, Workload::PingPong].into_iter().filter_map(|workload| {
         let [one, two] = mixture(row.seats(workload))?;
-        let text = |group: &SeatGroup| unit_of(workload).text(group.median);
+        let text = |group: &TrialGroup| unit_of(workload).text(group.median);
         let spec = &row.case(workload, false)?.spec;
         let all = one.trials + two.trials;
         Some(format!(

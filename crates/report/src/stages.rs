@@ -110,11 +110,11 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
     let sentence = |LatencyRecord { pipeline, whole, stages }: &LatencyRecord| {
         let of_it = |stage: &&StageRecord| stage.pipeline == *pipeline;
         let of_which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
-        let count = grouped(whole.count as f64, 0);
+        let count = |one| words::grouped_count(whole.count, one);
         let how = match whole.matched {
-            Matched::Content => format!("{count} lines, matched by content"),
-            Matched::Position => format!("{count} lines, the n-th out for the n-th in"),
-            Matched::Block => format!("{count} blocks, each to the next output"),
+            Matched::Content => format!("{}, matched by content", count("line")),
+            Matched::Position => format!("{}, the n-th out for the n-th in", count("line")),
+            Matched::Block => format!("{}, each to the next output", count("block")),
         };
         let slowest =
             stages.iter().max_by(|one, other| one.share.partial_cmp(&other.share).unwrap_or(Ordering::Equal));
@@ -309,7 +309,7 @@ fn link_note(link: &LinkRecord) -> String {
     });
     let parts = granted
         .chain(link.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))))
-        .chain(link.lines.map(|lines| format!("{} lines", grouped(lines as f64, 0))))
+        .chain(link.lines.map(|lines| words::grouped_count(lines, "line")))
         .chain(link.relay.then(|| "through a relay of ours".to_owned()))
         .chain(link.kept.as_ref().map(|path| format!("kept in {path}")))
         .chain(link.trouble.clone());

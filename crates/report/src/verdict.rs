@@ -2,7 +2,7 @@
 //! mechanism whose ends spin is named with what that costs.
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Wait, Workload};
-use stats::{Demand, Estimate, Excluded, Weighed, Weighing, choose, figure, paired_ratios, shared_cpu};
+use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, paired_ratios, shared_cpu};
 
 use crate::lists::{distinct, first_of, grouped};
 use crate::numbers;
@@ -88,13 +88,13 @@ fn sweep<'a>(rankings: &[&Ranking<'a>], workload: Workload, settings: &Settings)
     let answer = |ranking: &&Ranking<'a>| -> Option<SizeAnswer<'a>> {
         let candidates = Candidates::new(ranking, workload, false);
         let taken = candidates.taken()?;
-        let standing = &candidates.weighing.standing;
+        let standing = &candidates.choice.standing;
         let may_lead = |at: usize| standing.first.iter().any(|(one, _)| *one == at);
         Some(SizeAnswer {
             block_bytes: taken.block_bytes,
             spec: taken.spec.to_string(),
             is_decided: standing.is_decided(),
-            others: candidates.others(taken, &|one| one.level || may_lead(one.at)),
+            others: candidates.others(taken, &|one| one.shares_first_place || may_lead(one.at)),
             candidates,
             taken,
         })
@@ -122,7 +122,7 @@ fn sweep<'a>(rankings: &[&Ranking<'a>], workload: Workload, settings: &Settings)
             );
             let open = answers.iter().filter(|one| kind(one) && !is_decided);
             let farthest =
-                open.max_by_key(|one| one.candidates.weighing.standing.rounds_needed.unwrap_or(usize::MAX));
+                open.max_by_key(|one| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX));
             text +=
                 &farthest.and_then(|one| one.candidates.undecided(one.taken, settings)).unwrap_or_default();
             text.push('.');
@@ -159,7 +159,7 @@ fn load(case: &CaseRecord) -> String {
 /// The cases of one workload in one placement, of which one is to be taken.
 struct Candidates<'a> {
     cases: Vec<&'a CaseRecord>,
-    weighing: Weighing,
+    choice: Choice,
 }
 
 impl<'a> Candidates<'a> {
@@ -169,13 +169,13 @@ impl<'a> Candidates<'a> {
     }
 
     fn among(cases: Vec<&'a CaseRecord>) -> Self {
-        let weighing = choose(&cases, &Demand::default());
-        Self { cases, weighing }
+        let choice = choose(&cases, &Demand::default());
+        Self { cases, choice }
     }
 
     /// The case to take; `None` where there are not two to choose from.
     fn taken(&self) -> Option<&'a CaseRecord> {
-        self.weighing.taken.filter(|_| self.cases.len() > 1).map(|at| self.cases[at])
+        self.choice.taken.filter(|_| self.cases.len() > 1).map(|at| self.cases[at])
     }
 
     fn name(&self, at: usize) -> String {
@@ -183,8 +183,8 @@ impl<'a> Candidates<'a> {
     }
 
     /// The names of these, what is taken left out.
-    fn others(&self, taken: &CaseRecord, these: &dyn Fn(&Weighed) -> bool) -> Vec<String> {
-        let others = self.weighing.weighed.iter().filter(|one| self.cases[one.at].spec != taken.spec);
+    fn others(&self, taken: &CaseRecord, these: &dyn Fn(&RankedCase) -> bool) -> Vec<String> {
+        let others = self.choice.ranked.iter().filter(|one| self.cases[one.at].spec != taken.spec);
         others.filter(|one| these(one)).map(|one| self.name(one.at)).collect()
     }
 
@@ -213,8 +213,9 @@ impl<'a> Candidates<'a> {
             numbers::size(first.block_bytes),
             whereabouts(first)
         );
-        let spins = |one: &&Weighed| matches!(one.excluded, Some(Excluded::Spins | Excluded::SpinsOnOneCpu));
-        let spinning = self.weighing.weighed.iter().find(spins).map(|one| self.cases[one.at]);
+        let spins =
+            |one: &&RankedCase| matches!(one.excluded, Some(Excluded::Spins | Excluded::SpinsOnOneCpu));
+        let spinning = self.choice.ranked.iter().find(spins).map(|one| self.cases[one.at]);
         let text = match (self.cases.as_slice(), spinning) {
             _ if first.data == DataLevel::None => {
                 "no advice, because the bytes were not touched (--data none)".to_owned()
@@ -232,8 +233,8 @@ impl<'a> Candidates<'a> {
 
     /// By how much the one winner leads, where there is one.
     fn lead(&self) -> Option<String> {
-        let standing = &self.weighing.standing;
-        let (next, factor) = standing.beaten.first().filter(|_| self.weighing.level().count() == 1)?;
+        let standing = &self.choice.standing;
+        let (next, factor) = standing.beaten.first().filter(|_| self.choice.first_place().count() == 1)?;
         let [_] = standing.first.as_slice() else { return None };
         // Of less than two the second decimal matters.
         let factor_text =
@@ -250,10 +251,11 @@ impl<'a> Candidates<'a> {
 
     /// Those that share the first place with what is taken, and those that may lead.
     fn shared(&self, taken: &CaseRecord) -> Option<String> {
-        let names = |these: &dyn Fn(&Weighed) -> bool| self.others(taken, these);
+        let names = |these: &dyn Fn(&RankedCase) -> bool| self.others(taken, these);
         let list = |names: &[String]| first_of(names, NAMES_MAX, ", ", String::clone);
-        let may_lead = |one: &Weighed| self.weighing.standing.first.iter().any(|(at, _)| *at == one.at);
-        let (level, open) = (names(&|one| one.level), names(&|one| !one.level && may_lead(one)));
+        let may_lead = |one: &RankedCase| self.choice.standing.first.iter().any(|(at, _)| *at == one.at);
+        let (level, open) =
+            (names(&|one| one.shares_first_place), names(&|one| !one.shares_first_place && may_lead(one)));
         let level = (!level.is_empty()).then(|| {
             format!(
                 ", the simplest of {} that share the first place (also {})",
@@ -267,7 +269,7 @@ impl<'a> Candidates<'a> {
 
     /// What it takes to tell apart those that may be the best.
     fn undecided(&self, taken: &CaseRecord, settings: &Settings) -> Option<String> {
-        let standing = &self.weighing.standing;
+        let standing = &self.choice.standing;
         if standing.is_decided() {
             return None;
         }
@@ -292,8 +294,8 @@ impl<'a> Candidates<'a> {
     /// The fastest of those whose ends spin, where it surely is faster, and what it costs.
     fn better_by_spinning(&self, best: &CaseRecord) -> Option<String> {
         let spinning = self
-            .weighing
-            .weighed
+            .choice
+            .ranked
             .iter()
             .filter(|one| matches!(one.excluded, Some(Excluded::Spins | Excluded::SpinsOnOneCpu)));
         let faster_by = |case: &'a CaseRecord| times_as_fast(case, best).map(|times| (case, times));

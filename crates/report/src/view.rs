@@ -13,7 +13,7 @@ use model::{
     Tasks, Throughput, Workload,
 };
 
-use stats::Seats;
+use stats::TrialsByCpus;
 
 use crate::case_figure::seats_of;
 use crate::references::References;
@@ -80,7 +80,7 @@ pub(crate) struct RankedRow<'a> {
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
     pub(crate) times_pipe: Option<f64>,
     /// Decoded once: all histograms of a case stand behind it.
-    trip_seats: OnceCell<Option<Seats>>,
+    trip_seats: OnceCell<Option<TrialsByCpus>>,
 }
 
 /// How a ranking, or a row of rankings, is shown.
@@ -282,16 +282,16 @@ impl<'a> RankedRow<'a> {
     }
 
     /// What streams reached on one CPU and on two, where the scheduler chose.
-    pub(crate) fn stream_seats(&self) -> Option<Seats> {
+    pub(crate) fn stream_seats(&self) -> Option<TrialsByCpus> {
         seats_of(self.stream?)
     }
 
     /// The same of median round trips.
-    pub(crate) fn trip_seats(&self) -> Option<Seats> {
+    pub(crate) fn trip_seats(&self) -> Option<TrialsByCpus> {
         *self.trip_seats.get_or_init(|| seats_of(self.round_trip?))
     }
 
-    pub(crate) fn seats(&self, workload: Workload) -> Option<Seats> {
+    pub(crate) fn seats(&self, workload: Workload) -> Option<TrialsByCpus> {
         match workload {
             Workload::Stream => self.stream_seats(),
             Workload::PingPong => self.trip_seats(),

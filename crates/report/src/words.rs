@@ -98,7 +98,12 @@ pub(crate) fn count_of(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// A machine in one line: its processor, cores and kernel.
+/// "1 line", "12,000 lines".
+pub fn grouped_count(number: u64, one: &str) -> String {
+    format!("{} {one}{}", numbers::grouped(number as f64, 0), if number == 1 { "" } else { "s" })
+}
+
+/// A machine in a line: its processor, cores and kernel.
 pub fn machine(host: &Host) -> String {
     let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
     let cpus = host.cpus.len();

@@ -18,7 +18,7 @@
 
 use model::{CaseRecord, DataLevel, EndUsage, Tasks, Wait, Workload};
 
-use crate::seats::shared_cpu;
+use crate::cpu_sharing::shared_cpu;
 
 /// Smallest share of wall time of an end that is busy: CPU times are not exact.
 const BUSY: f64 = 0.80;

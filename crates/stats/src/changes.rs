@@ -1,17 +1,17 @@
 //! What changed between two runs of the same cases, and what may be chance: for each case a rank test and a factor with bounds,
-//! both corrected for how many cases there are and for how often one looked.
+//! both corrected for the number of cases and of interim looks.
 //!
 //! - A change is **found** where Holm's step-down procedure rejects (*Scandinavian Journal of Statistics* 6, 1979): if nothing
 //!   changed anywhere, the chance of finding anything is at most [`ERRORS`].
-//! - The **bounds** are simultaneous (Bonferroni): with a chance of 1 - [`ERRORS`] all of them hold at once, so that whatever is
-//!   beyond a limit with the whole of its interval may be called so, however many cases there are.
-//! - Looking repeatedly, with the choice to stop, shares the errors out among all looks, as [`estimate::Looks`] does.
+//! - The **bounds** are simultaneous (Bonferroni): with a chance of 1 - [`ERRORS`] all of them hold at once, whatever the number of
+//!   cases.
+//! - A run that may stop at one of several looks divides the errors among all of them, as [`estimate::Looks`] does.
 
 use crate::estimate;
-use crate::rank_test::{Counted, Design};
+use crate::rank_test::{Design, ExactDistributions};
 use crate::shift::factor;
 
-/// The chance of any false statement, over all cases and looks.
+/// The chance of a false statement, over all cases and looks.
 pub const ERRORS: f64 = 0.05;
 
 /// The figures of one case on both sides.
@@ -21,11 +21,11 @@ pub struct BothSides<'a> {
     pub old: &'a [f64],
     /// After.
     pub new: &'a [f64],
-    /// Whether figures at the same place were taken together, so that what disturbed one disturbed the other.
+    /// Whether figures at the same index were measured in the same round.
     pub paired: bool,
 }
 
-/// How a case's figures moved.
+/// How the figures of a case changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
     /// New divided by old (Hodges and Lehmann).
@@ -39,13 +39,13 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Whether this is a change and no chance.
+    /// Whether this is a change, not chance.
     pub fn is_found(&self) -> bool {
         self.p_corrected <= ERRORS
     }
 
-    /// Whether there is no more to find out: the change was found, or one of ten percent is excluded. Where only changes beyond a
-    /// `limit` (a share) matter, whether this is one, or surely none.
+    /// Whether further figures cannot change the result: the change was found, or one of ten percent is excluded. With a `limit` (a
+    /// share): whether the whole interval is beyond it, or within it.
     pub fn is_settled(&self, limit: Option<f64>) -> bool {
         let Some((low, high)) = self.interval else { return false };
         let within = |limit: f64| 1.0 - limit < low && high < 1.0 + limit;
@@ -56,45 +56,47 @@ impl Shift {
     }
 }
 
-/// How cases moved, corrected for how many there are and for how often they could be looked at; `None` for a case without
-/// figures on both sides. Figures must be [`usable`].
+/// The changes of cases, corrected for their number and for the number of looks; `None` for a case without figures on both sides.
+/// Figures must be [`usable`].
 pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
     let judged: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].shape().is_some()).collect();
     let looks = f64::from(looks.max(1));
-    let mut counted = Counted::default();
+    let mut exact = ExactDistributions::default();
     let mut found = vec![None; cases.len()];
     let tail = ERRORS / looks / judged.len() as f64 / 2.0;
     for at in &judged {
         let BothSides { old, new, paired } = cases[*at];
-        let p = counted.p(&logarithms(old), &logarithms(new), paired);
-        let factor = factor(&mut counted, old, new, paired, tail);
-        found[*at] = Some(Shift { ratio: factor.ratio, interval: factor.interval, p, p_corrected: 1.0 });
+        let [old, new] =
+            [old, new].map(|figures| figures.iter().map(|figure| figure.ln()).collect::<Vec<_>>());
+        let p = exact.p(&old, &new, paired);
+        let (ratio, interval) = factor(&mut exact, old, new, paired, tail);
+        found[*at] = Some(Shift { ratio, interval, p, p_corrected: 1.0 });
     }
     let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();
     order.sort_by(|one, other| one.p.total_cmp(&other.p));
     let (count, mut least) = (order.len(), 0.0f64);
     for (step, shift) in order.into_iter().enumerate() {
-        // Whoever comes later cannot be surer than those before.
+        // Corrected values never decrease in the order of p.
         least = least.max((shift.p * (count - step) as f64 * looks).min(1.0));
         shift.p_corrected = least;
     }
     found
 }
 
-/// How many figures each side of each of `cases` cases needs before any change can be found at all.
+/// Fewest figures on each side with which a change of one of `cases` cases can be found.
 pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
     let wanted = ERRORS / f64::from(looks.max(1)) / cases.max(1) as f64;
     let shape = |count| if paired { Design::Pairs(count) } else { Design::Groups(count, count) };
     (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
 }
 
-/// The most pairs by default: enough to find ten percent where trials differ by a fifth of their median.
+/// Most pairs by default: enough to find ten percent if trials differ by a fifth of their median.
 pub const PAIRS_MAX: usize = 163;
-/// The change that is looked for, as a share: a case that excludes it is finished.
+/// Smallest change to find, as a share: a case that excludes it is finished.
 const SOUGHT: f64 = 0.10;
 
-/// The numbers of pairs of each of `cases` cases after which it is decided whether to go on; `most` is the last one. Looks at which
-/// nothing can be found yet are not made, as each takes its share of the errors.
+/// The looks: numbers of pairs of each of `cases` cases at which the run may end; `most` is the last one. Looks that could find
+/// nothing are left out, as each look takes its share of the errors.
 pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
     let early: Vec<usize> = estimate::looks().take_while(|look| *look < most).collect();
     let can_find = |(at, look): (usize, &usize)| {
@@ -105,15 +107,14 @@ pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
     early[first..].iter().copied().chain([most]).collect()
 }
 
-/// The same where an order is looked for: two looks where there are too few rounds for more.
+/// The same for the order of `pairs` pairs: two looks if there are too few rounds for more.
 pub fn looks_for_order(pairs: usize, most: usize) -> Vec<usize> {
     let early = figures_needed(pairs, 2, true);
     let looks = looks_for(pairs, most);
     if looks.len() == 1 && early < most { vec![early, most] } else { looks }
 }
 
-/// Whether a figure can be compared by factors: no clock gives one that is beyond these bounds, and quotients of those between
-/// them, in whatever unit, are numbers.
+/// Whether a figure can be compared by factors: quotients of figures within these bounds are finite.
 pub fn usable(figure: f64) -> bool {
     (1e-100..1e100).contains(&figure)
 }
@@ -127,11 +128,6 @@ impl BothSides<'_> {
             Design::Groups(old, new)
         })
     }
-}
-
-/// Ranks of pairs are those of their factors.
-fn logarithms(figures: &[f64]) -> Vec<f64> {
-    figures.iter().map(|figure| figure.ln()).collect()
 }
 
 #[cfg(test)]

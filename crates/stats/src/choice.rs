@@ -1,30 +1,30 @@
-//! Which of several measured mechanisms to take: the one rule, for the advice under a table and for `hosepipe recommend`
-//! (docs/RECOMMEND.md says it in words).
+//! Which of several measured mechanisms to take: one rule for the advice under a table of `bench` and for `hosepipe recommend`
+//! (docs/RECOMMEND.md explains it).
 //!
 //! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
-//! 2. A mechanism whose ends spin is out, unless a CPU budget is given and it keeps it: its ends use CPUs between two messages,
+//! 2. A mechanism whose ends spin is excluded unless it stays within a CPU budget: its ends use CPUs between two messages,
 //!    too, which no figure per message shows. One CPU is counted for each end, even if both ran on the same one.
-//! 3. With a rate, a mechanism whose interval does not lie above it is out. With a CPU budget, one whose interval reaches above it.
-//! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
-//!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
-//! 5. The rest race ([`crate::race`]): whatever is surely beaten within rounds is out of the first place, unless it surely costs nearly
-//!    the same. Whatever is not, and costs at most a quarter more than the leader in the median round ([`LEVEL_TIMES`]), is as good; of those the simplest is taken
-//!    ([`effort`]), and of equally simple ones the cheapest. That too few rounds were made is no reason to take what costs three
-//!    times as much; and a lead of at most 3 % in the median round ([`LEAD_TIMES_MIN`]), however certain, is none to take what is
-//!    less simple.
+//! 3. With a rate, a mechanism whose interval does not lie above it is excluded; with a CPU budget, one whose interval reaches above
+//!    it.
+//! 4. The others are compared by their cost, in the median: time per message + CPU time of both ends per message (a second of waiting
+//!    counts as much as a second of one CPU). With a rate only the CPU time counts.
+//! 5. The race ([`crate::race`]) compares costs within rounds. These share the first place: what surely costs nearly the same as the
+//!    leader, what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]), and what is not surely beaten and costs at most a
+//!    quarter more in the median round ([`FIRST_PLACE_TIMES`]). Of these the simplest is taken ([`effort`]), and of equally simple
+//!    ones the cheapest.
 
 use std::cmp::Ordering;
 
 use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait};
 
 use crate::Estimate;
+use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
-use crate::race::{Factor, RoundCosts, Standing, race};
-use crate::seats::sat_on_one_cpu;
+use crate::race::{RoundCosts, Standing, race};
 
-/// What can be recommended: what a standard library, or a few lines, can set up, from the simplest to what asks most of a program:
-/// inherited descriptors, a name, an address, a header of its own, shared memory. Others come after these.
+/// What can be recommended: mechanisms that a standard library, or a few lines, can set up. The simplest are first: inherited
+/// descriptors, then names, addresses, a header of its own, shared memory.
 pub const SIMPLEST_FIRST: [&str; 13] = [
     "pipe",
     "pipe:size=1MiB",
@@ -41,21 +41,21 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
     "shm-ring:wait=spin",
 ];
 
-/// A simpler mechanism may cost this many times as much as the leader, if it is not surely beaten.
-pub const LEVEL_TIMES: f64 = 1.25;
+/// Largest cost, as a multiple of the leader's, of a mechanism that shares the first place and is not surely beaten.
+pub const FIRST_PLACE_TIMES: f64 = 1.25;
 
-/// And this many times if it is: nobody would take what is less simple for so little.
+/// The same of a mechanism that is surely beaten: a smaller lead does not outweigh simplicity.
 pub const LEAD_TIMES_MIN: f64 = 1.03;
 
-/// Options that only set a size or a mode; every other option is another way of moving bytes, with code of its own.
+/// Options that only set a size or a mode; every other option is a different way of moving bytes, with its own code.
 const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
 
-/// What a mechanism asks of a program, the less the simpler: options that are ways of their own (`send=vmsplice`), then its place in
-/// [`SIMPLEST_FIRST`], then all of its options.
+/// How complicated a program for a mechanism is, smaller is simpler: the number of options that need their own code
+/// (`send=vmsplice`), then its place in [`SIMPLEST_FIRST`], then the number of all options.
 pub fn effort(spec: &Spec) -> (usize, usize, usize) {
-    let ways = spec.options.keys().filter(|name| !SETTINGS.contains(&name.as_str())).count();
+    let coded = spec.options.keys().filter(|name| !SETTINGS.contains(&name.as_str())).count();
     let place = SIMPLEST_FIRST.iter().position(|text| text.split(':').next() == Some(&spec.mechanism));
-    (ways, place.unwrap_or(SIMPLEST_FIRST.len()), spec.options.len())
+    (coded, place.unwrap_or(SIMPLEST_FIRST.len()), spec.options.len())
 }
 
 /// Requirements on a mechanism: a rate, and a CPU budget.
@@ -67,128 +67,127 @@ pub struct Demand {
     pub cpus_max: Option<f64>,
 }
 
-/// What a mechanism costs, each figure in the median of the trials with its interval.
+/// What a message costs: medians of the trials, with intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageCost {
     /// Wall time per message, or median round trip, in nanoseconds.
     pub time_ns: Estimate,
     /// CPU time of both ends per message, in nanoseconds.
     pub cpu_ns: Estimate,
-    /// CPUs kept busy: at the rate that is asked for, else at full speed.
+    /// Number of busy CPUs: at the requested rate, else at full speed.
     pub cpus: Estimate,
     /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
     pub decisive_ns: Estimate,
 }
 
 impl MessageCost {
-    /// Whether the trials are too few for intervals, so that no difference from another is sure.
+    /// Whether there are too few trials for a 95 % interval: then no difference is certain.
     pub fn has_few_trials(&self) -> bool {
         self.decisive_ns.count < ENOUGH_FOR_95_PERCENT
     }
 }
 
-/// Why a mechanism is no choice.
+/// Why a mechanism cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excluded {
-    /// It has failed, or has no figures, or none of CPU time.
+    /// It failed, or has no figures, or no CPU time.
     NoFigures,
-    /// Its data were not touched, or were checked less than those of another case.
+    /// Its data were not touched, or checked less than those of another case.
     LessData,
     /// Its ends are busy while they wait.
     Spins,
     /// Its ends are busy while they wait, and the scheduler put both on one CPU in some trials.
     SpinsOnOneCpu,
-    /// It does not surely reach the rate.
+    /// It may not reach the rate.
     TooSlow,
-    /// It may take more CPU than there is to spend.
+    /// It may take more CPU than the budget.
     TooMuchCpu,
 }
 
-/// A mechanism's cost, and whether it can be chosen.
+/// The cost of one case, and its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weighed {
+pub struct RankedCase {
     /// Its index among the cases.
     pub at: usize,
-    /// What it costs; `None` where it has no figures.
+    /// `None` without figures.
     pub cost: Option<MessageCost>,
-    /// Why it is no choice; `None` where it is one.
+    /// Why it cannot be taken; `None` if it can.
     pub excluded: Option<Excluded>,
-    /// How many times as much it costs as the leader, in each round; `None` where it is no choice.
-    pub factor: Option<Factor>,
-    /// Whether it counts as good as the leader: rule 5 of the module.
-    pub level: bool,
+    /// Rule 5 of the module.
+    pub shares_first_place: bool,
 }
 
 /// The result of [`choose`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weighing {
+pub struct Choice {
     /// The index of the recommended case; `None` if all are excluded.
     pub taken: Option<usize>,
-    /// All cases: first those that can be chosen, cheapest first, then the excluded ones.
-    pub weighed: Vec<Weighed>,
-    /// How those that can be chosen stand to each other, by their places among the cases.
+    /// All cases: those that are not excluded, cheapest first, then the excluded ones.
+    pub ranked: Vec<RankedCase>,
+    /// The race of those that are not excluded, by their indices among the cases.
     pub standing: Standing,
 }
 
-impl Weighing {
-    /// A mechanism by its place among the cases.
-    pub fn of(&self, at: usize) -> Option<&Weighed> {
-        self.weighed.iter().find(|weighed| weighed.at == at)
+impl Choice {
+    /// A case by its index.
+    pub fn case(&self, at: usize) -> Option<&RankedCase> {
+        self.ranked.iter().find(|ranked| ranked.at == at)
     }
 
-    /// Those that count as good as the leader, with the recommended one.
-    pub fn level(&self) -> impl Iterator<Item = &Weighed> {
-        self.weighed.iter().filter(|weighed| weighed.level)
+    /// All that share the first place; the recommended case is one of them.
+    pub fn first_place(&self) -> impl Iterator<Item = &RankedCase> {
+        self.ranked.iter().filter(|ranked| ranked.shares_first_place)
     }
 }
 
-/// Weighs cases of one workload and one block against each other.
-pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
+/// Ranks cases of one workload and one block, and chooses the one to take.
+pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
     let data = cases.iter().filter(|case| !case.samples.is_empty()).map(|case| case.data).max();
-    let weigh = |(at, case): (usize, &&CaseRecord)| {
+    let rank = |(at, case): (usize, &&CaseRecord)| {
         let cost = cost(case, demand);
         let excluded = match &cost {
             _ if case.error.is_some() => Some(Excluded::NoFigures),
             None => Some(Excluded::NoFigures),
             Some(_) if case.data == DataLevel::None || Some(case.data) != data => Some(Excluded::LessData),
-            Some(cost) => out(case, cost, demand),
+            Some(cost) => exclusion(case, cost, demand),
         };
-        Weighed { at, cost, excluded, factor: None, level: false }
+        RankedCase { at, cost, excluded, shares_first_place: false }
     };
-    let mut weighed: Vec<Weighed> = cases.iter().enumerate().map(weigh).collect();
-    let entrants = weighed.iter().map(|one| match one.excluded {
+    let mut ranked: Vec<RankedCase> = cases.iter().enumerate().map(rank).collect();
+    let entrants = ranked.iter().map(|one| match one.excluded {
         None => round_costs(cases[one.at], demand),
         Some(_) => RoundCosts::new(),
     });
     let standing = race(&entrants.collect::<Vec<_>>());
     for (at, factor) in standing.first.iter().chain(&standing.beaten) {
-        weighed[*at].factor = Some(*factor);
-        weighed[*at].level = factor.is_same() || factor.median <= LEAD_TIMES_MIN;
+        ranked[*at].shares_first_place = factor.is_same() || factor.median <= LEAD_TIMES_MIN;
     }
     for (at, factor) in &standing.first {
-        // Without a common round nothing is known of the factor.
-        weighed[*at].level |= factor.median.is_nan() || factor.median <= LEVEL_TIMES;
+        // Without a common round the factor is unknown (NaN).
+        ranked[*at].shares_first_place |= factor.median.is_nan() || factor.median <= FIRST_PLACE_TIMES;
     }
-    weighed.sort_by(by_cost);
+    ranked.sort_by(by_cost);
     // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.
-    let taken = weighed.iter().filter(|one| one.level).min_by_key(|one| effort(&cases[one.at].spec));
-    Weighing { taken: taken.map(|one| one.at), weighed, standing }
+    let taken =
+        ranked.iter().filter(|one| one.shares_first_place).min_by_key(|one| effort(&cases[one.at].spec));
+    Choice { taken: taken.map(|one| one.at), ranked, standing }
 }
 
-/// Cases that can be chosen before excluded ones, each group by cost; a case without a cost last.
-fn by_cost(one: &Weighed, other: &Weighed) -> Ordering {
-    let decisive = |weighed: &Weighed| weighed.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
-    let out = one.excluded.is_some().cmp(&other.excluded.is_some());
-    out.then(decisive(one).total_cmp(&decisive(other))).then(one.at.cmp(&other.at))
+/// Excluded cases last, each group by cost; a case without a cost is the last of its group.
+fn by_cost(one: &RankedCase, other: &RankedCase) -> Ordering {
+    let decisive = |one: &RankedCase| one.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
+    let excluded = one.excluded.is_some().cmp(&other.excluded.is_some());
+    excluded.then(decisive(one).total_cmp(&decisive(other))).then(one.at.cmp(&other.at))
 }
 
-fn out(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Excluded> {
-    let affordable = demand.cpus_max.map(|most| cost.cpus.high <= most);
+/// Rules 2 and 3.
+fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Excluded> {
+    let is_affordable = demand.cpus_max.map(|most| cost.cpus.high <= most);
     match demand.messages_per_s {
-        _ if case.wait == Wait::Spin && affordable != Some(true) => Some(Excluded::Spins),
-        _ if case.wait == Wait::Spin && sat_on_one_cpu(case) => Some(Excluded::SpinsOnOneCpu),
+        _ if case.wait == Wait::Spin && is_affordable != Some(true) => Some(Excluded::Spins),
+        _ if case.wait == Wait::Spin && ever_shared_cpu(case) => Some(Excluded::SpinsOnOneCpu),
         Some(rate) if cost.time_ns.high * rate > 1e9 => Some(Excluded::TooSlow),
-        _ if affordable == Some(false) => Some(Excluded::TooMuchCpu),
+        _ if is_affordable == Some(false) => Some(Excluded::TooMuchCpu),
         _ => None,
     }
 }
@@ -226,8 +225,8 @@ fn costs(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<[
     }?;
     let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
     let share = match demand.messages_per_s {
-        // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns. Whole CPUs: two ends cannot use
-        // more than two, and the CPU time of a trial is some per cent more than what its clock sees.
+        // Ends that spin use their CPUs between messages, too. Rounded to whole CPUs: the CPU time of a trial is some per cent more
+        // than its elapsed time, and two ends cannot use more than two CPUs.
         _ if wait == Wait::Spin => {
             (cpu_ns / whole_ns).round().max(if tasks == Tasks::Single { 1.0 } else { 2.0 })
         }

@@ -1,4 +1,4 @@
-//! Two lists of figures, case by case: what became of each case.
+//! Compares two lists of figures, case by case.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::changes::{BothSides, Shift, shifts};
 use crate::estimate::median;
 use crate::measured::CaseFigures;
 
-/// What became of the figures of every case of either side, in the order of the old side; what is new comes last. Figures are
-/// taken pair by pair, each pair of one round, where `paired`. `looks`: how often one could stop.
+/// The change of each case of either side, in the order of the old side; cases of the new side alone come last. If `paired`, the
+/// figures of one round are a pair. `looks`: the number of looks at which the run could end.
 ///
-/// Floors and ceilings are corrected among themselves: they are not what was asked.
+/// Floors and ceilings are corrected as a family of their own.
 pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks: u32) -> Vec<CaseChange> {
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
@@ -24,8 +24,8 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
     changes
 }
 
-/// Whether there is anything to say of a figure: a tail that no side has is reported by the median of the case, and what was known
-/// beforehand to be impossible on every side is no figure.
+/// Whether a figure has a row: not a 99th percentile that neither side has, nor a figure that was expected to be impossible on both
+/// sides.
 fn is_known(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
     let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed && !side.short;
     let mut sides = [old, new].into_iter().flatten();
@@ -33,12 +33,11 @@ fn is_known(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
         .any(|side| !side.values.is_empty() || (side.figure != DiffFigure::RoundTripP99 && !impossible(side)))
 }
 
-/// Every figure by what names it.
 fn index(side: &[CaseFigures]) -> BTreeMap<(&BTreeMap<String, String>, DiffFigure), &CaseFigures> {
     side.iter().map(|one| (one.key(), one)).collect()
 }
 
-/// Whether there is no more to find out about a case by further pairs; see [`Shift::is_settled`].
+/// Whether further pairs cannot change the result of a case; see [`Shift::is_settled`].
 pub fn is_settled(change: &CaseChange, fail_over_percent: Option<f64>) -> bool {
     let (Some(ratio), Some(p), Some(p_corrected)) = (change.ratio, change.p, change.p_corrected) else {
         return true;
@@ -57,7 +56,7 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
         both.map(|(_, value)| *value).collect()
     };
     let (old_figures, new_figures) = (figures(old, new), figures(new, old));
-    let (kind, remark) = what_is_missing(old, new, paired);
+    let (kind, remark) = kind_by_presence(old, new, paired);
     let one = old.or(new);
     CaseChange {
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
@@ -77,8 +76,8 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
     }
 }
 
-/// What a case is before its figures are judged, and what else has to be said of it.
-fn what_is_missing(
+/// The kind of change without regard to the figures, and a remark.
+fn kind_by_presence(
     old: Option<&CaseFigures>,
     new: Option<&CaseFigures>,
     paired: bool,
@@ -101,13 +100,13 @@ fn what_is_missing(
     (kind, remark)
 }
 
-/// Whether only the new side went wrong, though it has figures; of sides in turns also where it lacks some of its turns.
+/// Whether only the new side failed although it has figures; in pairs, also if some of its trials are missing.
 fn lost(old: &CaseFigures, new: &CaseFigures, paired: bool) -> bool {
     let turns = paired && new.problem.is_some() && old.problem.is_none() && !new.short;
     !old.failed && (new.failed || turns)
 }
 
-/// What differs although the same was asked for, and the errors of one side.
+/// Found properties that differ although the requested ones are equal, and the errors of either side.
 fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
     let absent = String::new();
     let names = old.found.keys().chain(new.found.keys().filter(|name| !old.found.contains_key(*name)));
@@ -123,7 +122,7 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Judges the cases that have figures on both sides, as one family.
+/// Tests the cases with figures on both sides, as one family.
 fn judge(changes: &mut [CaseChange], control: bool, paired: bool, looks: u32) {
     let mut family: Vec<&mut CaseChange> =
         changes.iter_mut().filter(|change| change.control == control).collect();

@@ -7,6 +7,7 @@ pub mod changes;
 pub mod choice;
 pub mod converged;
 pub mod cost;
+pub mod cpu_sharing;
 pub mod differences;
 pub mod estimate;
 pub mod figure;
@@ -17,7 +18,6 @@ mod normal;
 pub mod paired;
 pub mod race;
 mod rank_test;
-pub mod seats;
 mod shift;
 pub mod spread;
 pub mod summary;
@@ -28,15 +28,17 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use changes::{BothSides, Shift, figures_needed, looks_for, shifts};
-pub use choice::{Demand, Excluded, MessageCost, Weighed, Weighing, choose, decisive_cost_ns};
+pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, decisive_cost_ns};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};
+pub use cpu_sharing::{
+    TrialGroup, TrialsByCpus, ever_shared_cpu, is_mixed, round_trips_by_cpus, shared_cpu, trials_by_cpus,
+};
 pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
 pub use race::{Factor, RoundCosts, Standing, race};
-pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, sat_on_one_cpu, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::{
     are_times_precise, is_order_certain, pairs_to_order, summarise_precise_times, summarise_times,

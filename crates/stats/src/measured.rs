@@ -8,7 +8,7 @@ use model::{
 
 use crate::figure;
 
-/// Fewest round trips of a trial for a 99th percentile.
+/// Fewest round trips of a trial for its 99th percentile.
 const TRIPS_FOR_P99: u64 = 100;
 
 /// One figure of one case.

@@ -1,21 +1,22 @@
 //! Which of several cases costs least, decided while they are measured: best-arm identification by successive elimination
 //! (Even-Dar, Mannor and Mansour, *JMLR* 7, 2006) over costs that are compared within rounds.
 //!
-//! In each round an entrant is compared with the one that led the others before. Were it the cheapest in more than half of all rounds, whichever other one is picked, losing would be less likely than for a fair coin, and betting on it would
-//! gain nothing: the gain of a bet whose odds are spread evenly over 1/2 to 1 ever reaches `g` with a chance of at most 1/`g` (Ville, 1939;
-//! for quantiles and best arms: Howard and Ramdas, *Bernoulli* 28, 2022). So it does not matter how often one looks, nor how many
-//! entrants there are: only one of them is the cheapest. Nothing is assumed of the noise but that it does not know who comes when:
-//! the order within each round is drawn anew, so that of two that cost the same either is as likely to meet a busy machine, however
-//! its load depends on what was before. Heavy tails, mixtures of one CPU and two and loads that last only cost rounds.
+//! In each round an entrant is compared with the one that led the others in the rounds before. If the entrant is the cheapest one, it
+//! wins more than half of all rounds against any other, so that a bet on its defeats gains nothing: a bet spread evenly over chances
+//! from 1/2 to 1 ever reaches a gain of `g` with a probability of at most 1/`g` (Ville, 1939; for quantiles and best arms: Howard and
+//! Ramdas, *Bernoulli* 28, 2022). This holds for any number of looks and any number of entrants, since only one is the cheapest. The only
+//! assumption about the noise is that it does not depend on the order within a round, which is drawn at random: of two that cost
+//! the same, either is equally likely to meet a busy machine. Heavy tails, mixtures of one CPU and two, and lasting loads only make
+//! more rounds necessary.
 
 use std::collections::BTreeMap;
 
 use crate::changes::ERRORS;
 use crate::estimate::median;
 
-/// Costs that differ by at most this factor, for sure, are the same: nobody would choose by less.
+/// Costs that surely differ by at most this factor count as the same.
 pub const SAME_TIMES: f64 = 1.1;
-/// The logarithm of a cost counts up to here: a factor of 20.
+/// Largest logarithm of a cost, relative to the round's median, in a score: a factor of 20.
 const SCORE_MAX: f64 = 3.0;
 /// More rounds than this are not suggested.
 const ROUNDS_MAX: usize = 5_000;
@@ -23,42 +24,42 @@ const ROUNDS_MAX: usize = 5_000;
 /// The cost of an entrant in each round, by the round's number; less is better.
 pub type RoundCosts = BTreeMap<u32, f64>;
 
-/// How many times as much one entrant costs as another.
+/// The cost of one entrant as a multiple of another's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor {
     /// In the median round.
     pub median: f64,
-    /// At least.
+    /// Lower bound.
     pub low: f64,
-    /// At most; infinite where too few rounds bound it.
+    /// Upper bound; infinite with too few rounds.
     pub high: f64,
 }
 
-/// What the rounds so far say.
+/// The result of the rounds so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Standing {
-    /// The entrants that may be the cheapest, the least median cost first, and how many times as much each costs as the first of
-    /// them. Empty only where no entrant has a cost.
+    /// The entrants that may be the cheapest, in the order of their median costs, with their costs as multiples of the first one's. Empty
+    /// only if no entrant has a cost.
     pub first: Vec<(usize, Factor)>,
-    /// The same of all others: they are surely beaten.
+    /// The same of all others, which are surely beaten.
     pub beaten: Vec<(usize, Factor)>,
-    /// At least so many times as much costs every one of the others.
+    /// Lower bound of the costs of all beaten entrants, as a multiple of the cheapest one's.
     pub lead: f64,
-    /// About how many rounds it takes until only one may be the cheapest; `None` where that is not to be seen.
+    /// Estimated number of rounds until only one is left; `None` if it cannot be estimated.
     pub rounds_needed: Option<usize>,
 }
 
 impl Standing {
-    /// Whether further rounds have nothing to tell: one entrant is left, or those left cost the same (see [`SAME_TIMES`]).
+    /// Whether further rounds are useless: one entrant is left, or those left cost the same ([`SAME_TIMES`]).
     pub fn is_decided(&self) -> bool {
         self.first.iter().all(|(_, factor)| factor.is_same())
     }
 }
 
-/// Judges entrants by the rounds that they have in common.
+/// Compares entrants within the rounds that they have in common.
 ///
-/// The cheapest one is among [`Standing::first`] with a chance of at least 95 %, however often this is asked; with the same chance
-/// [`Standing::lead`] holds.
+/// With a probability of at least 95 % the cheapest one is in [`Standing::first`], however often this is called, and [`Standing::lead`]
+/// holds.
 pub fn race(entrants: &[RoundCosts]) -> Standing {
     let median_of = |costs: &RoundCosts| median(&costs.values().copied().collect::<Vec<f64>>());
     let medians = entrants.iter().enumerate().filter_map(|(at, costs)| Some((at, median_of(costs)?)));
@@ -68,11 +69,11 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
     let (mut first, mut out): (Vec<usize>, Vec<usize>) =
         ranked.iter().map(|(at, _)| *at).partition(|at| least(&against[*at]) < 1.0);
     if first.is_empty() {
-        // Each of three may beat the next one in most rounds.
+        // In a cycle, each of three may beat the next one in most rounds.
         first = std::mem::take(&mut out);
     }
     let Some(&leader) = first.first() else { return Standing::default() };
-    // Bounds of each pair, two of a pair.
+    // Two bounds for each pair (Bonferroni).
     let sure = 2.0 * (ranked.len() as f64 - 1.0).max(1.0) / ERRORS;
     let factor = |at: usize| match at == leader {
         true => Factor { median: 1.0, low: 1.0, high: 1.0 },
@@ -91,13 +92,13 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
 }
 
 impl Factor {
-    /// Whether this is surely no difference that anybody would choose by.
+    /// Whether the costs surely count as the same.
     pub fn is_same(&self) -> bool {
         self.high <= SAME_TIMES
     }
 }
 
-/// What each entrant's cost was, divided by that of the one which led the others before the round, round by round.
+/// For each entrant and round: its cost divided by that of the one that led the others before the round.
 fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
     for (at, costs) in entrants.iter().enumerate() {
@@ -110,7 +111,7 @@ fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
     for costs in rounds.values() {
         let mut order: Vec<&(usize, f64)> = costs.iter().collect();
         order.sort_by(|one, other| scores[one.0].mean().total_cmp(&scores[other.0].mean()));
-        // In the first round of several nobody leads yet.
+        // In the first round, with more than two entrants, none leads yet.
         let is_known = costs.len() == 2 || costs.iter().any(|(at, _)| scores[*at].rounds > 0);
         for (at, cost) in costs.iter().filter(|_| is_known) {
             let rival = order.iter().find(|(other, _)| other != at);
@@ -124,8 +125,8 @@ fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
     found
 }
 
-/// How dear an entrant was in the rounds so far: the mean logarithm of its cost as a share of the round's median, cut off where tails
-/// begin.
+/// The cost of an entrant in the rounds so far: the mean logarithm of its cost relative to the round's median, limited to
+/// [`SCORE_MAX`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Score {
     sum: f64,
@@ -149,8 +150,7 @@ fn ratios(numerator: &RoundCosts, denominator: &RoundCosts) -> Vec<f64> {
     both.map(|(cost, other)| cost / other).filter(|ratio| ratio.is_finite()).collect()
 }
 
-/// A factor by which ratios are surely larger in most rounds: at least 1 where they were surely larger than 1 after any of the rounds;
-/// 0 where they never were.
+/// A lower bound of the ratio in most rounds: at least 1 if the ratios were surely larger than 1 after any of the rounds, else 0.
 fn least(ratios: &[f64]) -> f64 {
     let mut wins = 0;
     let sure = (1..).zip(ratios).any(|(count, ratio)| {
@@ -160,7 +160,7 @@ fn least(ratios: &[f64]) -> f64 {
     if sure { factor(ratios.to_vec(), 1.0 / ERRORS).low.max(1.0) } else { 0.0 }
 }
 
-/// The median of ratios, and the bounds beyond which a bet against them would have gained as much as makes one `sure`.
+/// The median of ratios, and the bounds outside of which a bet would have gained at least `sure`.
 fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
     ratios.sort_by(f64::total_cmp);
     let count = ratios.len();
@@ -172,7 +172,7 @@ fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
     }
 }
 
-/// What betting 1 on one side of a coin has become after it won `wins` of `count`: 2^`count` times the mean of
+/// The gain of a stake of 1 on one side of a coin that won `wins` of `count` throws: 2^`count` times the mean of
 /// p^`wins` (1 - p)^(`count` - `wins`) over p from 1/2 to 1, which is a sum of binomial coefficients.
 fn gain(wins: usize, count: usize) -> f64 {
     // C(count + 1, k) / C(count, wins) / (count + 1), summed over k up to `wins`, from the largest k down.
@@ -189,7 +189,7 @@ fn gain(wins: usize, count: usize) -> f64 {
     sum
 }
 
-/// After how many rounds a bet on a side that wins this share of them makes one sure; `None` for more than are suggested.
+/// The number of rounds after which a side that wins this share of them has surely won; `None` beyond [`ROUNDS_MAX`].
 fn rounds_for(share: f64) -> Option<usize> {
     let wins = |count: usize| (share * count as f64).round() as usize;
     (1..=ROUNDS_MAX).find(|count| share > 0.5 && gain(wins(*count), *count) >= 1.0 / ERRORS)

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use crate::normal::{exceeded_with, upper_tail};
 
 /// Most values in both groups together for the exact test.
-const COUNTED_OF_TWO: usize = 40;
+const EXACT_OF_GROUPS: usize = 40;
 /// The same with ties: each pattern of ties needs its own distribution, which cannot be kept for the next case.
-const COUNTED_OF_TWO_TIED: usize = 20;
+const EXACT_OF_GROUPS_TIED: usize = 20;
 /// The same for pairs.
-const COUNTED_OF_PAIRS: usize = 40;
+const EXACT_OF_PAIRS: usize = 40;
 
 /// The numbers of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,11 +57,11 @@ impl Design {
     }
 }
 
-/// A cache of exact distributions: the cases of a run often have the same design.
+/// A cache: the cases of a run often have the same design.
 #[derive(Default)]
-pub(crate) struct Counted(HashMap<Design, Rc<[f64]>>);
+pub(crate) struct ExactDistributions(HashMap<Design, Rc<[f64]>>);
 
-impl Counted {
+impl ExactDistributions {
     fn untied(&mut self, design: Design) -> Rc<[f64]> {
         self.0.entry(design).or_insert_with(|| chances(&design.untied(), design).into()).clone()
     }
@@ -76,8 +76,8 @@ impl Counted {
         let all: Vec<f64> = new.iter().chain(old).copied().collect();
         let (ranks, tied) = doubled_ranks(&all);
         let sum: usize = ranks[..new.len()].iter().sum();
-        let counted = if tied { COUNTED_OF_TWO_TIED } else { COUNTED_OF_TWO };
-        if all.len() <= counted {
+        let exact_max = if tied { EXACT_OF_GROUPS_TIED } else { EXACT_OF_GROUPS };
+        if all.len() <= exact_max {
             let chances = if tied { chances(&ranks, design).into() } else { self.untied(design) };
             return both_tails(&chances, sum);
         }
@@ -96,7 +96,7 @@ impl Counted {
         let sum = changed().filter(|(difference, _)| **difference > 0.0).map(|(_, rank)| rank).sum::<usize>();
         let ranks: Vec<usize> = changed().map(|(_, rank)| *rank).collect();
         let design = Design::Pairs(ranks.len());
-        if ranks.len() <= COUNTED_OF_PAIRS {
+        if ranks.len() <= EXACT_OF_PAIRS {
             let is_plain = !tied && ranks.len() == differences.len();
             let chances = if is_plain { self.untied(design) } else { chances(&ranks, design).into() };
             return both_tails(&chances, sum);
@@ -113,18 +113,18 @@ impl Counted {
         if design.least_p() / 2.0 > tail {
             return None;
         }
-        let (counted, least_sum, variance) = match design {
+        let (is_exact, least_sum, variance) = match design {
             Design::Groups(one, other) => {
                 let count = (one + other) as f64;
                 let variance = one as f64 * other as f64 * (count + 1.0) / 12.0;
-                (one + other <= COUNTED_OF_TWO, other * (other + 1), variance)
+                (one + other <= EXACT_OF_GROUPS, other * (other + 1), variance)
             }
             Design::Pairs(pairs) => {
                 let count = pairs as f64;
-                (pairs <= COUNTED_OF_PAIRS, 0, count * (count + 1.0) * (2.0 * count + 1.0) / 24.0)
+                (pairs <= EXACT_OF_PAIRS, 0, count * (count + 1.0) * (2.0 * count + 1.0) / 24.0)
             }
         };
-        if !counted {
+        if !is_exact {
             let middle = design.steps() as f64 / 2.0;
             return Some((middle - 0.5 - exceeded_with(tail) * variance.sqrt()).max(0.0).floor() as u64);
         }
@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn p(old: &[f64], new: &[f64], paired: bool) -> f64 {
-        Counted::default().p(old, new, paired)
+        ExactDistributions::default().p(old, new, paired)
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((p(&five, &five, false), p(&five, &five, true)), (1.0, 1.0));
         assert!((p(&five, &[2.5, 4.5, 11.0, 12.0, 13.0], true) - 2.0 / 32.0).abs() < 1e-12);
         // Conover, tables A7 and A12, two-sided 5 % and 1 %.
-        let mut counted = Counted::default();
+        let mut counted = ExactDistributions::default();
         for (design, tail, left_out) in [
             (Design::Groups(10, 10), 0.025, 23),
             (Design::Groups(5, 9), 0.025, 7),
@@ -240,14 +240,14 @@ mod tests {
         for paired in [false, true] {
             let mut side =
                 |count: usize, shift: f64| -> Vec<f64> { (0..count).map(|_| random.f64() + shift).collect() };
-            let few = if paired { COUNTED_OF_PAIRS } else { COUNTED_OF_TWO / 2 };
+            let few = if paired { EXACT_OF_PAIRS } else { EXACT_OF_GROUPS / 2 };
             let (old, new) = (side(few, 0.0), side(few, 0.2));
             let counted = p(&old, &new, paired);
             let approximate = p(&[&old[..], &[0.5]].concat(), &[&new[..], &[0.7]].concat(), paired);
             assert!((approximate / counted).ln().abs() < 0.7, "{counted} and {approximate}");
             let design = |count| if paired { Design::Pairs(count) } else { Design::Groups(count, count) };
-            let left_out =
-                [few, few + 1].map(|count| Counted::default().left_out(design(count), 0.005).unwrap());
+            let left_out = [few, few + 1]
+                .map(|count| ExactDistributions::default().left_out(design(count), 0.005).unwrap());
             assert!((1.0..1.12).contains(&(left_out[1] as f64 / left_out[0] as f64)), "{left_out:?}");
         }
     }

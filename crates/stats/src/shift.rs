@@ -5,16 +5,7 @@
 //! as differences of logarithms. The bounds are the extreme factors that the test of [`crate::rank_test`] does not reject: if only a
 //! factor changed, they cover it with the requested probability for any distribution of the noise.
 
-use crate::rank_test::{Counted, Design};
-
-/// A factor and its bounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Factor {
-    /// New divided by old.
-    pub(crate) ratio: f64,
-    /// Its bounds; `None` if there are too few values.
-    pub(crate) interval: Option<(f64, f64)>,
-}
+use crate::rank_test::{Design, ExactDistributions};
 
 /// All differences of logarithms, as the values from which they are computed: thousands of values have millions of differences.
 enum Steps {
@@ -24,11 +15,15 @@ enum Steps {
     Pairs(Vec<f64>),
 }
 
-/// The factor between at least one old and one new figure, all positive and finite, with an error probability of `tail` at each
-/// bound. If `paired`, there are as many new figures as old ones.
-pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bool, tail: f64) -> Factor {
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let (old, new) = (logs(old), logs(new));
+/// The factor (new divided by old) between at least one old and one new figure, given by their logarithms, and its bounds with an error
+/// probability of `tail` each; `None` if there are too few figures. If `paired`, there are as many new figures as old ones.
+pub(crate) fn factor(
+    exact: &mut ExactDistributions,
+    old: Vec<f64>,
+    new: Vec<f64>,
+    paired: bool,
+    tail: f64,
+) -> (f64, Option<(f64, f64)>) {
     let (mut steps, design) = if paired {
         let differences = new.iter().zip(&old).map(|(new, old)| new - old).collect();
         (Steps::Pairs(differences), Design::Pairs(old.len()))
@@ -44,12 +39,12 @@ pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bo
     }
     let count = design.steps();
     let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
-    let interval = counted.left_out(design, tail).map(|left_out| {
+    let interval = exact.left_out(design, tail).map(|left_out| {
         let low = steps.smallest((left_out + 1).min(count.div_ceil(2)));
         let high = steps.smallest((count - left_out).max(count / 2 + 1));
         (multiple(low), multiple(high))
     });
-    Factor { ratio: multiple(middle), interval }
+    (multiple(middle), interval)
 }
 
 /// The exponential, limited to finite positive numbers.
@@ -111,8 +106,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn factor_of(old: &[f64], new: &[f64], paired: bool) -> Factor {
-        factor(&mut Counted::default(), old, new, paired, 0.025)
+    fn factor_of(old: &[f64], new: &[f64], paired: bool) -> (f64, Option<(f64, f64)>) {
+        let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect();
+        factor(&mut ExactDistributions::default(), logarithms(old), logarithms(new), paired, 0.025)
     }
 
     #[test]
@@ -120,18 +116,18 @@ mod tests {
         let old: Vec<f64> = (1..=9).map(f64::from).collect();
         let new: Vec<f64> = old.iter().map(|value| value * 1.5).collect();
         let pairs = factor_of(&old, &new, true);
-        assert!((pairs.ratio - 1.5).abs() < 1e-12 && (pairs.interval.unwrap().1 - 1.5).abs() < 1e-12);
+        assert!((pairs.0 - 1.5).abs() < 1e-12 && (pairs.1.unwrap().1 - 1.5).abs() < 1e-12);
         let groups = factor_of(&old, &new, false);
-        let (low, high) = groups.interval.unwrap();
-        assert!((groups.ratio - 1.5).abs() < 1e-12 && low < 1.0 && high > 2.0, "{groups:?}");
-        assert_eq!(factor_of(&[1.0], &[2.0], false).interval, None);
-        assert_eq!(factor_of(&[5.0; 9], &[5.0; 9], false), Factor { ratio: 1.0, interval: Some((1.0, 1.0)) });
+        let (low, high) = groups.1.unwrap();
+        assert!((groups.0 - 1.5).abs() < 1e-12 && low < 1.0 && high > 2.0, "{groups:?}");
+        assert_eq!(factor_of(&[1.0], &[2.0], false).1, None);
+        assert_eq!(factor_of(&[5.0; 9], &[5.0; 9], false), (1.0, Some((1.0, 1.0))));
     }
 
     #[test]
     fn the_largest_figures_have_a_factor() {
         let found = factor_of(&[f64::MIN_POSITIVE; 9], &[f64::MAX; 9], false);
-        assert_eq!((found.ratio, found.interval), (f64::MAX, Some((f64::MAX, f64::MAX))));
+        assert_eq!(found, (f64::MAX, Some((f64::MAX, f64::MAX))));
     }
 
     proptest! {
@@ -158,12 +154,12 @@ mod tests {
             pairs in vec((1f64..1e6, 1f64..1e6), 1..50), paired in any::<bool>(),
         ) {
             let (old, new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let found = factor_of(&old, &new, paired);
-            if let Some((low, high)) = found.interval {
-                prop_assert!(low <= found.ratio && found.ratio <= high);
+            let (ratio, interval) = factor_of(&old, &new, paired);
+            if let Some((low, high)) = interval {
+                prop_assert!(low <= ratio && ratio <= high);
             }
-            let back = factor_of(&new, &old, paired);
-            prop_assert!((found.ratio * back.ratio - 1.0).abs() < 1e-9);
+            let (back, _) = factor_of(&new, &old, paired);
+            prop_assert!((ratio * back - 1.0).abs() < 1e-9);
         }
     }
 }

@@ -14,7 +14,7 @@ pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
     summarise(results, looks, Looks::Once);
 }
 
-/// The same of rounds that may have ended because the intervals were narrow.
+/// The same for rounds that may have ended because the intervals were narrow.
 pub fn summarise_precise_times(results: &mut [CompareResult], looks: u32) {
     summarise(results, looks, Looks::Repeatedly);
 }
@@ -84,8 +84,7 @@ fn in_rounds_of_both<'a>(old: &'a CompareResult, new: &'a CompareResult) -> Both
     BothSides { old: &old.times_s[..rounds], new: &new.times_s[..rounds], paired: true }
 }
 
-/// The results that an order is looked for among: those of several pipelines over one link, and those of one pipeline over several links,
-/// each group with the fastest first.
+/// The groups of results that have an order: several pipelines over one link, and one pipeline over several links; the fastest first.
 fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
     let by = |key: fn(&CompareResult) -> &str| {
         let mut groups: BTreeMap<&str, Vec<&'a CompareResult>> = BTreeMap::new();
@@ -103,16 +102,16 @@ fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
     several.collect()
 }
 
-/// How many pairs of results have an order.
+/// Number of pairs of results that have an order.
 pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
     rankings(results).iter().map(|group| group.len() * (group.len() - 1) / 2).sum()
 }
 
-/// Whether it is certain which of any two results of a ranking is the faster one, after `looks` looks at the most; what failed has no place.
-/// `None` where no two are left.
+/// Whether it is certain, with at most `looks` looks, which of any two results of a group is the faster one. Failed results are left
+/// out; `None` if fewer than two are left.
 ///
-/// The neighbours of a ranking are compared, and their bounds are corrected for all pairs: which ones are neighbours is found by the same
-/// trials.
+/// Neighbours in the order are compared, with bounds corrected for all pairs, because the same trials determine which ones are
+/// neighbours.
 pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> {
     let measured: Vec<&CompareResult> =
         results.iter().copied().filter(|result| is_measured(result)).collect();

@@ -19,7 +19,7 @@ use stats::{Demand, Excluded, choose};
 use crate::hosepipe::PROGRAM;
 use crate::printed::{C, Printed};
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::targets::{Laboratory, Target};
+use crate::target::{Laboratory, Target};
 
 const BLOCKS: [u64; 6] = [1, 64, 1 << 10, 1 << 14, 1 << 17, 1 << 20];
 /// What is asked besides: nothing, and these in turn.
@@ -235,19 +235,19 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
 /// no program does what is asked.
 fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String)> {
     // Ends that spin on one CPU wait for the scheduler: `recommend` saw that of the rows, and a few runs of a program may not.
-    let may_be = |row: &CaseRecord| !(row.wait == Wait::Spin && stats::sat_on_one_cpu(row));
+    let may_be = |row: &CaseRecord| !(row.wait == Wait::Spin && stats::ever_shared_cpu(row));
     let could_be = |case: &&CaseRecord| measured(answer).any(|row| row.spec == case.spec && may_be(row));
     let rows: Vec<&CaseRecord> = judged.iter().filter(could_be).collect();
     let demand = answer.question.demand();
-    let weighing = choose(&rows, &demand);
-    let best = weighing.weighed.iter().find(|one| one.excluded.is_none())?;
+    let choice = choose(&rows, &demand);
+    let best = choice.ranked.iter().find(|one| one.excluded.is_none())?;
     let (best_name, best_cost) = (rows[best.at].spec.to_string(), best.cost?.decisive_ns);
     let Some(taken) = taken(answer) else { return Some((Outcome::Wrong, f64::INFINITY, best_name)) };
-    let own = weighing.of(rows.iter().position(|case| case.spec == *taken)?)?;
+    let own = choice.case(rows.iter().position(|case| case.spec == *taken)?)?;
     let cost = own.cost?;
     let times = cost.decisive_ns.median / best_cost.median;
     let is_beaten = match own.excluded {
-        None => weighing.standing.beaten.iter().any(|(at, _)| *at == own.at),
+        None => choice.standing.beaten.iter().any(|(at, _)| *at == own.at),
         // It may do what is asked: it takes no part in the race, and its interval decides.
         Some(Excluded::TooSlow) if cost.time_ns.low * demand.messages_per_s.unwrap_or(0.0) <= 1e9 => {
             cost.decisive_ns.low > best_cost.high

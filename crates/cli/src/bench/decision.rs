@@ -93,8 +93,8 @@ impl Race {
             let first = self.costs.iter().all(|costs| costs.len() <= TRIALS as usize);
             if first {
                 let cases: Vec<&CaseRecord> = self.rows.iter().map(|row| &records[*row]).collect();
-                let weighing = choose(&cases, demand);
-                let out = weighing.weighed.iter().filter(|one| one.excluded.is_some());
+                let choice = choose(&cases, demand);
+                let out = choice.ranked.iter().filter(|one| one.excluded.is_some());
                 out.for_each(|one| self.costs[one.at].clear());
             }
             self.standing = Some(race(&self.costs));

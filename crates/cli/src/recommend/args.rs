@@ -1,4 +1,4 @@
-//! What can be typed after `hosepipe recommend`.
+//! The command line of `hosepipe recommend`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,8 +23,8 @@ Examples:
   hosepipe recommend --message 4KiB --must filter --code python      for programs that read standard input
   hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
 
-It measures what could be the answer, ranks it, compiles and runs the programs of the best, and prints the reason, the
-command that proves it and the program. A mechanism whose ends spin is the answer only where --cpu-budget allows it.
+It measures and ranks the mechanisms that could be the answer, compiles and runs the programs of the best, and prints the reason,
+the command that proves it and the program. A mechanism whose ends spin is taken only if --cpu-budget allows it.
 docs/RECOMMEND.md has the rule.
 Exit status: 0 one is recommended; 1 none is left after measuring; 2 no mechanism can do what is asked.")]
 pub(crate) struct RecommendArgs {
@@ -36,11 +36,11 @@ pub(crate) struct RecommendArgs {
     #[arg(long, default_value_t = Pattern::Stream, value_parser = typed::one_of(Pattern::ALL))]
     pattern: Pattern,
 
-    /// Who talks: a parent and its child, unrelated processes, or threads of one process
+    /// The two ends: a parent and its child, unrelated processes, or threads of one process
     #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
     between: Between,
 
-    /// Messages, or round trips, that must be made in a second (50k: 50000); of what reaches it the least CPU wins
+    /// Messages, or round trips, that must be made in a second (50k: 50000); of those that reach it the one with the least CPU is taken
     #[arg(long, value_name = "N", value_parser = typed::rate)]
     messages_per_second: Option<f64>,
 
@@ -48,7 +48,7 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     cpu_budget: Option<f64>,
 
-    /// What it must do besides; may be given several times
+    /// What else it must do; may be given several times
     #[arg(long, value_name = "WHAT", value_parser = typed::one_of(Must::ALL))]
     must: Vec<Must>,
 
@@ -56,11 +56,11 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
     pub(super) from: Option<PathBuf>,
 
-    /// What the answer may take: two thirds to measure mechanisms, the rest to compile and run programs
+    /// The time for the answer: two thirds to measure mechanisms, the rest to compile and run programs
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = typed::positive_duration)]
     pub(super) time: Duration,
 
-    /// Where the ends sit, as in `bench` [default: where the scheduler puts them, and pinned beside that]
+    /// The CPUs of the ends, as in `bench` [default: the scheduler's choice, and pinned ends for comparison]
     #[arg(long, value_name = "PLACE")]
     pub(super) place: Option<PlaceArgument>,
 

@@ -1,9 +1,9 @@
-//! The program for a mechanism, made of templates in `programs/`: one frame for each language (who runs the ends, the clock, the check)
-//! and a small file for each mechanism (how it is opened, sent to and received from).
+//! The program for a mechanism, made of templates in `programs/`: one frame for each language (starts the ends, reads the clock, checks
+//! messages) and a small file for each mechanism (opens, sends, receives).
 //!
-//! In a template, a line that begins with words such as `@reply` is there only where all of them hold; lines that bring in headers or
-//! modules go to the others of their kind, `@@family` stands for the mechanism's files, `@library` for a ring, and `{bytes}` and the like
-//! for values.
+//! A line of a template that begins with conditions such as `@reply` is left out unless all of them are true. Lines that include
+//! headers or modules are moved to the others of their kind. `@@family` is replaced by the mechanism's files, `@library` by a ring, and
+//! `{bytes}` and similar names by values.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,25 +13,25 @@ use model::Spec;
 use super::question::{Between, Pattern, Question};
 
 model::words! {
-    /// The languages that there are templates in.
+    /// The languages of the templates.
     pub enum CodeLanguage {
         /// For cc(1).
         C = "c",
-        /// For rustc, with nothing but the standard library.
+        /// For rustc, with the standard library only.
         Rust = "rust",
-        /// For Python 3, with nothing but the standard library.
+        /// For Python 3, with the standard library only.
         Python = "python",
     }
 }
 
-/// A source that may be copied, beside the program or within it.
+/// A source file that users may copy, beside the program or in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Library {
     pub(super) file: &'static str,
     pub(super) text: &'static str,
 }
 
-/// A program.
+/// The text of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     template: String,
@@ -42,7 +42,7 @@ pub(super) struct Program {
 const RING_C: Library = Library { file: "ring.h", text: include_str!("programs/ring.h") };
 const RING_RUST: Library = Library { file: "ring.rs", text: include_str!("programs/ring.rs") };
 
-/// A piece of a program in each language, in their order.
+/// A piece of a program in each language, in the order of [`CodeLanguage`].
 type Piece = [&'static str; 3];
 
 macro_rules! piece {
@@ -65,7 +65,7 @@ const SEQPACKET: Piece = [
     include_str!("programs/socketpair.python"),
 ];
 
-/// Each mechanism, where its ends meet if no name is given, and its pieces.
+/// Each mechanism, the default name at which its ends meet, and its pieces.
 const FAMILIES: &[(&str, &str, &[Piece])] = &[
     ("pipe", "", &[piece!("pipe"), BYTES]),
     ("fifo", "hosepipe-example", &[piece!("fifo"), BYTES]),
@@ -80,13 +80,13 @@ const FAMILIES: &[(&str, &str, &[Piece])] = &[
     ("shm-ring", "/hosepipe-example", &[piece!("shm-ring")]),
 ];
 
-/// Most bytes of a message that lie in a ring in one piece: the copies of two pieces at both ends overlap.
+/// Larger messages pass through a ring in several pieces, so that the copies at both ends overlap.
 const PIECE_BYTES: u64 = 64 << 10;
-/// Bytes of the messages in a ring: they stay in a core's L2 cache.
+/// Bytes of a ring: small enough for a core's L2 cache.
 const RING_BYTES: u64 = 512 << 10;
 
 impl CodeLanguage {
-    /// Its name in a sentence.
+    /// Its name in sentences.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::C => "C",
@@ -95,7 +95,6 @@ impl CodeLanguage {
         }
     }
 
-    /// The end of a file's name.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::C => "c",
@@ -104,7 +103,24 @@ impl CodeLanguage {
         }
     }
 
-    fn imports(self, line: &str) -> bool {
+    /// The command that compiles `source` to `binary`; empty for Python.
+    pub(super) fn compiler<'n>(self, source: &'n str, binary: &'n str) -> Vec<&'n str> {
+        match self {
+            Self::C => vec!["cc", "-O2", "-pthread", "-o", binary, source, "-lrt"],
+            Self::Rust => vec!["rustc", "-O", "--edition", "2021", "-o", binary, source],
+            Self::Python => Vec::new(),
+        }
+    }
+
+    /// The command that runs it.
+    pub(super) fn command(self, source: &str, binary: &str) -> Vec<String> {
+        match self {
+            Self::C | Self::Rust => vec![binary.to_owned()],
+            Self::Python => vec!["python3".to_owned(), source.to_owned()],
+        }
+    }
+
+    fn is_import(self, line: &str) -> bool {
         let prefixes: &[&str] = match self {
             Self::C => &["#include "],
             Self::Rust => &["use "],
@@ -115,14 +131,14 @@ impl CodeLanguage {
 }
 
 impl Program {
-    /// The program for a mechanism; `None` where there is no template.
+    /// The program for a mechanism; `None` without a template.
     pub(super) fn new(spec: &Spec, language: CodeLanguage, question: &Question) -> Option<Self> {
-        let at = CodeLanguage::ALL.iter().position(|one| *one == language)?;
+        let at = language as usize;
         let (_, name, pieces) = FAMILIES.iter().find(|(family, ..)| *family == spec.mechanism)?;
         let family: String = pieces.iter().map(|piece| piece[at]).collect();
         let text = FRAME[at].replace("@@family\n", &family);
         let conditions = conditions(spec, question);
-        let lines = text.lines().filter_map(|line| meant(line, &conditions));
+        let lines = text.lines().filter_map(|line| without_conditions(line, &conditions));
         let values = values(spec, name, question);
         let fill =
             |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
@@ -148,7 +164,7 @@ impl Program {
         self.with_library(&within)
     }
 
-    /// With its library in a file beside it.
+    /// With its library in a file of its own.
     pub(super) fn text_beside_library(&self) -> String {
         self.with_library(match self.language {
             CodeLanguage::Rust => "#[allow(dead_code)] // of Futex and Spin one is used\nmod ring;\n",
@@ -158,9 +174,9 @@ impl Program {
 
     fn with_library(&self, library: &str) -> String {
         let whole = self.template.replace("@library\n", library);
-        // The ring's header is configured by macros before it: it stays where it is.
-        let imports = |line: &str| self.language.imports(line) && !line.ends_with("\"ring.h\"");
-        let mut imported: Vec<&str> = whole.lines().filter(|line| imports(line)).collect();
+        // The ring's header stays in its place, because macros before it configure it.
+        let is_import = |line: &str| self.language.is_import(line) && !line.ends_with("\"ring.h\"");
+        let mut imported: Vec<&str> = whole.lines().filter(|line| is_import(line)).collect();
         imported.sort_unstable();
         imported.dedup();
         let blank_max = if self.language == CodeLanguage::Python { 2 } else { 1 };
@@ -172,17 +188,15 @@ impl Program {
             }
         };
         for line in whole.lines() {
-            match imports(line) {
+            match is_import(line) {
                 true => imported.drain(..).for_each(&mut add),
                 false => add(line),
             }
         }
         text
     }
-}
 
-impl Program {
-    /// As it stands in a file: what it says of compiling it names that file.
+    /// For this file: the commands in its first comment contain the file's name.
     pub(super) fn text_in(&self, path: &Path) -> String {
         let text = self.text_beside_library();
         let [Some(file), Some(stem)] =
@@ -190,7 +204,7 @@ impl Program {
         else {
             return text;
         };
-        // What is compiled must not replace it, and a shell must not see other words.
+        // The binary must not replace the source, and a shell must not split or expand the names.
         let is_plain =
             |name: &str| name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
         if file == stem || !is_plain(file) || file.starts_with('-') {
@@ -205,14 +219,15 @@ impl Program {
     }
 }
 
-/// What a line holds where all its conditions hold.
-fn meant<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t str> {
+/// A line of a template without its conditions; `None` if one of them is false.
+fn without_conditions<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t str> {
     while let Some((condition, rest)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
         line = conditions.contains(&condition).then_some(rest)?;
     }
     Some(line)
 }
 
+/// The conditions that are true.
 fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     let mut conditions = vec![
         if question.between == Between::Threads { "threads" } else { "fork" },
@@ -221,7 +236,7 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     ];
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
-    // What the ends meet at has a name that stays behind.
+    // The ends meet at a name that the program must remove.
     let is_named = match spec.mechanism.as_str() {
         "fifo" | "unix-stream" | "unix-dgram" | "file" | "posix-mq" | "sysv-msgq" => true,
         "shm-ring" => question.between != Between::Threads,
@@ -235,6 +250,7 @@ fn spins(spec: &Spec) -> bool {
     spec.options.get("wait").and_then(Option::as_deref) == Some("spin")
 }
 
+/// The marks in templates, and their values.
 fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, String)> {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
@@ -258,7 +274,7 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
     );
     let piece = bytes.min(PIECE_BYTES);
     let slots = (RING_BYTES / piece.next_multiple_of(LINE_BYTES)).clamp(8, 1024);
-    // The largest power of two that is not above.
+    // Rounded down to a power of two.
     let slots = 1 << slots.ilog2();
     vec![
         ("{title}", title),

@@ -1,4 +1,4 @@
-//! What is asked, and which mechanisms could be the answer before anything is measured.
+//! The question, and the mechanisms that could be the answer.
 
 use mechanism::{Capabilities, Mechanism};
 use model::{Spec, Tasks, Workload};
@@ -6,7 +6,7 @@ use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
 
 model::words! {
-    /// How messages go.
+    /// The direction of messages.
     pub enum Pattern {
         /// One way.
         Stream = "stream",
@@ -15,11 +15,11 @@ model::words! {
     }
 }
 model::words! {
-    /// Who talks to whom.
+    /// The two tasks that communicate.
     pub enum Between {
-        /// One starts the other, and hands its end on.
+        /// A process and a child that inherits its end.
         ParentChild = "parent-child",
-        /// Programs that know nothing of each other but a name.
+        /// Unrelated programs that know a common name.
         Processes = "processes",
         /// Two threads of one process.
         Threads = "threads",
@@ -28,20 +28,20 @@ model::words! {
 model::words! {
     /// What else a mechanism must do.
     pub enum Must {
-        /// Work as standard input and output of programs that know nothing of it.
+        /// Work as standard input and output of unmodified programs.
         Filter = "filter",
-        /// Hand each message over as one.
+        /// Keep the boundaries of messages.
         Boundaries = "boundaries",
-        /// Keep what was sent when the sender has gone.
+        /// Keep sent messages after the sender has ended.
         Persistent = "persistent",
-        /// Lead to another host.
+        /// Reach another host.
         CrossHost = "cross-host",
-        /// Take messages from several senders.
+        /// Accept messages from several senders.
         ManySenders = "many-senders",
     }
 }
 
-/// What is asked.
+/// What the user asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) message_bytes: u64,
@@ -51,12 +51,13 @@ pub(crate) struct Question {
     pub(crate) must: Vec<Must>,
 }
 
-/// A mechanism that could be the answer, and why it is none on this machine.
+/// A mechanism that could be the answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub(crate) spec: Spec,
+    /// Why this machine does not have it.
     pub(crate) missing: Option<String>,
-    /// Why it is left out of this question wherever it is there.
+    /// Why it is no answer to this question on any machine.
     pub(crate) unfit: Option<&'static str>,
 }
 
@@ -90,21 +91,16 @@ impl Must {
     }
 }
 
-/// Everything that can be recommended.
-fn all_specs() -> impl Iterator<Item = Spec> {
-    SIMPLEST_FIRST.iter().filter_map(|text| text.parse().ok())
-}
-
 impl Question {
-    /// The mechanisms that do what is asked; whether they are there on this machine is said of each.
+    /// The mechanisms that fulfil every condition of the question, also those that this machine does not have.
     ///
     /// # Errors
-    /// None does all of it: a sentence that says which does what.
+    /// None fulfils all of them: a sentence that says which mechanisms fulfil each.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
         let conditions = self.conditions();
-        let does_all = |mechanism: &Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism));
-        let candidates: Vec<Candidate> = resolved()
-            .filter(|(_, mechanism)| does_all(mechanism))
+        let fulfils_all = |mechanism: &Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism));
+        let candidates: Vec<Candidate> = recommendable()
+            .filter(|(_, mechanism)| fulfils_all(mechanism))
             .map(|(spec, mechanism)| Candidate {
                 spec,
                 missing: mechanism.probe().err().map(|why| why.to_string()),
@@ -114,45 +110,47 @@ impl Question {
         if candidates.is_empty() { Err(impossible(&conditions)) } else { Ok(candidates) }
     }
 
-    /// Why a mechanism that does each part of the question is no answer to all of it.
-    fn unfit(&self, has: &Mechanism) -> Option<&'static str> {
+    /// Why a mechanism that fulfils each condition does not fulfil all of them together.
+    fn unfit(&self, mechanism: &Mechanism) -> Option<&'static str> {
         let replies_to_many = self.pattern == Pattern::RequestReply && self.must.contains(&Must::ManySenders);
-        (replies_to_many && ["pipe", "fifo"].contains(&has.name)).then_some(
+        (replies_to_many && ["pipe", "fifo"].contains(&mechanism.name)).then_some(
             "a reply cannot be sent to one of several senders, so that each would need one of its own",
         )
     }
 
     fn conditions(&self) -> Vec<Condition> {
         let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
-        let pattern = move |has: &Mechanism| has.workloads.contains(&workload) && has.tasks.contains(&tasks);
+        let pattern = move |one: &Mechanism| one.workloads.contains(&workload) && one.tasks.contains(&tasks);
         let mut conditions: Vec<Condition> = vec![(format!("--pattern {}", self.pattern), Box::new(pattern))];
         if self.between == Between::Processes {
-            let by_name = |has: &Mechanism| has.capabilities.is_met_by_name();
+            let by_name = |one: &Mechanism| one.capabilities.is_met_by_name();
             conditions.push(("--between processes".to_owned(), Box::new(by_name)));
         }
         for must in &self.must {
             let capability = must.capability();
-            let does = move |has: &Mechanism| has.capabilities.contains(capability);
+            let does = move |one: &Mechanism| one.capabilities.contains(capability);
             conditions.push((format!("--must {must}"), Box::new(does)));
         }
         conditions
     }
 }
 
-/// An option that was typed, and which mechanisms do what it asks for.
+/// An option, and whether a mechanism fulfils it.
 type Condition = (String, Box<dyn Fn(&Mechanism) -> bool>);
 
-fn resolved() -> impl Iterator<Item = (Spec, &'static Mechanism)> {
-    all_specs().filter_map(|spec| {
+/// All mechanisms that can be recommended.
+fn recommendable() -> impl Iterator<Item = (Spec, &'static Mechanism)> {
+    SIMPLEST_FIRST.iter().filter_map(|text| {
+        let spec: Spec = text.parse().ok()?;
         let (mechanism, _) = mechanism::resolve(&spec).ok()?;
         Some((spec, mechanism))
     })
 }
 
-/// Which mechanisms each part of the question leaves: no other does all of them together.
+/// The sentence that no mechanism fulfils all conditions.
 fn impossible(conditions: &[Condition]) -> String {
     let leaves = |(option, holds): &Condition| {
-        let left = resolved().filter(|(_, one)| holds(one));
+        let left = recommendable().filter(|(_, one)| holds(one));
         let mut names: Vec<String> = left.map(|(spec, _)| spec.mechanism).collect();
         names.dedup();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

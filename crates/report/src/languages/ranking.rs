@@ -1,7 +1,7 @@
 //! The ranked list of workers that started their own children: a row for each, the fastest first.
 
 use model::CaseRecord;
-use stats::{Estimate, figure, seats};
+use stats::{Estimate, figure, trials_by_cpus};
 
 use super::{PlacedCases, is_yardstick, speed, start_up_ns, title, worker};
 use crate::case_figure::figure_text;
@@ -23,7 +23,7 @@ pub(super) fn table(placed: &PlacedCases) -> Table {
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, ranked.iter().map(|case| cell(case)));
     };
-    let seats = |case: &CaseRecord| seats(case, figure::throughput_bytes_per_s);
+    let seats = |case: &CaseRecord| trials_by_cpus(case, figure::throughput_bytes_per_s);
     let seated = |found| group(found, numbers::throughput);
     add(Column::left("worker"), &|case| worker(case).map(title));
     add(Column::right("throughput"), &figure_text);

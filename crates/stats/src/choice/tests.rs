@@ -39,7 +39,7 @@ fn taken(cases: &[CaseRecord], demand: Demand) -> Option<String> {
 }
 
 fn excluded(cases: &[CaseRecord], demand: Demand, at: usize) -> Option<Excluded> {
-    choose(&cases.iter().collect::<Vec<_>>(), &demand).of(at).unwrap().excluded
+    choose(&cases.iter().collect::<Vec<_>>(), &demand).case(at).unwrap().excluded
 }
 
 const PLAIN: Demand = Demand { messages_per_s: None, cpus_max: None };
@@ -63,7 +63,7 @@ fn of_those_not_known_to_differ_the_simplest_is_taken() {
     assert_eq!(taken(&cases, PLAIN).as_deref(), Some("tcp"));
     let all: Vec<&CaseRecord> = cases.iter().collect();
     let choice = choose(&all, &PLAIN);
-    assert_eq!(choice.level().map(|weighed| weighed.at).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(choice.first_place().map(|ranked| ranked.at).collect::<Vec<_>>(), [0, 1]);
     let same = [case("pipe:size=1MiB", 100.0, 100.0, 0.1), case("pipe", 101.0, 101.0, 0.1)];
     assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
 }
@@ -219,12 +219,12 @@ proptest! {
         let demand = Demand { messages_per_s: rate, cpus_max: budget };
         let all: Vec<&CaseRecord> = cases.iter().collect();
         let choice = choose(&all, &demand);
-        prop_assert_eq!(choice.weighed.len(), cases.len());
-        prop_assert_eq!(choice.taken.is_some(), choice.weighed.iter().any(|one| one.excluded.is_none()));
+        prop_assert_eq!(choice.ranked.len(), cases.len());
+        prop_assert_eq!(choice.taken.is_some(), choice.ranked.iter().any(|one| one.excluded.is_none()));
         if let Some(at) = choice.taken {
-            let weighed = choice.of(at).unwrap();
-            let cost = weighed.cost.unwrap();
-            prop_assert!(weighed.level && weighed.excluded.is_none());
+            let ranked = choice.case(at).unwrap();
+            let cost = ranked.cost.unwrap();
+            prop_assert!(ranked.shares_first_place && ranked.excluded.is_none());
             prop_assert!(rate.is_none_or(|rate| cost.time_ns.high * rate <= 1e9));
             prop_assert!(budget.is_none_or(|most| cost.cpus.high <= most));
             prop_assert!(cases[at].wait != Wait::Spin || budget.is_some());

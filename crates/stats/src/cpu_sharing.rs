@@ -11,26 +11,26 @@ const SAME_CPU_SHARE: f64 = 0.5;
 /// A whole case ran on one CPU if its mean share is at least this, and on two if it is at most 1 minus this.
 const NEARLY_ALL: f64 = 0.8;
 
-/// The trials on one CPU, or those on two.
+/// A group of trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SeatGroup {
-    /// Their number.
+pub struct TrialGroup {
+    /// Number of trials.
     pub trials: usize,
-    /// The median of their figures.
+    /// Median of their figures.
     pub median: f64,
 }
 
 /// The trials of a case that the scheduler placed, in two groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seats {
-    /// Both ends mostly on one CPU.
-    pub one_cpu: Option<SeatGroup>,
-    /// Mostly on two.
-    pub two_cpus: Option<SeatGroup>,
+pub struct TrialsByCpus {
+    /// Both ends were mostly on one CPU.
+    pub one_cpu: Option<TrialGroup>,
+    /// They were mostly on two CPUs.
+    pub two_cpus: Option<TrialGroup>,
 }
 
 /// A figure on one CPU and on two; `None` if the user chose the CPUs, or no trial has samples of them.
-pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Seats> {
+pub fn trials_by_cpus(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<TrialsByCpus> {
     let placed = case.samples.iter().filter(|_| case.placement == Placement::Any);
     let placed: Vec<(bool, f64)> = placed
         .filter_map(|sample| Some((sample.same_cpu_share? > SAME_CPU_SHARE, figure(sample)?)))
@@ -38,35 +38,35 @@ pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Opti
     let group = |together: bool| {
         let values: Vec<f64> =
             placed.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
-        median(&values).map(|median| SeatGroup { trials: values.len(), median })
+        median(&values).map(|median| TrialGroup { trials: values.len(), median })
     };
-    (!placed.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
+    (!placed.is_empty()).then(|| TrialsByCpus { one_cpu: group(true), two_cpus: group(false) })
 }
 
 /// The same for median round trips. If all trials are in one group, the median is that of the case, and no histogram has to be
 /// decoded.
-pub fn round_trip_seats(case: &CaseRecord) -> Option<Seats> {
-    let kinds = seats(case, |_| Some(0.0))?;
+pub fn round_trips_by_cpus(case: &CaseRecord) -> Option<TrialsByCpus> {
+    let kinds = trials_by_cpus(case, |_| Some(0.0))?;
     let known = case.latency_ns.as_ref().map(|found| found.p50 as f64);
-    let whole = |group: Option<SeatGroup>| {
+    let whole = |group: Option<TrialGroup>| {
         let found = group.filter(|group| group.trials == case.samples.len())?;
-        Some(SeatGroup { median: known?, ..found })
+        Some(TrialGroup { median: known?, ..found })
     };
     match (whole(kinds.one_cpu), whole(kinds.two_cpus)) {
-        (None, None) => seats(case, round_trip_p50_ns),
-        (one_cpu, two_cpus) => Some(Seats { one_cpu, two_cpus }),
+        (None, None) => trials_by_cpus(case, round_trip_p50_ns),
+        (one_cpu, two_cpus) => Some(TrialsByCpus { one_cpu, two_cpus }),
     }
 }
 
 /// Whether the scheduler put the ends on one CPU in some trials and on two in others.
 pub fn is_mixed(case: &CaseRecord) -> bool {
-    let found = seats(case, |_| Some(0.0));
+    let found = trials_by_cpus(case, |_| Some(0.0));
     found.is_some_and(|found| found.one_cpu.is_some() && found.two_cpus.is_some())
 }
 
 /// Whether the scheduler put the ends on one CPU in any trial.
-pub fn sat_on_one_cpu(case: &CaseRecord) -> bool {
-    seats(case, |_| Some(0.0)).is_some_and(|found| found.one_cpu.is_some())
+pub fn ever_shared_cpu(case: &CaseRecord) -> bool {
+    trials_by_cpus(case, |_| Some(0.0)).is_some_and(|found| found.one_cpu.is_some())
 }
 
 /// Whether the two ends of a case shared a CPU; `None` if they did for part of the time, or their CPUs are unknown.
@@ -103,18 +103,18 @@ mod tests {
     fn trials_on_one_cpu_and_on_two_are_two_groups() {
         let mixed =
             case(&[(4800, Some(1.0)), (600, Some(0.02)), (5000, Some(0.9)), (4900, Some(0.51)), (1, None)]);
-        let found = seats(&mixed, throughput_bytes_per_s).unwrap();
-        assert_eq!(found.one_cpu, Some(SeatGroup { trials: 3, median: 4900.0 }));
-        assert_eq!(found.two_cpus, Some(SeatGroup { trials: 1, median: 600.0 }));
+        let found = trials_by_cpus(&mixed, throughput_bytes_per_s).unwrap();
+        assert_eq!(found.one_cpu, Some(TrialGroup { trials: 3, median: 4900.0 }));
+        assert_eq!(found.two_cpus, Some(TrialGroup { trials: 1, median: 600.0 }));
         assert_eq!(shared_cpu(&mixed), None);
         let pinned = CaseRecord { placement: Placement::Cross, ..mixed };
-        assert_eq!(seats(&pinned, throughput_bytes_per_s), None);
+        assert_eq!(trials_by_cpus(&pinned, throughput_bytes_per_s), None);
     }
 
     #[test]
     fn without_samples_of_the_cpus_there_are_no_groups() {
         let silent = case(&[(1, None), (2, None)]);
-        assert_eq!((seats(&silent, throughput_bytes_per_s), shared_cpu(&silent)), (None, None));
+        assert_eq!((trials_by_cpus(&silent, throughput_bytes_per_s), shared_cpu(&silent)), (None, None));
         assert_eq!(shared_cpu(&case(&[(1, Some(1.0)), (1, Some(0.7))])), Some(true));
         assert_eq!(shared_cpu(&CaseRecord { cpus: vec![3, 3], ..silent }), Some(true));
     }

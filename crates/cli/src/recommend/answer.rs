@@ -1,0 +1,332 @@
+//! The answer: which mechanism to take and what it costs, a table of all candidates, and the command that repeats the measurement.
+
+use std::time::Duration;
+
+use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Workload};
+use report::document::{Block, Document};
+use report::table::{Column, Fit, Row, Table, Tone};
+use report::{first_of, numbers, words};
+use stats::{Choice, Excluded, MessageCost, RankedCase};
+
+use super::figures::Figures;
+use super::program::{CodeLanguage, Program};
+use super::program_race::{ProgramCost, ProgramRace};
+use super::question::{Candidate, Question};
+
+/// Most names in a sentence.
+const NAMES_MAX: usize = 3;
+
+/// A question and everything that its answer depends on.
+pub(super) struct Answer<'a> {
+    pub(super) question: &'a Question,
+    pub(super) candidates: &'a [Candidate],
+    pub(super) figures: &'a Figures<'a>,
+    /// The ranking of the loops of `bench`; `taken` is the mechanism of the best program, if programs were run.
+    pub(super) choice: &'a Choice,
+    /// The row that the loops of `bench` alone would take.
+    pub(super) taken_by_loops: Option<usize>,
+    pub(super) race: &'a ProgramRace,
+    pub(super) language: CodeLanguage,
+    /// Whether the user stopped the measurement.
+    pub(super) is_stopped: bool,
+    /// From the question to the answer; `None` if nothing was measured.
+    pub(super) took: Option<Duration>,
+    /// The time that the answer was allowed to take.
+    pub(super) time: Duration,
+}
+
+impl Answer<'_> {
+    /// Everything except the program; `proof` is the command that repeats the measurement.
+    pub(super) fn document(&self, proof: &str) -> Document {
+        let mut blocks = Vec::new();
+        if self.is_stopped {
+            blocks.push(Block::Notice("Stopped early: only finished figures are shown.".to_owned()));
+        }
+        blocks.push(Block::Title(title(self.question, self.figures)));
+        blocks.extend(self.sentences().into_iter().map(Block::Line));
+        blocks.push(Block::Table(self.table()));
+        blocks.extend(self.notes().into_iter().map(Block::Note));
+        let proves = if self.choice.taken.is_some() { "What proves it:" } else { "What measures it again:" };
+        // A command is never wrapped, so that it can be pasted.
+        blocks.extend([Block::Paragraph(proves.to_owned()), Block::Command(proof.to_owned())]);
+        Document::from_blocks(blocks)
+    }
+
+    /// The answer as a record has it.
+    pub(super) fn recommendation(&self, program: Option<&Program>) -> Recommendation {
+        let taken = self.choice.taken.and_then(|at| self.choice.case(at));
+        Recommendation {
+            title: title(self.question, self.figures),
+            taken: taken.map(|taken| self.case(taken).spec.clone()),
+            sentences: self.sentences(),
+            language: self.language.word().to_owned(),
+            took_s: self.took.map(|took| took.as_secs_f64()),
+            program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
+            programs: self.race.programs.clone(),
+            program: program.map(Program::text),
+        }
+    }
+
+    /// What to take, what the next one costs, what else to know.
+    fn sentences(&self) -> Vec<String> {
+        let taken = self.choice.taken.and_then(|at| self.choice.case(at));
+        let Some((taken, cost)) = taken.and_then(|taken| Some((taken, taken.cost?))) else {
+            let none = "Nothing that was measured can be recommended: the table says why of each.";
+            return std::iter::once(none.to_owned()).chain(self.within_budget()).collect();
+        };
+        let took = self.took.map(|took| format!("Answered after {}.", numbers::time(took.as_nanos() as f64)));
+        let mut sentences =
+            vec![self.headline(taken, &cost), self.program(taken, &cost), self.others(taken, &cost)];
+        sentences.extend(self.overruled(taken));
+        sentences.extend(self.few_trials());
+        sentences.extend(self.spinning(&cost).or_else(|| self.pinning(taken, &cost)));
+        sentences.extend(self.shortcomings(taken));
+        sentences.extend(took);
+        sentences
+    }
+
+    pub(super) fn case(&self, row: &RankedCase) -> &CaseRecord {
+        self.figures.cases[row.at]
+    }
+
+    pub(super) fn name(&self, row: &RankedCase) -> String {
+        format!("`{}`", self.case(row).spec)
+    }
+
+    fn program_of(&self, row: &RankedCase) -> Option<&ProgramFigures> {
+        self.race.programs.iter().find(|program| program.spec == self.case(row).spec)
+    }
+
+    fn program_cost(&self, row: &RankedCase) -> Option<ProgramCost> {
+        ProgramCost::new(self.program_of(row)?)
+    }
+
+    /// What is sent: a message or a round trip.
+    fn unit(&self) -> &'static str {
+        if self.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" }
+    }
+
+    /// "Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends." The figures are the program's if it was run.
+    fn headline(&self, taken: &RankedCase, cost: &MessageCost) -> String {
+        let loop_cost = ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median };
+        let own = self.program_cost(taken);
+        let ProgramCost { time_ns, cpu_ns } = own.unwrap_or(loop_cost);
+        let mut text =
+            format!("Take {}: a {} takes {}", self.name(taken), self.unit(), numbers::time(time_ns));
+        if cpu_ns > 0.0 {
+            text += &format!(", and {} of CPU at both ends", numbers::time(cpu_ns));
+        }
+        if let Some(rate) = self.question.demand.messages_per_s {
+            let share = numbers::percent(own.map_or(cost.cpus.median, |own| own.cpu_ns * rate / 1e9));
+            let rate = numbers::grouped(rate, 0);
+            text += &format!("; {rate} of them a second keep {share} of a CPU busy");
+        }
+        text + "."
+    }
+
+    /// The program's time beside that of hosepipe's own loop, or why it was not timed.
+    fn program(&self, taken: &RankedCase, cost: &MessageCost) -> String {
+        let Some(figures) = self.program_of(taken) else {
+            return "The program below was not run: give it a COUNT to time it.".to_owned();
+        };
+        match (self.program_cost(taken), &figures.failure) {
+            (Some(own), _) => format!(
+                "The program below: {} (median of {} of {} each); hosepipe's own loop: {}.",
+                numbers::time(own.time_ns),
+                words::count(figures.time_ns.len(), "run"),
+                words::grouped_count(figures.messages, self.unit()),
+                numbers::time(cost.time_ns.median),
+            ),
+            (None, Some(why)) => format!("The program below was not timed: {why}."),
+            (None, None) => "The program below was not timed.".to_owned(),
+        }
+    }
+
+    /// If the loops of `bench` alone would take another mechanism whose program was run, too: which one.
+    fn overruled(&self, taken: &RankedCase) -> Option<String> {
+        let other = self.choice.case(self.taken_by_loops.filter(|at| *at != taken.at)?)?;
+        self.program_cost(other)?;
+        Some(format!("By hosepipe's own loops it would be {}, but the programs decide.", self.name(other)))
+    }
+
+    /// How the others compare with what is taken: by their programs, or by the loops of `bench` if no other program was run.
+    fn others(&self, taken: &RankedCase, cost: &MessageCost) -> String {
+        let ProgramRace { cases, choice, .. } = self.race;
+        let own = choice.ranked.iter().find(|one| cases[one.at].spec == self.case(taken).spec);
+        let own = own.and_then(|own| Some((own, own.cost?)));
+        let has_others =
+            |own: &RankedCase| choice.ranked.iter().any(|one| one.at != own.at && one.excluded.is_none());
+        match own.filter(|(own, _)| has_others(own)) {
+            Some((own, cost)) => {
+                let cases: Vec<&CaseRecord> = cases.iter().collect();
+                self.compared(own, &cost, choice, &cases, ["program", "run"])
+            }
+            None => self.compared(taken, cost, self.choice, &self.figures.cases, ["one", "trial"]),
+        }
+    }
+
+    /// How the others of a ranking compare with `taken`; `noun` is what is ranked, `trial` what it was measured in.
+    fn compared(
+        &self,
+        taken: &RankedCase,
+        cost: &MessageCost,
+        choice: &Choice,
+        cases: &[&CaseRecord],
+        [noun, trial]: [&str; 2],
+    ) -> String {
+        let what = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
+        let name = |one: &RankedCase| format!("`{}`", cases[one.at].spec);
+        let equals: Vec<String> = choice.first_place().filter(|one| one.at != taken.at).map(name).collect();
+        if !equals.is_empty() {
+            return format!(
+                "{} {} as good in {what} as far as can be told after {}; {} is the simplest of them.",
+                first_of(&equals, NAMES_MAX, ", ", String::clone),
+                if equals.len() == 1 { "is" } else { "are" },
+                words::count(cost.decisive_ns.count, trial),
+                name(taken)
+            );
+        }
+        let next = choice.ranked.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
+        let Some((next, other)) = next.and_then(|next| Some((next, next.cost?))) else {
+            return "Nothing else is left of what was measured.".to_owned();
+        };
+        let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
+        if cost.has_few_trials() || other.has_few_trials() {
+            return format!("The next {noun}, {}, took {time}, and {cpu} of CPU.", name(next));
+        }
+        let standing = &choice.standing;
+        let is_beaten = standing.beaten.iter().any(|(at, _)| *at == next.at);
+        let certainty = match is_beaten {
+            true if standing.lead > 1.0 => format!("; at least {}", numbers::ratio(standing.lead)),
+            true => String::new(),
+            false => format!("; too few rounds to be sure{}", self.more_time(": a larger --time")),
+        };
+        let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
+        format!(
+            "The next {noun}, {}, costs {times} times as much {what} ({time}, {cpu} of CPU{certainty}).",
+            name(next)
+        )
+    }
+
+    /// The advice to allow more time, unless the answer did not need all of its time.
+    pub(super) fn more_time(&self, advice: &'static str) -> &'static str {
+        if self.took.is_some_and(|took| took < self.time) { "" } else { advice }
+    }
+
+    /// Rows with too few trials for an interval, and the number of their trials.
+    pub(super) fn with_few_trials(&self) -> impl Iterator<Item = (&RankedCase, usize)> {
+        let rows = self.choice.ranked.iter().filter_map(|one| Some((one, one.cost?)));
+        rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.decisive_ns.count))
+    }
+
+    fn table(&self) -> Table {
+        let rows = &self.choice.ranked;
+        let taken_ns = self.choice.taken.and_then(|at| Some(self.choice.case(at)?.cost?.decisive_ns.median));
+        let mut table = Table::default();
+        let mut add = |column: Column, cell: &dyn Fn(&RankedCase) -> Option<String>| {
+            table.add(column, rows.iter().map(cell));
+        };
+        let unit = self.unit();
+        let cost = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time + CPU" };
+        let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
+        add(Column::left("mechanism").fit(Fit::Spec), &|one| Some(self.case(one).spec.to_string()));
+        add(Column::right(format!("time per {unit}")).short("time"), &|one| {
+            Some(numbers::time(one.cost?.time_ns.median))
+        });
+        add(Column::right(format!("CPU per {unit}")).short("CPU"), &|one| {
+            Some(numbers::time(one.cost?.cpu_ns.median))
+        });
+        add(Column::right("of a CPU").drop(3), &|one| {
+            let reached = one.excluded != Some(Excluded::TooSlow);
+            reached.then(|| Some(numbers::percent(one.cost?.cpus.median)))?
+        });
+        add(Column::right(cost).short("cost"), &|one| Some(numbers::time(one.cost?.decisive_ns.median)));
+        add(Column::right(interval).drop(2), &|one| {
+            let cost = one.cost?.decisive_ns;
+            Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
+        });
+        if !self.race.programs.is_empty() {
+            let title = format!("program in {}", self.language.name());
+            add(Column::right(title).short("program"), &|one| {
+                Some(numbers::time(self.program_cost(one)?.time_ns))
+            });
+        }
+        add(Column::right("× taken").drop(1), &|one| {
+            Some(numbers::ratio(one.cost?.decisive_ns.median / taken_ns?))
+        });
+        for (row, one) in table.rows.iter_mut().zip(rows) {
+            self.mark(one, row);
+        }
+        table
+    }
+
+    /// Marks the row to take, and adds the reason to an excluded one.
+    fn mark(&self, one: &RankedCase, row: &mut Row) {
+        if self.choice.taken == Some(one.at) {
+            // Its loop may be excluded although its program does what is asked.
+            row.tone = Tone::Bold;
+            row.reasons.push("taken".to_owned());
+        } else if let Some(why) = one.excluded {
+            row.reasons.push(self.exclusion(why, self.case(one), one.cost));
+        }
+    }
+
+    fn exclusion(&self, why: Excluded, case: &CaseRecord, cost: Option<MessageCost>) -> String {
+        let cpu = numbers::percent(cost.map_or(0.0, |cost| cost.cpus.high));
+        let why = match why {
+            Excluded::NoFigures => return case.error.as_ref().map_or("no figures".to_owned(), reason),
+            Excluded::LessData => "its bytes were checked less than those of others".to_owned(),
+            Excluded::Spins if self.question.demand.cpus_max.is_some() => {
+                format!("its ends spin while they wait, and may take {cpu} of a CPU")
+            }
+            Excluded::Spins => {
+                let pinned = if stats::ever_shared_cpu(case) { ", pinned" } else { "" };
+                format!("its ends spin while they wait (--cpu-budget 200 allows it{pinned})")
+            }
+            Excluded::SpinsOnOneCpu => {
+                "its ends spin, and sat on one CPU in some trials: it needs two of its own, pinned".to_owned()
+            }
+            Excluded::TooSlow => {
+                let reached = numbers::grouped(cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high), 0);
+                if cost.is_some_and(|cost| cost.has_few_trials()) {
+                    format!("in its slowest trial it reached only {reached} a second")
+                } else {
+                    format!("for sure it reaches only {reached} a second")
+                }
+            }
+            Excluded::TooMuchCpu => format!("it may take {cpu} of a CPU"),
+        };
+        format!("out: {why}")
+    }
+}
+
+/// "Streams of 200 B, parent-child, placed by the scheduler".
+pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
+    let size = numbers::size(question.message_bytes);
+    let what = match question.pattern.workload() {
+        Workload::Stream => "Streams",
+        Workload::PingPong => "Round trips",
+    };
+    let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
+    format!("{what} of {size}, {}, {place}", question.between)
+}
+
+/// Why a case has no figures, and what to try.
+fn reason(error: &CaseError) -> String {
+    match (&error.remedy, error.kind) {
+        (_, ErrorKind::Time) => format!("{}: a larger --time, or a smaller --message", error.message),
+        (Some(remedy), _) => format!("{}: {}", error.message, in_own_options(remedy)),
+        (None, _) => error.message.clone(),
+    }
+}
+
+/// A remedy of `bench` with the options of `recommend`.
+pub(super) fn in_own_options(remedy: &str) -> String {
+    let options = [
+        ("--block", "--message"),
+        ("--tasks processes", "--between parent-child"),
+        ("a smaller --bytes", "a smaller --time"),
+        (", or --data write", ""),
+    ];
+    options.iter().fold(remedy.to_owned(), |text, (bench, own)| text.replace(bench, own))
+}

@@ -1,0 +1,276 @@
+//! Runs the programs of the best mechanisms in rounds, and ranks them by the rule of `stats/choice.rs`: the recommendation must hold
+//! for the program, not only for the loops of `bench`.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use model::{CaseRecord, DataLevel, ProgramFigures, Sample, Spec, describe_errno};
+use stats::choice::effort;
+use stats::estimate::median;
+use stats::{Choice, Demand, Excluded, RankedCase, choose};
+
+use super::figures::Figures;
+use super::program::{CodeLanguage, Program};
+use super::program_runs::Workshop;
+use super::question::Question;
+
+/// Most programs that are run.
+const PROGRAMS_MAX: usize = 6;
+/// Largest cost of the loop of `bench`, as a multiple of the least, of a program that is run.
+const NEAR_TIMES: f64 = 4.0;
+/// The same for Python: its own cost per call is larger than the differences between mechanisms.
+const NEAR_TIMES_PYTHON: f64 = 20.0;
+/// A run takes this part of `--time`, within these limits: seven rounds of six programs then take a sixth of the time.
+const RUNS_OF_TIME: u32 = 240;
+const RUN_MIN: Duration = Duration::from_millis(20);
+const RUN_MAX: Duration = Duration::from_millis(150);
+/// Rounds of each program, even after the time is over.
+const ROUNDS_MIN: usize = 3;
+/// Fewer rounds exclude no program (`stats/race.rs`).
+const ROUNDS_TO_EXCLUDE: usize = 7;
+
+/// Median time and CPU time per message of a program, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ProgramCost {
+    pub(super) time_ns: f64,
+    pub(super) cpu_ns: f64,
+}
+
+impl ProgramCost {
+    /// `None` without runs.
+    pub(super) fn new(figures: &ProgramFigures) -> Option<Self> {
+        Some(Self { time_ns: median(&figures.time_ns)?, cpu_ns: median(&figures.cpu_ns)? })
+    }
+}
+
+/// How to run programs.
+pub(super) struct Plan<'a> {
+    pub(super) question: &'a Question,
+    pub(super) language: CodeLanguage,
+    /// The time for the whole answer, and when it is over.
+    pub(super) time: Duration,
+    pub(super) until: Instant,
+    pub(super) seed: u64,
+    /// Whether the user wants to stop.
+    pub(super) stop: &'a dyn Fn() -> bool,
+}
+
+/// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one is known or the time is over. A program that
+/// is beaten is not run again. After a stop, the programs that were already timed have figures.
+///
+/// # Errors
+/// There is no temporary folder, or no process to clean up.
+pub(super) fn run(
+    plan: &Plan<'_>,
+    figures: &Figures<'_>,
+    choice: &Choice,
+) -> anyhow::Result<Vec<ProgramFigures>> {
+    // Both before anything is made: they remove it.
+    let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
+    let folder = cleaner.make_folder().context("cannot make a folder for the programs")?;
+    let workshop = Workshop {
+        cleaner: &cleaner,
+        folder: folder.path(),
+        cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
+        stop: plan.stop,
+    };
+    let run_time = (plan.time / RUNS_OF_TIME).clamp(RUN_MIN, RUN_MAX);
+    let (mut timed, mut programs) = (Vec::new(), Vec::new());
+    for (number, spec) in entrants(plan, figures, choice).into_iter().enumerate() {
+        let Some(program) = Program::new(spec, plan.language, plan.question) else { continue };
+        let ready = workshop.compile(number, spec, &program).and_then(|program| {
+            let idle_ns = program.run(1)?.cpu_ns;
+            Ok((program.messages_for(run_time)?, program, idle_ns))
+        });
+        if (plan.stop)() {
+            break;
+        }
+        timed.push(ProgramFigures {
+            spec: spec.clone(),
+            messages: ready.as_ref().map_or(0, |(messages, ..)| *messages),
+            time_ns: Vec::new(),
+            cpu_ns: Vec::new(),
+            failure: ready.as_ref().err().map(describe_errno),
+        });
+        programs.push(ready.ok());
+    }
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut order: Vec<usize> = (0..timed.len()).collect();
+    for round in 0.. {
+        if round >= ROUNDS_MIN {
+            let race = ProgramRace::new(timed.clone(), figures, &plan.question.demand);
+            order.retain(|at| race.needs_runs_of(&timed[*at].spec));
+            if order.is_empty() || Instant::now() >= plan.until {
+                break;
+            }
+        }
+        random.shuffle(&mut order);
+        for at in &order {
+            let figures = &mut timed[*at];
+            let Some((messages, program, idle_ns)) = &programs[*at] else { continue };
+            let run = program.run(*messages);
+            if (plan.stop)() {
+                return Ok(timed);
+            }
+            match run {
+                Ok(run) => {
+                    figures.time_ns.push(run.time_ns);
+                    figures.cpu_ns.push(run.cpu_ns.saturating_sub(*idle_ns) as f64 / *messages as f64);
+                }
+                Err(error) => {
+                    (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
+                    figures.failure = Some(describe_errno(&error));
+                    programs[*at] = None;
+                }
+            }
+        }
+    }
+    Ok(timed)
+}
+
+/// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the
+/// best. If no loop of `bench` is fast enough, a program may be: then the fastest of those that are too slow.
+fn entrants<'a>(plan: &Plan<'_>, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
+    let spec = |at: &usize| &figures.cases[*at].spec;
+    let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
+    let mut entrants: Vec<usize> = match choice.taken {
+        Some(taken) => {
+            let near = if plan.language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
+            let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
+            let least = rows().next().map_or(0.0, cost);
+            let simplest = rows().map(|row| row.at).min_by_key(|at| effort(spec(at)));
+            let nearly = rows().filter(|row| cost(row) <= near * least).map(|row| row.at);
+            std::iter::once(taken).chain(simplest).chain(nearly).collect()
+        }
+        None => {
+            let slow = choice.ranked.iter().filter(|row| row.excluded == Some(Excluded::TooSlow));
+            let mut slow: Vec<_> = slow.filter_map(|row| Some((row.cost?.time_ns.median, row.at))).collect();
+            slow.sort_by(|one, other| one.0.total_cmp(&other.0));
+            slow.into_iter().map(|(_, at)| at).collect()
+        }
+    };
+    let mut seen = BTreeSet::new();
+    entrants.retain(|at| seen.insert(*at));
+    entrants.truncate(PROGRAMS_MAX);
+    entrants.iter().map(spec).collect()
+}
+
+/// The programs that were run, ranked as the rows of a table are: each run is a trial.
+pub(super) struct ProgramRace {
+    pub(super) programs: Vec<ProgramFigures>,
+    pub(super) cases: Vec<CaseRecord>,
+    pub(super) choice: Choice,
+    /// Whether one of them does all that is asked. If not, `choice` ranks them as if nothing were asked.
+    pub(super) does_all: bool,
+}
+
+impl ProgramRace {
+    pub(super) fn new(programs: Vec<ProgramFigures>, figures: &Figures<'_>, demand: &Demand) -> Self {
+        let case = |program: &ProgramFigures| {
+            let row = figures.cases.iter().find(|case| case.spec == program.spec)?;
+            (!program.time_ns.is_empty()).then(|| program_case(program, row))
+        };
+        let cases: Vec<CaseRecord> = programs.iter().filter_map(case).collect();
+        let rows: Vec<&CaseRecord> = cases.iter().collect();
+        let choice = choose(&rows, demand);
+        let does_all = choice.taken.is_some();
+        let choice = if does_all { choice } else { choose(&rows, &Demand::default()) };
+        Self { programs, cases, choice, does_all }
+    }
+
+    /// The mechanism whose program to take; `None` if no program has figures.
+    pub(super) fn taken(&self) -> Option<&Spec> {
+        self.choice.taken.map(|at| &self.cases[at].spec)
+    }
+
+    /// Whether another run of a program may change which one is taken.
+    fn needs_runs_of(&self, spec: &Spec) -> bool {
+        let standing = &self.choice.standing;
+        let Some(at) = self.cases.iter().position(|case| case.spec == *spec) else { return false };
+        let may_be_first = standing.first.iter().any(|(one, _)| *one == at);
+        let is_excluded = self.choice.case(at).is_some_and(|one| one.excluded.is_some());
+        let has_few_runs = self.cases[at].samples.len() < ROUNDS_TO_EXCLUDE;
+        may_be_first && !standing.is_decided() || is_excluded && has_few_runs
+    }
+}
+
+/// A program as a case like its row.
+fn program_case(program: &ProgramFigures, row: &CaseRecord) -> CaseRecord {
+    let whole_ns = |each_ns: f64| ((each_ns * program.messages as f64) as u64).max(1);
+    let sample = |(round, (time_ns, cpu_ns)): (u32, (&f64, &f64))| Sample {
+        round,
+        messages: program.messages,
+        elapsed_ns: whole_ns(*time_ns),
+        system_ns: whole_ns(*cpu_ns),
+        ..Sample::default()
+    };
+    CaseRecord {
+        wait: row.wait,
+        tasks: row.tasks,
+        workload: row.workload,
+        placement: row.placement,
+        block_bytes: row.block_bytes,
+        // The sender writes a number into each message, and the receiver compares every byte.
+        data: DataLevel::Verify,
+        samples: (0..).zip(program.time_ns.iter().zip(&program.cpu_ns)).map(sample).collect(),
+        ..CaseRecord::new(program.spec.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(spec: &str, time_ns: f64, cpu_ns: f64, runs: usize) -> ProgramFigures {
+        let spec = spec.parse().expect("a spec");
+        let (time_ns, cpu_ns) = (vec![time_ns; runs], vec![cpu_ns; runs]);
+        ProgramFigures { spec, messages: 1_000_000, time_ns, cpu_ns, failure: None }
+    }
+
+    fn race(programs: &[ProgramFigures], demand: &Demand) -> ProgramRace {
+        let cases: Vec<CaseRecord> = ["shm-ring:wait=futex", "fifo", "tcp"]
+            .map(|spec| CaseRecord::new(spec.parse().expect("a spec")))
+            .into();
+        let of = Figures { cases: cases.iter().collect(), pinned: Vec::new(), block_bytes: 200 };
+        ProgramRace::new(programs.to_vec(), &of, demand)
+    }
+
+    /// Expected: the recommended program is the fastest one. Happened: a ring whose loop was fast was printed as a slow program.
+    #[test]
+    fn the_programs_decide_and_of_nearly_equal_ones_the_simplest() {
+        let choose = |ring: f64, fifo: f64, demand: &Demand| {
+            let programs = [
+                figures("shm-ring:wait=futex", ring, 2.0 * ring, 3),
+                figures("fifo", fifo, fifo, 3),
+                figures("tcp", 5000.0, 1.0, 3),
+            ];
+            race(&programs, demand).taken().map(Spec::to_string)
+        };
+        let (ring, fifo) = (Some("shm-ring:wait=futex".to_owned()), Some("fifo".to_owned()));
+        let plain = Demand::default();
+        assert_eq!(choose(1300.0, 900.0, &plain), fifo);
+        assert_eq!(choose(100.0, 900.0, &plain), ring);
+        assert_eq!(choose(550.0, 900.0, &plain), fifo, "nearly as good, and simpler");
+        let rate = Demand { messages_per_s: Some(1e6), cpus_max: None };
+        assert_eq!(choose(1300.0, 900.0, &rate), fifo, "tcp has the least CPU, and is too slow");
+        let budget = Demand { messages_per_s: None, cpus_max: Some(1.0) };
+        assert_eq!(choose(100.0, 900.0, &budget), fifo);
+        assert!(race(&[], &plain).taken().is_none());
+        let rate = Demand { messages_per_s: Some(1e9), cpus_max: None };
+        assert_eq!(choose(100.0, 900.0, &rate), ring, "none reaches it: the best there is");
+    }
+
+    #[test]
+    fn a_beaten_program_is_not_run_again_and_none_is_once_the_best_is_known() {
+        let wanted = |ring: f64, runs: usize| {
+            let programs =
+                [figures("shm-ring:wait=futex", ring, ring, runs), figures("fifo", 900.0, 900.0, runs)];
+            let race = race(&programs, &Demand::default());
+            [0, 1].map(|at: usize| race.needs_runs_of(&programs[at].spec))
+        };
+        assert_eq!(wanted(100.0, 3), [true, true], "three rounds exclude nothing");
+        assert_eq!(wanted(100.0, 9), [false, false]);
+        assert_eq!(wanted(899.0, 9), [false, false], "too small a difference to choose by");
+    }
+}

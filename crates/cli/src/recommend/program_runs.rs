@@ -1,0 +1,149 @@
+//! Compiles the programs that could be printed, and runs them on this machine.
+
+use std::io;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{Spec, describe_errno};
+use process::{Capture, Captured, Child, Cleaner, Pinned, TemporaryPath, wait_for_all};
+
+use super::program::Program;
+
+/// Messages of the first run that is timed.
+const FIRST_MESSAGES: u64 = 100;
+/// A compiler, or a run, that takes longer is ended.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Where programs are compiled and run.
+pub(super) struct Workshop<'a> {
+    pub(super) cleaner: &'a Cleaner,
+    pub(super) folder: &'a Path,
+    /// The CPUs that programs may use; empty: all.
+    pub(super) cpus: &'a [u32],
+    /// Whether the user wants to stop: then every run fails.
+    pub(super) stop: &'a dyn Fn() -> bool,
+}
+
+/// A compiled program.
+pub(super) struct CompiledProgram<'a> {
+    workshop: &'a Workshop<'a>,
+    /// The command, without its arguments.
+    command: Vec<String>,
+    /// The argument NAME: where the ends meet.
+    name: String,
+    /// Shared memory that a killed program leaves behind: removed with this value, or by the cleaner.
+    _shared_memory: TemporaryPath,
+}
+
+/// Time per message as the program reports it, and CPU time of the whole run, in nanoseconds.
+pub(super) struct ProgramRun {
+    pub(super) time_ns: f64,
+    pub(super) cpu_ns: u64,
+}
+
+impl<'a> Workshop<'a> {
+    /// Writes a program into the folder and compiles it as its first comment says. `number` is different for each program.
+    ///
+    /// # Errors
+    /// The message of the compiler, or of the system.
+    pub(super) fn compile(
+        &'a self,
+        number: usize,
+        spec: &Spec,
+        program: &Program,
+    ) -> io::Result<CompiledProgram<'a>> {
+        let (source, binary) =
+            (format!("program{number}.{}", program.language.extension()), format!("./program{number}"));
+        std::fs::write(self.folder.join(&source), program.text())?;
+        let compiler = program.language.compiler(&source, &binary);
+        if !compiler.is_empty() {
+            self.execute(&compiler, &[])?;
+        }
+        let command = program.language.command(&source, &binary);
+        // Queues and shared memory have names outside of the folder.
+        let (queue, key) = mechanism::queue_of_program(number as u32);
+        let shared = Path::new("/dev/shm").join(queue.trim_start_matches('/'));
+        let (shared_memory, ()) =
+            TemporaryPath::make(self.cleaner.announcer(), shared, |_| Ok::<_, io::Error>(()))?;
+        let name = match spec.mechanism.as_str() {
+            "tcp" => TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string(),
+            "posix-mq" | "shm-ring" => queue,
+            "sysv-msgq" => key.to_string(),
+            _ => format!("meeting{number}"),
+        };
+        Ok(CompiledProgram { workshop: self, command, name, _shared_memory: shared_memory })
+    }
+
+    /// Runs a command on these CPUs; returns its output and its CPU time in nanoseconds.
+    fn execute(&self, words: &[&str], cpus: &[u32]) -> io::Result<(String, u64)> {
+        let program = words[0];
+        let mut command = Command::new(program);
+        command.args(&words[1..]).current_dir(self.folder).stdin(Stdio::null());
+        let mark = self.cleaner.mark();
+        // A child inherits the CPUs of this thread.
+        let pinned = (!cpus.is_empty()).then(|| Pinned::to_any(cpus)).transpose()?;
+        let child = Child::spawn(command, Capture::Both, Captured::keeping(2048, 2048), self.cleaner, &mark)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => io::Error::other(format!("there is no `{program}` on PATH")),
+                _ => io::Error::other(format!("`{program}` does not start: {}", describe_errno(&error))),
+            })?;
+        drop(pinned);
+        let mut children = [child];
+        let began = Instant::now();
+        let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
+        wait_for_all(&mut children, &failed, &mut || match began.elapsed() > LIMIT {
+            _ if (self.stop)() => Err(io::Error::other("stopped")),
+            true => Err(io::Error::other(format!("`{program}` did not end within {} s", LIMIT.as_secs()))),
+            false => Ok(()),
+        })?;
+        let [child] = &children;
+        let output = child.said();
+        match child.ended() {
+            Some(ended) if ended.status.success() => {
+                Ok((output, ended.usage.user_ns + ended.usage.system_ns))
+            }
+            _ => {
+                let message = output.lines().next().unwrap_or_default();
+                Err(io::Error::other(format!("`{program}` failed: {message}")))
+            }
+        }
+    }
+}
+
+impl CompiledProgram<'_> {
+    /// Sends this many messages, or makes this many round trips.
+    ///
+    /// # Errors
+    /// The program failed, or took too long, or the user wants to stop.
+    pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
+        let count = messages.to_string();
+        let words: Vec<&str> = self.command.iter().chain([&count, &self.name]).map(String::as_str).collect();
+        let executed = self.workshop.execute(&words, self.workshop.cpus);
+        if executed.is_err() {
+            // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
+            mechanism::remove_queues_of_programs();
+        }
+        let (output, cpu_ns) = executed?;
+        let time_ns = output.split(' ').next().and_then(|number| number.parse().ok());
+        let time_ns = time_ns.ok_or_else(|| io::Error::other(format!("it printed `{output}`")))?;
+        Ok(ProgramRun { time_ns, cpu_ns })
+    }
+
+    /// The number of messages of a run that takes about `run_time`.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
+        let mut messages = FIRST_MESSAGES;
+        loop {
+            let took_ns = self.run(messages)?.time_ns * messages as f64;
+            let times = run_time.as_nanos() as f64 / took_ns.max(1.0);
+            if times < 2.0 {
+                return Ok(((messages as f64 * times) as u64).max(1));
+            }
+            messages = (messages as f64 * times.min(100.0)) as u64;
+        }
+    }
+}

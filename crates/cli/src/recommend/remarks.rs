@@ -1,0 +1,145 @@
+//! What else to know of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
+
+use report::{first_of, numbers, words};
+use stats::{Excluded, MessageCost, RankedCase};
+
+use super::answer::{Answer, in_own_options};
+use super::program::CodeLanguage;
+
+/// Most names in a sentence.
+const NAMES_MAX: usize = 3;
+/// The position of a smaller message's buffer hardly changes its cost.
+const PLACED_BYTES: u64 = 4096;
+
+impl Answer<'_> {
+    /// A mechanism that spins and would be faster.
+    pub(super) fn spinning(&self, cost: &MessageCost) -> Option<String> {
+        let mut spinning = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::Spins));
+        let faster = |one: &&RankedCase| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
+        let found = spinning.find(faster)?;
+        let own = found.cost?;
+        let pinned = if stats::ever_shared_cpu(self.case(found)) { ", and pin it to them" } else { "" };
+        Some(format!(
+            "{} takes {}, but keeps {} CPUs busy, also while no message comes: take it if you can spend them \
+             (--cpu-budget 200){pinned}.",
+            self.name(found),
+            numbers::time(own.time_ns.median),
+            numbers::ratio(own.cpus.median),
+        ))
+    }
+
+    /// Whether to pin the ends, if that surely changes the cost.
+    pub(super) fn pinning(&self, taken: &RankedCase, cost: &MessageCost) -> Option<String> {
+        let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
+        let pinned = stats::choose(&[case], &self.question.demand).ranked.first()?.cost?;
+        if cost.has_few_trials() || pinned.has_few_trials() {
+            return None;
+        }
+        let (own, pinned) = (cost.decisive_ns, pinned.decisive_ns);
+        let advice = match (pinned.high < own.low, pinned.low > own.high) {
+            (true, _) => "pin them (taskset)",
+            (_, true) => "do not pin them",
+            _ => return None,
+        };
+        let times = numbers::ratio(pinned.median / own.median);
+        Some(format!("With its ends {} it costs {times} times as much: {advice}.", words::whereabouts(case)))
+    }
+
+    /// What the mechanism, or its program, cannot do.
+    pub(super) fn shortcomings(&self, taken: &RankedCase) -> Option<String> {
+        let text = match self.case(taken).mechanism.as_str() {
+            "shm-ring" => {
+                "A ring has no end of stream, does not notice when the other end dies, and cannot be polled beside descriptors."
+            }
+            "posix-mq" | "sysv-msgq" => {
+                "A message queue has no end of stream, and does not notice when the other end dies: the survivor waits for ever."
+            }
+            "file" => {
+                "The program puts each message on the disk before the next: two fsync(2) and a rename(2) for each."
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// The rate at which the mechanism with the least CPU time stays within the CPU budget, if none does at full speed.
+    pub(super) fn within_budget(&self) -> Option<String> {
+        let demand = &self.question.demand;
+        let cpus_max = demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
+        let rows = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TooMuchCpu));
+        let costs = rows.filter_map(|one| Some((one, one.cost?.cpu_ns.high)));
+        let (least, cpu_ns) = costs.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let rate = cpus_max * 1e9 / cpu_ns;
+        // Rounded down to two digits.
+        let step = 10f64.powf(rate.log10().floor() - 1.0).max(1.0);
+        let rate = (rate / step).floor() * step;
+        (rate >= 1.0).then(|| {
+            format!(
+                "At full speed nothing surely stays within that. {} takes the least CPU for each message: up to {} of them a \
+                 second it stays within {} of a CPU (--messages-per-second {rate:.0}).",
+                self.name(least),
+                numbers::grouped(rate, 0),
+                numbers::percent(cpus_max)
+            )
+        })
+    }
+
+    /// Which rows have too few trials for an interval.
+    pub(super) fn few_trials(&self) -> Option<String> {
+        let least = self.with_few_trials().map(|(_, trials)| trials).min()?;
+        let names: Vec<String> = self.with_few_trials().map(|(one, _)| self.name(one)).collect();
+        Some(format!(
+            "Too few trials of {} (the least: {}; an interval needs 6): no difference is sure, and the figures may be far off{}.",
+            first_of(&names, NAMES_MAX, ", ", String::clone),
+            words::count(least, "trial"),
+            self.more_time("; a larger --time gives more")
+        ))
+    }
+
+    /// Notes under the table.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.figures.block_bytes != self.question.message_bytes {
+            let [block, asked] = [self.figures.block_bytes, self.question.message_bytes].map(numbers::size);
+            notes.push(format!(
+                "The figures are of {block}, the size in the record that is nearest to {asked}."
+            ));
+        }
+        notes.extend(self.slow_copies());
+        for candidate in self.candidates {
+            let (spec, missing, unfit) = (&candidate.spec, &candidate.missing, candidate.unfit);
+            let missing = missing.as_ref().map(|why| in_own_options(why));
+            notes.extend(missing.map(|why| format!("`{spec}` is not there on this machine: {why}.")));
+            notes.extend(unfit.map(|why| format!("`{spec}` is left out: {why}.")));
+        }
+        if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
+            let language = self.language.name();
+            notes.push(format!(
+                "No program in {language} surely does all that is asked: the best of them is taken."
+            ));
+        }
+        if self.choice.taken.is_some() && self.taken_by_loops.is_none() {
+            notes.push("No loop of `bench` surely does all that is asked, but the program does.".to_owned());
+        }
+        for program in &self.race.programs {
+            let failure = program.failure.as_ref();
+            notes.extend(
+                failure.map(|why| format!("The program of `{}` was not timed: {why}.", program.spec)),
+            );
+        }
+        notes
+    }
+
+    /// On a machine that copies slowly into some addresses: which ones.
+    fn slow_copies(&self) -> Option<String> {
+        let is_large = self.question.message_bytes >= PLACED_BYTES;
+        let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
+        // The allocator decides where Python's `bytes` are.
+        let program = if self.language == CodeLanguage::Python { "" } else { ", as the program's do" };
+        Some(format!(
+            "The figures are of buffers that begin at a page{program}: this machine copies into {} to {} bytes past the start \
+             of one at {:.2} of its speed (docs/ALIGNMENT.md).",
+            slow.first, slow.last, slow.pipe_read
+        ))
+    }
+}
