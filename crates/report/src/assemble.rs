@@ -1,7 +1,7 @@
-//! Records put together as one document: which sections it has, their names and their order.
+//! Makes one document of records: its sections, their names and their order.
 //!
-//! Records of several runs are side by side on a page where they have cases in common. Where they have none, each has sections of
-//! its own and the page says so: records of other commands are no mistake, and may well be wanted in one file.
+//! On a page, records of several runs are side by side if they have cases in common. If not, each has sections of its own and the
+//! page names it: this is no error, as a reader may want different records in one file.
 
 use model::{BenchRecord, Record};
 
@@ -13,10 +13,10 @@ use crate::study::ViewOf;
 use crate::table::Style;
 use crate::{
     bench, boost, bounds, chains, comparison, difference, disjoint, fleet, hosts, labels, remarks, stages,
-    view, words,
+    words,
 };
 
-/// The sections of one record. Those of bench records, which a page shows side by side, are made of all of them together.
+/// The sections of one record. Those of bench records on a page are made of all of them together.
 fn sections(record: &Record, context: &Context, view_of: ViewOf) -> Vec<Section> {
     match record {
         Record::Bench(_) if context.is_page() => Vec::new(),
@@ -33,21 +33,21 @@ fn sections(record: &Record, context: &Context, view_of: ViewOf) -> Vec<Section>
     }
 }
 
-/// What a text shows of one record.
+/// The document of one record as text.
 pub fn text(record: &Record, medium: Medium, view_of: ViewOf) -> Document {
     let context = Context { medium, label: "", number: 0 };
     Document { sections: sections(record, &context, view_of), ..Document::default() }
 }
 
-/// What a terminal shows of one record.
+/// One record in a terminal.
 pub fn terminal(record: &Record, style: &Style, view_of: ViewOf) -> String {
     text(record, Medium::Terminal, view_of).terminal(style)
 }
 
-/// What a page shows of records; `view_of` says what is to be shown of a study's.
+/// The page of records.
 pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
     let labels = labels::labels(&records.iter().map(|loaded| loaded.name.as_str()).collect::<Vec<&str>>());
-    // One record of its kind needs no name among the others.
+    // A record that is the only one of its kind needs no name.
     let kind = |at: usize| std::mem::discriminant(&records[at].record);
     let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));
     let label = |at: usize| if alone(at) { "" } else { labels[at].as_str() };
@@ -108,7 +108,7 @@ fn subtitle(named: &[(String, &Record)]) -> String {
 
 fn notices(records: &[Loaded]) -> Vec<String> {
     let early = records.iter().filter_map(|loaded| {
-        let sentence = remarks::interruption(&view::View::of(bench(&loaded.record)?))?;
+        let sentence = remarks::interruption(bench(&loaded.record)?)?;
         Some(if records.len() == 1 { sentence } else { format!("{}: {sentence}", loaded.name) })
     });
     early.chain(disjoint_records(records)).collect()

@@ -1,4 +1,4 @@
-//! What a boost did: the pipes that were enlarged, and how long each was full.
+//! The output of `hosepipe boost`: the pipes that were enlarged, and how long each was full.
 
 use model::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer, one_line};
 
@@ -8,14 +8,14 @@ use crate::numbers::{grouped, size, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{count, count_of};
 
-/// Writing this many times as much counts as a gain.
-const GAIN: f64 = 1.1;
+/// Smallest factor of a writer's rate that counts as a gain.
+const GAIN_MIN: f64 = 1.1;
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 60;
-/// So many pipes are shown, those first that were full longest.
+/// Pipes that are shown at most: those that were full longest.
 const SHOWN_MAX: usize = 10;
 
-/// The table, and what is to be said of it.
+/// The table, and sentences on it.
 pub(crate) fn section(record: &BoostRecord, context: &Context) -> Section {
     let mut section = context.section("boost", "Pipes");
     section.blocks.extend((!record.boosted.is_empty()).then(|| Block::Table(table(record))));
@@ -45,7 +45,7 @@ fn table(record: &BoostRecord) -> Table {
     Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
 }
 
-/// What its writer wrote before and after.
+/// The rate of its writer before and after.
 fn wrote(pipe: &BoostedPipe) -> String {
     let speed = |rate: Option<u64>| rate.map_or(ABSENT.to_owned(), |rate| throughput(rate as f64));
     format!("{} → {}", speed(pipe.before_bytes_per_s), speed(pipe.after_bytes_per_s))
@@ -54,9 +54,14 @@ fn wrote(pipe: &BoostedPipe) -> String {
 /// Whether it helped, as far as that was measured.
 fn gain(record: &BoostRecord) -> String {
     let ratio = |pipe: &BoostedPipe| Some(pipe.after_bytes_per_s? as f64 / pipe.before_bytes_per_s? as f64);
-    match record.boosted.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).max_by(f64::total_cmp) {
-        None => "Whether it helped is not known: there was too little to measure before or after. To find out: hosepipe compare 'COMMAND' 'hosepipe boost COMMAND'.".to_owned(),
-        Some(most) if most < GAIN => {
+    let ratios = record.boosted.iter().filter_map(ratio).filter(|ratio| ratio.is_finite());
+    match ratios.max_by(f64::total_cmp) {
+        None => {
+            "Whether it helped is not known: there was too little to measure before or after. To find out: \
+                 hosepipe compare 'COMMAND' 'hosepipe boost COMMAND'."
+                .to_owned()
+        }
+        Some(most) if most < GAIN_MIN => {
             "It did not help: no writer wrote more than before. A stage that computes is not made faster."
                 .to_owned()
         }
@@ -64,7 +69,7 @@ fn gain(record: &BoostRecord) -> String {
     }
 }
 
-/// What cannot be changed any more of processes that run already.
+/// Processes whose buffers are at slow offsets, which cannot be changed while they run.
 fn slow_buffers(record: &BoostRecord) -> Vec<String> {
     let sentence = |process: &SlowBuffer| {
         let offset = process.read_buffer_offset.or(process.write_buffer_offset).unwrap_or(0);
@@ -88,7 +93,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     );
     let mut sentences = match pipes {
         0 if record.refused.is_some() => vec![format!("No pipe was enlarged {cost}.")],
-        0 => vec![format!("No pipe was full at two looks in a row {cost}: none was enlarged.")],
+        0 => vec![format!("No pipe was full in two samples in a row {cost}: none was enlarged.")],
         _ => vec![format!("{} enlarged {cost}. {}", count(pipes, "pipe"), gain(record))],
     };
     if pipes > SHOWN_MAX {
@@ -97,7 +102,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     let left = record.boosted.iter().filter(|pipe| pipe.left).count();
     if left > 0 {
         sentences.push(format!(
-            "{} could not be given back, because more was in than fitted: larger until the programs end.",
+            "{} held more than fits into the old size, and will be larger until the programs end.",
             count(left, "pipe")
         ));
     }
@@ -110,7 +115,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     sentences.extend(record.pipe_quota.iter().map(ToString::to_string));
     if record.unseen > 0 {
         let unseen = count_of(record.unseen as usize, "process", "processes");
-        sentences.push(format!("{unseen} could not be looked at: other users' or set-user-ID programs."));
+        sentences.push(format!("{unseen} could not be sampled: other users' or set-user-ID programs."));
     }
     sentences
 }

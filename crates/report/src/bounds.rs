@@ -1,5 +1,5 @@
-//! No more on a page than a reader reads and a browser opens: a record may have a hundred thousand cases. What is left
-//! out is said in its place; `hosepipe report` prints all of it.
+//! Limits of what a page shows, so that a browser can open it: a record may have a hundred thousand cases. A sentence names what is
+//! left out; `hosepipe report` prints all.
 
 use crate::document::{Block, Document};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
@@ -7,7 +7,7 @@ use crate::table::Table;
 
 /// Bars of a figure.
 const BARS_MAX: usize = 80;
-/// Lines of a figure, bounds apart.
+/// Lines of a figure, without references.
 pub(crate) const LINES_MAX: usize = 24;
 /// Points of a line.
 const POINTS_MAX: usize = 160;
@@ -19,7 +19,7 @@ const ROWS_MAX: usize = 1_000;
 /// Figures, tables and remarks of a section.
 const BLOCKS_MAX: usize = 60;
 
-/// Bounds every section of a page.
+/// Limits every section of a page.
 pub(crate) fn bounded(mut page: Document) -> Document {
     for section in &mut page.sections {
         let left_out = truncated("figures", &mut section.blocks, BLOCKS_MAX);
@@ -32,9 +32,7 @@ pub(crate) fn bounded(mut page: Document) -> Document {
 fn bound(block: &mut Block) {
     match block {
         Block::Figure(figure) => bound_figure(figure),
-        Block::Table(table) => {
-            bound_rows(table, ROWS_MAX);
-        }
+        Block::Table(table) => _ = bound_rows(table, ROWS_MAX),
         Block::Folded(_, tables) => bound_tables(tables),
         Block::Remarks(lines) => {
             let left_out = truncated("remarks", lines, ROWS_MAX);
@@ -51,19 +49,15 @@ fn bound_figure(figure: &mut Figure) {
         Chart::Heat(heat) => bound_heat(heat),
         Chart::Flow(flow) => truncated("stages", &mut flow.stages, STAGES_MAX).into_iter().collect(),
     };
-    for sentence in left_out {
-        figure.caption.push(' ');
-        figure.caption.push_str(&sentence);
-    }
+    left_out.iter().for_each(|sentence| figure.caption += &format!(" {sentence}"));
 }
 
-/// "The first 80 of 50,000 bars are shown; `hosepipe report` prints all." Nothing where all are.
+/// "The first 80 of 50000 bars are shown; hosepipe report prints all."; `None` if all are shown.
 pub(crate) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
-    let sentence = || format!("The first {most} of {all} {what} are shown; hosepipe report prints all.");
-    (all > most).then(sentence)
+    (all > most).then(|| format!("The first {most} of {all} {what} are shown; hosepipe report prints all."))
 }
 
-/// Shortens a list, with a sentence on that.
+/// Shortens a list; the sentence names how much is left out.
 fn truncated<T>(what: &str, list: &mut Vec<T>, most: usize) -> Option<String> {
     let all = list.len();
     list.truncate(most);
@@ -77,7 +71,7 @@ fn bound_bars(bars: &mut Bars) -> Vec<String> {
     left_out.into_iter().collect()
 }
 
-/// As many bars in groups as a figure shows, or what they are made of, and a sentence on those that it does not.
+/// As many bars as a figure shows, or the items they are made of, and a sentence on the others.
 pub(crate) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
     let all = groups.iter().map(|(_, bars)| bars.len()).sum();
     let mut room = BARS_MAX;
@@ -113,7 +107,7 @@ fn bound_heat(heat: &mut Heat) -> Vec<String> {
     names.into_iter().filter_map(|(what, names)| truncated(what, names, CELLS_MAX)).collect()
 }
 
-/// Bounds the rows of several tables together.
+/// Limits the rows of several tables together.
 fn bound_tables(tables: &mut Vec<Table>) {
     let (mut room, mut kept, all) = (ROWS_MAX, 0, tables.len());
     while let Some(table) = tables.get_mut(kept).filter(|_| room > 0) {
@@ -126,7 +120,7 @@ fn bound_tables(tables: &mut Vec<Table>) {
     }
 }
 
-/// Leaves at most `most` rows; the number that is left.
+/// Keeps at most `most` rows, and returns how many are left.
 fn bound_rows(table: &mut Table, most: usize) -> usize {
     if let Some(sentence) = cut("rows", most, table.rows.len()) {
         table.title = format!("{}. {sentence}", table.title);

@@ -1,17 +1,66 @@
-//! The figure of a case, for tables and charts.
+//! The main figure of a case, for tables and charts: throughput for streams, the median round trip for round trips.
 
-use model::{CaseRecord, Workload};
-use stats::{TrialGroup, TrialsByCpus, figure, round_trips_by_cpus, trials_by_cpus};
+use model::{CaseRecord, Sample, Workload};
+use stats::{TrialGroup, TrialsByCpus, figure, paired_ratios, round_trips_by_cpus, trials_by_cpus};
 
-use crate::figure::{Cell, Unit};
+use crate::figure::{Axis, Cell, Scale, Unit};
 use crate::interval::plus_minus;
 use crate::numbers;
 use crate::reason::reason;
 
-/// On one CPU and on two a case has two figures where one is this many times the other.
+/// A case has two figures if the one on one CPU and the one on two differ by at least this factor.
 const MIXTURE_FROM: f64 = 1.25;
-/// A figure below this part of a column's unit is shown in its own.
+/// A figure below this share of a column's unit is shown in a smaller unit.
 const OWN_UNIT_BELOW: f64 = 0.0995;
+
+/// How the figures of a workload are named and shown.
+pub(crate) struct Quantity {
+    /// The workload, for the start of a sentence.
+    pub(crate) subject: &'static str,
+    /// The figure.
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    /// The figure of one trial.
+    pub(crate) of_sample: fn(&Sample) -> Option<f64>,
+    scale: Scale,
+    /// The verb and the end of a comparison, around a number of times.
+    faster: [&'static str; 2],
+}
+
+/// How the figures of a workload are named and shown.
+pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
+    match workload {
+        Workload::Stream => &Quantity {
+            subject: "Streams",
+            name: "throughput",
+            unit: Unit::BytesPerS,
+            of_sample: figure::throughput_bytes_per_s,
+            scale: Scale::Linear,
+            faster: ["moves", "much"],
+        },
+        // Round trips of a spinning ring are hundreds of times shorter than those of a pipe.
+        Workload::PingPong => &Quantity {
+            subject: "Round trips",
+            name: "median round trip",
+            unit: Unit::Ns,
+            of_sample: figure::round_trip_p50_ns,
+            scale: Scale::Log,
+            faster: ["answers", "fast"],
+        },
+    }
+}
+
+impl Quantity {
+    pub(crate) fn axis(&self) -> Axis {
+        Axis { label: self.name.to_owned(), unit: self.unit, scale: self.scale }
+    }
+
+    /// "moves 3.0 times as much", or "answers 3.0 times as fast".
+    pub(crate) fn faster(&self, times: f64) -> String {
+        let [verb, end] = self.faster;
+        format!("{verb} {} times as {end}", numbers::ratio(times))
+    }
+}
 
 /// The figure of a case and the ends of its interval.
 pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
@@ -26,20 +75,30 @@ pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
     }
 }
 
-/// The same as a bar or a cell of a matrix; without a figure, with the reason.
+/// Bytes, or round trips, per second: of all cases of a workload the largest is the best.
+pub(crate) fn speed(case: &CaseRecord) -> Option<f64> {
+    let [median, ..] = estimated(case)?;
+    Some(match case.workload {
+        Workload::Stream => median,
+        Workload::PingPong => 1e9 / median.max(1.0),
+    })
+}
+
+/// How many times as fast one case is as another of its workload, in each round that has both.
+pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
+    let of_sample = quantity(one.workload).of_sample;
+    match one.workload {
+        Workload::Stream => paired_ratios(&one.samples, &other.samples, of_sample),
+        Workload::PingPong => paired_ratios(&other.samples, &one.samples, of_sample),
+    }
+}
+
+/// The figure for a bar or a cell of a matrix; without a figure, the reason.
 pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
     Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
 }
 
-/// The unit of a workload's figures.
-pub(crate) fn unit_of(workload: Workload) -> Unit {
-    match workload {
-        Workload::Stream => Unit::BytesPerS,
-        Workload::PingPong => Unit::Ns,
-    }
-}
-
-/// What the figure of a case was on one CPU and on two.
+/// The figure of a case on one CPU and on two.
 pub(crate) fn seats_of(case: &CaseRecord) -> Option<TrialsByCpus> {
     match case.workload {
         Workload::Stream => trials_by_cpus(case, figure::throughput_bytes_per_s),
@@ -47,7 +106,7 @@ pub(crate) fn seats_of(case: &CaseRecord) -> Option<TrialsByCpus> {
     }
 }
 
-/// The trials on one CPU and those on two, where the scheduler chose now the one and now the other and the figures differ.
+/// The trials on one CPU and those on two, if the scheduler chose both and the figures differ.
 pub(crate) fn mixture(seats: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> {
     let (one, two) = seats.and_then(|seats| seats.one_cpu.zip(seats.two_cpus))?;
     let times = one.median.max(two.median) / one.median.min(two.median);
@@ -57,60 +116,69 @@ pub(crate) fn mixture(seats: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> {
 /// A case's figure with its interval, as a table shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct FigureText {
-    /// The median, or the two figures of a mixture, the smaller one first.
-    values: Vec<f64>,
-    /// The interval; empty of a mixture and of a single trial.
-    spread: String,
+    /// The median and its interval.
+    found: [f64; 3],
+    trials: usize,
+    /// The two figures of a mixture, the smaller one first: they are shown instead.
+    mixture: Option<[f64; 2]>,
     unit: Unit,
 }
 
 impl FigureText {
-    /// `None` where the case has no figure.
+    /// `None` if the case has no figure.
     pub(crate) fn new(case: &CaseRecord, seats: Option<TrialsByCpus>) -> Option<Self> {
-        let found = estimated(case)?;
-        let unit = unit_of(case.workload);
-        Some(match mixture(seats) {
-            Some(groups) => {
-                let mut values = groups.map(|group| group.median).to_vec();
-                values.sort_by(f64::total_cmp);
-                Self { values, spread: String::new(), unit }
-            }
-            None => Self { values: vec![found[0]], spread: plus_minus(found, case.samples.len()), unit },
-        })
+        let mixture = mixture(seats).map(|groups| {
+            let [one, two] = groups.map(|group| group.median);
+            [one.min(two), one.max(two)]
+        });
+        let unit = quantity(case.workload).unit;
+        Some(Self { found: estimated(case)?, trials: case.samples.len(), mixture, unit })
+    }
+
+    fn values(&self) -> &[f64] {
+        self.mixture.as_ref().map_or(&self.found[..1], |two| two)
     }
 
     fn largest(&self) -> f64 {
-        self.values.iter().copied().fold(0.0, f64::max)
+        self.values().iter().copied().fold(0.0, f64::max)
     }
 
-    /// "10.5 ±12 %", or "0.60–4.9", in a unit that the column's heading names; a figure that is too small or too large for it has its own.
+    /// "10.5 ±12 %", or "0.60–4.9", in the unit of the column's heading. A figure that is too small or too large for it has its own.
     pub(crate) fn in_unit(&self, (factor, _): &(f64, String)) -> String {
         if !self.is_readable_in(*factor) || self.largest() >= 1000.0 * factor {
             return self.in_own_unit();
         }
-        self.digits(*factor) + &self.spread
+        self.digits(*factor) + &self.spread(|value| numbers::significant(value / factor, 2))
     }
 
     /// "10.5 GB/s ±12 %", "0.60–4.9 GB/s", "830 ns–15 ms".
     pub(crate) fn in_own_unit(&self) -> String {
         let (factor, name) = self.unit.step(self.largest());
-        if !self.is_readable_in(factor) {
-            let texts = self.values.iter().map(|value| self.unit.text(*value));
-            return texts.collect::<Vec<String>>().join("–") + &self.spread;
-        }
-        format!("{} {name}{}", self.digits(factor), self.spread)
+        let figure = if self.is_readable_in(factor) {
+            format!("{} {name}", self.digits(factor))
+        } else {
+            joined(self.values(), |value| self.unit.text(value))
+        };
+        figure + &self.spread(|value| self.unit.text(value))
     }
 
     fn is_readable_in(&self, factor: f64) -> bool {
-        self.values.iter().all(|value| *value >= OWN_UNIT_BELOW * factor)
+        self.values().iter().all(|value| *value >= OWN_UNIT_BELOW * factor)
     }
 
     /// Three digits of one figure, two of each of two.
     fn digits(&self, factor: f64) -> String {
-        let digits = if self.values.len() == 1 { 3 } else { 2 };
-        let texts = self.values.iter().map(|value| numbers::significant(value / factor, digits));
-        texts.collect::<Vec<String>>().join("–")
+        let digits = if self.mixture.is_none() { 3 } else { 2 };
+        joined(self.values(), |value| numbers::significant(value / factor, digits))
     }
+
+    fn spread(&self, text: impl Fn(f64) -> String) -> String {
+        if self.mixture.is_some() { String::new() } else { plus_minus(self.found, self.trials, text) }
+    }
+}
+
+fn joined(values: &[f64], text: impl Fn(f64) -> String) -> String {
+    values.iter().map(|value| text(*value)).collect::<Vec<String>>().join("–")
 }
 
 /// The largest unit that a quarter of these figures have.
@@ -131,31 +199,38 @@ pub fn figure_text(case: &CaseRecord) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn text(values: &[f64]) -> FigureText {
-        FigureText { values: values.to_vec(), spread: " ±12 %".to_owned(), unit: Unit::Ns }
+    fn text(value: f64) -> FigureText {
+        FigureText { found: [value, 0.9 * value, 1.12 * value], trials: 9, mixture: None, unit: Unit::Ns }
     }
 
     #[test]
     fn a_column_has_the_largest_unit_that_is_not_rare_and_what_is_far_from_it_has_its_own() {
-        let (common, rare) = ([830.0, 4_100.0, 52_000.0, 9_996.0], [15e6]);
-        let texts = |values: &[f64]| values.iter().map(|value| text(&[*value])).collect::<Vec<FigureText>>();
-        let unit = common_unit(texts(&common).into_iter().chain(texts(&rare))).expect("figures");
+        let unit = common_unit([830.0, 4_100.0, 52_000.0, 9_996.0, 15e6].into_iter().map(text));
+        let unit = unit.expect("figures");
         assert_eq!(unit, (1e3, "µs".to_owned()));
-        let shown = |values: &[f64]| text(values).in_unit(&unit);
-        assert_eq!(shown(&[830.0]), "0.830 ±12 %");
-        assert_eq!(shown(&[52_000.0]), "52.0 ±12 %");
-        assert_eq!(shown(&[30.0]), "30.0 ns ±12 %");
-        assert_eq!(shown(&[15e6]), "15.0 ms ±12 %");
+        let shown = |value: f64| text(value).in_unit(&unit);
+        assert_eq!(shown(830.0), "0.830 ±12 %");
+        assert_eq!(shown(52_000.0), "52.0 ±12 %");
+        assert_eq!(shown(30.0), "30.0 ns ±12 %");
+        assert_eq!(shown(15e6), "15.0 ms ±12 %");
         assert_eq!(common_unit(std::iter::empty()), None);
     }
 
     #[test]
     fn two_figures_are_a_range_in_one_unit_where_it_suits_both() {
-        let two = |values: &[f64]| FigureText { spread: String::new(), ..text(values) };
-        assert_eq!(two(&[604.0, 4_850.0]).in_own_unit(), "0.60–4.8 µs");
-        assert_eq!(two(&[604.0, 4_850.0]).in_unit(&(1e3, "µs".to_owned())), "0.60–4.8");
-        assert_eq!(two(&[830.0, 15e6]).in_unit(&(1e3, "µs".to_owned())), "830 ns–15.0 ms");
-        assert_eq!(text(&[0.0]).in_own_unit(), "0 ns ±12 %");
-        assert!(text(&[f64::INFINITY]).in_own_unit().starts_with('–'));
+        let two = |values: [f64; 2]| FigureText { mixture: Some(values), ..text(1.0) };
+        assert_eq!(two([604.0, 4_850.0]).in_own_unit(), "0.60–4.8 µs");
+        assert_eq!(two([604.0, 4_850.0]).in_unit(&(1e3, "µs".to_owned())), "0.60–4.8");
+        assert_eq!(two([830.0, 15e6]).in_unit(&(1e3, "µs".to_owned())), "830 ns–15.0 ms");
+        assert!(text(0.0).in_own_unit().starts_with("0 ns"));
+        assert!(text(f64::INFINITY).in_own_unit().starts_with('–'));
+    }
+
+    /// Expected: an interval that a reader can use. Happened: `52.0 µs ±9275 %`.
+    #[test]
+    fn an_interval_wider_than_its_median_is_a_range() {
+        let wide = FigureText { found: [52_000.0, 4_000.0, 4.875e6], ..text(1.0) };
+        assert_eq!(wide.in_own_unit(), "52.0 µs (4.00 µs–4.88 ms)");
+        assert_eq!(wide.in_unit(&(1e3, "µs".to_owned())), "52.0 (4.0–4875)");
     }
 }

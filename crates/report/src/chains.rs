@@ -7,24 +7,26 @@ use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, T
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
+use crate::lists::distinct;
 use crate::numbers::{binary_size, known, percent, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
 use crate::{held_back, slow_copies};
 
-/// So many leaders of a stage are named.
+/// Leaders of a stage in its name at most.
 const NAMED_MAX: usize = 2;
-/// From this share on a link is said to be full.
+/// From this share on a link counts as full.
 const FULL: f64 = 0.5;
-/// The other end of a link where no process that can be seen holds it.
+/// An end of a link that no visible process has open.
 pub(crate) const OUTSIDE: &str = "(outside)";
+/// A writing end that no process has open any more.
 pub(crate) const OVER: &str = "(ended)";
 
-/// What is said where no chain is.
+/// The text if there is no chain.
 pub const NOTHING: &str =
     "There is no chain: no pipe, FIFO, socket or pseudoterminal joins processes that can be seen.";
 
-/// Everything that was seen, from above.
+/// All chains, jobservers and the pipe quota of a snapshot.
 pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
     let mut section = context.section("chains", "Chains");
     let elapsed = time(seen.elapsed_ns as f64);
@@ -42,20 +44,19 @@ pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
     }
     for (at, chain) in seen.chains.iter().enumerate() {
         let drawing = lines(chain).into_iter().map(|line| line.pieces.join(" "));
+        let sentences = sentences(chain, seen.elapsed_ns);
         if context.is_page() {
             let figure = figure(seen, chain, format!("chain-{}-{at}", context.number));
             section.blocks.extend(figure.map(Block::Figure));
             let mut table = Table { title: drawing.collect::<Vec<String>>().join("; "), ..table(chain) };
-            // What a stage does is beside its name: a telephone shows the first two columns.
+            // On a page the last column is beside the name: a phone shows the first two columns.
             let last = table.columns.len() - 1;
             table.columns[1..=last].rotate_right(1);
             table.rows.iter_mut().for_each(|row| row.cells[1..=last].rotate_right(1));
-            section.blocks.extend([Block::Table(table), Block::Remarks(sentences(chain, seen.elapsed_ns))]);
+            section.blocks.extend([Block::Table(table), Block::Remarks(sentences)]);
         } else {
             section.blocks.extend(drawing.map(Block::Title));
-            section
-                .blocks
-                .push(Block::Table(Table { notes: sentences(chain, seen.elapsed_ns), ..table(chain) }));
+            section.blocks.push(Block::Table(Table { notes: sentences, ..table(chain) }));
         }
     }
     section.blocks.extend(seen.jobservers.iter().map(tokens).map(Block::Line));
@@ -101,40 +102,37 @@ fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
         id,
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
-            "What was seen in {}. A stage that waited at the last look counts as waiting for all the time that it used no CPU.",
+            "What was seen in {}. A stage that waited in the last sample counts as waiting for all the time in which it used no CPU.",
             time(seen.elapsed_ns as f64)
         ),
         chart: Chart::Flow(Flow { wall_s, stages }),
     })
 }
 
-/// What has to be known of what is not shown, and of the signs.
+/// The meaning of the signs, and the processes and sockets that are not shown.
 fn notes(seen: &TopSnapshot) -> Vec<String> {
     let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
-    let foreign = |of: usize| match of {
+    let at_most = seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most);
+    let foreign = match seen.foreign_processes {
         1 => "1 process of another user does not show what it has open: root sees it.".to_owned(),
-        of => format!("{of} processes of other users do not show what they have open: root sees them."),
+        many => format!("{many} processes of other users do not show what they have open: root sees them."),
     };
-    let undirected = |of: usize| {
-        let pairs = count(of, "pair of sockets", "pairs of sockets");
-        let they = if of == 1 {
-            "does not say which way its bytes go: it is"
-        } else {
-            "do not say which way bytes go: they are"
-        };
-        format!("{pairs} between processes {they} no link of a chain.")
+    let pairs = count(seen.two_way_sockets, "pair of sockets", "pairs of sockets");
+    let undirected = if seen.two_way_sockets == 1 {
+        "does not show in which direction its bytes go: it is"
+    } else {
+        "do not show in which direction bytes go: they are"
     };
     let notes = [
         any(is_outside).then(|| {
-            format!("{OUTSIDE}: nobody who can be seen holds that end: a process of another user or another container, or none any more.")
+            format!("{OUTSIDE}: no visible process has that end open, only one of another user or container, or none any more.")
         }),
         any(|link| link.at_least).then(|| AT_LEAST.to_owned()),
-        any(|link| link.bytes_per_s.is_none() && !is_outside(link))
-            .then(|| NOT_KNOWN.to_owned()),
-        seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most)
-            .then(|| "≤: children that ended count with all that they ever did.".to_owned()),
-        (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
-        (seen.two_way_sockets > 0).then(|| undirected(seen.two_way_sockets)),
+        any(|link| link.bytes_per_s.is_none() && !is_outside(link)).then(|| NOT_KNOWN.to_owned()),
+        at_most.then(|| "≤: children that ended are counted with everything that they did in their life.".to_owned()),
+        (seen.foreign_processes > 0).then_some(foreign),
+        (seen.two_way_sockets > 0)
+            .then(|| format!("{pairs} between processes {undirected} no link of a chain.")),
     ];
     notes.into_iter().flatten().collect()
 }
@@ -143,16 +141,16 @@ fn is_outside(link: &ChainLink) -> bool {
     (link.writers.is_empty() && !link.over) || link.readers.is_empty()
 }
 
-/// A line of a chain: pieces between which it may be broken, and which of them is the stage that holds it up.
+/// A line of a chain: pieces between which it may be broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainLine {
     /// A stage, then each link with the stage behind it.
     pub pieces: Vec<String>,
-    /// The piece with the stage that holds the chain up.
+    /// The index of the piece with the stage that holds the chain up.
     pub held_up_by: Option<usize>,
 }
 
-/// The chain in lines: each link once, and where a line comes to a stage that was there already, it ends.
+/// The chain in lines, with each link once. A line ends at a stage that is in a line already.
 pub fn lines(chain: &Chain) -> Vec<ChainLine> {
     let mut undrawn = EdgesToDraw::from_chain(chain);
     let mut drawn = vec![false; chain.stages.len()];
@@ -162,10 +160,8 @@ pub fn lines(chain: &Chain) -> Vec<ChainLine> {
         line.draw(chain, &mut drawn, first.from, String::new(), &first);
         let mut next = Some(first);
         while let Some(edge) = next.take() {
-            let arrow = format!(
-                "─{}→ ",
-                edge.links.iter().map(|link| rate(&chain.links[*link])).collect::<Vec<_>>().join(" + ")
-            );
+            let rates: Vec<String> = edge.links.iter().map(|link| rate(&chain.links[*link])).collect();
+            let arrow = format!("─{}→ ", rates.join(" + "));
             let goes_on = line.draw(chain, &mut drawn, edge.to, arrow, &edge);
             next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
         }
@@ -174,14 +170,14 @@ pub fn lines(chain: &Chain) -> Vec<ChainLine> {
     lines
 }
 
-/// Links from one stage to another one; a stage that is missing is a process that cannot be seen.
+/// Links from one stage to another; `None` is a process that is not visible.
 struct Edge {
     from: Option<usize>,
     to: Option<usize>,
     links: Vec<usize>,
 }
 
-/// The edges that no line has yet, and for each stage which of them leave it and how many lead to it.
+/// The edges that are in no line yet; for each stage, those that leave it and the number of those that lead to it.
 struct EdgesToDraw {
     edges: Vec<Option<Edge>>,
     leaving: Vec<VecDeque<usize>>,
@@ -200,7 +196,7 @@ impl EdgesToDraw {
         Self { edges: edges.into_iter().map(Some).collect(), leaving, arriving }
     }
 
-    /// The first edge with nothing before it, or of a circle any.
+    /// The first edge whose stage has no incoming edge; if all have one, the first edge.
     fn first(&mut self) -> Option<Edge> {
         let left = |at: &usize| self.edges[*at].is_some();
         let begins = |at: &usize| {
@@ -252,7 +248,7 @@ fn edges(chain: &Chain) -> Vec<Edge> {
 }
 
 impl ChainLine {
-    /// Adds a stage; whether it is there for the first time.
+    /// Adds a stage; returns whether it is drawn for the first time.
     fn draw(
         &mut self,
         chain: &Chain,
@@ -276,7 +272,7 @@ impl ChainLine {
     }
 }
 
-/// Bytes a second, or none at all.
+/// Bytes per second.
 pub fn speed(rate: f64) -> String {
     if rate > 0.0 { throughput(rate) } else { "0 B/s".to_owned() }
 }
@@ -302,7 +298,8 @@ pub fn name(stage: &ChainStage) -> String {
     name
 }
 
-/// Who holds output back, whose copies are slow, and who holds the chain up; seen for this time.
+/// Sentences on the stages that hold output back, those whose copies are slow, and the one that holds the chain up. `elapsed_ns` is
+/// the time between the samples.
 pub fn sentences(chain: &Chain, elapsed_ns: u64) -> Vec<String> {
     let held = |stage: &ChainStage| {
         let held = stage.held_back.as_ref()?;
@@ -310,14 +307,12 @@ pub fn sentences(chain: &Chain, elapsed_ns: u64) -> Vec<String> {
         let name = process.map(|process| format!("{} {}", one_line(&process.name), process.pid));
         Some(held_back::present(&name.unwrap_or_else(|| self::name(stage)), held))
     };
-    let slow = |stage: &ChainStage| {
-        Some(slow_copies::present(&name(stage), stage.slow_copies.as_ref()?, elapsed_ns))
-    };
+    let slow = |stage| Some(slow_copies::present(&name(stage), stage.slow_copies.as_ref()?, elapsed_ns));
     let stages = || chain.stages.iter();
     stages().filter_map(held).chain(stages().filter_map(slow)).chain([sentence(chain)]).collect()
 }
 
-/// Who holds the chain up, and with what.
+/// The stage that holds the chain up, and what it does.
 pub fn sentence(chain: &Chain) -> String {
     let Some(at) = chain.held_up_by else {
         let flows = chain.links.iter().any(|link| link.bytes_per_s.is_none_or(|rate| rate > 0.0));
@@ -329,31 +324,29 @@ pub fn sentence(chain: &Chain) -> String {
         };
     };
     let stage = &chain.stages[at];
-    let full = chain
-        .links
-        .iter()
-        .any(|link| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL));
-    let input = if full { ", and what it reads is full" } else { "" };
-    let does = doing(chain, stage);
+    let (name, does) = (name(stage), doing(chain, stage));
+    let is_full =
+        |link: &ChainLink| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL);
+    let input = if chain.links.iter().any(is_full) { ", and what it reads is full" } else { "" };
     match stage.doing {
-        StageActivity::Works => format!("{} holds the chain up: it is at work{input}.", name(stage)),
-        // Another stage, for which this one has just begun to wait.
+        StageActivity::Works => format!("{name} holds the chain up: it is at work{input}."),
+        // It has just begun to wait for another stage.
         StageActivity::WaitsToRead | StageActivity::WaitsToWrite => {
-            format!("{} held the chain up at most of the last looks; now it {does}.", name(stage))
+            format!("{name} held the chain up in most of the last samples; now it {does}.")
         }
-        _ => format!("{} holds the chain up: it {does}{input}.", name(stage)),
+        _ => format!("{name} holds the chain up: it {does}{input}."),
     }
 }
 
-/// What a stage does, and for whom it waits.
+/// What a stage does, and which stage it waits for.
 fn doing(chain: &Chain, stage: &ChainStage) -> String {
     let names = |stages: &[usize]| match stages {
-        [] => "somebody outside".to_owned(),
+        [] => "a process that is not visible".to_owned(),
         stages => stages.iter().map(|at| name(&chain.stages[*at])).collect::<Vec<_>>().join(" or "),
     };
     match (stage.doing, stage.waits_at.and_then(|at| chain.links.get(at))) {
         (StageActivity::WaitsToRead, Some(link)) if link.writers.is_empty() && link.over => {
-            "is told that its input has ended".to_owned()
+            "is at the end of its input".to_owned()
         }
         (StageActivity::WaitsToRead, Some(link)) => format!("waits for {} to write", names(&link.writers)),
         (StageActivity::WaitsToWrite, Some(link)) => format!("waits for {} to read", names(&link.readers)),
@@ -400,37 +393,31 @@ pub fn table(chain: &Chain) -> Table {
     table
 }
 
-/// The other users and containers that a stage is of; empty where it is ours.
+/// The other users and containers of a stage; empty for our own.
 pub(crate) fn whose(stage: &ChainStage) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for process in &stage.processes {
+    let owner = |process: &model::ChainProcess| {
         let container = process.container.iter().map(|name| format!("container {}", one_line(name)));
-        let of_it = process.user.iter().map(|name| one_line(name)).chain(container).collect::<Vec<String>>();
-        let of_it = of_it.join(", ");
-        if !of_it.is_empty() && !all.contains(&of_it) {
-            all.push(of_it);
-        }
-    }
-    all.join("; ")
+        let names: Vec<String> = process.user.iter().map(|name| one_line(name)).chain(container).collect();
+        Some(names.join(", ")).filter(|names| !names.is_empty())
+    };
+    distinct(stage.processes.iter().filter_map(owner)).join("; ")
 }
 
-/// The tokens of a jobserver: how many are free, and who holds the others.
+/// The tokens of a jobserver: how many are free, and which makes hold the others.
 fn tokens(jobserver: &Jobserver) -> String {
-    let makes = jobserver.makes.iter();
-    let held: Vec<String> = makes
-        .clone()
-        .filter(|make| make.held_tokens > 0)
-        .map(|make| {
-            format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token", "tokens"))
-        })
-        .collect();
+    let holders = jobserver.makes.iter().filter(|make| make.held_tokens > 0);
+    let holders = holders.map(|make| {
+        format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token", "tokens"))
+    });
+    let held = holders.collect::<Vec<String>>().join(", ");
+    let held = if held.is_empty() { "none is held".to_owned() } else { held };
     let free = jobserver.free_tokens.map_or_else(|| UNKNOWN.to_owned(), |free| free.to_string());
-    let of: Vec<String> = makes.map(|make| make.pid.to_string()).collect();
-    let held = if held.is_empty() { "none is held".to_owned() } else { held.join(", ") };
-    format!("{} is the jobserver of make {}: {free} free, {held}.", one_line(&jobserver.name), of.join(", "))
+    let makes: Vec<String> = jobserver.makes.iter().map(|make| make.pid.to_string()).collect();
+    let (name, makes) = (one_line(&jobserver.name), makes.join(", "));
+    format!("{name} is the jobserver of make {makes}: {free} free, {held}.")
 }
 
-/// How much lies in a link, and how much may.
+/// The bytes in a link, and its capacity.
 pub(crate) fn held(link: &ChainLink) -> String {
     let size = |bytes: u64| binary_size(bytes as f64);
     match (link.held_bytes, link.capacity_bytes) {

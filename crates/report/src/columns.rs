@@ -1,19 +1,20 @@
-//! The ranked list of a ranking as a table: its columns, and how much each matters when there is little room.
+//! A ranking as a table: its columns, and which of them a narrow terminal leaves out first.
 
 use model::{CaseRecord, Workload};
-use stats::{TrialGroup, bound_of};
+use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
-use crate::case_figure::{FigureText, common_unit};
+use crate::case_figure::{FigureText, common_unit, estimated, quantity};
 use crate::layout::{self, Tone};
 use crate::reason::reasons;
 use crate::table::{Column, Fit, Table};
+use crate::verdict::cpu_per_block_ns;
 use crate::view::{RankedRow, Ranking};
 use crate::{granted, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-/// The list, the best row first. Figures without another word are those of the placement that ranks.
+/// The ranking, the best row first. Figures without another word are those of the placement that ranks.
 pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&RankedRow) -> Option<String>| {
@@ -25,70 +26,75 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let streams = Figures::new(ranking, Workload::Stream);
     let trips = Figures::new(ranking, Workload::PingPong);
     let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
+    let time = |ns: u64| Some(numbers::time(ns as f64));
+    let [one, two]: [fn(TrialsByCpus) -> Option<TrialGroup>; 2] =
+        [|seats| seats.one_cpu, |seats| seats.two_cpus];
     add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
-    if ranking.rows.iter().any(|row| row.stream.is_some()) {
+    if ranking.rows.iter().any(|row| row.stream().is_some()) {
         add(streams.heading("throughput").short(&streams.unit.1), &|row| streams.cell(row, false));
         add(Column::picture().drop(13), &|row| bar(row, ranking));
         add(right("binary").drop(16), &|row| {
             Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
         });
-        add(right("on one CPU").drop(7), &|row| {
-            Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))
-        });
-        add(right("on two").drop(7), &|row| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput)));
+        add(right("on one CPU").drop(7), &|row| streams.seat(row, one));
+        add(right("on two").drop(7), &|row| streams.seat(row, two));
         add(right("pinned").drop(4), &|row| streams.cell(row, true));
         if ranking.pinned.is_some() {
-            add(left("bound by").drop(8), &|row| bound(row.pinned_stream?));
+            add(left("bound by").drop(8), &|row| bound(row.case(Workload::Stream, true)?));
         }
         add(right("× pipe").drop(6), &times_pipe);
         add(round_trip().drop(1), &|row| trips.cell(row, false));
-        add(right("p99").drop(10), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
-        add(right("trip on one CPU").drop(12), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
-        add(right("trip on two").drop(12), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
+        add(right("p99").drop(10), &|row| time(row.latency()?.p99));
+        add(right("trip on one CPU").drop(12), &|row| trips.seat(row, one));
+        add(right("trip on two").drop(12), &|row| trips.seat(row, two));
         add(right("trip pinned").short("pinned").drop(5), &|row| trips.cell(row, true));
-        // What to take is decided by time and CPU: the one is not shown without the other.
-        add(right("CPU/block").drop(2), &|row| cpu_per_block(row.stream?));
-        add(right("CPU/trip").drop(3), &|row| cpu_per_block(row.round_trip?));
-        add(right("per block").drop(15), &|row| elapsed_per_block(row.stream?));
+        // CPU time is shown wherever time is: both together decide which mechanism is recommended.
+        add(right("CPU/block").drop(2), &|row| cpu_per_block_ns(row.stream()?).map(numbers::time));
+        add(right("CPU/trip").drop(3), &|row| cpu_per_block_ns(row.round_trip()?).map(numbers::time));
+        add(right("per block").drop(15), &|row| {
+            figure::median_of(row.stream()?, figure::elapsed_per_block_ns).map(numbers::time)
+        });
         if ranking.pinned.is_none() {
-            add(left("bound by").drop(8), &|row| bound(row.stream?));
+            add(left("bound by").drop(8), &|row| bound(row.stream()?));
         }
-        add(right("retransmits").drop(9), &|row| retransmits(row.stream?));
-        add(left("granted").drop(14), &|row| granted_text(row.stream?));
+        add(right("retransmits").drop(9), &|row| retransmits(row.stream()?));
+        add(left("granted").drop(14), &|row| granted::with_request(row.stream()?));
     } else {
         add(round_trip(), &|row| trips.cell(row, false));
-        add(right("on one CPU").drop(5), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
-        add(right("on two").drop(5), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
+        add(right("on one CPU").drop(5), &|row| trips.seat(row, one));
+        add(right("on two").drop(5), &|row| trips.seat(row, two));
         add(right("pinned").drop(3), &|row| trips.cell(row, true));
         add(right("× pipe").drop(4), &times_pipe);
-        add(right("p90").drop(8), &|row| Some(numbers::time(row.latency()?.p90 as f64)));
-        add(right("p99").drop(1), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
-        add(right("p99.9").drop(7), &|row| Some(numbers::time(row.latency()?.p999 as f64)));
-        add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
-        add(right("CPU/trip").drop(2), &|row| cpu_per_block(row.round_trip?));
-        add(right("retransmits").drop(7), &|row| retransmits(row.round_trip?));
-        add(left("granted").drop(10), &|row| granted_text(row.round_trip?));
+        add(right("p90").drop(8), &|row| time(row.latency()?.p90));
+        add(right("p99").drop(1), &|row| time(row.latency()?.p99));
+        add(right("p99.9").drop(7), &|row| time(row.latency()?.p999));
+        add(right("max").drop(9), &|row| time(row.latency()?.max));
+        add(right("CPU/trip").drop(2), &|row| cpu_per_block_ns(row.round_trip()?).map(numbers::time));
+        add(right("retransmits").drop(7), &|row| retransmits(row.round_trip()?));
+        add(left("granted").drop(10), &|row| granted::with_request(row.round_trip()?));
     }
-    for (row, of) in table.rows.iter_mut().zip(&ranking.rows) {
-        row.reasons = reasons(of, interrupted);
+    let mut with_figures = 0;
+    for (row, ranked) in table.rows.iter_mut().zip(&ranking.rows) {
+        row.reasons = reasons(ranked, interrupted);
+        with_figures += usize::from(ranked.cases().any(|case| estimated(case).is_some()));
     }
-    let many = ranking.rows.iter().filter(|row| row.has_figures()).count() > 1;
-    if let Some(best) = table.rows.first_mut().filter(|_| many) {
+    if let Some(best) = table.rows.first_mut().filter(|_| with_figures > 1) {
         best.tone = Tone::Bold;
     }
     table
 }
 
-/// The figures of a workload in a list, with their intervals and in one unit.
+/// The figures of a workload in a ranking, with their intervals and in one unit.
 struct Figures {
     workload: Workload,
-    /// What values are divided by, and the unit's name; empty where there are no figures.
+    /// What values are divided by, and the unit's name; empty if there are no figures.
     unit: (f64, String),
 }
 
 impl Figures {
     fn new(ranking: &Ranking, workload: Workload) -> Self {
-        let texts = |row| [false, true].into_iter().filter_map(move |pinned| figure(row, workload, pinned));
+        let texts =
+            |row| [false, true].into_iter().filter_map(move |pinned| figure_of(row, workload, pinned));
         Self { workload, unit: common_unit(ranking.rows.iter().flat_map(texts)).unwrap_or_default() }
     }
 
@@ -99,16 +105,21 @@ impl Figures {
     }
 
     fn cell(&self, row: &RankedRow, pinned: bool) -> Option<String> {
-        Some(figure(row, self.workload, pinned)?.in_unit(&self.unit))
+        Some(figure_of(row, self.workload, pinned)?.in_unit(&self.unit))
+    }
+
+    /// The figure of the trials on one CPU, or of those on two.
+    fn seat(&self, row: &RankedRow, group: fn(TrialsByCpus) -> Option<TrialGroup>) -> Option<String> {
+        Some(seat_text(group(row.seats(self.workload)?)?, self.workload))
     }
 }
 
-fn figure(row: &RankedRow, workload: Workload, pinned: bool) -> Option<FigureText> {
+fn figure_of(row: &RankedRow, workload: Workload, pinned: bool) -> Option<FigureText> {
     FigureText::new(row.case(workload, pinned)?, if pinned { None } else { row.seats(workload) })
 }
 
 fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
-    let speed = |row: &RankedRow| row.throughput().map(|throughput| throughput.median_bytes_per_s);
+    let speed = |row: &RankedRow| Some(row.throughput()?.median_bytes_per_s);
     // The rows are ranked. One bar alone compares nothing.
     let (best, _) = (speed(ranking.rows.first()?)?, speed(ranking.rows.get(1)?)?);
     speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
@@ -118,26 +129,12 @@ fn bound(case: &CaseRecord) -> Option<String> {
     Some(bound_of(case)?.to_string())
 }
 
-/// The median of some trials and how many they are: "4.90 GB/s ×7".
-pub(crate) fn group(group: TrialGroup, text: fn(f64) -> String) -> String {
-    format!("{} ×{}", text(group.median), group.trials)
+/// The median of some trials and their number: "4.90 GB/s ×7".
+pub(crate) fn seat_text(group: TrialGroup, workload: Workload) -> String {
+    format!("{} ×{}", quantity(workload).unit.text(group.median), group.trials)
 }
 
-fn elapsed_per_block(case: &CaseRecord) -> Option<String> {
-    stats::figure::median_of(case, stats::figure::elapsed_per_block_ns).map(numbers::time)
-}
-
-fn cpu_per_block(case: &CaseRecord) -> Option<String> {
-    crate::verdict::cpu_per_block_ns(case).map(numbers::time)
-}
-
-/// What the sender sent again in the median trial, on the way to another host; 0 where that is nothing.
+/// Segments that the sender sent again in the median trial, on the way to another host.
 fn retransmits(case: &CaseRecord) -> Option<String> {
-    stats::figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
-}
-
-fn granted_text(case: &CaseRecord) -> Option<String> {
-    let sizes = granted::text(case);
-    let asked = granted::asked_otherwise(case).map(|size| format!(" (asked {size})"));
-    (!sizes.is_empty()).then(|| format!("{sizes}{}", asked.unwrap_or_default()))
+    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
 }

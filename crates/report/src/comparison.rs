@@ -1,4 +1,4 @@
-//! What came of a comparison: the table of `hosepipe compare`.
+//! The output of `hosepipe compare`: links compared, or pipelines.
 
 use model::{CompareRecord, CompareResult};
 use stats::changes::PAIRS_MAX;
@@ -7,16 +7,16 @@ use stats::estimate::relative_half_width;
 use crate::document::{Block, Context, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use crate::interval;
-use crate::layout::{self, Tone};
+use crate::layout::Tone;
 use crate::lists::grouped;
-use crate::numbers::{decimal_size, fixed, ratio, time};
+use crate::numbers::{decimal_size, ratio};
 use crate::table::{Column, Table};
-use crate::versus::{self, BAR_COLUMNS, median, whereby};
+use crate::versus::{self, Results, seconds, whereby};
 use crate::words::{count, machine};
 
-const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
+const INTERRUPTED: &str = "Interrupted: only finished trials are shown.";
 
-/// For each link a ranking of several pipelines, and for each pipeline what it takes over several links.
+/// For each link a ranking of several pipelines, and for each pipeline its times over several links.
 pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
     let rankings = versus::rankings(record);
     let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
@@ -30,9 +30,6 @@ pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
     }
     section
 }
-
-/// The results of one link, or of one pipeline, under its name.
-type Results<'a> = (&'a str, Vec<&'a CompareResult>);
 
 fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
     let mut heading = vec![machine(&record.head.host), trials(record)];
@@ -70,19 +67,21 @@ fn on_page(
     section.lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
     section.lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
     section.lead.extend(versus::remarks(record));
-    let of_links = of_links.into_iter().map(|(pipeline, results)| {
-        (pipeline.to_owned(), results.iter().map(|result| bar(&result.via, result)).collect::<Vec<Bar>>())
-    });
-    let of_pipelines = rankings.iter().map(|(via, results)| {
-        (whereby(via), results.iter().map(|result| bar(&result.pipeline, result)).collect::<Vec<Bar>>())
-    });
-    let figures = of_links.chain(of_pipelines).enumerate();
+    let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
+        results.iter().map(|result| bar(name(result), result)).collect()
+    };
+    let of_links = of_links
+        .iter()
+        .map(|(pipeline, results)| ((*pipeline).to_owned(), bars(results, |result| &result.via)));
+    let of_pipelines =
+        rankings.iter().map(|(via, results)| (whereby(via), bars(results, |result| &result.pipeline)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
-    let figures = figures.map(|(at, (title, bars))| figure(title, bars, context.number * 100 + at, what));
-    section.blocks.extend(figures.map(Block::Figure));
+    for (at, (title, bars)) in of_links.chain(of_pipelines).enumerate() {
+        section.blocks.push(Block::Figure(figure(title, bars, context.number * 100 + at, what)));
+    }
 }
 
-/// Whether the times are not those of whole runs but of lines.
+/// Whether the times are of lines, not of whole runs.
 fn is_by_latency(record: &CompareRecord) -> bool {
     record.conditions.get("by").is_some_and(|by| by == "latency")
 }
@@ -94,10 +93,9 @@ fn rounds(record: &CompareRecord) -> usize {
 
 /// "8 trials each, in turns, in 3.20 s"
 fn trials(record: &CompareRecord) -> String {
-    let Some(elapsed_s) = record.elapsed_s else {
-        return format!("{} each, in turns", count(record.trials as usize, "trial"));
-    };
-    format!("{} each, in turns, in {}", count(rounds(record), "trial"), time(elapsed_s * 1e9))
+    let made = if record.elapsed_s.is_some() { rounds(record) } else { record.trials as usize };
+    let took = record.elapsed_s.map(|elapsed_s| format!(", in {}", seconds(elapsed_s)));
+    format!("{} each, in turns{}", count(made, "trial"), took.unwrap_or_default())
 }
 
 /// Whether it is certain which of any two results of a ranking is faster.
@@ -141,45 +139,36 @@ fn precision(record: &CompareRecord) -> Option<String> {
 }
 
 fn table(results: &[&CompareResult]) -> Table {
-    let medians = || results.iter().filter_map(|result| result.median_s);
-    let (fastest, slowest) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
     let first = results.first().and_then(|first| first.median_s);
     let shell = results.iter().find(|result| result.is_shell_alone());
     let times_shell = format!("× {}", shell.map_or("shell", |shell| shell.via.as_str()));
     let shell = shell.and_then(|shell| shell.median_s);
-    let several = medians().count() > 1;
-    let mut table = Table::default();
+    let mut table = versus::named_times(Column::left("link"), results, |result| &result.via);
     let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
         table.add(column, results.iter().map(|result| cell(result)));
     };
     // The quotients of the medians that the table shows.
     let times = |result: &CompareResult, other: Option<f64>| Some(ratio(result.median_s? / other?));
-    add(Column::left("link"), &|result| Some(result.via.clone()));
-    add(Column::right("mean ± sd").drop(4), &|result| {
-        Some(format!("{} ± {} s", fixed(result.mean_s?, 3), fixed(result.stddev_s?, 3)))
-    });
-    add(Column::right("median"), &median);
-    add(Column::picture().drop(6), &|result| {
-        Some(layout::bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
-    });
     add(Column::right("× first").drop(1), &|result| times(result, first));
     add(Column::right(times_shell).drop(2), &|result| times(result, shell));
     add(Column::right("stored").drop(5), &|result| result.stored_bytes.map(decimal_size));
     add(Column::right("output"), &|result| {
         result.equal.map(|equal| if equal { "same" } else { "DIFFERS" }.to_owned())
     });
+    let fastest = results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
     for (row, result) in table.rows.iter_mut().zip(results) {
         row.tone = if result.median_s == Some(fastest) { Tone::Bold } else { Tone::Plain };
-        row.reasons = result.error.iter().cloned().collect();
     }
     table
 }
 
-/// What should be known of the figures.
+/// The meaning of the intervals.
 fn remarks(record: &CompareRecord) -> Vec<String> {
     let trials = || record.results.iter().map(|result| result.times_s.len());
+    let found = |one: &CompareResult| Some(([one.median_s?, one.low_s?, one.high_s?], one.times_s.len()));
+    let wide = interval::wide_legend(record.results.iter().filter_map(found));
     let single = trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned());
-    interval::legend(trials()).into_iter().chain(single).collect()
+    [interval::legend(trials()), wide, single].into_iter().flatten().collect()
 }
 
 fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
@@ -209,24 +198,18 @@ fn bar(name: &str, result: &CompareResult) -> Bar {
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 
-/// What else came of it: the error first, as it may be all there is.
+/// The error, the output, and further figures.
 fn note(result: &CompareResult) -> String {
-    let mean = result
-        .mean_s
-        .zip(result.stddev_s)
-        .map(|(mean, sd)| format!("mean {} ± {} s", fixed(mean, 4), fixed(sd, 4)));
+    let mean = result.mean_s.zip(result.stddev_s);
     let times = |what: &str, found: Option<model::Ratio>| {
         found.map(|found| format!("{} × {what}", ratio(found.median)))
     };
-    let output = result.equal.map(|equal| match equal {
-        true => "output the same".to_owned(),
-        false => "OUTPUT DIFFERS".to_owned(),
-    });
+    let output = |equal| if equal { "output the same" } else { "OUTPUT DIFFERS" }.to_owned();
     let parts = [
         result.error.clone(),
-        output,
+        result.equal.map(output),
         (result.same_output == Some(false)).then(|| "not the output of the first".to_owned()),
-        mean,
+        mean.map(|(mean, sd)| format!("mean {} ± {}", seconds(mean), seconds(sd))),
         times("the fastest", result.times_fastest),
         times("the first link", result.times_first),
         times("the shell alone", result.times_shell),
@@ -235,7 +218,7 @@ fn note(result: &CompareResult) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
-/// What a text shows.
+/// The text of a record.
 #[cfg(test)]
 pub(crate) fn document(record: &CompareRecord) -> crate::document::Document {
     let context = Context { medium: crate::document::Medium::Terminal, label: "", number: 0 };
@@ -321,6 +304,13 @@ mod tests {
         );
     }
 
+    /// Expected: times of short texts. Happened: `0.000 ± 0.000 s`.
+    #[test]
+    fn short_times_have_a_small_unit() {
+        let text = text(&[("pipe", &[0.0004, 0.0005, 0.0004, 0.0005, 0.0004, 0.0005])]);
+        assert!(text.contains(" 450 µs ± 54.8 µs ") && !text.contains("0.000"), "{text}");
+    }
+
     #[test]
     fn a_median_has_its_interval_beside_it_and_of_few_trials_the_range() {
         let five = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.1])]);
@@ -340,9 +330,11 @@ mod tests {
         let hostile: &[(&str, &[f64])] =
             &[("pipe", &[1e308, 1e308, -1e308]), ("bash", &[1e-308, -1e308, 1e308])];
         let record = record(hostile);
-        for text in
-            [text(hostile), document(&record).markdown(), csv::of_comparison(&record).text().expect("text")]
-        {
+        for text in [
+            text(hostile),
+            document(&record).markdown(),
+            csv::results_sheet(&record.results).text().expect("text"),
+        ] {
             assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
         }
         assert!(text(hostile).lines().all(|line| line.chars().count() <= 120), "{}", text(hostile));

@@ -1,5 +1,5 @@
-//! What a block costs over a sweep, as a table: overhead, bandwidth, the size in between, whether a line says it all; and where
-//! two mechanisms cross.
+//! The time of a block over a sweep, as a table: overhead, bandwidth, the size at which both take the same time, how far the sizes are
+//! from that line; and where two mechanisms cross.
 
 use std::collections::HashMap;
 
@@ -7,31 +7,31 @@ use model::{BenchRecord, CaseRecord, Workload};
 use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing, rounds_to_cross};
 use stats::{CostModel, Swept};
 
-use crate::lists::{first_of, grouped};
+use crate::lists::{first_lines, first_names, grouped};
+use crate::sweep::size_range;
 use crate::table::{Column, Fit, Table};
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{numbers, words};
 
-/// Sentences of one kind; with more, none is read.
+/// Sentences of one kind at most.
 const SENTENCES_MAX: usize = 5;
-/// Mechanisms that are held against each other, the cheapest of all: there are pairs upon pairs of more.
+/// Mechanisms that are compared with each other, the cheapest ones: the number of pairs grows with the square.
 const CROSSING_MAX: usize = 12;
+/// A smaller overhead cannot be measured.
+const SHOWN_NS_MIN: f64 = 0.01;
 
 /// The streams of one sweep, mechanism by mechanism.
 pub(crate) struct Costs(Vec<Cost>);
 
-/// An overhead below this is none that a clock could tell.
-const SHOWN_NS_MIN: f64 = 0.01;
-
 /// One mechanism over the sizes of a sweep.
-pub(crate) struct Cost {
+struct Cost {
     label: String,
     swept: Swept,
     model: Result<CostModel, NoModel>,
 }
 
 impl Costs {
-    /// Of the streams among these cases, by their labels; `None` where no mechanism has as many sizes as make a sweep.
+    /// Of the streams among these cases, by their labels; `None` if no mechanism has enough sizes for a sweep.
     pub(crate) fn from_cases<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
         let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
         let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
@@ -72,21 +72,20 @@ impl Costs {
         });
         add(Column::right("per filling").drop(2), &|model| Some(numbers::time(model.filling?.ns.value)));
         add(Column::left("off the line").drop(1), &|model| Some(verdict(model)));
-        let names = costs.iter().map(|cost| cost.label.clone());
         table.columns.insert(0, Column::left("mechanism").fit(Fit::Spec));
-        for ((row, name), cost) in table.rows.iter_mut().zip(names).zip(&costs) {
-            row.cells.insert(0, name);
+        for (row, cost) in table.rows.iter_mut().zip(&costs) {
+            row.cells.insert(0, cost.label.clone());
             row.reasons.extend(cost.model.as_ref().err().map(ToString::to_string));
         }
         table
     }
 }
 
-/// The model of each case of a record that is a part of a sweep, by the case's place in memory.
+/// The model of each case of a record that is a part of a sweep, by the case's address.
 pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, CostModel> {
-    let labels = Labels::of(record);
+    let labels = Labels::from_record(record);
     let own = ranked(record).filter(|case| case.worker.is_none());
-    let alike = grouped(own.map(|case| ((Axes::of(case), labels.of_case(case)), case)));
+    let alike = grouped(own.map(|case| ((Axes::from_case(case), labels.label(case)), case)));
     let mut models = HashMap::new();
     for (_, cases) in alike {
         let swept = Swept::of(cases.iter().copied());
@@ -113,26 +112,22 @@ fn size(bytes: f64) -> String {
 
 /// How far the sizes are from the line.
 fn verdict(model: &CostModel) -> String {
-    match model.straightness() {
-        Straightness::Straight(share) => format!("at most {}", numbers::percent(share)),
+    let farthest = |by: &dyn Fn(&Deviation) -> f64, only_off: bool| {
+        let deviations = model.deviations.iter().filter(|one| !only_off || one.is_off());
+        deviations.max_by(|one, other| by(one).total_cmp(&by(other)))
+    };
+    let text = match model.straightness() {
+        Straightness::Straight(share) => Some(format!("at most {}", numbers::percent(share))),
         Straightness::Unclear => {
-            let reach = |one: &&Deviation| one.times.low.recip().max(one.times.high);
-            let widest = model.deviations.iter().max_by(|one, other| reach(one).total_cmp(&reach(other)));
-            let text = |one: &Deviation| {
+            farthest(&|one| one.times.low.recip().max(one.times.high), false).map(|one| {
                 let [low, high] = [one.times.low, one.times.high].map(numbers::ratio);
                 format!("{low} to {high} × at {}", numbers::size(one.block_bytes))
-            };
-            widest.map(text).unwrap_or_default()
+            })
         }
-        Straightness::Bent => {
-            let far = |one: &&Deviation| one.times.value.ln().abs();
-            let off = model.deviations.iter().filter(|one| one.is_off());
-            let farthest = off.max_by(|one, other| far(one).total_cmp(&far(other)));
-            farthest
-                .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes)))
-                .unwrap_or_default()
-        }
-    }
+        Straightness::Bent => farthest(&|one| one.times.value.ln().abs(), true)
+            .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes))),
+    };
+    text.unwrap_or_default()
 }
 
 /// "2.1 × as long", "1.4 × as fast".
@@ -144,7 +139,7 @@ fn times(times: f64) -> String {
     }
 }
 
-/// Where lines do not describe what was measured, what a filling is, and where mechanisms cross.
+/// Times of filled buffers, sizes that are not on the line, and where mechanisms cross.
 fn sentences(costs: &[&Cost]) -> Vec<String> {
     let with_model = || costs.iter().filter_map(|cost| Some((*cost, cost.model.as_ref().ok()?)));
     let fillings = with_model().filter_map(|(cost, model)| {
@@ -157,48 +152,29 @@ fn sentences(costs: &[&Cost]) -> Vec<String> {
         ))
     });
     let bends = with_model().filter_map(|(cost, model)| bends(&cost.label, model));
-    let mut all = bounded(fillings.collect());
-    all.extend(bounded(bends.collect()));
+    let mut all = first_lines(fillings.collect(), SENTENCES_MAX);
+    all.extend(first_lines(bends.collect(), SENTENCES_MAX));
     all.extend(crossings(costs));
     all
 }
 
-fn bounded(mut sentences: Vec<String>) -> Vec<String> {
-    let rest = sentences.len().saturating_sub(SENTENCES_MAX);
-    sentences.truncate(SENTENCES_MAX);
-    sentences.extend((rest > 0).then(|| format!("The same of {rest} more.")));
-    sentences
-}
-
-/// "`pipe` is no line: slower than it at 64 KiB to 1 MiB, faster at 2 KiB."
+/// "`pipe` is no straight line: slower at 64 KiB to 1 MiB, faster at 2 KiB than its line says."
 fn bends(label: &str, model: &CostModel) -> Option<String> {
     let side = |one: &Deviation| if one.is_off() { one.times.value.total_cmp(&1.0) as i8 } else { 0 };
-    let runs = model.deviations.chunk_by(|one, other| side(one) == side(other));
-    let (mut slower, mut faster) = (Vec::new(), Vec::new());
-    for run in runs {
-        let sizes = match run {
-            [first, .., last] => {
-                format!("{} to {}", numbers::size(first.block_bytes), numbers::size(last.block_bytes))
-            }
-            one => one.iter().map(|one| numbers::size(one.block_bytes)).collect(),
-        };
-        match run.first().map(side) {
-            Some(1) => slower.push(sizes),
-            Some(-1) => faster.push(sizes),
-            _ => {}
-        }
-    }
-    let part = |word: &str, runs: &[String]| {
-        (!runs.is_empty())
-            .then(|| format!("{word} at {}", first_of(runs, SENTENCES_MAX, ", ", String::clone)))
+    let part = |word: &str, wanted: i8| {
+        let runs = model.deviations.chunk_by(|one, other| side(one) == side(other));
+        let sizes = runs
+            .filter(|run| side(&run[0]) == wanted)
+            .map(|run| size_range(run[0].block_bytes, run[run.len() - 1].block_bytes));
+        let sizes: Vec<String> = sizes.collect();
+        (!sizes.is_empty()).then(|| format!("{word} at {}", first_names(&sizes, SENTENCES_MAX)))
     };
-    let parts: Vec<String> =
-        [part("slower", &slower), part("faster", &faster)].into_iter().flatten().collect();
+    let parts: Vec<String> = [part("slower", 1), part("faster", -1)].into_iter().flatten().collect();
     (!parts.is_empty())
         .then(|| format!("`{label}` is no straight line: {} than its line says.", parts.join(", ")))
 }
 
-/// Where two mechanisms cross; of two alone also that they do not.
+/// Where two mechanisms cross; if there are only two, also that they do not.
 fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     let costs = &costs[..costs.len().min(CROSSING_MAX)];
     let pairs = costs
@@ -211,9 +187,8 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
     let found: Vec<(&Cost, &Cost, Crossing)> =
         pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();
-    let mut cross: Vec<String> = bounded(
-        found.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found)).collect(),
-    );
+    let crossed = found.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found));
+    let mut cross = first_lines(crossed.collect(), SENTENCES_MAX);
     match found.as_slice() {
         [] => {}
         [(one, other, Crossing::Never { first_ahead, sizes: (sure, all) })] => {
@@ -239,7 +214,7 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     cross
 }
 
-/// "`shm-ring` is faster than `pipe` up to 1 KiB, and slower from 4 KiB on (their lines cross at 2.1 KiB)."
+/// "`shm-ring` is faster than `pipe` up to 1 KiB, and slower from 4 KiB on: they cross at about 2.1 KiB."
 fn crosses(one: &str, other: &str, found: &Crossing) -> Option<String> {
     match *found {
         Crossing::At { first_ahead_below, bytes, low, high } => {

@@ -1,14 +1,13 @@
-//! CSV: one row for each case, stage or result, for spreadsheets and data frames. Raw figures in base units, empty where
-//! there is none; the raw samples are in the JSON.
+//! CSV: one row for each case, stage or result, for spreadsheets and data frames. Figures in base units, empty if there is none; the
+//! raw samples are in the JSON.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use model::{
-    AXES, Axis, AxisGroup, BenchRecord, BoostRecord, CaseChange, CaseRecord, ChainLink, ChainStage,
-    CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, ProgramFigures, Ratio, Recommendation,
-    Record, RunRecord, Spec, StudyRecord, TopRecord,
+    AXES, Axis, AxisGroup, BenchRecord, CaseChange, CaseRecord, ChainLink, ChainStage, CompareResult,
+    DiffRecord, FleetRecord, Measure, ProgramFigures, Ratio, Recommendation, Record, RunRecord, Spec,
+    StudyRecord, Throughput, TopRecord,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -26,44 +25,59 @@ pub const FORMAT: Format = Format {
     summary: "one row per case, stage or result",
     render: |records, _| {
         match only("CSV", records)? {
-            Record::Bench(record) => of_cases(record),
-            Record::Run(record) => of_run(record),
-            Record::Compare(record) => of_comparison(record),
-            Record::Study(record) => of_study(record),
-            Record::Diff(record) => of_difference(record),
-            Record::Boost(record) => of_boost(record),
-            Record::Top(record) => of_chains(record),
-            Record::Fleet(record) => of_fleet(record),
+            Record::Bench(record) => bench_sheet(record),
+            Record::Run(record) => run_sheet(record),
+            Record::Compare(record) => results_sheet(&record.results),
+            Record::Study(record) => study_sheet(record),
+            Record::Diff(record) => difference_sheet(record),
+            Record::Boost(record) => Sheet::from_fields(PIPE_FIELDS, record.boosted.iter()),
+            Record::Top(record) => chains_sheet(record),
+            Record::Fleet(record) => fleet_sheet(record),
         }
         .text()
     },
 };
 
-/// A heading, and rows as long as it is.
+/// Fields of a pipe in the record of a boost.
+const PIPE_FIELDS: &str = "inode writer=writer/command writer_pid=writer/pid reader=reader/command \
+    reader_pid=reader/pid before_bytes after_bytes watched_ns full_ns left";
+/// Fields of a stage in the record of a run.
+const STAGE_FIELDS: &str = "pipeline stage command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
+    blocked_write_ns max_rss_bytes read_buffer_offset write_buffer_offset";
+/// Fields of the link that a stage writes to.
+const LINK_FIELDS: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
+    link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
+/// Fields of a result of `compare`; times are in seconds.
+const RESULT_FIELDS: &str = "pipeline via trials=times_s mean_s stddev_s median_s low_s high_s \
+    times_first=times_first/median times_shell=times_shell/median times_fastest=times_fastest/median \
+    times_fastest_low=times_fastest/low times_fastest_high=times_fastest/high stored_bytes output_bytes \
+    output_hash status equal same_output parameters error";
+
+/// Names of columns, and rows of as many cells.
 pub(crate) struct Sheet {
     columns: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
-/// A column: its name, and its value of a thing.
+/// A column: its name, and its cell in the row of an item.
 type Column<T> = (&'static str, fn(&T) -> Option<String>);
 
 impl Sheet {
-    fn of<T>(columns: &[Column<T>], things: impl Iterator<Item = T>) -> Self {
-        let row = |thing: T| columns.iter().map(|(_, value)| value(&thing).unwrap_or_default()).collect();
-        Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: things.map(row).collect() }
+    fn from_columns<T>(columns: &[Column<T>], items: impl Iterator<Item = T>) -> Self {
+        let row = |item: T| columns.iter().map(|(_, cell)| cell(&item).unwrap_or_default()).collect();
+        Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: items.map(row).collect() }
     }
 
-    /// Fields of things as records have them, `column` or `column=path/of/its/field`, with blanks between them.
-    fn of_fields<T: Serialize>(columns: &'static str, things: impl Iterator<Item = T>) -> Self {
+    /// `columns` are fields as records have them, `column` or `column=path/of/its/field`, with blanks between them.
+    fn from_fields<T: Serialize>(columns: &'static str, items: impl Iterator<Item = T>) -> Self {
         let columns: Vec<_> =
             columns.split_whitespace().map(|name| name.split_once('=').unwrap_or((name, name))).collect();
-        let row = |thing: T| {
-            let fields = serde_json::to_value(thing).unwrap_or_default();
+        let row = |item: T| {
+            let fields = serde_json::to_value(item).unwrap_or_default();
             let cell = |path: &str| fields.pointer(&format!("/{path}")).map_or_else(String::new, plain);
             columns.iter().map(|(_, path)| cell(path)).collect()
         };
-        Self { rows: things.map(row).collect(), columns: columns.iter().map(|(name, _)| *name).collect() }
+        Self { rows: items.map(row).collect(), columns: columns.iter().map(|(name, _)| *name).collect() }
     }
 
     /// More columns for the same rows.
@@ -73,7 +87,7 @@ impl Sheet {
         self
     }
 
-    /// Both under one heading: what the rows of one do not have is empty.
+    /// The rows of both with the columns of both: cells of the other's columns are empty.
     fn beside(mut self, other: Self) -> Self {
         let (before, after) = (self.columns.len(), other.columns.len());
         self.rows.iter_mut().for_each(|row| row.resize(before + after, String::new()));
@@ -88,20 +102,20 @@ impl Sheet {
         let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns).map_err(refused)?;
-        let cells =
-            |row: &Vec<String>| row.iter().map(|cell| harmless(cell).into_owned()).collect::<Vec<_>>();
-        self.rows.iter().try_for_each(|row| writer.write_record(cells(row))).map_err(refused)?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(|cell| harmless(cell))).map_err(refused)?;
+        }
         let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;
         String::from_utf8(bytes).map_err(|error| FormatError::Csv(error.to_string()))
     }
 }
 
-/// A text that cannot steer a terminal; line ends and tabs are data.
-fn harmless(cell: &str) -> Cow<'_, str> {
+/// The text without control characters for terminals; line ends and tabs are data.
+fn harmless(cell: &str) -> String {
     if cell.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        return Cow::Borrowed(cell);
+        return cell.to_owned();
     }
-    Cow::Owned(cell.split('\t').map(model::visible).collect::<Vec<_>>().join("\t"))
+    cell.split('\t').map(model::visible).collect::<Vec<_>>().join("\t")
 }
 
 /// A case, how many times as fast as the pipe it is, and the model of its sweep.
@@ -112,13 +126,11 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
     &[
         ("granted", |(case, ..)| Some(pairs(&case.granted))),
         ("samples", |(case, ..)| Some(case.samples.len().to_string())),
-        ("throughput_median_bytes_per_s", |(case, ..)| {
-            Some(whole(case.throughput.as_ref()?.median_bytes_per_s))
-        }),
-        ("throughput_low_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.low))),
-        ("throughput_high_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.high))),
-        ("throughput_mean_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.mean))),
-        ("throughput_stddev_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.stddev))),
+        ("throughput_median_bytes_per_s", |(case, ..)| throughput(case, |found| found.median_bytes_per_s)),
+        ("throughput_low_bytes_per_s", |(case, ..)| throughput(case, |found| found.low)),
+        ("throughput_high_bytes_per_s", |(case, ..)| throughput(case, |found| found.high)),
+        ("throughput_mean_bytes_per_s", |(case, ..)| throughput(case, |found| found.mean)),
+        ("throughput_stddev_bytes_per_s", |(case, ..)| throughput(case, |found| found.stddev)),
         ("round_trip_p50_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50.to_string())),
         ("round_trip_p50_low_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
         ("round_trip_p50_high_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
@@ -131,16 +143,16 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
         ("times_pipe_low", |(_, times_pipe, _)| Some(digits((*times_pipe)?.low))),
         ("times_pipe_high", |(_, times_pipe, _)| Some(digits((*times_pipe)?.high))),
         ("elapsed_per_block_ns", |(case, ..)| median(case, figure::elapsed_per_block_ns)),
-        ("cpu_per_block_ns", |(case, ..)| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
+        ("cpu_per_block_ns", |(case, ..)| median(of_blocks_alone(case)?, figure::cpu_per_block_ns)),
         ("model_overhead_ns", |(.., model)| Some(digits((*model)?.overhead_ns.value))),
         ("model_bandwidth_bytes_per_s", |(.., model)| Some(whole((*model)?.bandwidth_bytes_per_s()?.value))),
         ("model_per_block_ns", |(case, _, model)| Some(digits((*model)?.ns(case.block_bytes)))),
         ("syscalls_per_block", |(case, ..)| median(case, figure::syscalls_per_block)),
         ("set_up_ns", |(case, ..)| median(case, |sample| Some(sample.setup_ns as f64))),
         ("voluntary_switches_per_block", |(case, ..)| {
-            median(between_the_clocks(case)?, figure::voluntary_switches_per_block)
+            median(of_blocks_alone(case)?, figure::voluntary_switches_per_block)
         }),
-        ("bound_by", |(case, ..)| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
+        ("bound_by", |(case, ..)| bound_of(of_blocks_alone(case)?).map(|bound| bound.to_string())),
         ("noise", |(case, ..)| word(&case.noise?)),
         ("outliers", |(case, ..)| Some(case.outliers.to_string())),
         ("error_kind", |(case, ..)| word(&case.error.as_ref()?.kind)),
@@ -161,22 +173,22 @@ fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     ]
 }
 
-/// One row for each case, and below them what `hosepipe recommend` answered.
-fn of_cases(record: &BenchRecord) -> Sheet {
-    let pipes = Pipes::of(record);
+/// One row for each case, and below them the answer of `hosepipe recommend`.
+fn bench_sheet(record: &BenchRecord) -> Sheet {
+    let pipes = Pipes::from_record(record);
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
     let rows: Vec<Case> = record.cases.iter().map(|case| (case, pipes.against(case), model(case))).collect();
     let cases: Vec<&CaseRecord> = record.cases.iter().collect();
-    let sheet = cases_under(&groups_of(&cases, record.peer.is_some()), &rows);
+    let sheet = cases_sheet(&groups_of(&cases, record.peer.is_some()), &rows);
     match &record.recommendation {
-        Some(recommendation) => sheet.beside(of_programs(recommendation)),
+        Some(recommendation) => sheet.beside(programs_sheet(recommendation)),
         None => sheet,
     }
 }
 
-/// One row for each program that was run, and for the one to take.
-fn of_programs(recommendation: &Recommendation) -> Sheet {
+/// One row for each program that was run, and for the recommended one.
+fn programs_sheet(recommendation: &Recommendation) -> Sheet {
     type Program<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
     let columns: &[Column<Program>] = &[
         ("question", |(whole, ..)| Some(whole.title.clone())),
@@ -193,15 +205,15 @@ fn of_programs(recommendation: &Recommendation) -> Sheet {
     let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
     let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
     let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
-    Sheet::of(columns, run.chain(not_run.map(|spec| (recommendation, spec, None))))
+    Sheet::from_columns(columns, run.chain(not_run.map(|spec| (recommendation, spec, None))))
 }
 
-/// Cases that no pipe and no sweep stands beside.
+/// Cases that are not compared with a pipe and have no model.
 fn without_models(cases: &[CaseRecord]) -> Vec<Case<'_>> {
     cases.iter().map(|case| (case, None, None)).collect()
 }
 
-/// The groups of axes that are columns: those of every case, and others where a case has anything of them.
+/// The groups of axes that are columns: those of every case, and others if a case has an unusual value in them.
 fn groups_of(cases: &[&CaseRecord], has_peer: bool) -> Vec<AxisGroup> {
     let asked = |group: AxisGroup| {
         let mut axes = AXES.iter().filter(|axis| axis.group == group);
@@ -213,8 +225,8 @@ fn groups_of(cases: &[&CaseRecord], has_peer: bool) -> Vec<AxisGroup> {
     groups
 }
 
-/// Cases as rows: what they are, their figures, and what further groups of axes have.
-fn cases_under(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
+/// One row for each case: its axes, its figures, and the axes and figures of further groups.
+fn cases_sheet(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
     let axes = |wanted: &[AxisGroup]| {
         let axes: Vec<&Axis> = AXES.iter().filter(|axis| wanted.contains(&axis.group)).collect();
         let value = |axis: &Axis, case| (axis.value)(case).map(|value| value.raw()).unwrap_or_default();
@@ -224,14 +236,14 @@ fn cases_under(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
         }
     };
     let (always, further) = groups.split_at(2);
-    let sheet = axes(always).with(Sheet::of(case_columns(), rows.iter().copied()));
+    let sheet = axes(always).with(Sheet::from_columns(case_columns(), rows.iter().copied()));
     further.iter().fold(sheet, |sheet, group| {
         let figures = match group {
             AxisGroup::Load => load_columns(),
             AxisGroup::Peer => peer_columns(),
             AxisGroup::Case | AxisGroup::Worker | AxisGroup::Further => &[],
         };
-        sheet.with(axes(&[*group])).with(Sheet::of(figures, rows.iter().map(|(case, ..)| *case)))
+        sheet.with(axes(&[*group])).with(Sheet::from_columns(figures, rows.iter().map(|(case, ..)| *case)))
     })
 }
 
@@ -241,7 +253,7 @@ fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
 }
 
 /// A row for each stage and each link that it writes to.
-fn of_chains(record: &TopRecord) -> Sheet {
+fn chains_sheet(record: &TopRecord) -> Sheet {
     type Stage<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
     let columns: &[Column<Stage>] = &[
         ("chain", |(at, ..)| Some((at + 1).to_string())),
@@ -265,40 +277,21 @@ fn of_chains(record: &TopRecord) -> Sheet {
             links.into_iter().map(Some).chain(none).map(move |link| (number, stage, link))
         })
     });
-    Sheet::of(columns, rows)
+    Sheet::from_columns(columns, rows)
 }
 
-fn of_run(record: &RunRecord) -> Sheet {
-    const STAGE: &str = "pipeline stage command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
-        blocked_write_ns max_rss_bytes read_buffer_offset write_buffer_offset";
-    const LINK: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
-        link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
-    let links = Sheet::of_fields(LINK, links_behind(record).into_iter());
-    Sheet::of_fields(STAGE, record.stages.iter()).with(links)
+fn run_sheet(record: &RunRecord) -> Sheet {
+    let links = Sheet::from_fields(LINK_FIELDS, links_behind(record).into_iter());
+    Sheet::from_fields(STAGE_FIELDS, record.stages.iter()).with(links)
 }
 
-/// One row for each pipe.
-fn of_boost(record: &BoostRecord) -> Sheet {
-    const PIPE: &str = "inode writer=writer/command writer_pid=writer/pid reader=reader/command \
-        reader_pid=reader/pid before_bytes after_bytes watched_ns full_ns left";
-    Sheet::of_fields(PIPE, record.boosted.iter())
-}
-
-/// One row for each pipeline and link, times in seconds.
-pub(crate) fn of_comparison(record: &CompareRecord) -> Sheet {
-    of_results(&record.results)
-}
-
-fn of_results(results: &[CompareResult]) -> Sheet {
-    const RESULT: &str = "pipeline via trials=times_s mean_s stddev_s median_s low_s high_s \
-        times_first=times_first/median times_shell=times_shell/median times_fastest=times_fastest/median \
-        times_fastest_low=times_fastest/low times_fastest_high=times_fastest/high stored_bytes output_bytes \
-        output_hash status equal same_output parameters error";
-    Sheet::of_fields(RESULT, results.iter())
+/// One row for each pipeline and link.
+pub(crate) fn results_sheet(results: &[CompareResult]) -> Sheet {
+    Sheet::from_fields(RESULT_FIELDS, results.iter())
 }
 
 /// One row for each case, result and measure of each part: the columns of the others are empty.
-fn of_study(record: &StudyRecord) -> Sheet {
+fn study_sheet(record: &StudyRecord) -> Sheet {
     let measures: &[Column<&Measure>] = &[
         ("measure", |measure| Some(measure.name.clone())),
         ("measure_samples", |measure| Some(measure.samples.len().to_string())),
@@ -309,19 +302,19 @@ fn of_study(record: &StudyRecord) -> Sheet {
     let cases: Vec<&CaseRecord> = record.parts.iter().flat_map(|part| &part.cases).collect();
     let groups = groups_of(&cases, false);
     for part in &record.parts {
-        let cases = cases_under(&groups, &without_models(&part.cases));
-        let of_part = cases.beside(of_results(&part.results));
-        let mut of_part = of_part.beside(Sheet::of(measures, part.measures.iter()));
-        of_part.columns.insert(0, "part");
-        of_part.rows.iter_mut().for_each(|row| row.insert(0, part.name.clone()));
-        all.columns = of_part.columns;
-        all.rows.append(&mut of_part.rows);
+        let mut sheet = cases_sheet(&groups, &without_models(&part.cases))
+            .beside(results_sheet(&part.results))
+            .beside(Sheet::from_columns(measures, part.measures.iter()));
+        sheet.columns.insert(0, "part");
+        sheet.rows.iter_mut().for_each(|row| row.insert(0, part.name.clone()));
+        all.columns = sheet.columns;
+        all.rows.append(&mut sheet.rows);
     }
     all
 }
 
-/// One row for each case of each node, and for each of each pair; for those without any, one that says why.
-fn of_fleet(record: &FleetRecord) -> Sheet {
+/// One row for each case of each node and of each pair; for one with a failure or without cases a row with the reason.
+fn fleet_sheet(record: &FleetRecord) -> Sheet {
     let name = |rank: usize| record.nodes[rank].name.clone();
     let own = record.nodes.iter().map(|node| {
         let cases = node.bench.as_ref().map_or(&[][..], |bench| &bench.cases);
@@ -331,31 +324,28 @@ fn of_fleet(record: &FleetRecord) -> Sheet {
         .meetings
         .iter()
         .map(|meeting| (name(meeting.from), name(meeting.to), meeting.cases.as_slice(), &meeting.failure));
-    let of_nodes = record.nodes.iter().filter_map(|node| Some(&node.bench.as_ref()?.cases)).flatten();
-    let cases: Vec<&CaseRecord> =
-        of_nodes.chain(record.meetings.iter().flat_map(|meeting| &meeting.cases)).collect();
+    let measured: Vec<_> = own.chain(pairs).collect();
+    let cases: Vec<&CaseRecord> = measured.iter().flat_map(|(.., cases, _)| *cases).collect();
     let groups = groups_of(&cases, true);
-    let sheet = |cases: &[CaseRecord]| cases_under(&groups, &without_models(cases));
+    let sheet = |cases: &[CaseRecord]| cases_sheet(&groups, &without_models(cases));
     let mut all = sheet(&[]);
-    for (node, partner, cases, failure) in own.chain(pairs) {
-        let mut of_one = sheet(cases).rows;
-        if of_one.is_empty() || failure.is_some() {
-            of_one.push(vec![String::new(); all.columns.len()]);
+    let width = all.columns.len();
+    for (node, partner, cases, failure) in measured {
+        let with_names = |row: Vec<String>, failure: String| {
+            [node.clone(), partner.clone(), failure].into_iter().chain(row).collect()
+        };
+        all.rows.extend(sheet(cases).rows.into_iter().map(|row| with_names(row, String::new())));
+        if cases.is_empty() || failure.is_some() {
+            let reason = failure.clone().unwrap_or_default();
+            all.rows.push(with_names(vec![String::new(); width], reason));
         }
-        let why = failure.clone().unwrap_or_default();
-        let last = of_one.len() - 1;
-        for (at, row) in of_one.iter_mut().enumerate() {
-            let failure = if at == last { why.clone() } else { String::new() };
-            row.splice(0..0, [node.clone(), partner.clone(), failure]);
-        }
-        all.rows.append(&mut of_one);
     }
     all.columns.splice(0..0, ["node", "partner", "failure"]);
     all
 }
 
 /// One row for each figure of each case.
-fn of_difference(record: &DiffRecord) -> Sheet {
+fn difference_sheet(record: &DiffRecord) -> Sheet {
     type Row<'a> = (&'a DiffRecord, &'a CaseChange);
     let columns: &[Column<Row>] = &[
         ("spec", |(_, change)| change.case.get("spec").cloned()),
@@ -380,10 +370,10 @@ fn of_difference(record: &DiffRecord) -> Sheet {
         ("remark", |(_, change)| change.remark.clone()),
         ("different_hosts", |(record, _)| Some(record.hosts_differ.join("; "))),
     ];
-    Sheet::of(columns, record.changes.iter().map(|change| (record, change)))
+    Sheet::from_columns(columns, record.changes.iter().map(|change| (record, change)))
 }
 
-/// The word that stands for a value in records.
+/// The word for a value in records.
 fn word(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
@@ -412,14 +402,17 @@ fn pairs<V: Display>(named: &BTreeMap<String, V>) -> String {
     named.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A case whose CPU time and switches are those of its blocks alone: workers' are of whole processes, start-up and warm-up
-/// included.
-fn between_the_clocks(case: &CaseRecord) -> Option<&CaseRecord> {
+/// A case whose CPU time and switches are those of its blocks alone. Those of workers include start-up and warm-up.
+fn of_blocks_alone(case: &CaseRecord) -> Option<&CaseRecord> {
     case.worker.is_none().then_some(case)
 }
 
 fn median(case: &CaseRecord, of: impl Fn(&model::Sample) -> Option<f64>) -> Option<String> {
     figure::median_of(case, of).map(digits)
+}
+
+fn throughput(case: &CaseRecord, of: fn(&Throughput) -> f64) -> Option<String> {
+    case.throughput.as_ref().map(|found| whole(of(found)))
 }
 
 fn whole(value: f64) -> String {

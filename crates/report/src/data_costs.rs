@@ -1,4 +1,4 @@
-//! What producing and checking the payload cost: cases that differ in nothing but what their ends did with it, in one row.
+//! What it costs to produce and to check the payload: a row for cases that differ in nothing else.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Workload};
 
@@ -8,8 +8,41 @@ use crate::numbers;
 use crate::table::{Column, Fit, Table};
 use crate::view::{Axes, Labels, transports};
 
-/// The time of a block or a round trip in nanoseconds.
-fn time_ns(case: &CaseRecord) -> Option<f64> {
+/// The cases of a row, which differ in their data level.
+type Levels<'a> = [&'a CaseRecord];
+
+/// A table if at least one mechanism was measured with several levels of data.
+pub(crate) fn table(record: &BenchRecord) -> Option<Table> {
+    let labels = Labels::from_record(record);
+    let key = |case: &CaseRecord| {
+        let axes = Axes { data: DataLevel::None, ..Axes::from_case(case) };
+        (labels.label(case), axes, case.block_bytes, case.load())
+    };
+    let mut rows = grouped(transports(record).map(|case| (key(case), case)));
+    rows.retain(|(_, cases)| cases.windows(2).any(|pair| pair[0].data != pair[1].data));
+    let title =
+        "What the payload costs: time of a block or a round trip (three kinds of work: not a ranking)";
+    let mut table = Table { title: title.to_owned(), ..Table::default() };
+    table.add(Column::left("spec").fit(Fit::Spec), rows.iter().map(|((label, ..), _)| Some(label.clone())));
+    let mut add = |title: &str, cell: &dyn Fn(&Levels) -> Option<String>| {
+        table.add(Column::right(title), rows.iter().map(|(_, cases)| cell(cases)));
+    };
+    add("moved", &|cases| {
+        let size = numbers::size(cases[0].block_bytes);
+        Some(if cases[0].workload == Workload::Stream { size } else { format!("{size} trip") })
+    });
+    add("placed", &|cases| Some(cases[0].placement.to_string()));
+    add("untouched", &|cases| time_ns(cases, DataLevel::None).map(numbers::time));
+    add("written", &|cases| time_ns(cases, DataLevel::Write).map(numbers::time));
+    add("and checked", &|cases| time_ns(cases, DataLevel::Verify).map(numbers::time));
+    add("writing costs", &|cases| difference(cases, DataLevel::None, DataLevel::Write));
+    add("checking costs", &|cases| difference(cases, DataLevel::Write, DataLevel::Verify));
+    (!rows.is_empty()).then_some(table)
+}
+
+/// The time of a block or a round trip at a level of data, in nanoseconds.
+fn time_ns(cases: &Levels, level: DataLevel) -> Option<f64> {
+    let case = cases.iter().find(|case| case.data == level)?;
     let [median, ..] = estimated(case)?;
     let ns = match case.workload {
         Workload::Stream => case.block_bytes as f64 * 1e9 / median,
@@ -18,49 +51,7 @@ fn time_ns(case: &CaseRecord) -> Option<f64> {
     Some(ns).filter(|ns| ns.is_finite())
 }
 
-/// A table where at least one mechanism was measured with several levels of data; `None` where none was.
-pub(crate) fn table(record: &BenchRecord) -> Option<Table> {
-    let labels = Labels::of(record);
-    let key = |case: &CaseRecord| {
-        let axes = Axes { data: DataLevel::None, ..Axes::of(case) };
-        (labels.of_case(case), axes, case.block_bytes, case.load())
-    };
-    let mut rows = grouped(transports(record).map(|case| (key(case), case)));
-    rows.retain(|(_, cases)| cases.windows(2).any(|pair| pair[0].data != pair[1].data));
-    if rows.is_empty() {
-        return None;
-    }
-    let level =
-        |cases: &[&CaseRecord], level: DataLevel| time_ns(cases.iter().find(|case| case.data == level)?);
-    // A stream's two ends work at once: what one of them does more may cost the stream nothing.
-    let more = |cases: &[&CaseRecord], than: DataLevel, with: DataLevel| {
-        Some((level(cases, with)? - level(cases, than)?).max(0.0))
-    };
-    let mut table = Table {
-        title: "What the payload costs: time of a block or a round trip (three kinds of work: not a ranking)"
-            .to_owned(),
-        ..Table::default()
-    };
-    let column = |title: &str| Column::right(title);
-    table.add(Column::left("spec").fit(Fit::Spec), rows.iter().map(|((label, ..), _)| Some(label.clone())));
-    table.add(
-        column("moved"),
-        rows.iter().map(|((_, axes, bytes, _), _)| match axes.workload {
-            Workload::Stream => Some(numbers::size(*bytes)),
-            Workload::PingPong => Some(format!("{} trip", numbers::size(*bytes))),
-        }),
-    );
-    table.add(column("placed"), rows.iter().map(|((_, axes, ..), _)| Some(axes.placement.to_string())));
-    for (title, wanted) in
-        [("untouched", DataLevel::None), ("written", DataLevel::Write), ("and checked", DataLevel::Verify)]
-    {
-        table.add(column(title), rows.iter().map(|(_, cases)| level(cases, wanted).map(numbers::time)));
-    }
-    for (title, than, with) in [
-        ("writing costs", DataLevel::None, DataLevel::Write),
-        ("checking costs", DataLevel::Write, DataLevel::Verify),
-    ] {
-        table.add(column(title), rows.iter().map(|(_, cases)| more(cases, than, with).map(numbers::time)));
-    }
-    Some(table)
+/// The additional time of a level of data. The two ends of a stream work at the same time, so more work of one may cost nothing.
+fn difference(cases: &Levels, from: DataLevel, to: DataLevel) -> Option<String> {
+    Some(numbers::time((time_ns(cases, to)? - time_ns(cases, from)?).max(0.0)))
 }

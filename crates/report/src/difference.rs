@@ -1,4 +1,4 @@
-//! What came of a comparison of two sides: the tables of `hosepipe diff`, the worst first.
+//! The output of `hosepipe diff`: the changes between two sides, the worst first.
 
 pub mod action;
 pub mod go;
@@ -7,24 +7,24 @@ pub mod sides;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord};
+use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 use stats::figures_needed;
 
 use crate::document::{Block, Context, Section};
 use crate::layout::Tone;
-use crate::lists::first_of;
+use crate::lists::first_names;
 use crate::numbers::{fixed, percent, throughput, time};
 use crate::table::{Column, Fit, Table};
 use crate::words::{count, machine};
 
-/// The name of a case among what decides what it is.
+/// The field of a case that names it.
 const SPEC: &str = "spec";
-/// What the figure says already.
+/// The field of a case that follows from its figure.
 const WORKLOAD: &str = "workload";
-/// From this factor on it is said as one, and no longer in percent.
+/// From this factor on, a change is shown as a factor and not in percent.
 const SEVERAL_TIMES: f64 = 3.0;
 
-/// The sentences, the changes, and what did not change.
+/// The summary, the changes, and the figures without a change.
 pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
     let judged: Vec<&CaseChange> = record.changes.iter().filter(|change| !change.control).collect();
     let mut section = context.section("diff", "What changed");
@@ -53,10 +53,10 @@ pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
 }
 
 fn heading(record: &DiffRecord) -> Vec<String> {
-    let sides = [&record.old, &record.new].map(|side| match side.tool.as_str() {
-        "" => side.name.clone(),
-        tool => format!("{} ({tool})", side.name),
-    });
+    let side = |word: &str, side: &DiffSide| {
+        let tool = if side.tool.is_empty() { String::new() } else { format!(" ({})", side.tool) };
+        format!("{word}: {}{tool}", side.name)
+    };
     let trials = record.changes.iter().map(|change| change.old.len().max(change.new.len())).max();
     let trials = trials.unwrap_or_default();
     let how = if record.paired {
@@ -64,42 +64,42 @@ fn heading(record: &DiffRecord) -> Vec<String> {
     } else {
         format!("up to {} a side, in two runs", count(trials, "trial"))
     };
-    vec![machine(&record.head.host), format!("old: {}", sides[0]), format!("new: {}", sides[1]), how]
+    vec![machine(&record.head.host), side("old", &record.old), side("new", &record.new), how]
 }
 
-/// What must not be missed.
+/// Notices above the tables.
 fn notices(record: &DiffRecord) -> Vec<String> {
     let hosts = (!record.hosts_differ.is_empty())
         .then(|| format!("DIFFERENT HOSTS: {}.", record.hosts_differ.join("; ")));
-    let early = record.interrupted.then(|| "Interrupted: what stands here is what was finished.".to_owned());
+    let early = record.interrupted.then(|| "Interrupted: only finished trials are shown.".to_owned());
     hosts.into_iter().chain(early).collect()
 }
 
-/// How many figures did what.
+/// The number of figures of each kind of change.
 fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
-    let of = |kind: ChangeKind| judged.iter().filter(|change| change.kind == kind).count();
-    let words = |kind: ChangeKind| match kind {
-        ChangeKind::NoChange => "without a change".to_owned(),
-        ChangeKind::TooFew => "with too few trials to say".to_owned(),
-        kind => kind.to_string(),
-    };
-    let said = ChangeKind::ALL.iter().map(|kind| (of(*kind), words(*kind))).filter(|(count, _)| *count > 0);
-    let said: Vec<String> = said.map(|(count, words)| format!("{count} {words}")).collect();
-    let beyond = match record.fail_over_percent {
-        Some(limit) => {
-            let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
-            let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
-            format!("; slower by more than {}, with the whole interval: {beyond}", percent(limit / 100.0))
-        }
-        None => String::new(),
-    };
     if judged.is_empty() {
         return "No figure was taken on both sides.".to_owned();
     }
-    format!("Of {}: {}{beyond}.", count(judged.len(), "figure"), said.join(", "))
+    let counted = |kind: &ChangeKind| {
+        let count = judged.iter().filter(|change| change.kind == *kind).count();
+        let words = match kind {
+            ChangeKind::NoChange => "without a change".to_owned(),
+            ChangeKind::TooFew => "with too few trials to say".to_owned(),
+            kind => kind.to_string(),
+        };
+        (count > 0).then(|| format!("{count} {words}"))
+    };
+    let counts: Vec<String> = ChangeKind::ALL.iter().filter_map(counted).collect();
+    let beyond = record.fail_over_percent.map(|limit| {
+        let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
+        let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
+        format!("; slower by more than {}, with the whole interval: {beyond}", percent(limit / 100.0))
+    });
+    let figures = count(judged.len(), "figure");
+    format!("Of {figures}: {}{}.", counts.join(", "), beyond.unwrap_or_default())
 }
 
-/// What changed or could not be compared, the worst first; and what did not change.
+/// The figures that changed or could not be compared, the worst first; and those without a change.
 fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
     let (mut steady, mut changed): (Vec<&CaseChange>, Vec<&CaseChange>) =
         judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
@@ -119,7 +119,7 @@ fn name(change: &CaseChange) -> &str {
     change.case.get(SPEC).map_or("", String::as_str)
 }
 
-/// Whatever decides what a case is, besides its spec, and is not the same for all cases of one spec.
+/// The fields of the cases, besides the spec, in which cases of one spec differ.
 fn fields_apart(judged: &[&CaseChange]) -> Vec<String> {
     let fields: BTreeSet<&String> = judged.iter().flat_map(|change| change.case.keys()).collect();
     let is_apart = |field: &str| {
@@ -127,8 +127,8 @@ fn fields_apart(judged: &[&CaseChange]) -> Vec<String> {
             judged.iter().map(|change| (name(change), change.case.get(field))).collect();
         values.len() > values.iter().map(|(name, _)| name).collect::<BTreeSet<_>>().len()
     };
-    let told = fields.into_iter().filter(|field| !matches!(field.as_str(), SPEC | WORKLOAD));
-    told.filter(|field| is_apart(field)).cloned().collect()
+    let others = fields.into_iter().filter(|field| !matches!(field.as_str(), SPEC | WORKLOAD));
+    others.filter(|field| is_apart(field)).cloned().collect()
 }
 
 fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Table {
@@ -162,7 +162,7 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     table
 }
 
-/// Where a slow-down stands to the limit, unless it is surely beyond it.
+/// How a slowdown compares with the limit, unless it is surely beyond it.
 fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'static str {
     let Some(percent) = fail_over_percent.filter(|_| change.kind == ChangeKind::Slower) else { return "" };
     let limit = percent / 100.0;
@@ -171,10 +171,10 @@ fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'stati
     } else {
         change.high.is_some_and(|high| high <= 1.0 + limit)
     };
-    match (is_inside, change.is_regression(fail_over_percent)) {
-        (true, _) => ", within the limit",
-        (false, false) => ", not surely beyond the limit",
-        (false, true) => "",
+    match change.is_regression(fail_over_percent) {
+        _ if is_inside => ", within the limit",
+        false => ", not surely beyond the limit",
+        true => "",
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn figure(figure: DiffFigure, value: f64) -> String {
     }
 }
 
-/// A factor as people say a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
+/// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
 pub(crate) fn moved(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let decimals = usize::from(change.abs() < 9.95);
@@ -200,12 +200,12 @@ pub(crate) fn moved(ratio: f64) -> String {
     }
 }
 
-/// A chance with one digit, or that it is very small.
+/// A probability with one or two digits, or that it is very small.
 fn chance(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
 }
 
-/// How large a change may hide where none was found.
+/// The largest change that may be undetected.
 fn bound(judged: &[&CaseChange]) -> Option<String> {
     let steady = judged.iter().filter(|change| change.kind == ChangeKind::NoChange);
     let widest = steady.filter_map(|change| Some(((1.0 / change.low?).max(change.high?), *change)));
@@ -219,67 +219,61 @@ fn bound(judged: &[&CaseChange]) -> Option<String> {
     ))
 }
 
-/// What should be known of the figures, the most important first.
+/// The limits of what the figures show, the most important first.
 fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
-    let mut remarks = Vec::new();
     let comparable = judged.iter().filter(|change| change.p.is_some()).count();
-    if judged.iter().any(|change| change.kind == ChangeKind::TooFew) {
+    let figures = count(comparable, "figure");
+    let (trials, changes) = if record.paired {
+        ("pairs", "of the changes within the pairs")
+    } else {
+        ("trials on each side", "of all changes from an old trial to a new one")
+    };
+    let too_few = judged.iter().any(|change| change.kind == ChangeKind::TooFew).then(|| {
         let needed = figures_needed(comparable, 1, record.paired);
-        let what = if record.paired { "pairs" } else { "trials on each side" };
-        remarks.push(format!(
-            "Too few: among {} no change can be told from chance with so few trials, however large it is. It takes {needed} {what} \
-             (`--trials {needed}`).",
-            count(comparable, "figure")
-        ));
-    }
-    let moved_control = |change: &&CaseChange| matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster);
-    let controls: Vec<String> = record
+        format!(
+            "Too few: among {figures} no change can be distinguished from chance with so few trials, however large it is. It takes \
+             {needed} {trials} (`--trials {needed}`)."
+        )
+    });
+    let controls = record
         .changes
         .iter()
-        .filter(|change| change.control)
-        .filter(moved_control)
+        .filter(|change| change.control && matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster));
+    let controls: Vec<String> = controls
         .filter_map(|change| Some(format!("{} {} {}", name(change), change.figure, moved(change.ratio?))))
         .collect();
-    if !controls.is_empty() {
-        remarks.push(format!(
-            "The machine was not the same in both runs: what shows only that moved, too ({}).",
-            first_of(&controls, 3, ", ", String::clone)
-        ));
-    }
-    let turned = |change: &&&CaseChange| {
-        let medians = change.new_median.zip(change.old_median).map(|(new, old)| new / old);
-        let against =
-            change.ratio.zip(medians).filter(|(ratio, medians)| (ratio - 1.0) * (medians - 1.0) < 0.0);
-        against.is_some_and(|(ratio, medians)| moved(ratio) != moved(medians))
-    };
-    if let Some(change) = judged.iter().find(turned) {
-        let pairs = if record.paired {
-            "of the changes within the pairs"
-        } else {
-            "of all changes from an old trial to a new one"
-        };
-        remarks.push(format!(
-            "A change is the middle {pairs} (Hodges and Lehmann), and may differ from that between the two medians, as of {} {} here: \
+    let machine_changed = (!controls.is_empty()).then(|| {
+        let controls = first_names(&controls, 3);
+        format!(
+            "The machine was not in the same state in both runs: figures that show only its state changed, too ({controls})."
+        )
+    });
+    let opposite = judged.iter().find(|change| is_opposite_of_medians(change)).map(|change| {
+        format!(
+            "A change is the middle {changes} (Hodges and Lehmann), and may differ from that between the two medians, as of {} {} here: \
              trials vary by more than this.",
             name(change),
             change.figure
-        ));
-    }
-    if !record.paired {
-        remarks.push(
-            "Two runs one after the other also differ by what else the machine did, and how it had laid out its memory: \
-             `hosepipe diff --run` measures both in turns, which is the fair way."
-                .to_owned(),
-        );
-    }
+        )
+    });
+    let two_runs = (!record.paired).then(|| {
+        "Two runs one after the other also differ by what else the machine did, and how it had laid out its memory: \
+         `hosepipe diff --run` measures both in turns, which is the fair way."
+            .to_owned()
+    });
     let looks = if record.looks > 1 { format!(" and {} looks", record.looks) } else { String::new() };
-    if comparable > 0 {
-        remarks.push(format!(
-            "p: the chance of such a difference if nothing had changed, corrected for {}{looks} (Holm).",
-            count(comparable, "figure")
-        ));
-    }
-    remarks
+    let p = (comparable > 0).then(|| {
+        format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
+    });
+    [too_few, machine_changed, opposite, two_runs, p].into_iter().flatten().collect()
+}
+
+/// Whether a change has the opposite direction of that between the medians shown.
+fn is_opposite_of_medians(change: &CaseChange) -> bool {
+    let medians = change.new_median.zip(change.old_median).map(|(new, old)| new / old);
+    change.ratio.zip(medians).is_some_and(|(ratio, medians)| {
+        (ratio - 1.0) * (medians - 1.0) < 0.0 && moved(ratio) != moved(medians)
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Whether records have anything in common, and what to say where they have not.
+//! Records that have no case in common with others.
 
 use std::collections::HashSet;
 
 use model::{BenchRecord, CaseRecord, Spec};
 
-use crate::lists::{distinct, first_of};
+use crate::lists::{distinct, first_names};
 use crate::view::{Axes, ranked};
 
 /// A sentence for each bench record that shares no case with any other one; empty where there is one record only.
@@ -28,15 +28,14 @@ fn identities(record: &BenchRecord) -> HashSet<Identity<'_>> {
     let workers = |case: &CaseRecord| {
         case.worker.as_ref().map(|worker| [&worker.writer, &worker.reader].map(|end| end.label()))
     };
-    ranked(record).map(|case| (&case.spec, Axes::of(case), case.block_bytes, workers(case))).collect()
+    ranked(record).map(|case| (&case.spec, Axes::from_case(case), case.block_bytes, workers(case))).collect()
 }
 
 fn sentence((name, record): (&str, &BenchRecord)) -> String {
     let specs = distinct(ranked(record).map(|case| case.spec.to_string()));
-    let what =
-        if specs.is_empty() { "no case at all".to_owned() } else { first_of(&specs, 4, ", ", String::clone) };
+    let specs = if specs.is_empty() { "no case at all".to_owned() } else { first_names(&specs, 4) };
     format!(
-        "{name} has no case in common with the other records (it has {what}): its figures stand by themselves. To compare, \
-         measure the same mechanisms, blocks, tasks, placement and data level."
+        "{name} has no case in common with the other records (it has {specs}) and is shown by itself. To compare, measure the same \
+         mechanisms, blocks, tasks, placement and data level."
     )
 }

@@ -189,11 +189,13 @@ impl Cell {
         Self { value, low, high, n: found.and(u32::try_from(samples).ok()), note }
     }
 
-    /// Its interval, to be printed after the value.
-    fn spread(&self) -> String {
+    /// Its interval, for the text after the value.
+    fn spread(&self, unit: Unit) -> String {
         let found = self.value.zip(self.low).zip(self.high).zip(self.n);
         found
-            .map(|(((value, low), high), n)| interval::plus_minus([value, low, high], n as usize))
+            .map(|(((value, low), high), n)| {
+                interval::plus_minus([value, low, high], n as usize, |value| unit.text(value))
+            })
             .unwrap_or_default()
     }
 

@@ -1,61 +1,47 @@
-//! What is said of a program that keeps its output in a buffer.
+//! Sentences on a program that keeps its output in a buffer.
 
 use model::HeldBack;
 
+use crate::chains::speed;
 use crate::numbers::{binary_size, decimal_size, time};
 
-/// How every program is cured.
+/// The cure for every program.
 const OPTION: &str = "`hosepipe run --line-buffered`";
 
-/// Of one that runs: who holds back how much, since when, until when, and the cure.
+/// On a running program: how much it holds back, since when, until when, and the cure.
 pub(crate) fn present(name: &str, held: &HeldBack) -> String {
     let until = match (held.bytes_per_s, held.full_in_ns) {
         (Some(rate), Some(full)) => {
-            let rate = crate::chains::speed(rate as f64);
-            format!("fills at {rate}: it writes in {}", time(full as f64))
+            format!("fills at {}: it writes in {}", speed(rate as f64), time(full as f64))
         }
         _ => "does not fill meanwhile".to_owned(),
     };
-    format!(
-        "{name} holds its output back: {}, for {} so far. The buffer of {} {until}. {}",
-        amount(held),
-        time(held.for_ns as f64),
-        binary_size(held.buffer_bytes as f64),
-        cures(held)
-    )
+    sentence(&format!("{name} holds its"), held, "so far", &until)
 }
 
-/// The same of one that has ended.
+/// On a program that has ended.
 pub(crate) fn past(name: &str, held: &HeldBack) -> String {
-    let rate = held.bytes_per_s.map(|rate| format!(" filled at {}", crate::chains::speed(rate as f64)));
+    let rate = held.bytes_per_s.map(|rate| format!("filled at {}", speed(rate as f64)));
+    let until = rate.unwrap_or_else(|| "did not fill meanwhile".to_owned());
+    sentence(&format!("{name} held its"), held, "at the longest", &until)
+}
+
+fn sentence(subject: &str, held: &HeldBack, how_long: &str, until: &str) -> String {
+    let amount = held.held_bytes.map_or_else(
+        || "it reads on and writes only whole blocks".to_owned(),
+        |bytes| format!("{} in its buffer", decimal_size(bytes)),
+    );
+    let (since, buffer) = (time(held.for_ns as f64), binary_size(held.buffer_bytes as f64));
+    let own = held.cure.as_ref().map(|own| format!("{own}, or ")).unwrap_or_default();
     format!(
-        "{name} held its output back: {}, for {} at the longest. The buffer of {}{}. {}",
-        amount(held),
-        time(held.for_ns as f64),
-        binary_size(held.buffer_bytes as f64),
-        rate.unwrap_or_else(|| " did not fill meanwhile".to_owned()),
-        cures(held)
+        "{subject} output back: {amount}, for {since} {how_long}. The buffer of {buffer} {until}. To get each line at once: {own}{OPTION}."
     )
 }
 
-/// The same in a few words, for a line of a picture.
+/// A few words for a line of a chain.
 pub fn in_brief(held: &HeldBack) -> String {
     let bytes = held.held_bytes.map(|bytes| format!(" {}", decimal_size(bytes))).unwrap_or_default();
     format!("holds back{bytes} for {}", time(held.for_ns as f64))
-}
-
-fn amount(held: &HeldBack) -> String {
-    held.held_bytes.map_or_else(
-        || "it reads on and writes only whole blocks".to_owned(),
-        |bytes| format!("{} in its buffer", decimal_size(bytes)),
-    )
-}
-
-fn cures(held: &HeldBack) -> String {
-    match &held.cure {
-        Some(own) => format!("To get each line at once: {own}, or {OPTION}."),
-        None => format!("To get each line at once: {OPTION}."),
-    }
 }
 
 #[cfg(test)]
@@ -63,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_who_holds_back_how_much_until_when_and_the_cure() {
+    fn a_sentence_has_the_amount_the_time_and_the_cure() {
         let mut held = HeldBack {
             held_bytes: Some(812),
             buffer_bytes: 4096,

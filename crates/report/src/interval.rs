@@ -1,17 +1,31 @@
-//! The interval beside a median, as narrow as a table needs it: "±12 %".
+//! The interval after a median, as narrow as a table needs it: "±12 %".
 
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, relative_half_width};
 
 use crate::numbers;
 
-/// The longer arm of an interval around a median, as a share of it, to stand behind the median: " ±12 %". Nothing of a single trial,
-/// which has no interval.
-pub fn plus_minus([median, low, high]: [f64; 3], trials: usize) -> String {
-    let share = relative_half_width(median, low, high).filter(|_| trials > 1);
-    share.map(|share| format!(" ±{}", numbers::percent(share))).unwrap_or_default()
+/// From this share of the median on, an interval is shown by its ends.
+const WIDE_FROM: f64 = 1.0;
+
+/// The longer arm of an interval, as a share of the median: " ±12 %"; if that is 100 % or more, its ends, shown by `text`:
+/// " (0.21–77)". Empty for a single trial, which has no interval.
+pub fn plus_minus([median, low, high]: [f64; 3], trials: usize, text: impl Fn(f64) -> String) -> String {
+    match relative_half_width(median, low, high).filter(|_| trials > 1) {
+        None => String::new(),
+        Some(share) if share >= WIDE_FROM => format!(" ({}–{})", text(low), text(high)),
+        Some(share) => format!(" ±{}", numbers::percent(share)),
+    }
 }
 
-/// What ± is in figures of so many trials each; `None` where none has an interval.
+/// What parentheses after figures mean; `None` if no interval is so wide that it is shown by its ends.
+pub(crate) fn wide_legend(mut figures: impl Iterator<Item = ([f64; 3], usize)>) -> Option<String> {
+    let is_wide = |([median, low, high], trials): ([f64; 3], usize)| {
+        trials > 1 && relative_half_width(median, low, high).is_some_and(|share| share >= WIDE_FROM)
+    };
+    figures.any(is_wide).then(|| "(a–b) is the same interval where it is wider than ±100 %.".to_owned())
+}
+
+/// What ± means in figures with these numbers of trials; `None` if none has an interval.
 pub fn legend(trials: impl Iterator<Item = usize>) -> Option<String> {
     let several: Vec<usize> = trials.filter(|trials| *trials > 1).collect();
     let few = several.iter().all(|trials| is_range(*trials));
@@ -23,8 +37,7 @@ pub fn legend(trials: impl Iterator<Item = usize>) -> Option<String> {
     (!several.is_empty()).then(|| format!("± is {}{why}.", interval_words(several.into_iter())))
 }
 
-/// What the interval around a median is called; `None` of a single trial, which has none. `trials` is not known of published
-/// figures.
+/// The name of the interval around a median; `None` for a single trial, which has none. `trials` is unknown for published figures.
 pub(crate) fn interval_name(trials: Option<u32>) -> Option<&'static str> {
     match trials.map(|trials| trials as usize) {
         Some(..2) => None,
@@ -33,7 +46,7 @@ pub(crate) fn interval_name(trials: Option<u32>) -> Option<&'static str> {
     }
 }
 
-/// What the marks across the figures of a chart are, by the numbers of their trials.
+/// What the intervals of a chart are, by the numbers of trials of its figures.
 pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> String {
     let few = trials.clone().any(is_range);
     match (few, trials.clone().any(|trials| trials >= ENOUGH_FOR_95_PERCENT)) {
@@ -45,7 +58,7 @@ pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> Str
     }
 }
 
-/// Whether a median of `trials` has no 95 % interval, so that their range is shown in its place.
+/// Whether the range of all trials is shown because they are too few for a 95 % interval.
 pub fn is_range(trials: usize) -> bool {
     (2..ENOUGH_FOR_95_PERCENT).contains(&trials)
 }

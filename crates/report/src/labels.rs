@@ -1,4 +1,4 @@
-//! What records are called on a page: the shortest end of their paths that tells them apart.
+//! The names of records on a page: the shortest endings of their paths that differ.
 
 use crate::lists::distinct;
 
@@ -17,7 +17,7 @@ fn ending(path: &str, parts: usize) -> String {
     end.strip_suffix(".json").filter(|stem| !stem.is_empty()).unwrap_or(&end).to_owned()
 }
 
-/// The same file twice gets a number.
+/// The same file for the second time gets a number.
 fn numbered(labels: &[String]) -> Vec<String> {
     let name =
         |(at, label): (usize, &String)| match labels[..at].iter().filter(|other| *other == label).count() {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_end_that_tells_records_apart() {
+    fn the_shortest_endings_that_differ() {
         assert_eq!(labels(&["/tmp/run.json"]), ["run"]);
         assert_eq!(labels(&["a/run.json", "b/run.json", "c.json"]), ["a/run", "b/run", "c"]);
         assert_eq!(labels(&["run.json", "run.json"]), ["run", "run (2)"]);

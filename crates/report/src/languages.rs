@@ -1,4 +1,4 @@
-//! One workload in many languages: the ranked tables of `hosepipe bench --workers`, and of `--matrix`.
+//! One workload in many languages: the tables of `hosepipe bench --workers` and of `--matrix`.
 
 mod buffers;
 mod matrix;
@@ -6,19 +6,19 @@ mod notes;
 pub(crate) mod page;
 mod peers;
 mod ranking;
-mod sentences;
 
 use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
 use stats::figure;
 
+use crate::case_figure::speed;
 use crate::document::Block;
 use crate::lists::{distinct, grouped};
 use crate::reason::text;
 use crate::table::Table;
 use crate::{numbers, remarks, words};
 
-/// What every row is compared with, where it was measured.
+/// Every row is compared with this one, if it was measured.
 const YARDSTICK: &str = "c:tuned";
 
 /// The cases whose ends were on the same CPUs: only they may be compared.
@@ -36,17 +36,17 @@ impl<'a> PlacedCases<'a> {
         seated.map(|((placement, cpus), cases)| Self { placement, cpus, cases }).collect()
     }
 
-    /// Who held the ends, and where.
+    /// The ends and their CPUs, in words.
     pub(crate) fn ends(&self) -> String {
         words::ends(Tasks::Processes, self.placement, self.cpus)
     }
 
-    /// The cases in which a worker started its own child, fastest first; those without figures are not among them.
+    /// The cases with figures in which a worker started its own child, the fastest first.
     fn ranked(&self) -> Vec<&'a CaseRecord> {
-        let mut cases: Vec<&CaseRecord> =
-            self.started_by(WorkerStart::Pair).filter(|case| speed(case) > 0.0).collect();
-        cases.sort_by(|one, other| speed(other).total_cmp(&speed(one)));
-        cases
+        let with_speed = self.started_by(WorkerStart::Pair).filter_map(|case| Some((speed(case)?, case)));
+        let mut cases: Vec<(f64, &CaseRecord)> = with_speed.collect();
+        cases.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        cases.into_iter().map(|(_, case)| case).collect()
     }
 
     /// The cases whose reader was started in one way.
@@ -55,7 +55,7 @@ impl<'a> PlacedCases<'a> {
         cases.filter(move |case| worker(case).is_some_and(|worker| worker.start == start))
     }
 
-    /// The ranking of the workers that started their own children; `None` where there are none.
+    /// The ranking of the workers that started their own children; `None` if there are none.
     pub(crate) fn ranking(&self) -> Option<Table> {
         Some(ranking::table(self)).filter(|table| !table.rows.is_empty())
     }
@@ -66,11 +66,11 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
     record.cases.iter().any(|case| case.worker.is_some())
 }
 
-/// The tables, and what they say.
+/// The tables, and sentences on them.
 pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(heading(record))];
     if record.settings.interrupted {
-        blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
+        blocks.push(Block::Notice("Stopped early: only finished trials are shown.".to_owned()));
     }
     let groups = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
     if groups.is_empty() {
@@ -90,12 +90,13 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     blocks
 }
 
-/// What the tables say in words, and what a reader must know of them.
+/// The sentences and remarks under the tables.
 pub(crate) fn findings(record: &BenchRecord) -> Vec<String> {
     if peers::is_of_peers(record) {
         return peers::notes(record);
     }
-    sentences::all(record).into_iter().chain(buffers::slow(record)).chain(notes::all(record)).collect()
+    let sentences = notes::idiomatic_costs(record).into_iter();
+    sentences.chain(buffers::slow(record)).chain(notes::remarks(record)).collect()
 }
 
 /// The machine and what all rows have in common.
@@ -128,11 +129,6 @@ fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
     case.worker.as_ref()
 }
 
-/// Median bytes per second; 0 where nothing was measured.
-fn speed(case: &CaseRecord) -> f64 {
-    case.throughput.as_ref().map_or(0.0, |throughput| throughput.median_bytes_per_s)
-}
-
 /// Whether the worker started its own child.
 fn is_pair(case: &CaseRecord) -> bool {
     worker(case).is_some_and(|worker| worker.start == WorkerStart::Pair)
@@ -146,7 +142,7 @@ fn is_yardstick(case: &CaseRecord) -> bool {
     worker(case).is_some_and(|worker| worker.writer.label() == YARDSTICK)
 }
 
-/// What a row is called: "C++ tuned", and "C tuned → Java tuned" where two programs met.
+/// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".
 fn title(worker: &WorkerCase) -> String {
     match worker.start {
         WorkerStart::Pair => end(&worker.writer),
@@ -161,9 +157,9 @@ fn end(end: &WorkerEnd) -> String {
     }
 }
 
-/// Every row without figures, with its reason; what several cells of a matrix share is said once.
+/// Every row without figures, with its reason. Of the cells of a matrix with one reason the first is named.
 fn failures(record: &BenchRecord) -> Vec<(String, String)> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
-    let said = grouped(record.cases.iter().filter_map(failed));
-    said.into_iter().filter_map(|(reason, workers)| Some((workers.into_iter().next()?, reason))).collect()
+    let reasons = grouped(record.cases.iter().filter_map(failed));
+    reasons.into_iter().filter_map(|(reason, titles)| Some((titles.into_iter().next()?, reason))).collect()
 }

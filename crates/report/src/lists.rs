@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// Each item once, where it stood first.
+/// Each item once, at its first place.
 pub(crate) fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut known = HashSet::new();
     items.into_iter().filter(|item| known.insert(item.clone())).collect()
 }
 
-/// What belongs to each key, the keys in the order in which they came first.
+/// The values of each key, the keys in the order of their first pairs.
 pub(crate) fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut places: HashMap<K, usize> = HashMap::new();
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
@@ -32,6 +32,24 @@ pub fn first_of<T>(items: &[T], most: usize, separator: &str, name: impl Fn(&T) 
     }
 }
 
+/// The first items, with commas.
+pub(crate) fn first_names(items: &[String], most: usize) -> String {
+    first_of(items, most, ", ", String::clone)
+}
+
+/// The first lines of one kind, and how many more there are.
+pub(crate) fn first_lines(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    let rest = lines.len().saturating_sub(most);
+    lines.truncate(most);
+    lines.extend((rest > 0).then(|| format!("The same of {rest} more: see the record (--json).")));
+    lines
+}
+
+/// The parts that are not empty, with dots between them.
+pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,7 +60,7 @@ mod tests {
         assert_eq!(grouped([("b", 1), ("a", 2), ("b", 3)]), [("b", vec![1, 3]), ("a", vec![2])]);
         let names = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(
-            (first_of(&names, 3, ", ", String::clone), first_of(&names, 1, "; ", String::clone)),
+            (first_names(&names, 3), first_of(&names, 1, "; ", String::clone)),
             ("a, b, c".into(), "a and 2 more".into())
         );
     }

@@ -23,7 +23,7 @@ pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 fn common(case: &CaseRecord) -> (Axes, u64, [bool; 4]) {
     let Load { pairs, senders, receivers, rate_per_s } = case.load();
     let asked = [pairs, senders, receivers, rate_per_s].map(|part| part.is_some());
-    (Axes::of(case), case.block_bytes, asked)
+    (Axes::from_case(case), case.block_bytes, asked)
 }
 
 /// The cases of each table, by mechanism and then by load.

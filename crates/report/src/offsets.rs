@@ -1,67 +1,108 @@
-//! `--align sweep`: figures over the place where the ends' buffers begin, as a table and as a figure.
+//! `--align sweep`: figures over the offsets in a page at which the buffers of the ends begin, as tables and sentences.
 
-use model::{Alignment, BenchRecord, CaseRecord, Workload};
+use model::{Alignment, BenchRecord, CaseRecord};
 
-use crate::case_figure::{estimated, figure_text};
-use crate::lists::{distinct, grouped};
+use crate::case_figure::{estimated, figure_text, quantity, speed};
+use crate::lists::{distinct, first_lines, grouped};
 use crate::table::{ABSENT, Column, Table};
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{numbers, words};
 
-/// Whether a record has so many places of buffers that a list of them would say nothing.
+/// An offset is slow below this share of the best figure, if the intervals of the two do not overlap.
+const SLOW_BELOW: f64 = 0.8;
+/// Sentences at most: one for each column of the tables.
+const SENTENCES_MAX: usize = 8;
+
+/// Cases that differ in the offsets of their buffers only.
+struct Swept<'a> {
+    label: String,
+    cases: Vec<&'a CaseRecord>,
+}
+
+/// Whether a record has so many offsets that they are shown in tables of their own.
 pub(crate) fn are_swept(record: &BenchRecord) -> bool {
     places(ranked(record)).len() >= SWEEP_FROM
 }
 
-/// The places of buffers among these cases, those before the start of a page first.
+/// The offsets of these cases, those before the start of a page first.
 pub(crate) fn places<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Alignment> {
     let mut places = distinct(cases.map(|case| case.align));
     places.sort_by_key(Alignment::place);
     places
 }
 
-/// A table for each way of holding the ends: the places go down, the mechanisms across, each with its share of its best figure.
-pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let (labels, places) = (Labels::but_for_align(record), places(ranked(record)));
-    let key = |case: &CaseRecord| (Axes::of(case), case.block_bytes);
-    let mut sets = grouped(ranked(record).map(|case| (key(case), case)));
+/// The sweeps of each table: of one workload, block, placement and so on.
+fn sets(record: &BenchRecord) -> Vec<((Axes, u64), Vec<Swept<'_>>)> {
+    let labels = Labels::without_align(record);
+    let key = |case: &CaseRecord| (Axes::from_case(case), case.block_bytes);
+    let mut sets = grouped(ranked(record).map(|case| (key(case), (labels.label(case), case))));
     sets.sort_by_key(|((axes, bytes), _)| (axes.order(), *bytes));
-    let table = |((axes, bytes), cases): ((Axes, u64), Vec<&CaseRecord>)| {
+    let swept = |(label, cases): (String, Vec<_>)| Swept { label, cases };
+    sets.into_iter().map(|(key, cases)| (key, grouped(cases).into_iter().map(swept).collect())).collect()
+}
+
+/// A row for each offset, and for each mechanism a column with its figures and one with their shares of the best.
+pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
+    let places = places(ranked(record));
+    let table = |((axes, bytes), columns): ((Axes, u64), Vec<Swept>)| {
+        let first = columns[0].cases[0];
         let title = format!(
             "{} of {} by buffer offset (sender,receiver) · {} · {}",
-            what(axes.workload),
+            quantity(axes.workload).name,
             numbers::size(bytes),
-            words::ends(axes.tasks, axes.placement, cases.first().map_or(&[], |case| &case.cpus)),
-            words::data(axes.data, cases.first().and_then(|case| case.check)),
+            words::ends(axes.tasks, axes.placement, &first.cpus),
+            words::data(axes.data, first.check),
         );
         let mut table = Table { title, ..Table::default() };
         table.add(Column::right(""), places.iter().map(|place| Some(place.to_string())));
-        for (label, cases) in grouped(cases.into_iter().map(|case| (labels.of_case(case), case))) {
-            let at = |place: &Alignment| cases.iter().find(|case| case.align == *place);
-            let speed = |case: &CaseRecord| estimated(case).map(|[figure, ..]| speed(case, figure));
+        for Swept { label, cases } in columns {
+            let at = |place: &Alignment| cases.iter().copied().find(|case| case.align == *place);
             let best = cases.iter().filter_map(|case| speed(case)).fold(f64::MIN_POSITIVE, f64::max);
-            let figure =
-                |place| Some(at(place).and_then(|case| figure_text(case)).unwrap_or_else(|| ABSENT.into()));
+            let figure = |place| Some(at(place).and_then(figure_text).unwrap_or_else(|| ABSENT.into()));
             let share = |place| Some(format!("{:.2}", speed(at(place)?)? / best));
             table.add(Column::right(format!("{label} ")), places.iter().map(figure));
             table.add(Column::right("of best"), places.iter().map(share));
         }
         table
     };
-    sets.into_iter().map(table).collect()
+    sets(record).into_iter().map(table).collect()
 }
 
-fn what(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Stream => "throughput",
-        Workload::PingPong => "median round trip",
-    }
+/// For each mechanism, which offsets are slow.
+pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
+    let sets = sets(record);
+    let several = distinct(sets.iter().map(|((axes, _), _)| axes.placement)).len() > 1;
+    let sentences = sets.iter().flat_map(|((axes, bytes), columns)| {
+        let placed = if several { format!(" placed `{}`", axes.placement) } else { String::new() };
+        let what = format!("{} of {}{placed}", quantity(axes.workload).name, numbers::size(*bytes));
+        columns
+            .iter()
+            .filter_map(move |swept| Some(format!("`{}`, {what}: {}.", swept.label, swept.result()?)))
+    });
+    first_lines(sentences.collect(), SENTENCES_MAX)
 }
 
-/// A figure such that more is better.
-fn speed(case: &CaseRecord, figure: f64) -> f64 {
-    match case.workload {
-        Workload::Stream => figure,
-        Workload::PingPong => 1.0 / figure.max(1.0),
+impl Swept<'_> {
+    /// "12 of 32 buffer offsets have less than 0.80 of the best speed, the slowest 0,16 with 1.20 GB/s; the best, 0,0, has 4.00 GB/s".
+    fn result(&self) -> Option<String> {
+        let mut measured: Vec<(f64, &CaseRecord)> =
+            self.cases.iter().filter_map(|case| Some((speed(case)?, *case))).collect();
+        measured.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        let [(_, slowest), .., (best_speed, best)] = measured[..] else { return None };
+        let is_apart = |case| {
+            let overlap = estimated(case).zip(estimated(best));
+            overlap
+                .is_some_and(|([_, low, high], [_, best_low, best_high])| high < best_low || best_high < low)
+        };
+        let slow = measured.iter().filter(|(speed, case)| *speed < SLOW_BELOW * best_speed && is_apart(case));
+        let how_many = match slow.count() {
+            0 => "no buffer offset has".to_owned(),
+            slow => format!("{slow} of {} buffer offsets have", measured.len()),
+        };
+        let [slow_text, best_text] = [slowest, best].map(|case| figure_text(case).unwrap_or_default());
+        Some(format!(
+            "{how_many} surely less than {SLOW_BELOW} of the best speed; the slowest is {} ({slow_text}), the best {} ({best_text})",
+            slowest.align, best.align
+        ))
     }
 }

@@ -1,4 +1,4 @@
-//! Records read back: which kind a text is, and in plain words why it is none.
+//! Reads records: the kind of a text, or a sentence on why it is no record.
 
 mod checks;
 mod earlier;
@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
 use thiserror::Error;
 
-/// A record with the name it was given by: a path, as a rule.
+/// A record with its name, which usually is its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The name.
@@ -25,12 +25,12 @@ impl Loaded {
     }
 }
 
-/// Why a text is no record: the file, what is wrong in it and where, and what to do.
+/// Why a text is no record: the file, the error and its position, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ReadError(String);
 
-/// What a text has at its beginning or on its surface.
+/// The keys of a JSON object, and the values of two of them.
 #[derive(Default)]
 struct Outline {
     schema: Option<String>,
@@ -38,10 +38,10 @@ struct Outline {
     keys: Vec<String>,
 }
 
-/// Reads a record of any kind; `name` is how messages call it.
+/// Reads a record of any kind; `name` is its name in messages.
 ///
 /// # Errors
-/// Text that is no JSON or ends too early, JSON that is no record, a record of another schema or with damage.
+/// The text is no JSON or ends too early, is no record, has another schema, or is damaged.
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let refused = |problem: String| ReadError(format!("{name}: {problem}"));
     let damaged = |what: String| refused(format!("the record is damaged: {what}"));
@@ -65,7 +65,7 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
 }
 
 impl Outline {
-    /// The kind of the record: what it says itself, or, of earlier versions, what a key of it says.
+    /// The kind of the record: its field `kind`, or, in records of earlier versions, the kind with one of its keys.
     fn kind(&self) -> Result<&str, String> {
         match self.schema.as_deref() {
             Some(SCHEMA) => {}
@@ -84,7 +84,7 @@ impl Outline {
     }
 }
 
-/// Takes in the outline of a whole text, whose numbers are looked at on the way.
+/// Reads the outline of a whole text, and checks its numbers.
 impl<'de> DeserializeSeed<'de> for &mut Outline {
     type Value = ();
 
@@ -124,7 +124,7 @@ fn no_record(what: &str) -> String {
     format!("this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes")
 }
 
-/// Why a text is no record, where its outline says so.
+/// Why a text is no record, by its outline.
 fn not_a_record(text: &str, error: &serde_json::Error) -> String {
     let what = match error.classify() {
         _ if text.trim().is_empty() => "the file is empty".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_told_so_with_the_name_and_the_place() {
+    fn a_text_that_is_no_record_is_refused_with_its_name_and_the_position() {
         assert!(message("").contains("run.json: this is not JSON: the file is empty"));
         assert!(message("hello").contains("run.json: this is not JSON"), "{}", message("hello"));
         let cut = message("{\"schema\": \"hosepipe/1\",\n \"cases\": [");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_can_measure_are_refused_wherever_they_are() {
+    fn numbers_that_cannot_be_measured_are_refused_everywhere() {
         let result = |times: &str| {
             format!(
                 r#"{{"schema": "hosepipe/1", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": 1,
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Expected: a record says of which kind it is, and records of earlier versions, which do not, are read all the same.
+    /// Expected: a record has the field `kind`, and records of earlier versions without it are read, too.
     #[test]
     fn a_record_is_read_by_its_kind_and_without_one_by_its_keys() {
         for (kind, record) in [

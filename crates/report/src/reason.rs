@@ -2,42 +2,36 @@
 
 use model::{CaseError, CaseRecord, Workload};
 
+use crate::lists::grouped;
 use crate::view::RankedRow;
 
-/// What happened and what to try, one entry for each different reason of a row. Says which figures are meant where others of
-/// the row went well.
+/// The failure and its remedy, once for each different reason of a row. Names the cases if others of the row did not fail.
 pub(crate) fn reasons(row: &RankedRow, interrupted: bool) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<&CaseRecord>)> = Vec::new();
-    for case in row.cases() {
-        let Some(reason) = reason(case, interrupted) else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, cases)) => cases.push(case),
-            None => reasons.push((reason, vec![case])),
-        }
-    }
+    let reasons = grouped(row.cases().filter_map(|case| Some((reason(case, interrupted)?, case))));
     let all = row.cases().count();
     let sentence = |(reason, cases): (String, Vec<&CaseRecord>)| {
-        if cases.len() == all { reason } else { format!("{}: {reason}", whose(&cases, row)) }
+        if cases.len() == all { reason } else { format!("{}: {reason}", names(&cases, row)) }
     };
     reasons.into_iter().map(sentence).collect()
 }
 
-/// Which of a row's cases are meant: "stream", "round trips", "pinned".
-fn whose(cases: &[&CaseRecord], row: &RankedRow) -> String {
-    let all_of = |workload| row.cases().filter(move |case| case.workload == workload).count();
-    let mut words: Vec<String> = Vec::new();
-    for (workload, word) in [(Workload::Stream, "stream"), (Workload::PingPong, "round trips")] {
-        let meant: Vec<&&CaseRecord> = cases.iter().filter(|case| case.workload == workload).collect();
-        match meant.as_slice() {
-            [] => {}
-            all if all.len() == all_of(workload) => words.push(word.to_owned()),
-            some => words.push(format!("{word} placed `{}`", some[0].placement)),
-        }
-    }
-    words.join(" and ")
+/// Some of a row's cases in words: "stream", "round trips", "stream placed `cross`".
+fn names(cases: &[&CaseRecord], row: &RankedRow) -> String {
+    let name = |(workload, word): (Workload, &str)| {
+        let all = row.cases().filter(|case| case.workload == workload).count();
+        let named: Vec<_> = cases.iter().filter(|case| case.workload == workload).collect();
+        let first = named.first()?;
+        Some(if named.len() == all {
+            word.to_owned()
+        } else {
+            format!("{word} placed `{}`", first.placement)
+        })
+    };
+    let names = [(Workload::Stream, "stream"), (Workload::PingPong, "round trips")];
+    names.into_iter().filter_map(name).collect::<Vec<String>>().join(" and ")
 }
 
-/// The reason of one case; `None` where it was measured in full.
+/// The reason of one case; `None` if it was measured in full.
 pub(crate) fn reason(case: &CaseRecord, interrupted: bool) -> Option<String> {
     match &case.error {
         Some(error) => Some(text(error)),

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Placement, Role, Workload};
+use model::{BenchRecord, CaseRecord, Role, Workload};
 
 use crate::lists::grouped;
+use crate::view::RankingAxes;
 
-/// A case and its place in the record.
-type Placed<'a> = (usize, &'a CaseRecord);
+/// A case and its index in the record.
+type Indexed<'a> = (usize, &'a CaseRecord);
 
 /// All floors and ceilings of a record that were measured.
 #[derive(Debug)]
@@ -18,8 +19,8 @@ pub(crate) struct References<'a>(Vec<ReferenceCases<'a>>);
 struct ReferenceCases<'a> {
     role: Role,
     workload: Workload,
-    by_block: HashMap<u64, Vec<Placed<'a>>>,
-    all: Vec<Placed<'a>>,
+    by_block: HashMap<u64, Vec<Indexed<'a>>>,
+    all: Vec<Indexed<'a>>,
 }
 
 impl<'a> References<'a> {
@@ -27,29 +28,19 @@ impl<'a> References<'a> {
         let cases = record.cases.iter().enumerate();
         let cases = cases.filter(|(_, case)| case.role != Role::Ranked && !case.samples.is_empty());
         let kinds = grouped(cases.map(|(at, case)| ((case.role, &case.spec, case.workload), (at, case))));
-        let kind = |((role, _, workload), all): ((Role, _, Workload), Vec<Placed<'a>>)| {
+        let kind = |((role, _, workload), all): ((Role, _, Workload), Vec<Indexed<'a>>)| {
             let by_block = grouped(all.iter().map(|(at, case)| (case.block_bytes, (*at, *case))));
             ReferenceCases { role, workload, by_block: by_block.into_iter().collect(), all }
         };
         Self(kinds.into_iter().map(kind).collect())
     }
 
-    /// The cases of a role that are nearest to a ranking, in their order in the record.
-    pub(crate) fn nearest(
-        &self,
-        role: Role,
-        (stream_bytes, round_trip_bytes): (Option<u64>, Option<u64>),
-        data: DataLevel,
-        placement: Placement,
-    ) -> Vec<&'a CaseRecord> {
-        let mut found: Vec<Placed> = Vec::new();
+    /// The cases of a role that share most with a ranking, in their order in the record.
+    pub(crate) fn nearest(&self, role: Role, axes: &RankingAxes) -> Vec<&'a CaseRecord> {
+        let mut found: Vec<Indexed> = Vec::new();
         for kind in self.0.iter().filter(|kind| kind.role == role) {
-            let block = match kind.workload {
-                Workload::Stream => stream_bytes,
-                Workload::PingPong => round_trip_bytes,
-            };
-            let Some(block) = block else { continue };
-            let distance = |case: &CaseRecord| (case.data != data, case.placement != placement);
+            let Some(block) = axes.block_bytes[kind.workload as usize] else { continue };
+            let distance = |case: &CaseRecord| (case.data != axes.data, case.placement != axes.placement);
             let cases = kind.by_block.get(&block).unwrap_or(&kind.all);
             let least = cases.iter().map(|(_, case)| distance(case)).min();
             found.extend(cases.iter().filter(|(_, case)| Some(distance(case)) == least));

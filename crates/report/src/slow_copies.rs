@@ -1,22 +1,22 @@
-//! What is said of a program whose buffer lies where this machine copies slowly.
+//! Sentences on a program whose buffer is at an offset where this machine copies slowly.
 
 use model::SlowCopies;
 
 use crate::numbers::{grouped, percent, time};
 
-/// Of a stage of a run that is over.
+/// On a stage of a run that has ended.
 pub(crate) fn past(name: &str, slow: &SlowCopies) -> String {
     sentence(name, slow, "`--align-buffers`", &time(slow.saves_ns_max as f64))
 }
 
-/// Of a program that runs, seen for this time.
+/// On a running program that was sampled for this time.
 pub(crate) fn present(name: &str, slow: &SlowCopies, elapsed_ns: u64) -> String {
     let share = slow.saves_ns_max as f64 / elapsed_ns.max(1) as f64;
     let saves = format!("{} of a CPU", percent(share));
     sentence(name, slow, "`hosepipe run --align-buffers` or `hosepipe boost`", &saves)
 }
 
-/// Of a program in a picture that has a line for it.
+/// A few words for a line of a chain.
 pub fn in_brief(slow: &SlowCopies) -> String {
     let calls = if slow.writes { "writes" } else { "reads" };
     format!("slow {calls} at +{}: --align-buffers", slow.offset)

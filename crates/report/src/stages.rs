@@ -1,4 +1,4 @@
-//! What a run did, stage by stage: the table of `hosepipe run --stats`, and the flow of a page.
+//! The stages of a run: the table of `hosepipe run --stats`, and the flow on a page.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -22,10 +22,10 @@ use crate::{held_back, slow_copies};
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 40;
 
-/// A shorter time asleep is shown as none.
-const SEEN_NS: u64 = 1_000_000;
+/// A shorter time is shown as absent.
+const SHOWN_NS_MIN: u64 = 1_000_000;
 
-/// Its stages as a flow on a page, as a table in a text, and what is said of them.
+/// The stages as a flow on a page, as a table in a text, and sentences on them.
 pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
     let mut section = context.section("pipeline", "Pipeline");
     if context.is_page() {
@@ -55,31 +55,29 @@ fn table(record: &RunRecord) -> Table {
         let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| known(is, shown(bytes)));
         behind[at].map_or_else(String::new, |link| flowed(link).unwrap_or_else(|| UNKNOWN.to_owned()))
     };
-    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    let part = |at: usize| match (record.partitions, stage(at).is_reduce) {
-        (None, _) => "",
-        (Some(_), false) => "map ",
-        (Some(_), true) => "reduce ",
+    let lines = |at: usize, shown: &dyn Fn(u64) -> String| {
+        behind[at].and_then(|link| link.lines).map(shown).unwrap_or_default()
     };
+    let latency = |at: usize, part: fn(&Delays) -> u64| {
+        latency_of(record, stage(at)).map(|known| time(part(&known.delays) as f64)).unwrap_or_default()
+    };
+    let per_s = |at: usize, amount: u64| amount as f64 * 1e9 / stage(at).wall_ns.max(1) as f64;
+    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     add(Column::left("stage").fit(Fit::Cut), &|at| {
-        format!("{}{} {}", part(at), stage(at).stage + 1, stage(at).command)
+        let part = match (record.partitions, stage(at).is_reduce) {
+            (None, _) => "",
+            (Some(_), false) => "map ",
+            (Some(_), true) => "reduce ",
+        };
+        format!("{part}{} {}", stage(at).stage + 1, stage(at).command)
     });
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
     add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
-    let per_s = |at: usize, amount: u64| amount as f64 * 1e9 / stage(at).wall_ns.max(1) as f64;
     add(Column::right("out"), &|at| out(at, &decimal_size));
     add(Column::right("out/s").drop(3), &|at| out(at, &|bytes| speed(per_s(at, bytes))));
-    let lines_behind = |at: usize| behind[at].and_then(|link| link.lines);
-    add(Column::right("lines"), &|at| {
-        lines_behind(at).map(|lines| grouped(lines as f64, 0)).unwrap_or_default()
-    });
-    add(Column::right("lines/s"), &|at| {
-        lines_behind(at).map(|lines| amount(per_s(at, lines))).unwrap_or_default()
-    });
-    let latency = |at: usize, of: fn(&Delays) -> u64| {
-        latency_of(record, stage(at)).map(|known| time(of(&known.delays) as f64)).unwrap_or_default()
-    };
+    add(Column::right("lines"), &|at| lines(at, &|lines| grouped(lines as f64, 0)));
+    add(Column::right("lines/s"), &|at| lines(at, &|lines| amount(per_s(at, lines))));
     add(Column::right("line p50"), &|at| latency(at, |delays| delays.p50_ns));
     add(Column::right("line p99"), &|at| latency(at, |delays| delays.p99_ns));
     add(Column::right("full"), &|at| share(at, |link| link.full_ns));
@@ -93,13 +91,13 @@ fn table(record: &RunRecord) -> Table {
     table
 }
 
-/// How long lines took in a stage, where that was noted.
+/// The times of lines in a stage, if they were measured.
 fn latency_of<'a>(record: &'a RunRecord, stage: &StageRecord) -> Option<&'a StageLatency> {
     let mut known = record.latency.iter().flatten().filter(|known| known.pipeline == stage.pipeline);
     known.find_map(|known| known.stages.iter().find(|of| of.stage == stage.stage))
 }
 
-/// How long lines took, pipeline by pipeline, and where most of that was.
+/// The times of lines in each pipeline, and the stage with the largest share.
 fn latency_sentences(record: &RunRecord) -> Vec<String> {
     let Some(known) = &record.latency else { return Vec::new() };
     if known.is_empty() {
@@ -108,38 +106,35 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
         return vec![none.to_owned()];
     }
     let sentence = |LatencyRecord { pipeline, whole, stages }: &LatencyRecord| {
-        let of_it = |stage: &&StageRecord| stage.pipeline == *pipeline;
-        let of_which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
-        let count = |one| words::grouped_count(whole.count, one);
+        let which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
         let how = match whole.matched {
-            Matched::Content => format!("{}, matched by content", count("line")),
-            Matched::Position => format!("{}, the n-th out for the n-th in", count("line")),
-            Matched::Block => format!("{}, each to the next output", count("block")),
+            Matched::Content => format!("{}, matched by content", counted(whole.count, "line")),
+            Matched::Position => format!("{}, the n-th out for the n-th in", counted(whole.count, "line")),
+            Matched::Block => format!("{}, each to the next output", counted(whole.count, "block")),
         };
-        let slowest =
+        let largest =
             stages.iter().max_by(|one, other| one.share.partial_cmp(&other.share).unwrap_or(Ordering::Equal));
-        let slowest =
-            slowest.filter(|_| stages.len() > 1).and_then(|slowest| Some((slowest, slowest.share?)));
-        let slowest = slowest.map(|(slowest, share)| {
-            let mut stages = record.stages.iter().filter(of_it);
-            let command =
-                stages.find(|stage| stage.stage == slowest.stage).map_or("", |stage| &stage.command);
-            format!(
-                " The largest share, {}, was in stage {}, `{}`.",
-                percent(share),
-                slowest.stage + 1,
-                shortened(command, 40)
-            )
+        let largest = largest.filter(|_| stages.len() > 1).and_then(|one| Some((one.stage, one.share?)));
+        let largest = largest.map(|(number, share)| {
+            let is_it = |stage: &&StageRecord| stage.pipeline == *pipeline && stage.stage == number;
+            let command = record.stages.iter().find(is_it).map_or("", |stage| &stage.command);
+            let command = shortened(command, COMMAND_CHARACTERS_MAX);
+            format!(" The largest share, {}, was in stage {}, `{command}`.", percent(share), number + 1)
         });
         let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| time(ns as f64));
-        let slowest = slowest.unwrap_or_default();
-        format!("{of_which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({how}).{slowest}")
+        let largest = largest.unwrap_or_default();
+        format!("{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({how}).{largest}")
     };
     known.iter().map(sentence).collect()
 }
 
+/// "1 line", "12,345 lines"
+fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(number as f64, 0), if number == 1 { "" } else { "s" })
+}
+
 fn measured(ns: Option<u64>) -> String {
-    ns.filter(|ns| *ns >= SEEN_NS).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
+    ns.filter(|ns| *ns >= SHOWN_NS_MIN).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
 }
 
 /// The link that each stage writes to; `None` behind the last one of a pipeline.
@@ -155,13 +150,15 @@ pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
 }
 
 fn sentences(record: &RunRecord) -> Vec<String> {
-    let mut sentences = Vec::new();
-    let bottleneck = record.bottleneck.as_ref().map(|bottleneck| of_which(record) + &bottleneck.sentence);
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
-    let sums =
-        record.partitions.map(|count| format!(", of {} together", words::count(count as usize, "partition")));
-    let whole = format!("{}{over}{}.", time(record.wall_ns as f64), sums.unwrap_or_default());
-    sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
+    let sums = record
+        .partitions
+        .map(|count| format!(", of {} together", words::count(count as usize, "partition")))
+        .unwrap_or_default();
+    let bottleneck = record.bottleneck.as_ref();
+    let bottleneck = bottleneck.map(|found| format!(" {}{}", longest_pipeline(record), found.sentence));
+    let whole = time(record.wall_ns as f64);
+    let mut sentences = vec![format!("{whole}{over}{sums}.{}", bottleneck.unwrap_or_default())];
     for stage in &record.stages {
         let name =
             format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1);
@@ -171,35 +168,25 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     sentences.extend(ways("Line by line", record, |stage| stage.line_buffered.as_ref()));
     sentences.extend(ways("Buffers aligned", record, |stage| stage.align_buffers.as_ref()));
     if record.stages.is_empty() {
-        sentences.push(
-            "No stage was seen to its end: the shell did everything itself, or ended before its programs."
-                .to_owned(),
-        );
+        let none =
+            "No stage was seen to its end: the shell did everything itself, or ended before its programs.";
+        sentences.push(none.to_owned());
         return sentences;
     }
     sentences.extend(record.without.as_ref().map(|calls| format!("Refused to all programs: {calls}.")));
     sentences.extend(latency_sentences(record));
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
-        sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
+        sentences.push(
+            "full, empty: the share of its time in which the link behind a stage was full or empty."
+                .to_owned(),
+        );
     }
     sentences.extend(bytes_notes(links_behind(record).into_iter().flatten()));
     if record.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
-        sentences.push("queued: for how long a stage was ready to run and no CPU was free.".to_owned());
+        sentences.push("queued: how long a stage was ready to run while no CPU was free.".to_owned());
     }
     sentences.extend(statuses::sentences(record));
-    if let Some(link) = record.links.iter().find(|link| link.relay) {
-        let does = if record.latency.is_some() {
-            "read every byte to note when each line came: lines/s is over the time of the stage that wrote them"
-        } else if record.links.iter().any(|link| link.lines.is_some()) {
-            "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
-        } else if link.spec.starts_with("pty") {
-            "copied every byte out of the terminal"
-        } else {
-            "passed bytes on by splice(2), without looking at them"
-        };
-        let relays = if link.spec.contains("ends=pipe") { "Two relays" } else { "A relay" };
-        sentences.push(format!("{relays} of ours stood in each link and {does}."));
-    }
+    sentences.extend(relays(record));
     let stored: u64 = record.links.iter().filter_map(|link| link.stored_bytes).sum();
     if stored > 0 {
         sentences.push(format!("The links stored {} in a file system.", decimal_size(stored)));
@@ -208,14 +195,30 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     sentences
 }
 
-/// How stages were started in another way.
+/// What relays did, if there were any.
+fn relays(record: &RunRecord) -> Option<String> {
+    let link = record.links.iter().find(|link| link.relay)?;
+    let does = if record.latency.is_some() {
+        "read every byte to note when each line came: lines/s is over the time of the stage that wrote them"
+    } else if record.links.iter().any(|link| link.lines.is_some()) {
+        "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
+    } else if link.spec.starts_with("pty") {
+        "copied every byte out of the terminal"
+    } else {
+        "passed bytes on by splice(2), without looking at them"
+    };
+    let relays = if link.spec.contains("ends=pipe") { "Two relays" } else { "A relay" };
+    Some(format!("{relays} of hosepipe's in each link {does}."))
+}
+
+/// The other ways in which stages were started.
 fn ways(what: &str, record: &RunRecord, way: impl Fn(&StageRecord) -> Option<&String>) -> Option<String> {
     let each = record.stages.iter().filter_map(|stage| Some(format!("{} {}", stage.stage + 1, way(stage)?)));
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| format!("{what}, by stage: {}.", each.join("; ")))
 }
 
-/// What the signs before the bytes of these links mean.
+/// The meaning of the signs before the bytes of these links.
 fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
     let known: Vec<Option<Certainty>> = links.map(|link| Some(link.flowed()?.1)).collect();
     let notes = [
@@ -229,25 +232,18 @@ fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
     notes.into_iter().filter(|(is, _)| known.contains(is)).map(|(_, note)| note.to_owned()).collect()
 }
 
-/// Where a text has several pipelines, which one the judgement is of.
-fn of_which(record: &RunRecord) -> String {
+/// The longest pipeline of a text with several, to which the bottleneck belongs.
+fn longest_pipeline(record: &RunRecord) -> String {
     let longest = record.stages.iter().max_by_key(|stage| stage.wall_ns);
     let several = record.partitions.is_none() && record.stages.iter().any(|stage| stage.pipeline > 0);
     let Some(stage) = longest.filter(|_| several) else { return String::new() };
-    let of_it: Vec<&str> = record
-        .stages
-        .iter()
-        .filter(|other| other.pipeline == stage.pipeline)
-        .map(|other| other.command.as_str())
-        .collect();
-    format!(
-        "The longest pipeline, `{}`, took {}. ",
-        shortened(&of_it.join(" | "), 40),
-        time(stage.wall_ns as f64)
-    )
+    let stages = record.stages.iter().filter(|other| other.pipeline == stage.pipeline);
+    let text = stages.map(|other| other.command.as_str()).collect::<Vec<_>>().join(" | ");
+    let (text, wall) = (shortened(&text, COMMAND_CHARACTERS_MAX), time(stage.wall_ns as f64));
+    format!("The longest pipeline, `{text}`, took {wall}. ")
 }
 
-/// Whether a spec says the size of its pipe itself.
+/// Whether a spec names the size of its pipe.
 fn has_size(spec: &str) -> bool {
     spec.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
 }
@@ -259,7 +255,7 @@ fn link_text(link: &LinkRecord) -> String {
     }
 }
 
-/// Stages, what flows between them, and which stage held the others up.
+/// The stages, the bytes between them, and the stage that held the others up.
 fn figure(record: &RunRecord, number: usize) -> Figure {
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let flows = links_behind(record).into_iter().enumerate();
@@ -268,7 +264,7 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
             "Time runs to the right, {} in all; a link is as thick as the bytes that went through it. Waits are \
-                sampled; a relay or a file counts bytes (--meter), else ≥, ≤ or ? says what both ends tell.",
+                sampled; a relay or a file counts bytes (--meter), else ≥, ≤ or ? marks what the two ends show.",
             time(record.wall_ns as f64)
         ),
         chart: Chart::Flow(Flow {
@@ -294,7 +290,7 @@ fn flow_stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_u
     }
 }
 
-/// What leads on from a stage to the next one.
+/// The link from a stage to the next one.
 fn flow_link(link: Option<&LinkRecord>, via: &str) -> FlowLink {
     FlowLink {
         spec: link.map_or(via, |link| &link.spec).to_owned(),
@@ -309,8 +305,8 @@ fn link_note(link: &LinkRecord) -> String {
     });
     let parts = granted
         .chain(link.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))))
-        .chain(link.lines.map(|lines| words::grouped_count(lines, "line")))
-        .chain(link.relay.then(|| "through a relay of ours".to_owned()))
+        .chain(link.lines.map(|lines| counted(lines, "line")))
+        .chain(link.relay.then(|| "through a relay of hosepipe's".to_owned()))
         .chain(link.kept.as_ref().map(|path| format!("kept in {path}")))
         .chain(link.trouble.clone());
     parts.collect::<Vec<String>>().join("; ")
@@ -318,4 +314,18 @@ fn link_note(link: &LinkRecord) -> String {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: `1 line`. Happened: `1 lines`.
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(
+            [0, 1, 12_345].map(|number| counted(number, "line")),
+            ["0 lines", "1 line", "12,345 lines"]
+        );
+    }
 }

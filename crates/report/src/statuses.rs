@@ -1,4 +1,4 @@
-//! What the status of a stage means, where it is not 0: a sentence for each, which says what is certain and no more.
+//! The meaning of the status of a stage, if it is not 0: a sentence with what is certain.
 
 use model::{RunRecord, StageRecord, signal_name};
 
@@ -6,23 +6,23 @@ use crate::layout::{code, shortened};
 use crate::lists::distinct;
 use crate::table::ABSENT;
 
-/// Most columns of a command in a sentence.
+/// Width of a command in a sentence.
 const COMMAND_COLUMNS: usize = 40;
-/// Sentences at the most: a loop may have thousands of stages.
+/// Sentences at most: a loop may have thousands of stages.
 const SENTENCES_MAX: usize = 5;
 
 const SIGPIPE: &str = "SIGPIPE";
 
-/// What some programs mean by some statuses, as their manuals have it.
+/// The meaning of some statuses of some programs, from their manuals.
 const MEANINGS: &[(&[&str], i32, &str)] = &[
     (&["grep", "egrep", "fgrep", "zgrep", "rg"], 1, "it selected no line"),
     (&["grep", "egrep", "fgrep", "zgrep", "rg"], 2, "it met an error"),
     (&["diff", "cmp"], 1, "what it compared differs"),
     (&["diff", "cmp"], 2, "it met an error"),
-    (&["timeout"], 124, "the time was over"),
+    (&["timeout"], 124, "the time limit was reached"),
 ];
 
-/// A sentence for each stage that did not end with 0; what several did alike is said once.
+/// A sentence for each stage that did not end with 0; the same sentence of several stages once.
 pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let of_stage = |(at, stage): (usize, &StageRecord)| {
         let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
@@ -37,7 +37,7 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     all
 }
 
-/// A status as tables have it.
+/// A status in a table.
 pub(crate) fn shown(stage: &StageRecord) -> String {
     let status = || stage.status.map_or_else(|| ABSENT.to_owned(), |status| status.to_string());
     stage.signal.map_or_else(status, signal_name)
@@ -53,7 +53,9 @@ fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>) -> Str
                 let normal = if done { ", which is normal" } else { "" };
                 format!("{own} ended by SIGPIPE because {} stopped reading{normal}.", name(next))
             }
-            (SIGPIPE, None) => format!("{own} ended by SIGPIPE: what it wrote to had no reader any more."),
+            (SIGPIPE, None) => {
+                format!("{own} ended by SIGPIPE: no process had its output open for reading any more.")
+            }
             (signal, _) => format!("{own} was ended by {signal}{}.", why(signal)),
         };
     }
@@ -63,22 +65,20 @@ fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>) -> Str
     });
     let meaning = match (known, status) {
         (Some((.., meaning)), _) => (*meaning).to_owned(),
-        (None, 126) => "so a shell says that it could not execute a program".to_owned(),
-        (None, 127) => "so a shell says that it found no such program".to_owned(),
-        (None, 129..=192) => {
-            format!("so a shell says that {} ended a program of it", signal_name(status - 128))
-        }
-        // What a shell ran by itself has no manual.
+        (None, 126) => "in a shell: it could not execute a program".to_owned(),
+        (None, 127) => "in a shell: it found no such program".to_owned(),
+        (None, 129..=192) => format!("in a shell: {} ended one of its programs", signal_name(status - 128)),
+        // Commands of a shell itself have no manual.
         (None, _) if stage.command.starts_with('(') => return format!("{own} ended with status {status}."),
-        (None, _) => "what it means by that, its manual says".to_owned(),
+        (None, _) => "see its manual".to_owned(),
     };
     format!("{own} ended with status {status}: {meaning}.")
 }
 
-/// What is certain of a signal beside its name.
+/// The cause of a signal, as far as it is certain.
 fn why(signal: &str) -> &'static str {
     match signal {
-        "SIGKILL" => ": somebody sent it, or the kernel did for want of memory (`dmesg` would tell)",
+        "SIGKILL" => ": a program sent it, or the kernel for lack of memory (see `dmesg`)",
         "SIGILL" | "SIGABRT" | "SIGBUS" | "SIGFPE" | "SIGSEGV" => ", which is how a program crashes",
         "SIGXCPU" => ": it used more CPU time than `ulimit -t` allows",
         "SIGXFSZ" => ": a file would have become larger than `ulimit -f` allows",
@@ -118,21 +118,26 @@ mod tests {
                 "`yes` ended by SIGPIPE because `head -1` stopped reading, which is normal.",
             ),
             ("yes", 1013, Some(("awk", 2)), "`yes` ended by SIGPIPE because `awk` stopped reading."),
-            ("yes", 1013, None, "`yes` ended by SIGPIPE: what it wrote to had no reader any more."),
+            (
+                "yes",
+                1013,
+                None,
+                "`yes` ended by SIGPIPE: no process had its output open for reading any more.",
+            ),
             ("/bin/grep x", 1, None, "`/bin/grep x` ended with status 1: it selected no line."),
             ("grep x f", 2, Some(("wc", 0)), "`grep x f` ended with status 2: it met an error."),
-            ("awk x", 2, None, "`awk x` ended with status 2: what it means by that, its manual says."),
+            ("awk x", 2, None, "`awk x` ended with status 2: see its manual."),
             (
                 "(in the shell)",
                 127,
                 None,
-                "`(in the shell)` ended with status 127: so a shell says that it found no such program.",
+                "`(in the shell)` ended with status 127: in a shell: it found no such program.",
             ),
             (
                 "(a; b)",
                 141,
                 None,
-                "`(a; b)` ended with status 141: so a shell says that SIGPIPE ended a program of it.",
+                "`(a; b)` ended with status 141: in a shell: SIGPIPE ended one of its programs.",
             ),
             ("(in the shell)", 5, None, "`(in the shell)` ended with status 5."),
             ("a", 1011, None, "`a` was ended by SIGSEGV, which is how a program crashes."),
@@ -140,6 +145,6 @@ mod tests {
         ] {
             assert_eq!(said(command, status, next), expected);
         }
-        assert!(said("a", 1009, None).contains("for want of memory"), "one of two that can send it");
+        assert!(said("a", 1009, None).contains("for lack of memory"), "one of two possible senders");
     }
 }

@@ -1,5 +1,5 @@
-//! How a published study is shown beside what came of it here: sections with tables and figures, in a terminal, on a
-//! page, as files. What is in the sections is decided elsewhere: this room knows no study.
+//! A published study beside its reproduction: sections with tables and figures, in a terminal, on a page, as files. Their contents
+//! come from the crate `study`.
 
 use model::StudyRecord;
 
@@ -12,17 +12,17 @@ use crate::table::Table;
 pub struct StudyView {
     /// The study's title.
     pub title: String,
-    /// What it was, what it asked, what was run here.
+    /// Its authors, its question, and what was run here.
     pub lead: Vec<String>,
-    /// Its parts, from above; the last one holds the paragraph on what changed.
+    /// Its parts, in their order; the last one has the paragraph on what changed since.
     pub sections: Vec<Section>,
 }
 
-/// What is to be shown of a record of a study.
+/// Makes the view of a record of a study.
 pub type ViewOf = fn(&StudyRecord) -> StudyView;
 
 impl StudyView {
-    /// The view of a record whose study is not known here.
+    /// The view of a record whose study is unknown.
     pub fn unknown(record: &StudyRecord) -> Self {
         let unknown = format!("The study `{}` is unknown to this hosepipe.", record.study);
         Self { title: record.study.clone(), lead: vec![unknown], sections: Vec::new() }
@@ -30,15 +30,15 @@ impl StudyView {
 
     /// Every figure, by its name, as SVG for papers and docs.
     pub fn figures(&self) -> Vec<(String, String)> {
-        let figures =
-            self.sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
-                Block::Figure(figure) => Some(figure),
-                _ => None,
-            });
-        figures.map(|figure| (figure.id.clone(), figure.svg(Theme::Auto))).collect()
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let figures = blocks.filter_map(|block| match block {
+            Block::Figure(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
+            _ => None,
+        });
+        figures.collect()
     }
 
-    /// The sections of a document that shows it, perhaps among others.
+    /// Its sections in a document.
     pub(crate) fn sections(self, context: &Context) -> Vec<Section> {
         match context.medium {
             Medium::Page => self.on_page(context),
@@ -47,7 +47,7 @@ impl StudyView {
         }
     }
 
-    /// Its own, after one with its title and its lead.
+    /// Its sections after one with its title and its lead.
     fn titled(self, label: &str) -> Vec<Section> {
         let title = labelled(&self.title, label);
         let about = Section { id: "about".to_owned(), title, lead: self.lead, ..Section::default() };
@@ -67,8 +67,8 @@ impl StudyView {
         sections
     }
 
-    /// The first sentence is above the title, as what `uname -s -r` says is in the output of a study of kernels. All remarks are
-    /// shown, and no table has a title: the section's heading says what it shows.
+    /// The first sentence of the lead is above the title, like the output of `uname -s -r` in a study of kernels. All remarks are
+    /// shown, and the section's heading is the title of its tables.
     fn in_terminal(mut self) -> Vec<Section> {
         let first = if self.lead.is_empty() { None } else { Some(Block::Line(self.lead.remove(0))) };
         let above = Section { blocks: first.into_iter().collect(), ..Section::default() };

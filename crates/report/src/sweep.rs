@@ -1,22 +1,15 @@
-//! Many block sizes: the sizes go down, the mechanisms across, so that a column reads as a curve.
+//! Many block sizes: a row for each size and a column for each mechanism, so that a column reads as a curve.
 
 use model::Workload;
 
-use crate::case_figure::FigureText;
+use crate::case_figure::{FigureText, quantity, speed};
 use crate::lists::grouped;
 use crate::table::{ABSENT, Column, Table};
 use crate::view::{RankedRow, Ranking};
 use crate::{numbers, reason};
 
-/// One mechanism over all sizes: its label, its best figure, and a cell for each size.
-struct Curve {
-    label: String,
-    best: f64,
-    cells: Vec<Option<String>>,
-}
-
-/// The rankings of a sweep as tables: throughput, then round trips, where they were measured.
-pub(crate) fn tables(rankings: &[&Ranking], interrupted: bool) -> Vec<Table> {
+/// The rankings of a sweep as tables: throughput, then round trips, if they were measured.
+pub(crate) fn tables(rankings: &[Ranking], interrupted: bool) -> Vec<Table> {
     let mut tables: Vec<Table> =
         Workload::ALL.iter().filter_map(|workload| table(*workload, rankings)).collect();
     let reasons = reasons(rankings, interrupted);
@@ -27,84 +20,69 @@ pub(crate) fn tables(rankings: &[&Ranking], interrupted: bool) -> Vec<Table> {
     tables
 }
 
-fn table(workload: Workload, rankings: &[&Ranking]) -> Option<Table> {
-    let curves = curves(workload, rankings);
-    let title = match workload {
-        Workload::Stream => "throughput by block size (* the fastest of its row)",
-        Workload::PingPong => "median round trip by size (* the lowest of its row)",
+/// One column for each label with a figure at any size, that with the best figure first.
+fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
+    let found = rankings.iter().enumerate().flat_map(|(at, ranking)| {
+        cells(workload, ranking).map(move |(label, value, text)| (label, (at, value, text)))
+    });
+    let best = |cells: &[(usize, f64, String)]| cells.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
+    let mut curves = grouped(found);
+    curves.sort_by(|(_, one), (_, other)| best(other).total_cmp(&best(one)));
+    let (by, the_best) = match workload {
+        Workload::Stream => ("block size", "fastest"),
+        Workload::PingPong => ("size", "lowest"),
     };
-    let mut table = Table { title: title.to_owned(), ..Table::default() };
-    let size = |ranking: &&Ranking| match workload {
-        Workload::Stream => ranking.axes.stream_bytes.map(numbers::size),
-        Workload::PingPong => ranking.axes.round_trip_bytes.map(numbers::size),
-    };
-    table.add(Column::right(""), rankings.iter().map(size));
-    let some = !curves.is_empty();
-    for curve in curves {
-        table.add(Column::right(format!("{} ", curve.label)), curve.cells);
+    let title = format!("{} by {by} (* the {the_best} of its row)", quantity(workload).name);
+    let mut table = Table { title, ..Table::default() };
+    table.add(Column::right(""), rankings.iter().map(|one| one.block_bytes(workload).map(numbers::size)));
+    for (label, found) in &curves {
+        let mut column = vec![Some(format!("{ABSENT} ")); rankings.len()];
+        // Of several rows of one name the first is shown.
+        for (at, _, text) in found.iter().rev() {
+            column[*at] = Some(text.clone());
+        }
+        table.add(Column::right(format!("{label} ")), column);
     }
-    some.then_some(table)
+    (!curves.is_empty()).then_some(table)
+}
+
+/// "64 KiB", or "1 B to 1 MiB".
+pub(crate) fn size_range(least: u64, most: u64) -> String {
+    let (least_text, most_text) = (numbers::size(least), numbers::size(most));
+    if least == most { most_text } else { format!("{least_text} to {most_text}") }
 }
 
 /// The block of a ranking of a sweep.
 pub(crate) fn size_of(ranking: &Ranking) -> String {
-    ranking.axes.stream_bytes.or(ranking.axes.round_trip_bytes).map(numbers::size).unwrap_or_default()
+    let [stream, round_trip] = ranking.axes.block_bytes;
+    stream.or(round_trip).map(numbers::size).unwrap_or_default()
 }
 
-/// The rows that have the figure at any size, the best of all first.
-fn curves(workload: Workload, rankings: &[&Ranking]) -> Vec<Curve> {
-    let found = rankings.iter().enumerate().flat_map(|(at, ranking)| {
-        cells(workload, ranking).map(move |(label, value, text)| (label, (at, value, text)))
-    });
-    let curve = |(label, found): (&str, Vec<(usize, f64, String)>)| {
-        let best = found.iter().map(|(_, value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
-        let mut cells = vec![Some(format!("{ABSENT} ")); rankings.len()];
-        // Of several rows of one name the first is shown.
-        for (at, _, text) in found.into_iter().rev() {
-            cells[at] = Some(text);
-        }
-        Curve { label: label.to_owned(), best, cells }
-    };
-    let mut curves: Vec<Curve> = grouped(found).into_iter().map(curve).collect();
-    curves.sort_by(|one, other| other.best.total_cmp(&one.best));
-    curves
-}
-
-/// The label, the figure and the cell of each row of a ranking that has the figure.
+/// The label, the speed and the cell of each row of a ranking that has the figure.
 fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (&'a str, f64, String)> {
-    let values = || ranking.rows.iter().filter_map(move |row| value(row, workload));
+    let value = move |row: &RankedRow| row.case(workload, false).and_then(speed);
+    let values = || ranking.rows.iter().filter_map(value);
     // One mechanism alone is not the best of anything.
-    let best = if values().count() > 1 { values().fold(f64::NEG_INFINITY, f64::max) } else { f64::INFINITY };
-    let cell = move |row: &'a RankedRow| {
-        let value = value(row, workload)?;
+    let best = if values().count() > 1 { values().fold(0.0, f64::max) } else { f64::INFINITY };
+    ranking.rows.iter().filter_map(move |row| {
+        let value = value(row)?;
         let text = FigureText::new(row.case(workload, false)?, row.seats(workload))?.in_own_unit();
         // The last place of a cell is for its star.
         Some((row.label.as_str(), value, text + if value >= best { "*" } else { " " }))
-    };
-    ranking.rows.iter().filter_map(cell)
+    })
 }
 
-/// The figure such that more is better.
-fn value(row: &RankedRow, workload: Workload) -> Option<f64> {
-    match workload {
-        Workload::Stream => row.throughput().map(|throughput| throughput.median_bytes_per_s),
-        Workload::PingPong => row.latency().map(|latency| -(latency.p50 as f64)),
-    }
-}
-
-/// One line for each mechanism that has no figure at some sizes: the first reason it gave.
-fn reasons(rankings: &[&Ranking], interrupted: bool) -> Vec<String> {
-    let of_section = |ranking: &'_ &Ranking| {
-        let size = size_of(ranking);
-        let reason = |row: &RankedRow| row.cases().find_map(|case| reason::reason(case, interrupted));
-        let rows =
-            ranking.rows.iter().filter_map(|row| Some((row.label.clone(), (reason(row)?, size.clone()))));
-        rows.collect::<Vec<_>>()
-    };
-    let sentence = |(label, gaps): (String, Vec<(String, String)>)| match gaps.as_slice() {
+/// One line for each mechanism that has no figure at some sizes: the first reason that was given.
+fn reasons(rankings: &[Ranking], interrupted: bool) -> Vec<String> {
+    let gaps = rankings.iter().flat_map(|ranking| ranking.rows.iter().map(move |row| (ranking, row)));
+    let gaps = gaps.filter_map(|(ranking, row)| {
+        let reason = row.cases().find_map(|case| reason::reason(case, interrupted))?;
+        Some((&row.label, (reason, size_of(ranking))))
+    });
+    let sentence = |(label, gaps): (&String, Vec<(String, String)>)| match gaps.as_slice() {
         [(reason, first), .., (_, last)] => format!("{label} ({first} to {last}): {reason}"),
         [(reason, only)] => format!("{label} ({only}): {reason}"),
-        [] => label,
+        [] => label.clone(),
     };
-    grouped(rankings.iter().flat_map(of_section)).into_iter().map(sentence).collect()
+    grouped(gaps).into_iter().map(sentence).collect()
 }

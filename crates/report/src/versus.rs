@@ -1,4 +1,4 @@
-//! Different pipelines against each other: the ranking of `hosepipe compare` with several of them.
+//! Different pipelines compared: the ranking of `hosepipe compare` with several of them.
 
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
 use stats::spread::outlier_indices;
@@ -10,54 +10,50 @@ use crate::numbers::{decimal_size, three_digits, time};
 use crate::table::{Column, Fit, Table};
 use crate::words::count;
 
-/// What of a pipeline stands in a sentence, in columns, unless another one begins alike.
+/// Width of a pipeline in a sentence, unless another one has the same beginning.
 const NAME_COLUMNS: usize = 48;
-/// Pipelines that are named in one sentence.
+/// Pipelines in one sentence at most.
 const NAMES_MAX: usize = 3;
-/// A trial so far from the median, as a share of it, is worth a sentence.
+/// Smallest distance of a trial from the median that gets a sentence, as a share of the median.
 const FAR_SHARE: f64 = 0.1;
 /// Width of the longest bar.
-pub(crate) const BAR_COLUMNS: usize = 10;
+const BAR_COLUMNS: usize = 10;
 
-/// The pipelines that ran over one link, where there are several: the fastest first, those that failed last.
-pub(crate) fn rankings(record: &CompareRecord) -> Vec<(&str, Vec<&CompareResult>)> {
+/// The results of one link, or of one pipeline, under its name.
+pub(crate) type Results<'a> = (&'a str, Vec<&'a CompareResult>);
+
+/// The pipelines of each link with several of them: the fastest first, those that failed last.
+pub(crate) fn rankings(record: &CompareRecord) -> Vec<Results<'_>> {
     let mut links = grouped(record.results.iter().map(|result| (result.via.as_str(), result)));
     links.retain(|(_, results)| results.len() > 1);
     for (_, results) in &mut links {
-        let key = |result: &CompareResult| result.median_s.filter(|_| result.error.is_none());
-        results.sort_by(|one, other| {
-            let [one, other] = [one, other].map(|result| key(result).unwrap_or(f64::INFINITY));
-            one.total_cmp(&other)
-        });
+        let rank = |result: &CompareResult| succeeded(result).unwrap_or(f64::INFINITY);
+        results.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
     }
     links
 }
 
+/// The median of a result without an error.
+fn succeeded(result: &CompareResult) -> Option<f64> {
+    result.median_s.filter(|_| result.error.is_none())
+}
+
 /// A ranking as a table.
 pub(crate) fn table(results: &[&CompareResult]) -> Table {
-    let medians = || results.iter().filter_map(|result| result.median_s);
-    let slowest = medians().fold(0.0, f64::max);
     let shortest = results.first().and_then(|first| first.median_s);
-    let mut table = Table::default();
+    let mut table = named_times(Column::left("pipeline").fit(Fit::Command), results, |one| &one.pipeline);
     let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
         table.add(column, results.iter().map(|result| cell(result)));
     };
-    add(Column::left("pipeline").fit(Fit::Command), &|result| Some(result.pipeline.clone()));
-    add(Column::right("mean ± sd").drop(4), &|result| {
-        let spread = result.stddev_s.filter(|_| result.times_s.len() > 1)?;
-        Some(format!("{} ± {}", time(result.mean_s? * 1e9), time(spread * 1e9)))
-    });
-    add(Column::right("median"), &median);
-    add(Column::picture().drop(6), &|result| Some(bar(result.median_s? / slowest, BAR_COLUMNS)));
     add(Column::right("min").drop(5), &|result| extreme(result, f64::min));
     add(Column::right("max").drop(5), &|result| extreme(result, f64::max));
     add(Column::left("times as long"), &|result| match result.times_fastest {
         Some(ratio) if ratio.low == ratio.high => Some(three_digits(ratio.median)),
         Some(ratio) => Some(with_bounds(ratio)),
-        // The quotient of the medians, where nothing is known of its bounds.
-        None => Some(three_digits(result.median_s.filter(|_| result.error.is_none())? / shortest?)),
+        // The quotient of the medians, if its bounds are unknown.
+        None => Some(three_digits(succeeded(result)? / shortest?)),
     });
-    // Blocks that the programs have freed stay in their heap then.
+    // With aligned buffers, blocks that a program has freed stay in its heap.
     if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
         add(Column::right("memory").drop(3), &|result| result.max_rss_bytes.map(decimal_size));
     }
@@ -69,13 +65,44 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
     for (row, result) in table.rows.iter_mut().zip(results) {
         row.tone =
             if winner.is_some_and(|one| std::ptr::eq(one, *result)) { Tone::Bold } else { Tone::Plain };
+    }
+    table
+}
+
+/// A table with the names of the results, their mean and median times, and their errors.
+pub(crate) fn named_times(
+    name: Column,
+    results: &[&CompareResult],
+    named: fn(&CompareResult) -> &str,
+) -> Table {
+    let medians = || results.iter().filter_map(|result| result.median_s);
+    let (slowest, several) = (medians().fold(0.0, f64::max), medians().count() > 1);
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
+        table.add(column, results.iter().map(|result| cell(result)));
+    };
+    add(name, &|result| Some(named(result).to_owned()));
+    add(Column::right("mean ± sd").drop(4), &|result| {
+        let spread = result.stddev_s.filter(|_| result.times_s.len() > 1)?;
+        Some(format!("{} ± {}", seconds(result.mean_s?), seconds(spread)))
+    });
+    add(Column::right("median"), &median);
+    add(Column::picture().drop(6), &|result| {
+        Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
+    });
+    for (row, result) in table.rows.iter_mut().zip(results) {
         row.reasons = result.error.iter().cloned().collect();
     }
     table
 }
 
+/// "3.20 s", "41.0 ms"
+pub(crate) fn seconds(seconds: f64) -> String {
+    time(seconds * 1e9)
+}
+
 fn extreme(result: &CompareResult, of: fn(f64, f64) -> f64) -> Option<String> {
-    result.times_s.iter().copied().reduce(of).map(|seconds| time(seconds * 1e9))
+    result.times_s.iter().copied().reduce(of).map(seconds)
 }
 
 fn with_bounds(ratio: Ratio) -> String {
@@ -83,7 +110,7 @@ fn with_bounds(ratio: Ratio) -> String {
     format!("{median} ({low} to {high})")
 }
 
-/// The one than which all others surely take longer.
+/// The pipeline that is surely faster than all others.
 fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
     let slower = |result: &CompareResult| result.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
     let ranked = || results.iter().copied().filter(|result| result.error.is_none());
@@ -93,61 +120,55 @@ fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
     own.then_some(first)
 }
 
-/// Which one is the fastest, if that can be told, and whose output is not that of the first.
+/// Which pipeline is the fastest, and which ones have another output than the first.
 pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
-    let name = |result: &CompareResult| name(result, results);
-    let ranked: Vec<&CompareResult> = results
-        .iter()
-        .copied()
-        .filter(|result| result.error.is_none() && result.median_s.is_some())
-        .collect();
-    let told = ranked.iter().all(|result| result.times_fastest.is_some());
-    let level = ranked.iter().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
-    let level: Vec<&CompareResult> = level.copied().collect();
-    let whose = match &ranked[..] {
-        // In records of earlier versions nothing was compared.
-        [fastest, ..] if fastest.times_fastest.is_none() => None,
-        [fastest, next, rest @ ..] if told && level.len() == 1 => {
-            let (word, next_is) =
-                if rest.is_empty() { ("faster", "") } else { ("the fastest", "the next one, ") };
-            let bounds = next.times_fastest.map(with_bounds).unwrap_or_default();
-            let (fastest, next) = (name(fastest), name(next));
-            Some(format!(
-                "{fastest} is {word}: {next_is}{next}{} takes {bounds} times as long.",
-                comma(next_is)
-            ))
-        }
-        [_, _, ..] if told => Some(format!(
-            "Which one is the fastest cannot be told of {}: more --trials, or a quieter machine, may tell them apart.",
-            first_of(&level, NAMES_MAX, ", ", |one| name(one))
-        )),
-        [_, others @ ..] if !others.is_empty() => {
-            let needed = stats::figures_needed(others.len(), 1, true);
-            Some(format!(
-                "Too few trials to tell which one is the fastest: it takes at least --trials {needed}."
-            ))
-        }
-        _ => None,
-    };
-    let sized = |result: &CompareResult| format!("{} ({})", name(result), decimal_size(result.output_bytes));
-    let unlike = results.iter().filter(|result| result.same_output == Some(false));
-    let unlike: Vec<&CompareResult> = unlike.copied().collect();
-    let is_reference = |one: &&CompareResult| {
-        one.same_output.is_some() && Some(&one.via) == results.first().map(|one| &one.via)
-    };
-    let reference = record.results.iter().find(is_reference).filter(|_| !unlike.is_empty());
-    let unlike = reference.map(|reference| {
-        let unlike = first_of(&unlike, NAMES_MAX, ", ", |one| sized(one));
-        format!("Not the same output as of {}: {unlike}.", sized(reference))
-    });
-    whose.into_iter().chain(unlike).collect()
+    which_is_fastest(results).into_iter().chain(unlike_outputs(record, results)).collect()
 }
 
-fn comma(before: &str) -> &'static str {
-    if before.is_empty() { "" } else { "," }
+fn which_is_fastest(results: &[&CompareResult]) -> Option<String> {
+    let ranked: Vec<&CompareResult> =
+        results.iter().copied().filter(|result| succeeded(result).is_some()).collect();
+    // Records of earlier versions have no comparison.
+    ranked.first()?.times_fastest?;
+    if ranked.len() < 2 {
+        return None;
+    }
+    if ranked.iter().any(|result| result.times_fastest.is_none()) {
+        let needed = stats::figures_needed(ranked.len() - 1, 1, true);
+        return Some(format!(
+            "Too few trials to decide which one is the fastest: at least --trials {needed} are needed."
+        ));
+    }
+    let name = |result: &&CompareResult| name(result, results);
+    let level = ranked.iter().copied().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
+    let level: Vec<&CompareResult> = level.collect();
+    if level.len() != 1 {
+        let names = first_of(&level, NAMES_MAX, ", ", name);
+        return Some(format!(
+            "Which of {names} is the fastest is not certain: more --trials, or a quieter machine, may show it."
+        ));
+    }
+    let [first, next] = [&ranked[0], &ranked[1]].map(name);
+    let bounds = ranked[1].times_fastest.map(with_bounds).unwrap_or_default();
+    Some(match ranked.len() {
+        2 => format!("{first} is faster: {next} takes {bounds} times as long."),
+        _ => format!("{first} is the fastest: the next one, {next}, takes {bounds} times as long."),
+    })
 }
 
-/// A pipeline in a sentence: no other one is called the same.
+fn unlike_outputs(record: &CompareRecord, results: &[&CompareResult]) -> Option<String> {
+    let sized = |result: &&CompareResult| {
+        format!("{} ({})", name(result, results), decimal_size(result.output_bytes))
+    };
+    let unlike = results.iter().copied().filter(|result| result.same_output == Some(false));
+    let unlike: Vec<&CompareResult> = unlike.collect();
+    let via = &results.first().filter(|_| !unlike.is_empty())?.via;
+    let reference = record.results.iter().find(|one| one.same_output.is_some() && one.via == *via)?;
+    let unlike = first_of(&unlike, NAMES_MAX, ", ", sized);
+    Some(format!("Not the same output as of {}: {unlike}.", sized(&reference)))
+}
+
+/// A pipeline in a sentence: in full if another one has the same beginning.
 fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
     let short = |result: &CompareResult| shortened(&result.pipeline, NAME_COLUMNS);
     let own = short(result);
@@ -155,8 +176,8 @@ fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
     code(if again { &result.pipeline } else { &own })
 }
 
-/// What should be known of single trials: that the start of the shell is in each, that a first one was slower than the others, that
-/// some are far from the others.
+/// The limits of the times: that the start of the shell is in each, that the first trial was slower than the others, and that some
+/// are far from the others.
 pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
     let (mut first, mut apart) = (Vec::new(), Vec::new());
     for result in &record.results {
@@ -167,36 +188,37 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
         match &far[..] {
             [] => {}
             [0] if result.times_s[0] > middle => {
-                first.push(format!("{name} {}, not {}", time(result.times_s[0] * 1e9), time(middle * 1e9)));
+                first.push(format!("{name} {}, not {}", seconds(result.times_s[0]), seconds(middle)));
             }
             several => apart.push(format!("{} of {name}", count(several.len(), "trial"))),
         }
     }
     let shortest_s = record.results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
-    let start = record.shell_start_s.filter(|seconds| *seconds < shortest_s).map(|seconds| {
-        let seconds = time(seconds * 1e9);
-        format!("Each time includes the start of the shell ({seconds} with an empty text): without it the factors would be larger.")
+    let start = record.shell_start_s.filter(|start_s| *start_s < shortest_s).map(|start_s| {
+        let start = seconds(start_s);
+        format!("Each time includes the start of the shell ({start} with an empty text): without it the factors would be larger.")
     });
-    let first = (!first.is_empty()).then(|| {
-        let first = first_of(&first, NAMES_MAX, "; ", String::clone);
+    let named = |lines: Vec<String>| {
+        let text = first_of(&lines, NAMES_MAX, "; ", String::clone);
+        Some(text).filter(|text| !text.is_empty())
+    };
+    let first = named(first).map(|first| {
         format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
     });
-    let apart = (!apart.is_empty()).then(|| {
-        let apart = first_of(&apart, NAMES_MAX, "; ", String::clone);
-        format!("Far from the others: {apart}. Something else may have used the machine.")
-    });
+    let apart = named(apart)
+        .map(|apart| format!("Far from the others: {apart}. Something else may have used the machine."));
     [start, first, apart].into_iter().flatten().collect()
 }
 
-/// What carried a pipeline: "over pipe", "in bash by itself".
+/// The links of a pipeline: "over pipe", "in bash by itself".
 pub(crate) fn whereby(via: &str) -> String {
     if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
 }
 
 /// The median with its interval.
 pub(crate) fn median(result: &CompareResult) -> Option<String> {
-    let (median, low, high) = (result.median_s?, result.low_s?, result.high_s?);
-    Some(time(median * 1e9) + &plus_minus([median, low, high], result.times_s.len()))
+    let found = [result.median_s?, result.low_s?, result.high_s?];
+    Some(seconds(found[0]) + &plus_minus(found, result.times_s.len(), seconds))
 }
 
 #[cfg(test)]
@@ -258,7 +280,7 @@ mod tests {
         assert!(shown.contains("(2.00 ms with an empty text)"), "{shown}");
         let md = comparison::document(&record).markdown();
         assert!(md.contains("| `` grep -c `x` f\\|wc `` |") && md.contains("| `sort x` |"), "{md}");
-        let csv = csv::of_comparison(&record).text().expect("text");
+        let csv = csv::results_sheet(&record.results).text().expect("text");
         assert!(
             csv.contains("1.810")
                 && csv.lines().next().is_some_and(|line| line.contains("times_fastest_low"))
@@ -271,11 +293,12 @@ mod tests {
         let slow = BASE.map(|time| time * 3.0);
         let shown = text(&record(&[("a", &BASE, ""), ("b", &level, ""), ("c", &slow, "")]));
         assert!(
-            shown.contains("cannot be told of `a`, `b`:") || shown.contains("cannot be told of `b`, `a`:"),
+            shown.contains("Which of `a`, `b` is the fastest is not certain:")
+                || shown.contains("Which of `b`, `a` is the fastest is not certain:"),
             "{shown}"
         );
         let few = text(&record(&[("a", &BASE[..5], ""), ("b", &slow[..5], "")]));
-        assert!(few.contains("it takes at least --trials 6") && few.contains(" 3.00 "), "{few}");
+        assert!(few.contains("at least --trials 6 are needed") && few.contains(" 3.00 "), "{few}");
         assert!(!few.contains("faster"), "{few}");
     }
 

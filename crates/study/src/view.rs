@@ -178,7 +178,7 @@ fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
 fn measure_texts(one: &Measure) -> Texts {
     let estimate = Estimate::of(&one.samples);
     let time = |found: Estimate| {
-        let spread = interval::plus_minus([found.median, found.low, found.high], found.count);
+        let spread = interval::plus_minus([found.median, found.low, found.high], found.count, numbers::time);
         numbers::time(found.median) + &spread
     };
     texts([

@@ -162,7 +162,7 @@ fn records_that_say_nothing_of_a_change_are_refused() {
     records.lab.run(&run).expect_code(0);
     records.lab.run(&compare).expect_code(0);
     for (one, other, said) in [
-        ("old.json", "run.json", "a record of `hosepipe run`, which says nothing of how far"),
+        ("old.json", "run.json", "a record of `hosepipe run`, which measures only once"),
         ("old.json", "compare.json", "only records of one command"),
         ("old.json", "else.json", "no case in common"),
         ("old.json", "absent.json", "ENOENT"),

@@ -1,24 +1,23 @@
-//! The cases of several bench records, put together where they may be compared: one workload, one data level, the
-//! same tasks, placement and relays.
+//! The cases of several bench records, in sets of cases that can be compared.
 
 use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord};
 
 use crate::document::labelled;
-use crate::lists::grouped;
+use crate::lists::{grouped, joined};
 use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{offsets, words};
 
-/// A bench record on the page, and what tells its rows from those of others; empty where it is the only one.
+/// A bench record on the page, and the label of its rows; empty if it is the only record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) label: &'a str,
     pub(crate) record: &'a BenchRecord,
 }
 
-/// A case, its name, and where it comes from.
+/// A case, its name, and the record that holds it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'a> {
     pub(super) source: Source<'a>,
@@ -26,7 +25,7 @@ pub(super) struct Entry<'a> {
     pub(super) case: &'a CaseRecord,
 }
 
-/// Cases that may be compared.
+/// Cases that can be compared.
 #[derive(Debug)]
 pub(super) struct CaseSet<'a> {
     pub(super) axes: Axes,
@@ -38,9 +37,10 @@ pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<CaseSet<'a>> {
     let entries = |source: &Source<'a>| {
         let source = *source;
         let are_swept = offsets::are_swept(source.record);
-        let labels = if are_swept { Labels::but_for_align(source.record) } else { Labels::of(source.record) };
+        let labels =
+            if are_swept { Labels::without_align(source.record) } else { Labels::from_record(source.record) };
         let cases = ranked(source.record).filter(|case| case.worker.is_none());
-        cases.map(move |case| (Axes::of(case), Entry { source, name: labels.of_case(case), case }))
+        cases.map(move |case| (Axes::from_case(case), Entry { source, name: labels.label(case), case }))
     };
     let sets = grouped(sources.iter().flat_map(entries)).into_iter();
     let mut sets: Vec<CaseSet<'a>> = sets.map(|(axes, entries)| CaseSet { axes, entries }).collect();
@@ -54,12 +54,12 @@ impl<'a> CaseSet<'a> {
         self.entries.iter().map(|entry| entry.case.block_bytes).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Whether a line over the block sizes says more than a list for each.
+    /// Whether it is shown as lines over the block sizes, not as a ranking for each.
     pub(super) fn is_sweep(&self) -> bool {
         self.blocks().len() >= SWEEP_FROM
     }
 
-    /// Whether a line over the places of the buffers does.
+    /// Whether it is shown as lines over the offsets of the buffers.
     pub(super) fn is_over_offsets(&self) -> bool {
         offsets::places(self.entries.iter().map(|entry| entry.case)).len() >= SWEEP_FROM
     }
@@ -74,44 +74,38 @@ impl<'a> CaseSet<'a> {
         self.entries.iter().any(|entry| std::ptr::eq(entry.source.record, source.record))
     }
 
-    /// Who held the ends and where, and what became of the data, in words.
-    pub(super) fn conditions(&self) -> String {
-        let parts = [Some(self.ends()), Some(self.data()), self.relays()];
-        parts.into_iter().flatten().collect::<Vec<String>>().join(" · ")
-    }
-
-    /// What sets it apart from the others of its workload, to stand behind a title; empty where there is nothing.
-    pub(super) fn title_suffix(&self, sets: &[Self]) -> String {
-        let others = || sets.iter().filter(|set| set.axes.workload == self.axes.workload);
-        let differs = |part: &dyn Fn(&Self) -> Option<String>| {
-            part(self).filter(|own| others().any(|other| part(other).as_ref() != Some(own)))
-        };
-        let parts = [
-            differs(&|set| Some(set.ends())),
-            differs(&|set| Some(set.data())),
-            differs(&|set| set.relays()),
-        ];
-        parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
-    }
-
-    fn ends(&self) -> String {
+    /// The tasks and CPUs of the ends, what they did with the data, and the relays between them, in words.
+    fn conditions(&self) -> [String; 3] {
+        let Axes { tasks, placement, data, relays, .. } = self.axes;
         let cpus = self.entries.iter().map(|entry| entry.case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-        words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default())
-    }
-
-    fn data(&self) -> String {
         let check = self.entries.iter().find_map(|entry| entry.case.check);
-        words::data(self.axes.data, check).to_owned()
+        let through = format!("through {}", words::count(relays as usize, "relay"));
+        [
+            words::ends(tasks, placement, cpus.unwrap_or_default()),
+            words::data(data, check).to_owned(),
+            if relays > 0 { through } else { String::new() },
+        ]
     }
 
-    fn relays(&self) -> Option<String> {
-        let relays = self.axes.relays as usize;
-        (relays > 0).then(|| format!("through {}", words::count(relays, "relay")))
+    /// Its conditions as the first sentence of a caption, without the full stop.
+    pub(super) fn caption(&self) -> String {
+        let text = joined(self.conditions().iter().map(String::as_str));
+        let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
+        first + text.chars().skip(1).collect::<String>().as_str()
+    }
+
+    /// A title with the conditions in which it differs from the other sets of its workload.
+    pub(super) fn titled(&self, title: &str, sets: &[Self]) -> String {
+        let others: Vec<_> = sets.iter().filter(|set| set.axes.workload == self.axes.workload).collect();
+        let others: Vec<[String; 3]> = others.into_iter().map(Self::conditions).collect();
+        let own = self.conditions();
+        let differs = |at: &usize| others.iter().any(|other| other[*at] != own[*at]);
+        joined(std::iter::once(title).chain((0..own.len()).filter(differs).map(|at| own[at].as_str())))
     }
 }
 
 impl Entry<'_> {
-    /// The name with the record it is from, where there are several.
+    /// The name, with that of the record if there are several.
     pub(super) fn full_name(&self) -> String {
         labelled(&self.name, self.source.label)
     }
@@ -121,7 +115,7 @@ impl Entry<'_> {
         reason(self.case, self.source.record.settings.interrupted)
     }
 
-    /// Samples the figures are made of.
+    /// The number of its samples.
     pub(super) fn n(&self) -> Option<u32> {
         u32::try_from(self.case.samples.len()).ok()
     }

@@ -1,4 +1,4 @@
-//! Bench records on a page, side by side where they have cases in common: streams, round trips, their distribution, languages.
+//! Bench records on a page, side by side if they have cases in common: streams, round trips, their distribution, languages.
 
 use model::{BenchRecord, Workload};
 
@@ -8,36 +8,23 @@ use crate::advice::advice;
 use crate::document::{Block, Section, labelled};
 use crate::figure::Figure;
 use crate::lists::{distinct, grouped};
-use crate::view::{self, Group};
-use crate::{data_costs, languages, load, remarks};
+use crate::{data_costs, languages, load, remarks, view};
 
-/// Streams, round trips, their distribution, languages: for what the records hold.
+/// A section for each kind of figures that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     let sets = cases::sets(sources);
-    let titled = |set: &CaseSet, mut figure: Figure| {
-        figure.title.push_str(&set.title_suffix(&sets));
-        Block::Figure(figure)
+    let of_workload = |workload| {
+        sets.iter().enumerate().filter(move |(_, set): &(_, &CaseSet)| set.axes.workload == workload)
     };
-    let figures = |workload: Workload, of: &dyn Fn(&CaseSet, usize) -> Vec<Figure>, gaps: bool| {
-        let mut blocks: Vec<Block> = Vec::new();
-        for (at, set) in sets.iter().enumerate().filter(|(_, set)| set.axes.workload == workload) {
-            blocks.extend(of(set, at).into_iter().map(|figure| titled(set, figure)));
-            if let Some(mut table) =
-                throughput::costs(set).filter(|_| gaps && set.is_sweep()).map(|costs| costs.table())
-            {
-                table.title.push_str(&set.title_suffix(&sets));
-                let notes = table.notes.clone();
-                blocks.extend([Block::Table(table), Block::Remarks(notes)]);
-            }
-            blocks.extend(throughput::gaps(set).filter(|_| gaps && set.is_sweep()).map(Block::Table));
-        }
-        blocks
+    let charts = |workload| {
+        let blocks = of_workload(workload).flat_map(|(at, set)| set_blocks(set, at, &sets, sources));
+        blocks.collect::<Vec<Block>>()
     };
-    let rankings = |set: &CaseSet, at: usize| throughput::figures(set, at, sources);
-    let mut streams = figures(Workload::Stream, &rankings, true);
-    let mut trips = figures(Workload::PingPong, &rankings, true);
-    let distributions = figures(Workload::PingPong, &round_trips::figures, false);
-    // Findings and remarks are of the whole record: they stand where its first figures are.
+    let [mut streams, mut trips] = [Workload::Stream, Workload::PingPong].map(charts);
+    let distributions = of_workload(Workload::PingPong)
+        .flat_map(|(at, set)| figure_blocks(round_trips::figures(set, at), set, &sets))
+        .collect();
+    // Findings and remarks are of the whole record: they are in its first section of figures.
     let (mut stream_findings, mut trip_findings) = (findings(sources), Vec::new());
     if streams.is_empty() {
         std::mem::swap(&mut stream_findings, &mut trip_findings);
@@ -51,23 +38,20 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         section("round-trips", "Round trips", trip_findings, trips),
         section("distribution", "How round trips are distributed", Vec::new(), distributions),
     ]);
-    sections.extend(
-        sources
-            .iter()
-            .enumerate()
-            .filter_map(|(at, source)| languages::page::section(source.record, source.label, at)),
-    );
     for (at, source) in sources.iter().enumerate() {
-        let figures = load::figures(source.record, at).into_iter().map(Block::Figure);
-        let tables = load::tables(source.record).into_iter().map(Block::Table);
-        let remarks =
-            Some(load::remarks(source.record)).filter(|lines| !lines.is_empty()).map(Block::Remarks);
-        let title = labelled("Under load", source.label);
-        let blocks = figures.chain(tables).chain(remarks).collect();
-        sections.push(section(&format!("under-load-{at}"), &title, Vec::new(), blocks));
-        let costs = data_costs::table(source.record).into_iter().map(Block::Table).collect();
-        let title = labelled("What the payload costs", source.label);
-        sections.push(section(&format!("payload-costs-{at}"), &title, Vec::new(), costs));
+        sections.extend(languages::page::section(source.record, source.label, at));
+    }
+    for (at, Source { record, label }) in sources.iter().enumerate() {
+        let figures = load::figures(record, at).into_iter().map(Block::Figure);
+        let tables = load::tables(record).into_iter().map(Block::Table);
+        let remarks = Some(load::remarks(record)).filter(|lines| !lines.is_empty()).map(Block::Remarks);
+        let under_load = figures.chain(tables).chain(remarks).collect();
+        let costs = data_costs::table(record).into_iter().map(Block::Table).collect();
+        for (id, title, blocks) in
+            [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]
+        {
+            sections.push(section(&format!("{id}-{at}"), &labelled(title, label), Vec::new(), blocks));
+        }
     }
     let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
     let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
@@ -83,6 +67,27 @@ fn section(id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>) -> Sect
     Section { id: id.to_owned(), title: title.to_owned(), lead, code: None, blocks }
 }
 
+/// The figures of a set, with titles that distinguish it from other sets.
+fn figure_blocks(figures: Vec<Figure>, set: &CaseSet, sets: &[CaseSet]) -> impl Iterator<Item = Block> {
+    let titled = |figure: Figure| Figure { title: set.titled(&figure.title, sets), ..figure };
+    figures.into_iter().map(titled).map(Block::Figure)
+}
+
+/// The figures of a set of cases; of a sweep also the time of a block, and the sizes without figures.
+fn set_blocks(set: &CaseSet, number: usize, sets: &[CaseSet], sources: &[Source]) -> Vec<Block> {
+    let mut blocks: Vec<Block> =
+        figure_blocks(throughput::figures(set, number, sources), set, sets).collect();
+    if set.is_sweep() {
+        if let Some(mut table) = throughput::costs(set).map(|costs| costs.table()) {
+            table.title = set.titled(&table.title, sets);
+            let notes = table.notes.clone();
+            blocks.extend([Block::Table(table), Block::Remarks(notes)]);
+        }
+        blocks.extend(throughput::gaps(set).map(Block::Table));
+    }
+    blocks
+}
+
 /// The answer of `hosepipe recommend`, with its program.
 fn recommendation((at, source): (usize, &Source<'_>)) -> Option<Section> {
     let recommendation = source.record.recommendation.as_deref()?;
@@ -90,7 +95,7 @@ fn recommendation((at, source): (usize, &Source<'_>)) -> Option<Section> {
     Some(section(&format!("recommendation-{at}"), &title, Vec::new(), recommended(recommendation)))
 }
 
-/// What the figures say to do next.
+/// What the figures recommend; nothing if there are several records.
 fn findings(sources: &[Source]) -> Vec<String> {
     match sources {
         [source] => advice(source.record),
@@ -98,27 +103,25 @@ fn findings(sources: &[Source]) -> Vec<String> {
     }
 }
 
-/// What a reader must know before believing a row; what several records say is said once.
+/// The remarks of all records; one that several records have is shown once.
 fn remarks_of(sources: &[Source]) -> Option<Block> {
-    let of_one = |source: &Source<'_>| remarks_of_one(source.record).into_iter();
-    let said = sources.iter().flat_map(|source| of_one(source).map(|line| (line, source.label)));
+    let remarks = sources
+        .iter()
+        .flat_map(|source| remarks_of_one(source.record).into_iter().map(|line| (line, source.label)));
     let line = |(line, labels): (String, Vec<&str>)| {
         if labels.len() == sources.len() { line } else { format!("{}: {line}", labels.join(", ")) }
     };
-    let lines: Vec<String> = grouped(said).into_iter().map(line).collect();
+    let lines: Vec<String> = grouped(remarks).into_iter().map(line).collect();
     (!lines.is_empty()).then_some(Block::Remarks(lines))
 }
 
 fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
-    let view = view::View::of(record);
-    let footer = |group| match group {
-        Group::Ranked(section) => remarks::footer(&view, section),
-        // Over many block sizes the ceiling is a line of the figure.
-        Group::Sweep(_) => None,
-    };
-    let mut lines = distinct(view.groups().into_iter().filter_map(footer));
-    lines.extend(remarks::references(&view));
-    lines.splice(0..0, remarks::other_load(record));
+    let view = view::View::from_record(record);
+    // In a sweep the ceiling is a line of the figure.
+    let single = view.groups().into_iter().filter(|group| group.len() == 1);
+    let footers = distinct(single.filter_map(|group| remarks::footer(&view, &group[0])));
+    let mut lines: Vec<String> = remarks::other_load(record).into_iter().chain(footers).collect();
+    lines.extend(remarks::references(record));
     lines.extend(remarks::interval_legend(record));
     lines.extend(remarks::remarks(&view));
     lines

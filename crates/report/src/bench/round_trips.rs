@@ -1,22 +1,19 @@
 //! How round trips are distributed: the histograms of all trials of a case, merged.
 
-use model::{CaseRecord, Workload, decode_histogram};
+use model::{CaseRecord, decode_histogram};
 
 use super::cases::{CaseSet, Entry};
 use crate::bounds::{LINES_MAX, cut};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::numbers;
 
-/// Shares between two nines: 90 %, 91 %… 99 %, 99.1 %…
+/// Steps from one nine to the next: 90 %, 91 %… 99 %, 99.1 %…
 const STEPS: u32 = 9;
-/// No more nines than this.
+/// Largest number of nines.
 const NINES: i32 = 7;
 
-/// A figure for the smallest blocks of a set of round trips, and for the others where they are few.
+/// A figure for each block of a set of round trips; of a sweep for the smallest block only.
 pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
-    if set.axes.workload != Workload::PingPong {
-        return Vec::new();
-    }
     let mut blocks = set.blocks();
     if set.is_sweep() {
         blocks.truncate(1);
@@ -49,7 +46,7 @@ fn series(entry: &Entry) -> Option<Series> {
     Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
 }
 
-/// The percentiles of all round trips; `None` where no sample kept any.
+/// The percentiles of all round trips; `None` if no sample has any.
 fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let kept = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
     let histograms: Vec<_> = kept.filter_map(|text| decode_histogram(text).ok()).collect();
@@ -64,7 +61,7 @@ fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     (count > 0).then(|| shares.map(point).collect())
 }
 
-/// Shares of which each nine has as many: 10 %… 80 %, 90 %, 91 %… 99 %, 99.1 %…
+/// Shares in equally many steps for each nine: 10 %… 80 %, 90 %, 91 %… 99 %, 99.1 %…
 fn shares() -> impl Iterator<Item = f64> {
     let first = [0.01, 0.05].into_iter();
     first.chain((0..NINES).flat_map(|nines| {

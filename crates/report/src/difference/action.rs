@@ -1,14 +1,16 @@
 //! The JSON that github-action-benchmark reads as `customSmallerIsBetter` (its README, "Custom benchmarks"): figures of the new
-//! side. One file has one direction, so that streams are told as time per block.
+//! side. In one file smaller values are always better, so the figure of streams is the time per block.
 
 use model::{CaseChange, DiffFigure, DiffRecord};
 use serde::Serialize;
 
-use super::{SPEC, moved};
+use super::{SPEC, moved, name};
 use crate::format::FormatError;
 use crate::json::to_text;
+use crate::numbers::fixed;
+use crate::words::count;
 
-/// One figure, as the action has it.
+/// One figure, as the action reads it.
 #[derive(Debug, Serialize)]
 struct ActionFigure {
     name: String,
@@ -18,10 +20,10 @@ struct ActionFigure {
     extra: String,
 }
 
-/// The new side as text; floors and ceilings, and cases without figures, are left out.
+/// The new side as text, without floors, ceilings and cases without figures.
 ///
 /// # Errors
-/// A figure that JSON has no number for.
+/// A figure that is no number in JSON.
 pub fn text(record: &DiffRecord) -> Result<String, FormatError> {
     let judged = record.changes.iter().filter(|change| !change.control);
     to_text(&judged.filter_map(|change| entry(record, change)).collect::<Vec<ActionFigure>>())
@@ -37,19 +39,15 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
     };
     let fields = change.case.iter().filter(|(name, _)| name.as_str() != SPEC);
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
-    let spec = change.case.get(SPEC).map(String::as_str).unwrap_or_default();
-    let mut extra = vec![format!("{}, {}", change.kind, crate::words::count(change.new.len(), "trial"))];
-    extra.extend(
-        change.ratio.map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, moved(ratio))),
-    );
-    extra.extend(
-        (!record.hosts_differ.is_empty())
-            .then(|| format!("different hosts: {}", record.hosts_differ.join("; "))),
-    );
-    let spread =
-        found.relative_half_width().map(|share| format!("± {} %", crate::numbers::fixed(share * 100.0, 1)));
+    let against =
+        change.ratio.map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, moved(ratio)));
+    let hosts = (!record.hosts_differ.is_empty())
+        .then(|| format!("different hosts: {}", record.hosts_differ.join("; ")));
+    let trials = format!("{}, {}", change.kind, count(change.new.len(), "trial"));
+    let extra: Vec<String> = [Some(trials), against, hosts].into_iter().flatten().collect();
+    let spread = found.relative_half_width().map(|share| format!("± {} %", fixed(share * 100.0, 1)));
     Some(ActionFigure {
-        name: format!("{spec} {} ({})", change.figure, fields.join(" ")),
+        name: format!("{} {} ({})", name(change), change.figure, fields.join(" ")),
         unit,
         value: Some(value).filter(|value| value.is_finite())?,
         range: spread.unwrap_or_default(),

@@ -1,9 +1,9 @@
-//! Go's benchmark format, a line for each sample, for benchstat and its kin
+//! Go's benchmark format, a line for each sample, for programs such as benchstat
 //! (https://go.dev/design/14313-benchmark-format).
 
 use model::{CaseChange, DiffFigure, DiffRecord};
 
-use super::{SPEC, WORKLOAD};
+use super::{SPEC, WORKLOAD, name};
 
 model::words! {
     /// Which sides are written.
@@ -25,18 +25,17 @@ pub fn text(record: &DiffRecord, sides: Sides) -> String {
     } else {
         text.push_str(&format!("hosts: differ ({})\n", line(&record.hosts_differ.join("; "))));
     }
-    for (side, wanted) in [("old", sides != Sides::New), ("new", sides != Sides::Old)] {
-        if !wanted {
+    for side in ["old", "new"] {
+        if matches!((side, sides), ("old", Sides::New) | ("new", Sides::Old)) {
             continue;
         }
-        // A key that only one of two files has would keep benchstat from comparing them.
+        // benchstat does not compare two files of which only one has a key.
         if sides == Sides::Both {
             text.push_str(&format!("side: {side}\n"));
         }
         for change in &record.changes {
-            let figures = if side == "old" { &change.old } else { &change.new };
             let benchmark = benchmark(change);
-            for figure in figures {
+            for figure in if side == "old" { &change.old } else { &change.new } {
                 text.push_str(&format!("{benchmark} 1 {}\n", measured(change, *figure)));
             }
         }
@@ -44,7 +43,7 @@ pub fn text(record: &DiffRecord, sides: Sides) -> String {
     text
 }
 
-/// `BenchmarkStream/spec=pipe/block=64KiB…`: every field that decides what the case is, floors and ceilings too.
+/// `BenchmarkStream/spec=pipe/block=64KiB…`: every field that identifies the case, also for floors and ceilings.
 fn benchmark(change: &CaseChange) -> String {
     let what = match change.figure {
         DiffFigure::Throughput => "Stream",
@@ -53,21 +52,16 @@ fn benchmark(change: &CaseChange) -> String {
     };
     let fields = change.case.iter().filter(|(name, _)| !matches!(name.as_str(), SPEC | WORKLOAD));
     let fields: String = fields.map(|(name, value)| format!("/{}={}", word(name), word(value))).collect();
-    let spec = change.case.get(SPEC).map(String::as_str).unwrap_or_default();
-    format!("Benchmark{what}/spec={}{fields}", word(spec))
+    format!("Benchmark{what}/spec={}{fields}", word(name(change)))
 }
 
-/// The figure in a unit that benchstat knows the better direction of.
+/// The figure in a unit for which benchstat knows whether larger or smaller is better.
 fn measured(change: &CaseChange, figure: f64) -> String {
     match change.figure {
         DiffFigure::Throughput => {
-            let block: Option<f64> = change
-                .case
-                .get("block")
-                .and_then(|block| model::parse_size(block).ok())
-                .map(|size| size.0 as f64);
-            let per_block = block.map(|block| format!("{} ns/op ", block / figure * 1e9)).unwrap_or_default();
-            format!("{per_block}{} MB/s", figure / 1e6)
+            let block = change.case.get("block").and_then(|block| model::parse_size(block).ok());
+            let per_block = block.map(|block| format!("{} ns/op ", block.0 as f64 / figure * 1e9));
+            format!("{}{} MB/s", per_block.unwrap_or_default(), figure / 1e6)
         }
         DiffFigure::RoundTripP50 => format!("{figure} ns/op"),
         DiffFigure::RoundTripP99 => format!("{figure} p99-ns/op"),
@@ -75,7 +69,7 @@ fn measured(change: &CaseChange, figure: f64) -> String {
     }
 }
 
-/// A word of a name: blanks and slashes would end it.
+/// A word of a name, without blanks and slashes, which would end it.
 fn word(text: &str) -> String {
     let plain = |character: char| match character {
         '/' => '|',
@@ -85,7 +79,7 @@ fn word(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// One line of a key's value.
+/// The value of a key in one line.
 fn line(text: &str) -> String {
     model::visible(text).replace('\n', " ")
 }

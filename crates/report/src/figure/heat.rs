@@ -116,7 +116,7 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
         _ => heat.unit.text(value),
     });
     let fits = |words: &String| sans_width(words) <= layout.cell - 2.0;
-    let shown = [format!("{words}{}", cell.spread()), words].into_iter().find(fits);
+    let shown = [format!("{words}{}", cell.spread(heat.unit)), words].into_iter().find(fits);
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",

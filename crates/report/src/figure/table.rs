@@ -72,7 +72,7 @@ fn bars_table(bars: &Bars) -> Table {
 fn heat_table(heat: &Heat) -> Table {
     let corner = format!("{} ↓ {} →", heat.rows_label, heat.columns_label);
     let text = |cell: &Cell| match cell.value {
-        Some(value) => heat.unit.text(value) + &cell.spread(),
+        Some(value) => heat.unit.text(value) + &cell.spread(heat.unit),
         None if cell.note.is_empty() => ABSENT.to_owned(),
         None => cell.note.clone(),
     };

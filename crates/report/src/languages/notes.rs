@@ -1,40 +1,78 @@
-//! What a reader must know before believing the tables of workers.
+//! Sentences and remarks under the tables of workers.
 
-use model::{BenchRecord, Role};
-use stats::is_mixed;
+use std::collections::HashMap;
 
-use super::{buffers, is_pair, speed, title, worker};
+use model::{BenchRecord, CaseRecord, Role};
+use stats::{figure, is_mixed, paired_ratio};
+
+use super::{PlacedCases, buffers, is_pair, title, worker};
+use crate::case_figure::{estimated, speed};
+use crate::lists::distinct;
 use crate::{numbers, remarks};
 
-/// Remarks under the tables; none where nothing was measured.
-pub(super) fn all(record: &BenchRecord) -> Vec<String> {
-    let measured = || record.cases.iter().filter(|case| worker(case).is_some() && speed(case) > 0.0);
+/// Smallest slowdown of idiomatic code that gets a sentence.
+const COST_MIN: f64 = 1.05;
+
+/// A sentence for each placement and each language whose idiomatic code is slower than its tuned code, the slowest first.
+pub(super) fn idiomatic_costs(record: &BenchRecord) -> Vec<String> {
+    let groups = PlacedCases::all(record);
+    let several = groups.len() > 1;
+    let of_group = |placed: &PlacedCases| {
+        let ends = if several { format!(" ({})", placed.ends()) } else { String::new() };
+        let sentence = |(times, language)| {
+            format!("{language} idiomatic{ends} takes {} times as long as tuned.", numbers::ratio(times))
+        };
+        costs(placed).into_iter().map(sentence).collect::<Vec<String>>()
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
+/// How many times as long idiomatic code takes, with its language.
+fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
+    let of_variant = |variant: &'static str| {
+        placed.ranked().into_iter().filter_map(move |case| {
+            let writer = &worker(case)?.writer;
+            (writer.variant == variant).then_some((writer.language.as_str(), case))
+        })
+    };
+    let tuned: HashMap<&str, &CaseRecord> = of_variant("tuned").collect();
+    let cost = |(language, idiomatic): (&'a str, &CaseRecord)| {
+        let tuned = *tuned.get(language)?;
+        let disjoint = tuned.throughput.as_ref()?.low > idiomatic.throughput.as_ref()?.high;
+        let within_rounds = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
+        let times = speed(tuned)? / speed(idiomatic)?;
+        (disjoint && within_rounds.low > COST_MIN && times > COST_MIN).then_some((times, language))
+    };
+    let mut costs: Vec<(f64, &str)> = of_variant("idiomatic").filter_map(cost).collect();
+    costs.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    costs
+}
+
+/// The limits of what the tables show; none if nothing was measured.
+pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
+    let measured = || record.cases.iter().filter(|case| worker(case).is_some() && estimated(case).is_some());
     if measured().next().is_none() {
         return Vec::new();
     }
-    let ceiling = record.cases.iter().find(|case| case.role == Role::Ceiling && speed(case) > 0.0);
-    let mut notes: Vec<String> = Vec::new();
-    notes.extend(ceiling.map(|case| format!("ceiling {} {}", case.spec, numbers::throughput(speed(case)))));
-    let mut sockets: Vec<String> = measured()
-        .filter(|case| case.mechanism == "socketpair")
-        .filter_map(|case| Some(title(worker(case)?)))
-        .collect();
-    sockets.dedup();
-    if !sockets.is_empty() {
-        notes.push(format!("{}: a pair of sockets joins it to its child, not a pipe.", sockets.join(", ")));
-    }
-    if measured().any(is_pair) {
-        notes.push("CPU s/GB is of whole processes, with start-up and warm-up.".to_owned());
-    }
-    if measured().any(is_mixed) {
-        notes.push(
+    let mut ceilings = record.cases.iter().filter(|case| case.role == Role::Ceiling);
+    let ceiling = ceilings.find_map(|case| Some((&case.spec, speed(case)?)));
+    let sockets = measured().filter(|case| case.mechanism == "socketpair");
+    let sockets = distinct(sockets.filter_map(|case| Some(title(worker(case)?)))).join(", ");
+    let remarks = [
+        ceiling.map(|(spec, speed)| format!("ceiling {spec} {}", numbers::throughput(speed))),
+        (!sockets.is_empty())
+            .then(|| format!("{sockets}: a pair of sockets joins it to its child, not a pipe.")),
+        measured()
+            .any(is_pair)
+            .then(|| "CPU s/GB is of whole processes, with start-up and warm-up.".to_owned()),
+        measured().any(is_mixed).then(|| {
             "The scheduler used one CPU in some trials and two in others, so the median is between two figures; --place same \
              and --place cross measure each."
-                .to_owned(),
-        );
-    }
-    notes.extend(remarks::single_trial(record));
-    notes.extend(remarks::outliers(record));
-    notes.extend(buffers::places(record));
-    notes
+                .to_owned()
+        }),
+        remarks::single_trial(record),
+        remarks::outliers(record),
+        buffers::places(record),
+    ];
+    remarks.into_iter().flatten().collect()
 }

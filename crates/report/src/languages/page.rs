@@ -1,16 +1,16 @@
 //! One workload in many languages: the ranking, and every writer against every reader as a matrix.
 
-use model::{BenchRecord, CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
+use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart, Workload};
 use stats::figure;
 
 use super::matrix::Matrix;
 use super::{PlacedCases, findings, peers};
-use crate::case_figure::figure_cell;
+use crate::case_figure::{figure_cell, quantity, speed};
 use crate::document::{Block, Section, labelled};
-use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
+use crate::figure::{Bar, BarGroup, Bars, Chart, Figure, Heat, SeriesStyle, Unit};
 use crate::table::Table;
 
-/// The section of a record's workers; `None` where it has none.
+/// The section of a record's workers; `None` if it has none.
 pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
     let is_of_peers = peers::is_of_peers(record);
     let tables = if is_of_peers { Vec::new() } else { PlacedCases::all(record) };
@@ -19,7 +19,6 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
         blocks.extend(peers::tables(record).into_iter().map(|table| Block::Table(table.texts())));
     }
     for (place, table) in tables.iter().enumerate() {
-        // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
         if let Some(ranking) = table.ranking() {
             let title = format!("By language: time, system calls, CPU time and start-up{apart}");
@@ -43,17 +42,12 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
     })
 }
 
-/// The cases of workers that were started in one way, with what is known of the workers.
-fn cases<'a>(table: &PlacedCases<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
-    table.started_by(start).filter_map(|case| Some((case, case.worker.as_ref()?))).collect()
-}
-
 fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Figure> {
-    let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
     let group = |table: &PlacedCases| {
-        let mut cases = cases(table, WorkerStart::Pair);
-        cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
-        let bars = cases.iter().map(|(case, worker)| bar(record, case, worker)).collect();
+        let mut cases: Vec<&CaseRecord> = table.started_by(WorkerStart::Pair).collect();
+        let rank = |case: &CaseRecord| speed(case).unwrap_or(f64::NEG_INFINITY);
+        cases.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        let bars = cases.into_iter().filter_map(|case| bar(record, case)).collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
     };
     let groups: Vec<BarGroup> = tables.iter().map(group).filter(|group| !group.bars.is_empty()).collect();
@@ -63,29 +57,26 @@ fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Optio
         caption: "Each program started its own child and sent to it. Longer is better; the mark across is the 95 % interval of \
                   the median, of fewer than six launches their whole range, each speck below one launch."
             .to_owned(),
-        chart: Chart::Bars(Bars {
-            axis: Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale: Scale::Linear },
-            groups,
-            references: Vec::new(),
-        }),
+        chart: Chart::Bars(Bars { axis: quantity(Workload::Stream).axis(), groups, references: Vec::new() }),
     })
 }
 
-fn bar(record: &BenchRecord, case: &CaseRecord, worker: &WorkerCase) -> Bar {
+fn bar(record: &BenchRecord, case: &CaseRecord) -> Option<Bar> {
+    let writer = &case.worker.as_ref()?.writer;
     let samples = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
     let mut cell = figure_cell(case, record.settings.interrupted);
     if cell.value.is_some() {
-        cell.note = worker.writer.toolchain.clone().unwrap_or_default();
+        cell.note = writer.toolchain.clone().unwrap_or_default();
     }
-    Bar { name: worker.writer.label(), style: SeriesStyle::Measured, cell, samples }
+    Some(Bar { name: writer.label(), style: SeriesStyle::Measured, cell, samples })
 }
 
 fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) -> Option<Figure> {
     let matrix = Matrix::new(table)?;
     let row = |writer: &&WorkerEnd| {
-        let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
-        met.map(|case| case.map(|case| figure_cell(case, record.settings.interrupted)).unwrap_or_default())
-            .collect()
+        let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
+        let cell = |case: &CaseRecord| figure_cell(case, record.settings.interrupted);
+        cases.map(|case| case.map(cell).unwrap_or_default()).collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
     Some(Figure {

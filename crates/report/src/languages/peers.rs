@@ -1,9 +1,9 @@
 //! Transports of other projects and hosepipe's own in one ranking: a table for each workload and block size.
 
-use model::{BenchRecord, CaseRecord, Placement, Role, Tasks, Workload};
+use model::{BenchRecord, CaseRecord, Role, Tasks, Workload};
 use stats::{Estimate, figure};
 
-use super::{start_up_ns, title, worker};
+use super::{start_up_ns, worker};
 use crate::interval::plus_minus;
 use crate::layout::{self, Tone};
 use crate::lists::grouped;
@@ -12,9 +12,6 @@ use crate::{numbers, words};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
-
-/// What cases must share to be ranked: what is moved, and where.
-type Group<'a> = (Workload, u64, Placement, &'a [u32]);
 
 /// Whether a record has round trips of workers, or rows of hosepipe's beside them.
 pub(super) fn is_of_peers(record: &BenchRecord) -> bool {
@@ -28,62 +25,50 @@ fn rows(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
 
 /// The tables, in the record's order.
 pub(super) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let of = |case: &CaseRecord| (case.workload, case.block_bytes, case.placement);
-    let groups = grouped(rows(record).map(|case| ((of(case), case.cpus.as_slice()), case)));
-    let groups = groups.into_iter().map(|(((workload, bytes, placement), cpus), cases)| {
-        table((workload, bytes, placement, cpus), cases)
-    });
-    groups.filter(|table| !table.rows.is_empty()).collect()
+    let key = |case: &'_ CaseRecord| (case.workload, case.block_bytes, case.placement, case.cpus.clone());
+    let groups = grouped(rows(record).map(|case| (key(case), case))).into_iter();
+    groups.map(|(_, cases)| table(cases)).filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// What a reader must know of them.
+/// What the columns of the tables contain, and which rows are comparable.
 pub(super) fn notes(record: &BenchRecord) -> Vec<String> {
-    let mut notes = vec![
-        "A row's time is that of a trial by its messages or round trips; CPU is of both ends, of workers of the whole processes \
-         with start-up and warm-up."
-            .to_owned(),
-    ];
-    if rows(record).any(|case| case.worker.is_none()) {
-        notes.push(
-            "hosepipe's rows (spec) were measured before the others, with the same bytes, check and CPUs."
-                .to_owned(),
-        );
-    }
-    if rows(record).any(|case| case.worker.is_some() && case.tasks == Tasks::Threads) {
-        notes.push(
+    let own = rows(record).any(|case| case.worker.is_none());
+    let threads = rows(record).any(|case| case.worker.is_some() && case.tasks == Tasks::Threads);
+    let notes = [
+        Some(
+            "A row's time is that of a trial by its messages or round trips; CPU is of both ends, of workers of the whole processes \
+             with start-up and warm-up.",
+        ),
+        own.then_some(
+            "hosepipe's rows (spec) were measured before the others, with the same bytes, check and CPUs.",
+        ),
+        threads.then_some(
             "Threads share their memory, and `processes` do not: rank each kind by itself. Ends that a program starts by itself \
-             are placed by the scheduler among the CPUs named."
-                .to_owned(),
-        );
-    }
-    notes
+             are placed by the scheduler among the CPUs named.",
+        ),
+    ];
+    notes.into_iter().flatten().map(str::to_owned).collect()
 }
 
-fn table((workload, block_bytes, placement, cpus): Group<'_>, mut cases: Vec<&CaseRecord>) -> Table {
-    cases.retain(|case| each_ns(case).is_some());
+fn table(mut cases: Vec<&CaseRecord>) -> Table {
+    let Some(title) = cases.first().map(|case| heading(case)) else { return Table::default() };
+    cases.retain(|case| each(case, |ns| ns).is_some());
     cases.sort_by(|one, other| median_ns(one).total_cmp(&median_ns(other)));
-    let mut table = Table { title: heading(workload, block_bytes, placement, cpus), ..Table::default() };
+    let mut table = Table { title, ..Table::default() };
     let best = cases.first().map_or(0.0, |case| median_ns(case));
     let own = cases.iter().find(|case| case.worker.is_none()).map(|case| median_ns(case));
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, cases.iter().map(|case| cell(case)));
     };
-    add(Column::left("transport"), &|case| Some(worker(case).map_or(case.spec.to_string(), title)));
+    add(Column::left("transport"), &|case| Some(worker(case).map_or(case.spec.to_string(), super::title)));
     add(Column::left("ends").drop(2), &|case| Some(case.tasks.to_string()));
-    match workload {
-        Workload::Stream => {
-            add(Column::right("messages/s"), &|case| {
-                let rate = each(case, |ns| 1e9 / ns)?;
-                Some(format!("{} {}", numbers::amount(rate.median), spread(&rate)))
-            });
-            add(Column::right("throughput").drop(3), &|case| {
-                Some(numbers::throughput(1e9 / median_ns(case) * block_bytes as f64))
-            });
-        }
-        Workload::PingPong => add(Column::right("round trip"), &|case| {
-            let trip = each(case, |ns| ns)?;
-            Some(format!("{} {}", numbers::time(trip.median), spread(&trip)))
-        }),
+    if cases.first().is_some_and(|case| case.workload == Workload::Stream) {
+        add(Column::right("messages/s"), &|case| figure_text(case, |ns| 1e9 / ns, numbers::amount));
+        add(Column::right("throughput").drop(3), &|case| {
+            Some(numbers::throughput(1e9 / median_ns(case) * case.block_bytes as f64))
+        });
+    } else {
+        add(Column::right("round trip"), &|case| figure_text(case, |ns| ns, numbers::time));
     }
     add(Column::picture().drop(5), &|case| Some(layout::bar(best / median_ns(case), BAR_COLUMNS)));
     add(Column::right("× hosepipe's best").short("× ours").drop(1), &|case| {
@@ -99,31 +84,26 @@ fn table((workload, block_bytes, placement, cpus): Group<'_>, mut cases: Vec<&Ca
     table
 }
 
-fn heading(workload: Workload, block_bytes: u64, placement: Placement, cpus: &[u32]) -> String {
-    let what = match workload {
-        Workload::Stream => "streams of",
-        Workload::PingPong => "round trips of",
-    };
-    let ends = words::ends(Tasks::Processes, placement, cpus);
-    format!("{what} {} messages, {}", numbers::size(block_bytes), ends.replace("two processes", "two ends"))
+fn heading(case: &CaseRecord) -> String {
+    let what = if case.workload == Workload::Stream { "streams" } else { "round trips" };
+    let ends = words::ends(Tasks::Processes, case.placement, &case.cpus);
+    let ends = ends.replace("two processes", "two ends");
+    format!("{what} of {} messages, {ends}", numbers::size(case.block_bytes))
 }
 
-/// The estimate of a figure of a trial's time for a message or a round trip.
+/// The estimate of a figure that is computed from the time of a message or a round trip in each trial.
 fn each(case: &CaseRecord, of: fn(f64) -> f64) -> Option<Estimate> {
     let times: Vec<f64> = case.samples.iter().filter_map(figure::elapsed_per_block_ns).map(of).collect();
     Estimate::of(&times)
 }
 
-fn each_ns(case: &CaseRecord) -> Option<Estimate> {
-    each(case, |ns| ns)
+fn figure_text(case: &CaseRecord, figure: fn(f64) -> f64, text: fn(f64) -> String) -> Option<String> {
+    let found = each(case, figure)?;
+    Some(text(found.median) + &plus_minus([found.median, found.low, found.high], found.count, text))
 }
 
 fn median_ns(case: &CaseRecord) -> f64 {
-    each_ns(case).map_or(f64::INFINITY, |found| found.median)
-}
-
-fn spread(found: &Estimate) -> String {
-    plus_minus([found.median, found.low, found.high], found.count)
+    each(case, |ns| ns).map_or(f64::INFINITY, |found| found.median)
 }
 
 /// CPU time of both ends for a message or a round trip.

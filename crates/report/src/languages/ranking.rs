@@ -1,11 +1,11 @@
-//! The ranked list of workers that started their own children: a row for each, the fastest first.
+//! The ranking of workers that started their own children: a row for each, the fastest first.
 
-use model::CaseRecord;
+use model::{CaseRecord, Workload};
 use stats::{Estimate, figure, trials_by_cpus};
 
-use super::{PlacedCases, is_yardstick, speed, start_up_ns, title, worker};
-use crate::case_figure::figure_text;
-use crate::columns::group;
+use super::{PlacedCases, is_yardstick, start_up_ns, title, worker};
+use crate::case_figure::{figure_text, speed};
+use crate::columns::seat_text;
 use crate::layout::{self, Tone};
 use crate::numbers;
 use crate::table::{Column, Table};
@@ -13,27 +13,25 @@ use crate::table::{Column, Table};
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-/// The list.
 pub(super) fn table(placed: &PlacedCases) -> Table {
     let ranked = placed.ranked();
-    let best = ranked.first().map_or(0.0, |case| speed(case));
-    // What the rows are a multiple of: tuned C in the same seats.
-    let yardstick = ranked.iter().copied().find(|case| is_yardstick(case));
+    let best = ranked.first().and_then(|case| speed(case));
+    let yardstick = ranked.iter().copied().find(|case| is_yardstick(case)).and_then(speed);
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, ranked.iter().map(|case| cell(case)));
     };
     let seats = |case: &CaseRecord| trials_by_cpus(case, figure::throughput_bytes_per_s);
-    let seated = |found| group(found, numbers::throughput);
+    let seated = |group| seat_text(group, Workload::Stream);
     add(Column::left("worker"), &|case| worker(case).map(title));
     add(Column::right("throughput"), &figure_text);
     add(Column::picture().drop(7), &|case| {
-        (ranked.len() > 1).then(|| layout::bar(speed(case) / best, BAR_COLUMNS))
+        Some(layout::bar(speed(case)? / best?, BAR_COLUMNS)).filter(|_| ranked.len() > 1)
     });
     add(Column::right("on one CPU").drop(1), &|case| seats(case)?.one_cpu.map(seated));
     add(Column::right("on two").drop(1), &|case| seats(case)?.two_cpus.map(seated));
     add(Column::right("ms/GB, mean ± sd").drop(6), &mean_time);
-    add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case) / speed(yardstick?), 2)));
+    add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case)? / yardstick?, 2)));
     add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));
     add(Column::right("start-up").drop(4), &|case| start_up_ns(case).map(numbers::time));
     if let Some(first) = table.rows.first_mut().filter(|_| ranked.len() > 1) {

@@ -1,11 +1,11 @@
-//! What a record must keep to besides its form: numbers that can be measured, places that exist, histograms that can be read.
+//! Checks of a record beyond its types: numbers that can be measured, indexes that exist, histograms that can be read.
 
 use std::fmt::{Formatter, Result as Written};
 
 use model::{CaseRecord, Chain, FleetRecord, Record, RunRecord, decode_histogram};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Beyond any rate, time or share that can be measured, and beyond all quotients of those that the types of a record can hold.
+/// Larger than any rate, time or share that can be measured, and than all quotients of those that the types of a record can hold.
 const NUMBER_MAX: f64 = 1e40;
 /// Pairs of a writer and a reader in the links of one chain.
 const JOINED_MAX: usize = 1 << 20;
@@ -67,10 +67,10 @@ impl<'de> Visitor<'de> for Measurable {
     }
 }
 
-/// Whether every place that a record names exists, and every histogram can be read.
+/// Checks that every index in a record exists, and that every histogram can be read.
 ///
 /// # Errors
-/// What does not, in words.
+/// A sentence on the first one that does not.
 pub(super) fn check(record: &Record) -> Result<(), String> {
     match record {
         Record::Bench(record) => histograms(&record.cases),
@@ -132,7 +132,7 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
     )
 }
 
-/// Whether all places are before the end of a list, whose first one has the number `first` in a record.
+/// Checks that all indexes are before the end of a list. In the record they count from `first`.
 fn places(
     what: &str,
     first: usize,

@@ -1,14 +1,13 @@
-//! Records of runs and tops of earlier versions, which counted pipelines, stages and links from 0.
+//! Records of `run` and `top` of earlier versions, in which pipelines, stages and links are counted from 0.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// What holds places.
+/// The keys of such numbers.
 const PLACES: [&str; 6] = ["pipeline", "stage", "held_up_by", "waits_at", "writers", "readers"];
 
-/// The record with all places from 1, and a number for each stage; `None` where it is no such record: its stages have numbers, or it
-/// has none.
+/// The record with all numbers counted from 1, and a number for each stage; `None` if its stages have numbers, or if it has no stages.
 pub(super) fn counted_from_one(text: &str) -> Option<Value> {
     let mut record: Value = serde_json::from_str(text).ok()?;
     let lists: Vec<&mut Value> = match record.get_mut("chains") {

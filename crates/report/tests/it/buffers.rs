@@ -53,6 +53,16 @@ fn a_sweep_over_offsets_is_a_table_of_places_and_a_line_on_the_page() {
         "{text}"
     );
     assert!(text.contains("by buffer offset (sender,receiver)") && !text.contains("mechanism "), "{text}");
+    // Expected: a conclusion below the table. Happened: 128 rows and no sentence.
+    let end = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let conclusion = "`pipe`, throughput of 64 KiB: 20 of 32 buffer offsets have surely less than 0.8 of the best speed; the slowest is";
+    assert!(end.contains(conclusion), "{text}");
+    let even =
+        record(Alignment::sweep().into_iter().map(|align| {
+            Mock::stream("pipe").gb_per_s(4.0, 2.0, Work::Copying).with(|case| case.align = align)
+        }));
+    let end = plain(&even, 300);
+    assert!(end.contains("no buffer offset has surely less than 0.8 of the best speed"), "{end}");
     let page = format(&swept, "html");
     assert!(page.contains("Where the buffers begin") && page.contains("bytes from a page"));
     let few = record([Alignment::default(), "0,16".parse().expect("offsets")].map(case));

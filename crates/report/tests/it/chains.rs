@@ -64,7 +64,7 @@ fn record() -> TopRecord {
         links: vec![link([&[0], &[1]], Some(1.2e9), 65536), link([&[1], &[2]], Some(3e3), 0)],
         held_up_by: Some(1),
     };
-    // Two that ask and answer, a second writer, and somebody outside.
+    // Two that ask and answer, a second writer, and an end that no visible process has open.
     let round = Chain {
         stages: vec![
             stage(
@@ -201,7 +201,8 @@ fn places_of_earlier_records_count_from_zero() {
 fn one_that_is_waited_for_may_wait_itself_by_now() {
     let mut chain = record().seen.chains.swap_remove(0);
     (chain.stages[1].doing, chain.stages[1].waits_at) = (StageActivity::WaitsToWrite, Some(1));
-    let expected = "awk 813 held the chain up at most of the last looks; now it waits for sort 814 to read.";
+    let expected =
+        "awk 813 held the chain up in most of the last samples; now it waits for sort 814 to read.";
     assert_eq!(chains::sentence(&chain), expected);
 }
 

@@ -131,13 +131,55 @@ fn noise_few_trials_and_an_early_end() {
         .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     insta::assert_snapshot!("noise", plain(&record, 80));
     insta::assert_debug_snapshot!("noise_advice", advice(&record));
-    // Whoever asked for 5 % already is told something else; whoever asked for 50 % is not.
-    for (percent, told) in [(5.0, "(--time, --trials)"), (50.0, "--precision 5 ")] {
+    // A run with a precision of 5 % needs other advice than one of 50 %.
+    for (percent, expected) in [(5.0, "(--time, --trials)"), (50.0, "--precision 5 ")] {
         record.settings.precision_percent = Some(percent);
-        let said = advice(&record);
-        let first = said.iter().find(|text| text.contains("wider than ±15 %")).expect("the advice");
-        assert!(first.contains(told) && first.contains("--precision 5") == (percent > 5.0), "{first}");
+        let lines = advice(&record);
+        let first = lines.iter().find(|text| text.contains("wider than ±15 %")).expect("the advice");
+        assert!(first.contains(expected) && first.contains("--precision 5") == (percent > 5.0), "{first}");
     }
+}
+
+/// Streams of `pipe` with one rate for each of nine rounds, in GB/s.
+fn rates(placement: Placement, cpus: &[u32], rates: [u64; 9]) -> Mock {
+    Mock::stream("pipe").gb_per_s(1.0, 0.0, Work::Copying).on(placement, cpus).with(|case| {
+        for (sample, rate) in case.samples.iter_mut().zip(rates) {
+            sample.bytes = rate * 1_000_000_000;
+        }
+    })
+}
+
+/// Expected: the heading and the notice name the same number of trials. Happened: `9 trials` beside `1 of 9 trials were made`.
+#[test]
+fn after_an_early_end_the_heading_has_the_trials_that_were_made() {
+    let mut record = record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]);
+    record.settings.interrupted = true;
+    record.cases[0].samples.truncate(1);
+    let text = plain(&record, 120);
+    assert!(
+        text.contains("1 of 9 trials, interleaved") && text.contains("1 of 9 trials were made"),
+        "{text}"
+    );
+}
+
+/// Expected: the factor of the sentence is the quotient of the medians in the table.
+/// Happened: it was the median of the ratios within the rounds, 4.0 here.
+#[test]
+fn the_sentence_on_pinning_has_the_quotient_of_the_medians_shown() {
+    let free = rates(Placement::Any, &[], [5, 5, 5, 5, 6, 12, 12, 12, 12]);
+    let pinned = rates(Placement::Cross, &[0, 1], [1, 1, 1, 1, 2, 3, 3, 3, 3]);
+    let advice = advice(&record([free, pinned])).join("\n");
+    let sentence =
+        "By the medians, `pipe` placed by the scheduler moves 3.0 times as much as on CPUs 0,1: do not pin";
+    assert!(advice.contains(sentence), "{advice}");
+}
+
+/// Expected: an interval that a reader can use. Happened: `±9275 %`.
+#[test]
+fn a_wide_interval_is_shown_by_its_ends() {
+    let text = plain(&record([rates(Placement::Any, &[], [1, 1, 1, 2, 2, 2, 90, 90, 90])]), 100);
+    assert!(text.contains(" 2.00 (1.0–90) "), "{text}");
+    assert!(text.contains("(a–b) is the same interval where it is wider than ±100 %."), "{text}");
 }
 
 #[test]
