@@ -315,9 +315,9 @@ fn each_status_that_is_not_0_has_a_sentence() {
     let said = lab.run(&["run", "--stats", text]).stderr;
     for sentence in [
         "`yes` ended by SIGPIPE because `head -1` stopped reading, which is normal.",
-        "`(in the shell)` ended with status 127: so a shell says that it found no such program.",
+        "`(in the shell)` ended with status 127: in a shell: it found no such program.",
         "`grep nothing /dev/null` ended with status 1: it selected no line.",
-        "`sort -k x` ended with status 2: what it means by that, its manual says.",
+        "`sort -k x` ended with status 2: see its manual.",
         "was ended by SIGTERM.",
     ] {
         assert!(said.replace('\n', " ").contains(sentence), "no `{sentence}` in {said}");
