@@ -220,7 +220,12 @@ fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
         signal(running.pid(), Signal::INT);
         let done = running.wait_within(PROMPTLY).expect_code(130);
         assert_eq!(size(yes.id()), Some(if drained { USUAL } else { LARGE }));
-        assert_eq!(done.stderr.contains("held more than fits into the old size"), !drained, "{}", done.stderr);
+        assert_eq!(
+            done.stderr.contains("held more than fits into the old size"),
+            !drained,
+            "{}",
+            done.stderr
+        );
         let record = record(&lab.here("boost.json"));
         assert_eq!((record.status, record.boosted[0].left), (None, !drained));
         yes.kill().and_then(|()| yes.wait()).expect("ended");
