@@ -1,4 +1,4 @@
-//! What this process announces to its cleaner: what it is about to make, and what has ended or is removed.
+//! Announcements to the cleaner: files that are about to be made, process groups that were started, and what has ended or is removed.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) enum Announcement {
     File = b'f',
     /// A folder is about to be made, to be removed with all that is in it.
     Folder = b'd',
-    /// It is removed, or was not made after all: what has its name is another's.
+    /// It is removed, or was not made: a file of this name belongs to another process.
     Withdrawn = b'-',
     /// A process group was started; behind its number, when its leader was started (proc_pid_stat(5), in clock ticks).
     Group = b'g',
@@ -22,7 +22,7 @@ pub(crate) enum Announcement {
     Over = b'q',
 }
 
-/// Sends announcements to a cleaner until that is dropped or left; without one it does nothing.
+/// Sends announcements to a cleaner until that is dropped or left; without a cleaner it does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Announcer(Arc<Mutex<Option<OwnedFd>>>);
 
@@ -38,7 +38,7 @@ impl Announcer {
 
     pub(crate) fn write(&self, what: Announcement, name: &[u8]) {
         if let Some(pipe) = &*self.pipe() {
-            // Without a cleaner (it was killed) everything works as long as this process ends in good order.
+            // If the cleaner was killed, files are still removed as long as this process ends normally.
             let _ = write_tried_again(pipe, &[&[what as u8], name, &[0]].concat());
         }
     }

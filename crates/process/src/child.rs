@@ -24,7 +24,7 @@ use crate::poll::ready_within;
 use crate::reap::reap;
 use crate::signals::{leave, to_default, was_ignored};
 
-/// Reads in a row: they empty a pipe of the default size several times.
+/// Most reads in a row: enough to empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
 
 /// Which of a program's outputs are captured.
@@ -36,7 +36,7 @@ pub enum Capture {
     Both,
 }
 
-/// The output of a program, however long: its first and its last bytes are kept.
+/// The output of a program: only its first and its last bytes are kept.
 #[derive(Debug, Clone)]
 pub struct Captured {
     head: Vec<u8>,
@@ -52,7 +52,7 @@ impl Captured {
         Self { head: Vec::new(), tail: Vec::new(), head_max, tail_max, left_out: false }
     }
 
-    /// Keeps everything.
+    /// Keeps all bytes.
     pub fn all() -> Self {
         Self::keeping(usize::MAX, 0)
     }
@@ -68,7 +68,7 @@ impl Captured {
         }
     }
 
-    /// What was kept, as text, with `[…]` where something was left out.
+    /// The kept bytes as text, with `[…]` in place of those between.
     pub fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.left_out {
@@ -84,33 +84,33 @@ impl Captured {
 pub struct Ended {
     /// Its exit status, or the signal.
     pub status: ExitStatus,
-    /// What it used, the children that it waited for included.
+    /// What it used, with the children that it waited for.
     pub usage: EndUsage,
-    /// Whether this process ended it.
+    /// Whether this process killed it.
     pub by_us: bool,
     /// When that was seen.
     pub at: Instant,
 }
 
-/// A child. Dropping it ends it, with its process group where it has one of its own, and waits for it.
+/// A child. Dropping it kills it, with its process group if it has one of its own, and waits for it.
 pub struct Child<'c> {
     pid: Pid,
     pidfd: OwnedFd,
     output: Option<OwnedFd>,
-    said: Captured,
+    captured: Captured,
     ended: Option<Ended>,
     killed: bool,
-    /// Ends its process group should this process be killed; without one it has no group of its own.
+    /// Kills its process group if this process is killed; `None` if it has no group of its own.
     cleaner: Option<&'c Cleaner>,
 }
 
 impl Child<'static> {
-    /// Forks a child that does `work` and leaves; what `work` writes is captured. It dies with this process.
+    /// Forks a child that does `work` and exits; what `work` writes is captured. It is killed if this process ends.
     ///
-    /// This process must have one thread only: a forked child of a threaded process may do next to nothing (fork(2)).
+    /// This process must have only one thread: the forked child of a process with threads may only make async-signal-safe calls (fork(2)).
     ///
     /// # Errors
-    /// What pipe2(2), fork(2) or pidfd_open(2) answered.
+    /// An error of pipe2(2), fork(2) or pidfd_open(2).
     pub fn fork(name: &CStr, work: impl FnOnce(&mut dyn Write)) -> io::Result<Self> {
         let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         let parent = rustix::process::getpid();
@@ -136,22 +136,22 @@ impl Child<'static> {
     /// Starts a program without capturing its output, in the caller's process group.
     ///
     /// # Errors
-    /// What the system answered; ENOENT where there is no such program.
+    /// An error of the system; ENOENT if there is no such program.
     pub fn start(mut command: Command) -> io::Result<Self> {
         Self::from_pid(Pid::from_child(&command.spawn()?), None, Captured::all(), None)
     }
 }
 
 impl<'c> Child<'c> {
-    /// Starts a program in a process group of its own, with a mark; the command is used up, so that no copy of its descriptors
-    /// stays with us.
+    /// Starts a program in a process group of its own, with a mark. The command is consumed, so that no copies of its descriptors stay open in
+    /// this process.
     ///
     /// # Errors
-    /// What the system answered; ENOENT where there is no such program.
+    /// An error of the system; ENOENT if there is no such program.
     pub fn spawn(
         mut command: Command,
         capture: Capture,
-        said: Captured,
+        captured: Captured,
         cleaner: &'c Cleaner,
         mark: &Mark,
     ) -> io::Result<Self> {
@@ -162,18 +162,18 @@ impl<'c> Child<'c> {
         command.env(VARIABLE, mark.value()).stderr(write_end).process_group(0);
         let pid = Pid::from_child(&command.spawn()?);
         cleaner.watch(pid);
-        Self::from_pid(pid, Some(output), said, Some(cleaner))
+        Self::from_pid(pid, Some(output), captured, Some(cleaner))
     }
 
     fn from_pid(
         pid: Pid,
         output: Option<OwnedFd>,
-        said: Captured,
+        captured: Captured,
         cleaner: Option<&'c Cleaner>,
     ) -> io::Result<Self> {
         let opened = output.iter().try_for_each(|output| fcntl_setfl(output, OFlags::NONBLOCK));
         match opened.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
-            Ok(pidfd) => Ok(Self { pid, pidfd, output, said, ended: None, killed: false, cleaner }),
+            Ok(pidfd) => Ok(Self { pid, pidfd, output, captured, ended: None, killed: false, cleaner }),
             Err(error) => {
                 end(pid, cleaner.is_some());
                 cleaner.into_iter().for_each(|cleaner| cleaner.forget(pid));
@@ -193,17 +193,17 @@ impl<'c> Child<'c> {
         self.ended.as_ref()
     }
 
-    /// What it wrote, as far as it was captured.
+    /// Its captured output.
     pub fn said(&self) -> String {
-        self.said.text()
+        self.captured.text()
     }
 
     /// The descriptors to poll: readable once it has ended, and readable when it has written.
-    pub(crate) fn news(&self) -> [Option<BorrowedFd<'_>>; 2] {
+    pub(crate) fn poll_fds(&self) -> [Option<BorrowedFd<'_>>; 2] {
         [self.ended.is_none().then(|| self.pidfd.as_fd()), self.output.as_ref().map(AsFd::as_fd)]
     }
 
-    /// Asks it to end (SIGTERM); it alone, as it knows how to end its own children.
+    /// Asks it to end (SIGTERM); only the process itself, which ends its own children.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {
             // One that has just ended is no error.
@@ -211,7 +211,7 @@ impl<'c> Child<'c> {
         }
     }
 
-    /// Kills it, whatever it is doing, with its group.
+    /// Kills it, with its group.
     pub fn kill(&mut self) {
         if self.ended.is_none() {
             self.killed = true;
@@ -228,14 +228,14 @@ impl<'c> Child<'c> {
         }
     }
 
-    /// Reads what it has written so far, and no more: a program that never stops writing must not hide its own end, and its children may
-    /// go on writing after that.
+    /// Reads what it has written so far, and no more: the end of a program that never stops writing must be noticed, and its children may
+    /// continue to write after it.
     pub(crate) fn read_output(&mut self) {
         let mut buffer = [0u8; 16 << 10];
         for _ in 0..READS_MAX {
             let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut buffer) {
-                Ok(len) if len > 0 => self.said.push(&buffer[..len]),
+                Ok(len) if len > 0 => self.captured.push(&buffer[..len]),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 Ok(_) | Err(_) => self.output = None,
@@ -243,14 +243,14 @@ impl<'c> Child<'c> {
         }
     }
 
-    /// Waits for its end, ends what is left of its group, and reads the rest of its output.
+    /// Waits for its end, kills the rest of its group, and reads the rest of its output.
     ///
     /// # Errors
-    /// ECHILD where it was reaped elsewhere.
+    /// ECHILD if it was reaped elsewhere.
     pub(crate) fn reap(&mut self) -> io::Result<()> {
         ready_within(&self.pidfd, PollFlags::IN, None)?;
         if let Some(cleaner) = self.cleaner {
-            // Until it is reaped its group's number is no other's.
+            // Until it is reaped, no other group has its number.
             end(self.pid, true);
             cleaner.forget(self.pid);
         }
@@ -272,7 +272,7 @@ fn end(pid: Pid, group: bool) {
     let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
 }
 
-/// The first steps of every forked child: a name of its own, death with its parent, and default actions for signals.
+/// The first steps of every forked child: its own name, SIGKILL when its parent ends, and default actions for signals.
 fn become_child(name: &CStr, parent: Pid) {
     let _ = rustix::thread::set_name(name);
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -1,8 +1,8 @@
-//! The cleaner: a process that outlives this one for as long as it takes to end and remove what was left behind.
+//! The cleaner: a process that outlives this one until it has killed and removed what was left behind.
 //!
-//! Everything made is owned by a value whose drop ends or removes it, and a caught signal takes the same road. SIGKILL runs no
-//! destructor: then the cleaner, in a session of its own, sees that its maker is gone, ends the announced process groups and all other
-//! processes with its mark, and removes the announced paths.
+//! Every resource is owned by a value whose drop ends or removes it, also after a caught signal. SIGKILL runs no destructor: then the cleaner, in
+//! a session of its own, notices that its maker has ended, kills the announced process groups and all other processes with its mark, and
+//! removes the announced paths.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
@@ -44,7 +44,7 @@ pub struct Cleaner {
     marks: AtomicU64,
 }
 
-/// What the processes of one run carry in their environment.
+/// The mark of the processes of one run, in their environment.
 #[derive(Debug, Clone)]
 pub struct Mark(String);
 
@@ -54,24 +54,24 @@ impl Mark {
         &self.0
     }
 
-    /// Ends all processes that carry it.
+    /// Kills all processes that have it.
     pub fn end_all(&self) {
         end_marked(format!("{VARIABLE}={}\0", self.0).as_bytes());
     }
 }
 
 impl Cleaner {
-    /// Starts a cleaner, and waits until it is out of reach of signals to the process group. Call it before anything is made, and
-    /// before signals are caught: one that ends the cleaner on its way out then ends this process, too.
+    /// Starts a cleaner, and waits until it has left the process group. To be called before anything is made and before signals are caught: a
+    /// signal that kills the cleaner before it has left the group then kills this process, too.
     ///
     /// # Errors
-    /// What pipe2(2) or fork(2) answered; [`io::ErrorKind::UnexpectedEof`] where the cleaner was ended.
+    /// An error of pipe2(2) or fork(2); [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
     pub fn start() -> io::Result<Self> {
         Self::start_with(|_| ())
     }
 
-    /// One that at its end calls `last` with the number of this process, to remove what cannot be announced. Where this process has
-    /// threads, `last` may do no more than a signal handler may (signal-safety(7)).
+    /// The same, and the cleaner calls `last` at its end with the number of this process, to remove what cannot be announced. If this process has
+    /// threads, `last` may only do what a signal handler may (signal-safety(7)).
     ///
     /// # Errors
     /// As [`Cleaner::start`].
@@ -107,7 +107,7 @@ impl Cleaner {
         &self.announcer
     }
 
-    /// Leaves it to the other processes that announce to it: it ends after their [`Announcement::Over`], or their end.
+    /// Leaves it to the other processes that announce to it: it ends after their [`Announcement::Over`], or after their end.
     pub fn leave(mut self) -> Option<LeftCleaner> {
         self.process.0.take().map(|(pid, _)| LeftCleaner(pid))
     }
@@ -115,7 +115,7 @@ impl Cleaner {
     /// Makes a folder in the folder for temporary files.
     ///
     /// # Errors
-    /// What mkdir(2) answered.
+    /// An error of mkdir(2).
     pub fn make_folder(&self) -> io::Result<TemporaryPath> {
         TemporaryPath::folder_in(&self.announcer, &std::path::absolute(model::temporary_folder())?)
     }
@@ -125,13 +125,13 @@ impl Cleaner {
         Mark(format!("{}{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// From now on the group ends with this process. Its leader must not have been waited for.
+    /// From now on the group is killed if this process is killed. Its leader must not be reaped yet.
     pub fn watch(&self, group: Pid) {
         let started = Stat::of(group.as_raw_nonzero().get()).map_or(0, |stat| stat.started_ticks);
         self.announcer.write(Announcement::Group, format!("{group} {started}").as_bytes());
     }
 
-    /// The group has ended; its number may become another's.
+    /// The group has ended; another one may get its number.
     pub fn forget(&self, group: Pid) {
         self.announcer.write(Announcement::Withdrawn, group.to_string().as_bytes());
     }
@@ -140,7 +140,7 @@ impl Cleaner {
 impl Drop for Cleaner {
     fn drop(&mut self) {
         if self.process.0.is_some() {
-            // Not merely closed: a process forked meanwhile may hold a copy of this end.
+            // Closing is not enough: a process that was forked meanwhile may hold a copy of this end.
             self.announcer.write(Announcement::Over, b"");
         }
         self.announcer.close();
@@ -166,7 +166,7 @@ impl CleanerProcess {
         let (mut paths, mut part) = (Vec::new(), [0; 4096]);
         // Where the cleaner is another process's child, its end is seen here. A process forked meanwhile may hold a copy of the other
         // end of the pipe: then there is no end of the stream.
-        while ready_within(&left, PollFlags::IN, Some(MOMENT)).is_ok_and(|is_ready| is_ready) {
+        while ready_within(&left, PollFlags::IN, Some(END_WAIT)).is_ok_and(|is_ready| is_ready) {
             match left.read(&mut part) {
                 Ok(len @ 1..) => paths.extend_from_slice(&part[..len]),
                 _ => break,
@@ -180,36 +180,36 @@ impl CleanerProcess {
 impl Drop for CleanerProcess {
     fn drop(&mut self) {
         for path in self.end() {
-            // Where standard error is closed there is no other place to say it.
+            // If standard error is closed, the message is lost.
             let path = path.display();
             let _ = writeln!(io::stderr(), "hosepipe: {path} could not be removed: remove it by hand");
         }
     }
 }
 
-/// The longest wait for the end of another process's cleaner.
-const MOMENT: Duration = Duration::from_millis(20);
+/// Longest wait for the end of another process's cleaner.
+const END_WAIT: Duration = Duration::from_millis(20);
 
-/// A cleaner that was left to others. Dropping this waits [`MOMENT`] for its end: where process 1 does not reap, it would stay as a zombie.
+/// A cleaner that was left to others. Dropping this waits for its end, at most [`END_WAIT`]: if process 1 does not reap, it would stay a zombie.
 #[derive(Debug)]
 pub struct LeftCleaner(Pid);
 
 impl Drop for LeftCleaner {
     fn drop(&mut self) {
         if let Ok(ended) = pidfd_open(self.0, PidfdFlags::empty()) {
-            let _ = ready_within(&ended, PollFlags::IN, Some(MOMENT));
+            let _ = ready_within(&ended, PollFlags::IN, Some(END_WAIT));
         }
         let _ = waitpid(Some(self.0), WaitOptions::NOHANG);
     }
 }
 
-/// Leaves the maker's process group, whose signals (Ctrl-C above all) are not for the cleaner, and its standard streams, whose readers
-/// must not wait for it.
+/// Leaves the maker's process group, whose signals (such as Ctrl-C) are not for the cleaner, and its standard streams, whose readers must not
+/// wait for it.
 fn get_out_of_reach(reads: &OwnedFd, says_ready: &OwnedFd) {
-    // What is refused here changes nothing of what the cleaner is for.
+    // The cleaner also works if these fail.
     let _ = setsid();
     let _ = set_name(CLEANER);
-    // Without its pipes it is of no use, and its maker sees that it has ended.
+    // Without its pipes it cannot work, and its maker notices that it has ended.
     if dup2_stdin(reads).or_else(|_| dup2_stdin(reads)).is_err()
         || dup2_stdout(says_ready).or_else(|_| dup2_stdout(says_ready)).is_err()
         || write_tried_again(stdout(), &[0]).is_err()
@@ -226,7 +226,7 @@ fn get_out_of_reach(reads: &OwnedFd, says_ready: &OwnedFd) {
     let _ = fcntl_setfl(stdout(), OFlags::NONBLOCK);
 }
 
-/// Listens until the maker ends, and then removes and ends what that has left.
+/// Receives announcements until the maker ends, and then kills and removes what it has left.
 fn clean_up(announced: &mut Announced, marks: &[u8]) {
     if !announced.listen() {
         let groups = announced.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
@@ -234,7 +234,7 @@ fn clean_up(announced: &mut Announced, marks: &[u8]) {
         end_marked(marks);
     }
     for (letter, path) in announced.all() {
-        // What is gone already is no error.
+        // A path that does not exist any more is no error.
         let is_gone = match letter {
             b'f' => remove_file(path),
             b'd' => remove(path),
@@ -276,7 +276,7 @@ impl Announced {
         Self { memory: vec![0; MEMORY_BYTES], whole: 0, filled: 0, is_full: false }
     }
 
-    /// Takes in announcements from standard input until the maker ends; returns whether in good order.
+    /// Receives announcements from standard input until the maker ends; returns whether it ended normally.
     fn listen(&mut self) -> bool {
         let mut part = [0; 4096];
         loop {
@@ -292,8 +292,8 @@ impl Announced {
         }
     }
 
-    /// Takes in a byte; returns whether it completes [`Announcement::Over`]. A message that is cut off by its maker's death is ignored:
-    /// half a path may be another path.
+    /// Adds a byte; returns whether it completes [`Announcement::Over`]. A message that is cut off because its maker was killed is ignored: half a
+    /// path may be another path.
     fn push(&mut self, byte: u8) -> bool {
         if self.filled == self.memory.len() {
             (self.filled, self.is_full) = (self.whole, true);
@@ -315,13 +315,13 @@ impl Announced {
         false
     }
 
-    /// Forgets what the last message withdraws.
+    /// Removes the announcement that the last message withdraws.
     fn withdraw(&mut self) {
         let (messages, last) = self.memory[..self.filled].split_at(self.whole);
         let mut begin = 0;
         for message in messages.split_inclusive(|byte| *byte == 0) {
             let length = message.len();
-            // Of a group the number is enough.
+            // A group is withdrawn by its number alone.
             let number = message[1..]
                 .split(|byte| *byte == b' ')
                 .next()

@@ -1,5 +1,5 @@
-//! Processes found again in whatever group or session they are, and when init has become their parent. They carry a mark in their
-//! environment, which children inherit and /proc shows.
+//! Finds processes by a mark in their environment, which children inherit and /proc shows, in every group and session, and also after init has
+//! become their parent.
 //!
 //! The cleaner calls this after a fork: nothing here allocates.
 
@@ -19,20 +19,20 @@ pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
 /// The variable whose value is the mark.
 pub const VARIABLE: &str = "HOSEPIPE_RUN";
 
-/// The most searches for processes with the mark; some are found again while they end.
-const LOOKS_MAX: u32 = 200;
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// Most searches for processes with the mark; some are found again while they end.
+const SEARCHES_MAX: u32 = 200;
+const SEARCH_PAUSE: Duration = Duration::from_millis(2);
 
 /// Bytes of an environment that are read at a time.
 const PART_BYTES: usize = 4096;
 
-/// Ends every process whose environment holds this text and that this user may end.
+/// Kills every process with this text in its environment that this user may kill.
 pub(crate) fn end_marked(mark: &[u8]) {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..SEARCHES_MAX {
         if !end_all_found(mark) {
             return;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(SEARCH_PAUSE);
     }
 }
 
@@ -48,7 +48,7 @@ fn end_all_found(mark: &[u8]) -> bool {
         let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
         // The descriptor first: if the number becomes another process's, this stays the one that was examined.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if carries(processes.as_fd(), name, mark) {
+        if has_mark(processes.as_fd(), name, mark) {
             // One that has just ended is no error here.
             let _ = pidfd_send_signal(&process, Signal::KILL);
             found = true;
@@ -68,9 +68,9 @@ pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 
-/// Whether a process has the mark in its environment; false where that may not be read, and of the cleaner of another hosepipe that was
-/// started by a marked one: it has its own work, and ends by itself.
-fn carries(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
+/// Whether a process has the mark in its environment; false if that may not be read, and for the cleaner of another hosepipe that a marked
+/// process has started, which ends by itself.
+fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
     let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
     let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
     let file = |name| process.as_ref().ok().and_then(|it| openat(it, name, read_only, Mode::empty()).ok());

@@ -79,7 +79,7 @@ pub struct Stat {
     pub children_cpu_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
-    /// When it was started, in clock ticks since the boot: tells it from a later process with its number.
+    /// When it was started, in clock ticks since the boot; a later process with the same number has another time.
     pub started_ticks: u64,
     /// The CPU it was last on.
     pub cpu: u32,
@@ -140,7 +140,7 @@ pub fn was_started_before(pid: i32, monotonic_ns: u64) -> bool {
     Stat::of(pid).is_some_and(|stat| stat.started_ticks * tick_ns <= monotonic_ns + asleep_ns)
 }
 
-/// Sends a signal to a process if it `is_meant`. A process that may not be signalled goes on.
+/// Sends a signal to a process if `is_meant` returns true, unless this user may not.
 pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
     // The number may become another process's; the process of this descriptor stays the same.
     let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());

@@ -25,7 +25,7 @@ pub fn shown_status(ended: ExitStatus) -> i32 {
 /// Waits for a child to end and reaps it. The usage holds that of its own children, as far as it has waited for them.
 ///
 /// # Errors
-/// ECHILD where it is no child of ours.
+/// ECHILD if it is no child of this process.
 pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     match wait4(pid, 0)? {
         Some((status, usage)) => Ok((status, end_usage(&usage))),
@@ -33,7 +33,7 @@ pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     }
 }
 
-/// wait4(2) with these options; `None` where there is nothing to wait for yet.
+/// wait4(2) with these options; `None` if no child has changed its state yet.
 pub(crate) fn wait4(pid: Pid, options: i32) -> io::Result<Option<(ExitStatus, libc::rusage)>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();

@@ -1,5 +1,4 @@
-//! Waiting for a shell or a program that was started: what is asked of this process is passed on to it, and what happens to it
-//! happens to this process.
+//! Waits for a shell or a program that was started. Signals to this process are passed on to it, and if it is stopped, this process stops, too.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -32,11 +31,11 @@ pub enum Reach {
     Trial,
 }
 
-/// How long the end of orphans that were asked to end is waited for.
-const ORPHANS: Duration = Duration::from_millis(500);
-/// How long the end of what was killed is waited for, on a busy machine.
-const KILLED_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// Longest wait for the end of orphans that were asked to end.
+const ORPHANS_WAIT: Duration = Duration::from_millis(500);
+/// Longest wait for the end of killed processes, on a busy machine.
+const KILLED_WAIT: Duration = Duration::from_secs(5);
+const POLL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Waits for a child. Dropped before the child has ended, it kills the child and all that it started.
 pub struct Supervisor {
@@ -50,7 +49,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Begins to listen; to be made before the program is started, so that no signal in between is lost.
+    /// Begins to receive signals; to be made before the program is started, so that no signal is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
         let (asked, children) = Default::default();
         Ok(Self { inbox: Inbox::open()?, reach, child: None, asked, children, max_rss_bytes: 0 })
@@ -80,13 +79,12 @@ impl Supervisor {
         Ok(!fds[0].revents().is_empty())
     }
 
-    /// Waits for the child to end; meanwhile `look` is called again and again, and returns the longest time until its next call.
-    /// Signals that came to this process alone are passed on; the first one that asked for the end comes back with how the child
-    /// ended. Where `server` ends before the child does, all that the child started is killed: what flowed was cut short, and must
-    /// not look like a normal end.
+    /// Waits for the child to end; meanwhile `look` is called repeatedly, and returns the longest time until its next call. Signals that came to
+    /// this process alone are passed on. Returns how the child ended, and the first signal that requested the end. If `server` ends before the
+    /// child does, all that the child started is killed: its data was cut short, and that must not look like a normal end.
     ///
     /// # Errors
-    /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
+    /// An error of poll(2) or waitpid(2); `BrokenPipe` if the server has ended.
     pub fn wait(
         &mut self,
         server: Option<BorrowedFd<'_>>,
@@ -153,11 +151,11 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a while for processes whose parent has ended. Those that were being started when all others were asked to end are asked, too.
+    /// Waits for some time for processes whose parent has ended. Those that were being started when the others were asked to end are asked now.
     fn end_orphans(&mut self, signal: Option<Signal>) {
         let began = Instant::now();
         let Some(signal) = signal.filter(|_| !self.asked.is_empty()) else { return };
-        while began.elapsed() < ORPHANS {
+        while began.elapsed() < ORPHANS_WAIT {
             let mut orphans = children(getpid().as_raw_pid());
             orphans.retain(|pid| !self.children.contains(pid) && !has_ended(*pid));
             if orphans.is_empty() {
@@ -165,7 +163,7 @@ impl Supervisor {
             }
             orphans.retain(|pid| !self.asked.contains(pid));
             self.asked.extend(orphans.into_iter().flat_map(|orphan| signals::send(orphan, signal)));
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_PAUSE);
         }
     }
 }
@@ -178,7 +176,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// From now on what a child of this process leaves behind at its end becomes a child of this process. Gives the children that it has.
+/// From now on orphaned descendants become children of this process. Returns the children that it already has.
 ///
 /// # Errors
 /// What prctl(2) answered.
@@ -187,27 +185,27 @@ pub fn adopt_orphans() -> io::Result<Vec<i32>> {
     Ok(children(getpid().as_raw_pid()))
 }
 
-/// Reaps children of this process that have ended, but for those to be kept; gives the others that are not kept.
+/// Reaps children of this process that have ended, except those in `kept`; returns the others that are not in `kept`.
 pub fn reap_children_except(kept: &[i32]) -> Vec<i32> {
     let mut orphans = children(getpid().as_raw_pid());
     orphans.retain(|pid| !kept.contains(pid) && !has_ended(*pid));
     orphans
 }
 
-/// Kills the children of this process but for those to be kept, with all that they have started.
+/// Kills the children of this process except those in `kept`, with all that they have started.
 pub fn kill_children_except(kept: &[i32]) {
     let began = Instant::now();
-    while began.elapsed() < KILLED_WITHIN {
+    while began.elapsed() < KILLED_WAIT {
         let orphans = reap_children_except(kept);
         if orphans.is_empty() {
             return;
         }
         orphans.iter().for_each(|orphan| drop(signals::send(*orphan, SIGKILL)));
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_PAUSE);
     }
 }
 
-/// Whether a child of ours has ended; it is reaped then.
+/// Reaps a child of this process if it has ended; returns whether it has.
 fn has_ended(pid: i32) -> bool {
     matches!(waitpid(Pid::from_raw(pid), WaitOptions::NOHANG), Ok(Some(_)))
 }
@@ -223,7 +221,7 @@ fn is_in_our_group(child: Pid) -> bool {
     getpgid(Some(Number::from_raw(child.as_raw_pid()))) == Ok(getpgrp())
 }
 
-/// Whether a stopped child was stopped without this process: one in its group goes on with it, at once.
+/// Whether a stopped child was stopped without this process. A child in the same group continues together with this process, at once.
 fn stopped_alone(child: Pid) -> bool {
     const TOGETHER: Duration = Duration::from_millis(20);
     if is_in_our_group(child) {

@@ -13,10 +13,10 @@ use crate::child::Child;
 use crate::poll::sleep_on;
 use crate::signals;
 
-/// Longest sleep of a wait: after it, time limits and the user's wish to stop are checked.
+/// Longest sleep of a wait: after it, time limits and requests to stop are checked.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a child may go on after another one failed, to report an error of its own.
+/// How long a child may continue after another one has failed, to report its own error.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Waits until every child has ended. After one has `failed`, the others are killed after half a second. At least every
@@ -66,7 +66,7 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     attend_and_read(children, &[]).map(drop)
 }
 
-/// The same, and waits for other descriptors; says which of those can be read.
+/// The same, and waits for other descriptors. Returns which of those can be read.
 ///
 /// # Errors
 /// As [`attend`].
@@ -74,7 +74,7 @@ pub fn attend_and_read<'c, C: BorrowMut<Child<'c>>>(
     children: &mut [C],
     others: &[BorrowedFd<'_>],
 ) -> io::Result<Vec<bool>> {
-    let fds: Vec<_> = children.iter().map(|child| child.borrow().news()).collect();
+    let fds: Vec<_> = children.iter().map(|child| child.borrow().poll_fds()).collect();
     let all = fds.iter().flatten().flatten().chain(others);
     let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     sleep_on(&mut polled, Some(POLL_INTERVAL))?;
@@ -83,11 +83,12 @@ pub fn attend_and_read<'c, C: BorrowMut<Child<'c>>>(
     let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
     // `polled` has an entry only for each descriptor that is `Some`, in this order.
     let mut is_ready = |fd: &Option<_>| fd.is_some() && ready.next() == Some(true);
-    let news: Vec<[bool; 2]> = fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();
-    for (child, [has_ended, speaks]) in children.iter_mut().zip(news) {
+    let ready_fds: Vec<[bool; 2]> =
+        fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();
+    for (child, [has_ended, has_output]) in children.iter_mut().zip(ready_fds) {
         if has_ended {
             child.borrow_mut().reap()?;
-        } else if speaks {
+        } else if has_output {
             child.borrow_mut().read_output();
         }
     }
