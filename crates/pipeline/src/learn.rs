@@ -1,4 +1,4 @@
-//! Which call of a shell makes a pipeline's pipe: learnt once for each shell's file, by running it on examples.
+//! Which calls of a shell make the pipes of pipelines: learnt once for each shell's file, by running it on examples.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -9,8 +9,8 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use pipes::protocol::{Config, Plain, SITES_MAX, mode};
-use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, find_sites};
+use pipes::protocol::{Config, Plain, mode};
+use pipes::sites::{SAMPLE_BYTES, SITES_MAX, SLOTS, Sample, Sites, find_sites};
 use process::{ready_within, signals, who_else_writes};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -29,7 +29,7 @@ const PIPELINES: [(usize, &str); 4] = [
     (2, "f() { true | true; }\nf\ntrue | true &\nwait"),
 ];
 
-/// Example scripts without pipelines, whose pipes are for other things. A shell that lacks the syntax makes no pipe.
+/// Example scripts without pipelines, whose pipes have other purposes. A shell that lacks the syntax makes no pipe.
 const OTHERS: [&str; 6] = [
     "x=$(true)",
     "x=`true`",
@@ -51,7 +51,7 @@ const OTHERS_OF_FISH: [&str; 1] = ["set x (true)"];
 /// Time limit of one example, long enough for a slow machine.
 const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What tells a shell's pipelines from its other pipes; `None` where nothing does.
+/// The calls that make the pipes of pipelines; `None` if nothing distinguishes them from others.
 ///
 /// # Errors
 /// The shell could not be started on an example.
@@ -63,7 +63,7 @@ pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites
         return Ok(Some(found));
     }
     let found = learn(shell, library)?;
-    // Where nothing was found, an example may have failed (no process, no memory): the next run learns again.
+    // If nothing was found, an example may have failed (no process, no memory): the next run learns again.
     if let (Some(path), Some(found)) = (known, found) {
         // If it cannot be written, the next run learns again.
         let _ = keep(&path, &write(found));
@@ -127,7 +127,7 @@ fn cache() -> Option<PathBuf> {
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     runtime.into_iter().chain([model::temporary_folder()]).find_map(|base| {
         let folder = base.join(format!("hosepipe-shells-{user}"));
-        // It may be there already.
+        // It may exist already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
         let found = std::fs::symlink_metadata(&folder).ok()?;
         (found.is_dir() && found.uid() == user && who_else_writes(&folder).is_none()).then_some(folder)
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Expected: of every shell that is here, the pipes of pipelines are told from all others, the same way each time.
+    /// Expected: for every installed shell, the pipes of pipelines are distinguished from all others, in the same way each time.
     #[test]
     fn the_shells_of_this_machine_are_told_apart() {
         let library = Library::load().expect("memory");

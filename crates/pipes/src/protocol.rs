@@ -2,7 +2,7 @@
 //! a text, each in one datagram to the socket that the configuration names. Both programs are of one build on one machine, so
 //! the structs are sent as their bytes in memory.
 
-use crate::sites::{Sample, Sites};
+use crate::sites::{SITES_MAX, Sample, Sites};
 
 /// The variable with the [`Config`]. The library removes it before the shell reads its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
@@ -63,10 +63,10 @@ pub mod asks {
 
 /// The first byte of an entry in the answer to [`kind::CHANGES`]; each entry is followed by a zero.
 pub mod change {
-    /// A variable, `NAME=VALUE`, in place of one of that name. (Any other byte: what stands between the value that the program has and
+    /// A variable, `NAME=VALUE`, that replaces one of that name. (Any other byte is the separator between the value that the program has and
     /// this one.)
     pub const SET: u8 = b'=';
-    /// A variable whose value stands in front of the one that the program has, with a colon between.
+    /// A variable whose value is put in front of the one that the program has, with a colon between.
     pub const FRONT: u8 = b'<';
     /// An argument in front of the program's own.
     pub const ARGUMENT: u8 = b'-';
@@ -77,9 +77,6 @@ pub const CHANGES_MAX: usize = 16;
 
 /// Longest answer.
 pub const CHANGE_BYTES_MAX: usize = 8 << 10;
-
-/// Most call sites from which a shell may make a pipeline's pipe.
-pub const SITES_MAX: usize = 8;
 
 /// The longest name of the socket.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -94,7 +91,7 @@ pub struct Config {
     pub close: i32,
     /// See [`mode`].
     pub argument: u64,
-    /// The process with whose end the shell is killed: until another one watches over both nothing else would end it. 0 for none.
+    /// If this process ends, the shell is killed; needed until a server exists that does so. 0 for none.
     pub parent: u64,
     /// Where the shell makes the pipes of pipelines.
     pub sites: Sites,

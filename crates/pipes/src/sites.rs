@@ -10,6 +10,9 @@ pub type Sample = [usize; SLOTS];
 /// Bytes of a written sample; the words have native byte order.
 pub const SAMPLE_BYTES: usize = SLOTS * size_of::<usize>();
 
+/// Most call sites from which a shell may make a pipeline's pipe.
+pub const SITES_MAX: usize = 8;
+
 /// The call sites at which a shell makes the pipes of pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -17,7 +20,7 @@ pub struct Sites {
     /// The word of the stack with the return address.
     pub slot: usize,
     /// The return addresses, as offsets in the shell's file; 0 ends the list.
-    pub offsets: [usize; crate::protocol::SITES_MAX],
+    pub offsets: [usize; SITES_MAX],
 }
 
 /// Finds the call sites of pipelines' pipes. `pipelines` are runs of a shell, each with the number of pipes of its pipelines and
@@ -26,7 +29,7 @@ pub struct Sites {
 /// `None` if no word of the stack distinguishes them.
 pub fn find_sites(pipelines: &[(usize, &[Sample])], others: &[Sample]) -> Option<Sites> {
     (0..SLOTS).find_map(|slot| {
-        let mut sites = Sites { slot, offsets: [0; crate::protocol::SITES_MAX] };
+        let mut sites = Sites { slot, offsets: [0; SITES_MAX] };
         let mut known = 0;
         let foreign = |offset: usize| others.iter().any(|sample| sample[slot] == offset);
         for (_, samples) in pipelines {
