@@ -1,5 +1,5 @@
-//! How programs are started so that their large buffers lie elsewhere in a page (`--align-buffers`). glibc's malloc takes a large block from mmap(2),
-//! and puts it 16 bytes into the first page; taken from the heap it begins at any multiple of 16, as the blocks before it end.
+//! How programs are started so that their large buffers have another page offset (`--align-buffers`). glibc's malloc takes a large block from
+//! mmap(2), and it begins 16 bytes after the start of a page; a block from the heap begins at any multiple of 16.
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
         Some(_) if own_variable().is_none() => {
             ("as it is: the threshold in your GLIBC_TUNABLES counts", None)
         }
-        // In front: of two values glibc takes the last, which is the user's own.
+        // In front: glibc takes the last of two values, which is the user's.
         Some(_) => {
             let entry = format!("{VARIABLE}={}", tunable());
             ("by GLIBC_TUNABLES", Some([&[change::FRONT], entry.as_bytes()].concat()))
@@ -38,7 +38,7 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
     }
 }
 
-/// The setting for programs of the glibc that this program has, or, if that is another C library, of any.
+/// The setting for programs with the glibc of this program; if this program has another C library, one that every glibc accepts.
 fn tunable() -> String {
     #[cfg(target_env = "gnu")]
     // SAFETY: a constant of the C library.
@@ -51,14 +51,14 @@ fn tunable() -> String {
     format!("{THRESHOLD}{}", if is_newer { BYTES_OF_NEWER } else { BYTES_OF_ANY })
 }
 
-/// Whether a loader is glibc's (ld.so(8)), which have a zero behind their path.
+/// Whether a loader is glibc's (ld.so(8)).
 fn is_glibc(loader: &[u8]) -> bool {
     let name = loader.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     [&b"ld-linux"[..], b"ld64.so", b"ld.so"].iter().any(|glibc| name.starts_with(glibc))
 }
 
-/// The variable, and the value of it for a program of this environment and all that it starts: what the user has set stays, behind it; `None` where
-/// that has a threshold already.
+/// The variable and its value for a program and all that it starts: before the value that the user has set; `None` if that has a threshold
+/// already.
 pub(crate) fn variable(own: Option<OsString>) -> Option<(OsString, OsString)> {
     let own = own.unwrap_or_default().into_vec();
     let has_threshold = own.windows(THRESHOLD.len()).any(|window| window == THRESHOLD.as_bytes());

@@ -1,6 +1,6 @@
-//! Pipes made larger while they are in use: of a command that is run, or of a process that runs already, and of whatever these have
-//! started. A pipe that is found full at two looks in a row becomes four times as large, up to 1 MiB, so that its ends stop waking
-//! each other for each 64 KiB. Nothing else is changed for anybody: no library, no environment, no descriptor.
+//! Enlarges pipes while they are in use: those of a command, or of a running process, and of all that these have started. A pipe that is full
+//! at two samples in a row becomes four times as large, up to 1 MiB, so that its ends no longer wake each other for each 64 KiB. Nothing else
+//! is changed: no library, no environment, no descriptor.
 
 mod larger;
 mod process_tree;
@@ -26,10 +26,10 @@ use crate::boost::tree_sampler::TreeSampler;
 use crate::run::release_descriptors;
 use crate::shell;
 
-/// What takes the place of an interpreter where a script names none (execvp(3)).
+/// The interpreter of a script that names none (execvp(3)).
 const SHELL: &str = "/bin/sh";
 
-/// Why nothing could be boosted.
+/// Why nothing was boosted.
 #[derive(Debug, Error)]
 pub enum BoostError {
     /// There is no such program.
@@ -41,56 +41,56 @@ pub enum BoostError {
     /// There is no such process.
     #[error("there is no process {0}: `ps -e` names those there are")]
     NoProcess(i32),
-    /// Its descriptors may not be looked at.
-    #[error("process {pid} is not yours to look at: {sudo}hosepipe boost --pid {pid}", pid = .0, sudo = sudo())]
+    /// Its descriptors may not be read.
+    #[error("process {pid} belongs to another user: {sudo}hosepipe boost --pid {pid}", pid = .0, sudo = sudo())]
     NotOurs(i32),
-    /// The /proc here tells of other processes.
-    #[error("/proc here is not that of this PID namespace: mount one (mount -t proc proc /proc)")]
+    /// /proc is of another PID namespace.
+    #[error("/proc is not of this PID namespace: mount one (mount -t proc proc /proc)")]
     OtherProc,
     /// The system refused something.
     #[error("{call}: {answer}", call = .0, answer = describe_errno(.1))]
     System(&'static str, io::Error),
 }
 
-/// Where a name looks like a line for a shell.
+/// A hint for a name that looks like a line for a shell.
 fn shell_hint(name: &OsStr) -> &'static str {
     let is_line = name.as_bytes().iter().any(|byte| b" |;<>&".contains(byte));
     if is_line { "; a line for a shell is given as in: hosepipe boost bash -c 'cat BIG | wc -l'" } else { "" }
 }
 
-/// What came of it.
-#[derive(Debug, Clone, PartialEq)]
+/// The result.
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Boosted {
-    /// The command, or the process that was watched.
+    /// The command, or the process that was sampled.
     pub pid: i32,
-    /// How the command ended; `None` for a process that is not ours to wait for.
+    /// How the command ended; `None` for a process that is not a child of this one.
     pub ended: Option<ExitStatus>,
-    /// For how long was watched.
+    /// How long it was sampled.
     pub wall: Duration,
-    /// How often was looked.
+    /// The number of samples.
     pub looks: u64,
-    /// CPU time that it took.
+    /// CPU time of the samples.
     pub cpu: Duration,
     /// Every pipe that was enlarged.
     pub pipes: Vec<BoostedPipe>,
-    /// Why others that were full were not.
+    /// Why other full pipes were not enlarged.
     pub refused: Option<String>,
-    /// How much of the quota was spent when the first of these was refused.
+    /// How much of the quota was spent when the first of these was not enlarged.
     pub pipe_quota: Option<PipeQuota>,
-    /// Processes that could not be looked at.
+    /// Processes that could not be sampled.
     pub unseen: u64,
     /// What `GLIBC_TUNABLES` of the command was set to.
     pub tunables: Option<OsString>,
-    /// Processes that keep a buffer where this machine copies slowly.
+    /// Processes with a buffer at an address where this machine copies slowly.
     pub slow_buffers: Vec<SlowBuffer>,
 }
 
-/// Runs a command, whose environment is ours, and whose standard streams are, but for those in `streams` (see [`spawn`]), and boosts its
-/// pipes until it ends. Where there are such streams, the caller writes to standard output afterwards. On a machine that `copies_slowly` into some
-/// addresses the environment keeps buffers from these.
+/// Runs a command in the environment and with the standard streams of this process, except those in `streams` (see [`spawn`]), and boosts its
+/// pipes until it ends. If there are such streams, the caller writes to standard output afterwards. On a machine that `copies_slowly` into
+/// some addresses, a variable keeps buffers away from these.
 ///
 /// # Errors
-/// It could not be started, or not be waited for.
+/// It could not be started or waited for.
 pub fn run(
     words: &[OsString],
     streams: &[(OwnedFd, RawFd)],
@@ -102,31 +102,32 @@ pub fn run(
     let variable = copies_slowly.then(align::own_variable).flatten();
     let pid = start(words, streams, variable.as_ref())?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
-    // Before our copy of its standard input goes.
-    let mut sampler = proc_is_ours().then(|| TreeSampler::new(pid, false));
+    // Before the copy of its standard input in this process is closed.
+    let mut sampler = proc_is_of_this_namespace().then(|| TreeSampler::new(pid, false));
     release_descriptors(!streams.is_empty());
     let mut sample = || sampler.as_mut().map(TreeSampler::sample);
     let (ended, _) = supervisor.wait(None, &mut sample).map_err(system("wait4"))?;
     let tunables = variable.map(|(_, value)| value);
-    let boosted = Boosted { ended: Some(ended), tunables, ..Boosted::nothing(pid, began.elapsed()) };
+    let wall = began.elapsed();
+    let boosted = Boosted { pid, ended: Some(ended), wall, tunables, ..Boosted::default() };
     Ok(match sampler {
         Some(sampler) => sampler.end(boosted),
         None => Boosted { refused: Some(BoostError::OtherProc.to_string()), ..boosted },
     })
 }
 
-/// Boosts the pipes of a process that runs already, until it ends or `stopped` says so. On a machine that `copies_slowly` into some addresses it is
-/// noted who does so.
+/// Boosts the pipes of a running process until it ends or `stopped` returns true. On a machine that `copies_slowly` into some addresses, the
+/// processes with buffers there are noted.
 ///
 /// # Errors
 /// There is no such process, or it is another user's.
 pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostError> {
-    if !proc_is_ours() {
+    if !proc_is_of_this_namespace() {
         return Err(BoostError::OtherProc);
     }
     let began = Instant::now();
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
-    // A thread that leads no group is no process, either.
+    // The number of a thread that is not the first of its process is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
     match std::fs::read_dir(format!("/proc/{pid}/fd")) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -141,26 +142,7 @@ pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Resu
             break;
         }
     }
-    Ok(sampler.end(Boosted::nothing(pid, began.elapsed())))
-}
-
-impl Boosted {
-    fn nothing(pid: i32, wall: Duration) -> Self {
-        let (looks, cpu, unseen) = (0, Duration::ZERO, 0);
-        Self {
-            pid,
-            ended: None,
-            wall,
-            looks,
-            cpu,
-            pipes: Vec::new(),
-            refused: None,
-            pipe_quota: None,
-            unseen,
-            tunables: None,
-            slow_buffers: Vec::new(),
-        }
-    }
+    Ok(sampler.end(Boosted { pid, wall: began.elapsed(), ..Boosted::default() }))
 }
 
 /// Starts a command as execvp(3) would.
@@ -191,8 +173,8 @@ fn start(
     started.map_err(|error| BoostError::NotExecutable(path.into(), error))
 }
 
-/// Whether the numbers in /proc are those that this process has of others: elsewhere they are other processes'.
-fn proc_is_ours() -> bool {
+/// Whether /proc is of this PID namespace: otherwise its numbers belong to other processes.
+fn proc_is_of_this_namespace() -> bool {
     let own = std::fs::read_link("/proc/self");
     own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }

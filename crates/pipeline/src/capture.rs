@@ -1,4 +1,4 @@
-//! What a pipeline puts out, counted and hashed as it comes.
+//! The output of a pipeline, counted and hashed while it comes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,18 +15,18 @@ use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Read in one call.
+/// Most bytes that one call reads.
 const ROOM_BYTES: usize = 256 << 10;
-/// How soon the end of a run is noticed where a daemon holds the pipe open.
+/// How often is checked whether the run has ended: a daemon may hold the pipe open.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A reader of what comes out.
+/// A thread that reads the output.
 pub(crate) struct Capture {
     over: Arc<AtomicBool>,
     reader: JoinHandle<Output>,
 }
 
-/// What came out.
+/// The output of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// How many bytes.
@@ -36,7 +36,7 @@ pub struct Output {
 }
 
 impl Capture {
-    /// Begins to read; gives the end that a pipeline writes to.
+    /// Begins to read. Returns the end that a pipeline writes to.
     pub(crate) fn start() -> io::Result<(OwnedFd, Self)> {
         let (writing, reading, _) = large_pipe()?;
         fcntl_setfl(&reading, OFlags::NONBLOCK)?;
@@ -46,20 +46,20 @@ impl Capture {
         Ok((writing, Self { over, reader }))
     }
 
-    /// Everything that came out, once the pipeline has ended and its end is closed here.
+    /// All output, once the pipeline has ended and its end is closed here.
     pub(crate) fn finish(self) -> Output {
         self.over.store(true, Ordering::Release);
         self.reader.join().unwrap_or_else(|_| Output { bytes: 0, hash: String::new() })
     }
 }
 
-/// Reads to the end; after the pipeline's end, what is left and no more: a daemon may hold the pipe for ever.
+/// Reads to the end; after the pipeline has ended, only what the pipe still holds: a daemon may keep it open.
 fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
     let mut room = Block::new(ROOM_BYTES);
     let mut checker = Checker::xxh3();
     let mut bytes = 0;
     loop {
-        // Looked at before the pipe: what was written before the end is then surely seen.
+        // Read before the pipe, so that all bytes that were written before the end are found.
         let ended = over.load(Ordering::Acquire);
         match rustix::io::read(reading, &mut *room) {
             Ok(0) => break,

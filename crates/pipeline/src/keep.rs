@@ -1,4 +1,4 @@
-//! What flowed through each link, kept as files named by position and command.
+//! The bytes of each link, kept in files that are named by position and command.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -17,27 +17,27 @@ use crate::ledger::IN_THE_SHELL;
 /// The longest part of a command in a file's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 24;
 
-/// How the name of a file ends that could not take everything.
+/// Suffix of a file that is not complete.
 const INCOMPLETE: &str = ".incomplete";
-/// How the name of a file begins while it is not known what wrote it.
+/// Prefix of a file whose writer is not known yet.
 const UNFINISHED: &str = "unfinished-";
 
-/// Where the links of a text are kept.
+/// The folder for the bytes of a text's links.
 #[derive(Debug)]
 pub struct Keep {
     /// As it is shown.
     path: PathBuf,
-    /// The folder, which a relative name no longer leads to after a `cd` of the text.
+    /// The open folder: after a `cd` of the text a relative path leads elsewhere.
     folder: OwnedFd,
     overwrite: bool,
-    /// How many pipelines were given a number here.
+    /// How many pipelines have a number here.
     numbered: Cell<usize>,
 }
 
-/// Why nothing can be kept where it was asked for.
+/// Why a folder cannot be used.
 #[derive(Debug, Error)]
 pub enum KeepProblem {
-    /// The folder can be neither used nor made.
+    /// The system refuses to make or use it.
     #[error("cannot keep anything in {folder}: {}", describe_errno(.source))]
     Folder {
         /// The folder.
@@ -47,28 +47,27 @@ pub enum KeepProblem {
     },
     /// Something was kept there before.
     #[error(
-        "{0} is there already, and what two pipelines left in one folder cannot be told apart: name another folder, \
-         or say --force"
+        "{0} exists, and the files of two pipelines in one folder cannot be distinguished: name another folder, \
+         or add --force"
     )]
     Exists(PathBuf),
     /// Another process keeps something there now.
-    #[error("another hosepipe keeps what flows in {0} right now: name another folder")]
+    #[error("another hosepipe keeps its links in {0} now: name another folder")]
     Busy(PathBuf),
 }
 
 impl Keep {
-    /// Makes the folder and takes it for as long as this value lives. Without `overwrite`, nothing that was kept before
-    /// may be in it.
+    /// Makes the folder, and locks it for as long as this value lives. Without `overwrite` it may not have files of an earlier run.
     ///
     /// # Errors
-    /// The folder, what is in it, or who else uses it.
+    /// The folder cannot be used, or another process uses it.
     pub fn new(folder: &Path, overwrite: bool) -> Result<Self, KeepProblem> {
         std::fs::create_dir_all(folder)
             .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
         let refused = |error: Errno| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = open(folder, flags, Mode::empty()).map_err(refused)?;
-        // Where a file system has no such locks, two at the same moment are not seen.
+        // On a file system without locks, two runs at the same time are not noticed.
         if flock(&opened, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(KeepProblem::Busy(folder.to_owned()));
         }
@@ -78,7 +77,7 @@ impl Keep {
         }
     }
 
-    /// The first numbered folder in this one that is not there yet.
+    /// The first numbered folder in this one that does not exist yet.
     pub(crate) fn numbered(folder: &Path) -> Result<Self, KeepProblem> {
         let mut number = 1;
         loop {
@@ -91,22 +90,22 @@ impl Keep {
         }
     }
 
-    /// The number of the next pipeline whose files are named here, from 0 on; the first needs none where it is `alone`.
+    /// The number of the next pipeline whose files are named here, from 0; `None` for the first one if it is `alone`.
     pub(crate) fn next_number(&self, alone: bool) -> Option<usize> {
         let number = self.numbered.replace(self.numbered.get() + 1);
         (number > 0 || !alone).then_some(number)
     }
 
-    /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
+    /// Makes an empty file for a link. It has a preliminary name until its writer is known.
     pub(crate) fn file(&self, link: u64) -> Result<File, KeepProblem> {
         let name = unfinished(link);
-        // The folder may be another user's, who has put a link of that name there.
+        // The folder may belong to another user, who has put a symbolic link of that name there.
         let made = create_at(&self.folder, name.as_str(), 0o666, self.overwrite);
         made.map_err(|source| KeepProblem::Folder { folder: self.path.join(name), source })
     }
 
-    /// Names the file of a link by the place of its writer among the stages, and by what that was: `1-cat`, and where a text has
-    /// more than one pipeline `1.1-cat`. A file that could not take everything says so by its end.
+    /// Names the file of a link by the position and the program of its writer: `1-cat`, or `1.1-cat` if a text has more than one pipeline.
+    /// A file that is not complete has a suffix.
     ///
     /// # Errors
     /// Another process made a file of that name meanwhile.
@@ -138,7 +137,7 @@ fn unfinished(link: u64) -> String {
     format!("{UNFINISHED}{link}")
 }
 
-/// A file of a folder whose name says that it was kept there, or was to be when hosepipe was killed; the first by name.
+/// The first file of a folder that has the name of a kept file, or of one that was left when hosepipe was killed.
 fn kept_before(folder: &Path) -> Option<String> {
     let is_position = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let names =
@@ -150,13 +149,13 @@ fn kept_before(folder: &Path) -> Option<String> {
     names.filter(is_kept).min()
 }
 
-/// What of a command can stand in a file's name: the program's own name.
+/// The name of a command's program, with characters that a file's name may have.
 fn file_name(command: &str) -> String {
     if command == IN_THE_SHELL {
         return "shell".to_owned();
     }
     let fits = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '_' };
-    // What a shell did itself is in parentheses, and has no program.
+    // Commands that the shell executed itself are in parentheses, and have no program.
     let program = match command.split_whitespace().next() {
         Some(word) if !command.starts_with('(') => word.rsplit('/').next().unwrap_or(word),
         _ => command,

@@ -1,8 +1,8 @@
-//! A link between two programs: two descriptors, and now and then a relay behind them.
+//! A link between two programs: two descriptors, and sometimes a relay behind them.
 //!
-//! A stage's standard output is a link's writing end, the next stage's standard input its reading end. Where the
-//! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends in
-//! EIO), the reader gets a true pipe, and a thread of ours feeds it. With `ends=pipe` both programs get a pipe.
+//! A stage's standard output is a link's writing end, the next stage's standard input its reading end. If the
+//! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends with
+//! EIO), the reader gets a pipe, and a thread of this process feeds it. With `ends=pipe` both programs get a pipe.
 
 mod file;
 mod follow;
@@ -40,24 +40,25 @@ use stamper::Stamper;
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
 
-/// A link, open. Dropping it closes what was not handed out, stops its relay and removes its names.
+/// An open link. Dropping it closes the ends that were not taken, stops its relays and removes its names.
+#[derive(Default)]
 pub struct Link {
-    // First in the order of drops: relays come to their end sooner when the ends are closed.
+    // Dropped first: relays end sooner when the ends are closed.
     write: Option<OwnedFd>,
     read: Option<OwnedFd>,
     /// In the order in which bytes pass them.
     relays: Vec<Relay>,
     file: Option<Arc<LinkFile>>,
-    /// Where the reader waits for the writer.
+    /// Of a link whose reader waits for the writers to end.
     writer: Option<FileWatch>,
-    /// What will keep a copy of a stored link's file.
+    /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
-    /// The largest files that its writers may make, where they have a limit, in bytes.
+    /// The file size limits of its writers, in bytes.
     limits: Vec<u64>,
     /// A writer was ended by such a limit.
     limit_ended_writer: bool,
     lines: Arc<Lines>,
-    /// A relay counts lines where they are wanted.
+    /// A relay counts lines, if they are to be counted.
     counted: bool,
     record: LinkRecord,
 }
@@ -86,7 +87,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Makes a terminal in raw mode, whose bytes a relay passes on to a pipe. Its reader has that pipe already.
+    /// Makes a terminal in raw mode, and a relay from there into a pipe that its reader already has.
     pub(crate) fn terminal_before(output: OwnedFd) -> Result<Self, OpenError> {
         let pty = mechanism::all().iter().find(|mechanism| mechanism.name == "pty");
         let ends = pty.and_then(|pty| pty.connect(&Options::default(), &Folder::private()));
@@ -108,25 +109,13 @@ impl Link {
         Ok(link)
     }
 
-    /// One that is not read yet.
+    /// A link without a reading end.
     fn written_at(write: OwnedFd, record: LinkRecord) -> Self {
-        Self {
-            write: Some(write),
-            read: None,
-            relays: Vec::new(),
-            file: None,
-            writer: None,
-            copy: None,
-            limits: Vec::new(),
-            limit_ended_writer: false,
-            lines: Arc::default(),
-            counted: false,
-            record,
-        }
+        Self { write: Some(write), record, ..Self::default() }
     }
 
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
-        let watch = FileWatch::new(&reader).map_err(refused("inotify, or what stands for it"))?;
+        let watch = FileWatch::new(&reader).map_err(refused("inotify, or its replacement"))?;
         let order = stored.order;
         let file = Arc::new(LinkFile::new(reader, stored));
         self.file = Some(Arc::clone(&file));
@@ -153,7 +142,7 @@ impl Link {
         Ok(())
     }
 
-    /// Gives the reader a pipe and starts a relay that feeds it, behind those that there are.
+    /// Gives the reader a pipe and starts a relay that feeds it, after the existing ones.
     fn feed(&mut self, source: Box<dyn Source>) -> Result<(), OpenError> {
         let (write, read, pipe_bytes) = large_pipe().map_err(refused("pipe2"))?;
         self.record.granted.insert("pipe_bytes".to_owned(), pipe_bytes);
@@ -162,19 +151,19 @@ impl Link {
         Ok(())
     }
 
-    /// Makes a pipe smaller whose size was not asked for: one part in `part`, or of the kernel's own size: many large ones in one
-    /// pipeline would spend the memory that this user may have in pipes, and leave tiny ones for everybody else.
+    /// Makes a pipe smaller whose size the user did not choose: to one part in `part`, or to the kernel's default. Many large pipes in one
+    /// pipeline would spend the user's quota of pipe pages, and all further pipes would be tiny.
     pub(crate) fn shrink(&mut self, part: Option<u64>) {
         let granted = self.record.granted.get("pipe_bytes").copied().unwrap_or(0);
         let bytes = part.map_or_else(default_pipe_bytes, |part| granted / part);
         let pipe = self.write.as_ref().filter(|_| bytes < granted && !spec::says_size(&self.record.spec));
-        // What stands behind a relay is not this end; it says so with an error and stays as it is.
+        // An end that is no pipe gives an error and stays as it is.
         if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {
             self.record.granted.insert("pipe_bytes".to_owned(), held as u64);
         }
     }
 
-    /// Keeps a copy of what flows in `copy`, which must be empty; to be asked for before the ends are taken.
+    /// Keeps a copy of all bytes in `copy`, which must be empty. To be called before the ends are taken.
     ///
     /// # Errors
     /// The relay that makes the copy could not be started.
@@ -191,7 +180,7 @@ impl Link {
         self.feed(Box::new(source))
     }
 
-    /// Counts what flows, where nothing of ours counts it already; to be asked for before the ends are taken.
+    /// Counts bytes, unless a relay counts them already. To be called before the ends are taken.
     ///
     /// # Errors
     /// The relay that counts could not be started.
@@ -205,14 +194,14 @@ impl Link {
         self.feed(Box::new(source))
     }
 
-    /// Counts lines, too, where [`Link::meter`] or [`Link::keep`] is asked for next; to be asked for before the ends are taken.
+    /// Counts lines, too, if [`Link::meter`] or [`Link::keep`] is called next. To be called before the ends are taken.
     pub fn count_lines(&self) {
         self.lines.want();
     }
 
-    /// Notes when each line comes into the link, and counts what flows; to be asked for before anything else. The writer gets a pipe of
-    /// one page, so that little waits before it is noted, and a relay from there into the link; a terminal and a stored link, whose
-    /// relays read the bytes already, note them behind the link.
+    /// Notes when each line enters the link, and counts bytes. To be called before all others. The writer gets a pipe of one page, so that
+    /// lines wait in it only shortly, and a relay from there into the link; the relays of a terminal and of a stored link read the bytes
+    /// already, and note the lines after the link.
     ///
     /// # Errors
     /// The relay could not be started.
@@ -222,7 +211,7 @@ impl Link {
             return Ok(());
         }
         let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("pipe2")(errno.into()))?;
-        // The kernel makes it one page; where it refuses, the pipe is larger and the times a little less of the reader's.
+        // The kernel makes it one page. If it refuses, lines wait in a larger pipe before they are noted.
         let _ = fcntl_setpipe_size(&write, 1);
         let Some(own) = self.write.replace(write) else { return Ok(()) };
         let stamper = Stamper::new(read, Arc::clone(&self.lines)).map_err(refused("fcntl(F_SETFL)"))?;
@@ -232,79 +221,79 @@ impl Link {
         Ok(())
     }
 
-    /// The lines that go through it, where they are counted or their times noted.
+    /// The counter of lines, which may have their times.
     pub(crate) fn shared_lines(&self) -> Arc<Lines> {
         Arc::clone(&self.lines)
     }
 
-    /// A writer may make no file larger than this, in bytes.
+    /// Notes the file size limit of a writer, in bytes.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.limits.push(bytes);
     }
 
-    /// A writer was ended because it wanted to make a file larger than it may.
+    /// Notes that its file size limit has ended a writer.
     pub(crate) fn note_limit_ended_writer(&mut self) {
         self.limit_ended_writer = true;
     }
 
-    /// Whether [`Link::finish`] reads everything once more that the link has stored.
+    /// Whether [`Link::finish`] reads all stored bytes once more.
     pub(crate) fn is_slow_to_finish(&self) -> bool {
         self.copy.is_some() || self.file.is_some() && self.relays.is_empty() && self.lines.are_wanted()
     }
 
-    /// Bytes that went through so far; `None` where nothing of ours sees them.
+    /// Bytes that went through so far; `None` if no relay counts them.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let relayed = self.relays.last().map(Relay::bytes);
-        relayed.or_else(|| self.file.as_ref()?.look().ok())
+        relayed.or_else(|| self.file.as_ref()?.size().ok())
     }
 
-    /// Lines that went through so far; `None` where they are not counted.
+    /// Lines that went through so far; `None` if they are not counted.
     pub fn lines(&self) -> Option<u64> {
         self.lines.seen()
     }
 
-    /// Where lines are to be counted by the next relay: no other one counts them.
+    /// The counter of lines for the next relay, if no other one counts them.
     fn uncounted(&self) -> Option<Arc<Lines>> {
         (self.lines.are_wanted() && !self.counted).then(|| Arc::clone(&self.lines))
     }
 
-    /// The writer's end, for the standard output of a stage. Given once, and to be closed here as soon as the stage
-    /// has it: the stream ends when the last copy is closed.
+    /// Takes the writer's end, for the standard output of a stage. It must be closed here as soon as the stage has it: the stream ends when the
+    /// last copy is closed.
     pub fn take_write(&mut self) -> Option<OwnedFd> {
         self.write.take()
     }
 
-    /// The reader's end, for the standard input of a stage. Given once, and to be closed here as soon as the stage
-    /// has it: the writer learns that the reader has gone when the last copy is closed.
+    /// Takes the reader's end, for the standard input of a stage. It must be closed here as soon as the stage has it: the writer gets SIGPIPE
+    /// when the last copy is closed.
     pub fn take_read(&mut self) -> Option<OwnedFd> {
         self.read.take()
     }
 
-    /// What is known of it so far: what it is, and the sizes that the system really gave.
+    /// What is known so far: its spec, and the sizes that the system granted.
     pub fn record(&self) -> &LinkRecord {
         &self.record
     }
 
-    /// Whether the last copy of the writer's end is closed, in sequential order; in parallel order that is not awaited.
+    /// Whether the last copy of the writer's end is closed, in sequential order; always true in parallel order.
     ///
     /// # Errors
-    /// What inotify(7) answers.
+    /// An error of inotify(7).
     pub fn is_written(&mut self) -> io::Result<bool> {
         self.writer.as_mut().map_or(Ok(true), FileWatch::all_closed)
     }
 
-    /// Whether nothing of ours is left to do: its relays, where there are any, have come to their end.
+    /// Whether all relays have ended.
     pub(crate) fn is_over(&self) -> bool {
         self.relays.iter().all(Relay::is_over)
     }
 
-    /// Whether a relay cannot go on and waits for its readers to be ended: what they have is not everything.
+    /// Whether a relay has failed and waits until its readers, whose data is not complete, are killed.
     pub(crate) fn has_failed(&self) -> bool {
         self.relays.iter().any(Relay::has_failed)
     }
 
-    /// Closes the link and says what is known of it, and whether the reader saw an end of the stream that was none; to be called when
-    /// the stages have ended. Does not wait for programs in the background that still hold an end.
+    /// Closes the link. Returns its record, and whether the reader saw the end of a stream that was not complete. To be called when the stages
+    /// have ended. Does not wait for programs in the background that still hold an end.
     pub fn finish(mut self) -> (LinkRecord, bool) {
         self.write = None;
         self.read = None;
@@ -321,20 +310,20 @@ impl Link {
         }
         if let Some(file) = &self.file {
             if self.relays.is_empty() && self.lines.are_wanted() {
-                // An error leaves fewer lines counted.
+                // After an error fewer lines are counted.
                 let _ = file.copy_to(&*self.lines);
             }
-            let looked = file.look().err().map(|error| error.to_string());
+            let looked = file.size().err().map(|error| error.to_string());
             let copied = self.copy.take().and_then(|copy| file.copy_to(copy).err());
-            let not_kept = copied
-                .map(|error| format!("what flowed could not all be kept: {}", model::describe_errno(&error)));
+            let not_kept =
+                copied.map(|error| format!("not all bytes could be kept: {}", model::describe_errno(&error)));
             record.stored_bytes = Some(file.bytes_max());
             record.bytes = record.bytes.or(record.stored_bytes);
             record.path = file.path().map(|path| path.to_string_lossy().into_owned());
             let stored_bytes = file.bytes_max();
             let limited = self.limits.contains(&stored_bytes) || self.limit_ended_writer && stored_bytes > 0;
             let limited = (limited && !reader_left).then(|| limit_trouble(&record));
-            // In sequential order the limit is what ends a writer without end, whose reader may want the beginning only.
+            // In sequential order only the limit ends a writer that would write for ever; its reader may want just the beginning.
             cut_short |= limited.is_some() && !self.relays.is_empty();
             record.trouble =
                 file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
@@ -346,17 +335,17 @@ impl Link {
     }
 }
 
-/// What to say where a limit for file sizes has ended what a writer wrote: the pipe that the link stands for has none.
+/// The message where a file size limit has cut off what a writer wrote. A pipe has no such limit.
 pub(crate) fn limit_trouble(record: &LinkRecord) -> String {
     format!(
-        "link {}: its writer reached its limit for the size of files, and what it wrote was cut short after {}: a higher limit \
+        "link {}: its writer reached its limit for the size of files, and its output was cut short after {}: a higher limit \
          (ulimit -f), or a link that stores nothing",
         record.spec,
         ByteSize(record.stored_bytes.unwrap_or(0))
     )
 }
 
-/// What to say where a system call was refused.
+/// The error for a system call that failed.
 pub fn refused(call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::System { call: call.to_owned(), source, remedy: None }
 }

@@ -13,8 +13,7 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 /// Descriptors below this one are the user's to name in a shell's text.
 const FD_MIN: i32 = 60;
 
-/// The library, in memory that nobody can change any more, behind a descriptor that a new program keeps. The library closes it
-/// before the shell begins.
+/// The library, in sealed memory, behind a descriptor that stays open in a new program. The library closes it before the shell begins.
 pub(crate) struct Library(OwnedFd);
 
 impl Library {
@@ -23,13 +22,13 @@ impl Library {
         let mut file = File::from(made);
         file.write_all(pipes::LIBRARY)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
-        // A low limit of descriptors leaves it where it is.
+        // With a low limit of descriptors it keeps its number.
         let high = fcntl_dupfd_cloexec(&file, FD_MIN).unwrap_or_else(|_| file.into());
         fcntl_setfd(&high, FdFlags::empty())?;
         Ok(Self(high))
     }
 
-    /// Whether the loader of another program can open it: not without /proc.
+    /// Whether the loader of another program can open it, which needs /proc.
     pub(crate) fn is_reachable(&self) -> bool {
         std::fs::exists(self.path()).unwrap_or(false)
     }
@@ -38,8 +37,8 @@ impl Library {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }
 
-    /// This process's environment, with this library behind whatever else is preloaded: other libraries stand in for the same functions,
-    /// and hand over to the next one.
+    /// This process's environment, with this library after all others that are preloaded: others that replace the same functions call the
+    /// next one.
     pub(crate) fn environment(&self, config: Config) -> Environment {
         let fd = self.0.as_raw_fd();
         let config = Config { close: fd, ..config };

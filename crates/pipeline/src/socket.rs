@@ -1,4 +1,4 @@
-//! The server's socket: the library in a shell, and commands typed there, send it messages, and it answers.
+//! The server's socket, which receives the messages of the library in a shell and of commands that are typed there.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use rustix::process::getuid;
 
-/// An answer that is lost is a link that is refused, or a stage that fails: the system's want of memory may be short.
+/// Attempts to send an answer while the system has no memory, and how long they take together: a lost answer makes a stage fail.
 const ATTEMPTS: u32 = 100;
 const MEMORY_WITHIN: Duration = Duration::from_secs(1);
 
@@ -52,7 +52,7 @@ impl Socket {
         Ok(Self { fd, name })
     }
 
-    /// The next message of this user's, if one is there.
+    /// The next message of this user, if one has come.
     pub(crate) fn receive(&self) -> io::Result<Option<Message>> {
         loop {
             let mut bytes = [0; HEAD_BYTES + TEXT_BYTES_MAX];
@@ -85,7 +85,7 @@ pub(crate) fn send(to: &OwnedFd, reply: &Reply, fds: &[BorrowedFd<'_>]) {
     send_bytes(to, reply.as_bytes(), fds);
 }
 
-/// The same with an answer of bytes.
+/// Answers with bytes.
 pub(crate) fn send_bytes(to: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);

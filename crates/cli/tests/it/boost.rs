@@ -308,7 +308,7 @@ fn a_proc_of_another_namespace_is_not_taken_for_ours() {
     let done = lab.start(lab.wrapped(&wrapper, &["boost", "bash", "-c", "yes | head -c 9 | wc -c; exit 5"]));
     let done = done.wait_within(SOON).expect_code(5);
     assert_eq!(done.stdout, "9\n");
-    assert!(done.stderr.contains("/proc here is not that of this PID namespace"), "{}", done.stderr);
+    assert!(done.stderr.contains("/proc is not of this PID namespace"), "{}", done.stderr);
     // One that was made for another namespace, looked at from here.
     let mut apart = Command::new(APART[0]);
     apart.args(&APART[1..]).args(["--fork", "--kill-child", "--mount-proc", "sh", "-c", "yes | sleep 100"]);

@@ -258,7 +258,7 @@ fn options_of_a_link_stay_with_it() {
 fn what_is_typed_wrongly_is_refused_before_anything_runs() {
     for (args, words) in [
         (&["--via", "pipe,foo", "touch ran"][..], &["unknown link `foo`"][..]),
-        (&["--via", "pipe,shm-ring", "touch ran"], &["cannot stand between two programs", "tmpfile"]),
+        (&["--via", "pipe,shm-ring", "touch ran"], &["cannot connect two programs", "tmpfile"]),
         (&["--via", "pipe,,tcp", "touch ran"], &["names no mechanism"]),
         (&["--via", "", "touch ran"], &["names no mechanism"]),
         (&["--trials", "0", "touch ran"], &["--trials"]),

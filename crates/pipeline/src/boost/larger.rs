@@ -1,4 +1,4 @@
-//! The pipes that were made larger: how much of the quota they take, and how they are given back.
+//! The pipes that were enlarged: how much of the quota they take, and how they are made small again.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ const GROWTH: u64 = 4;
 const PIPE_BYTES_MAX: u64 = 1 << 20;
 /// The most pipes that are enlarged.
 const PIPES_MAX: usize = 10_000;
-/// How long, at the end, a pipe may take to hold no more than it could at the beginning.
-const PATIENCE: Duration = Duration::from_millis(100);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How long is waited, at the end, until a pipe holds no more than it could at the beginning, and the pause between two attempts.
+const SHRINK_WAIT: Duration = Duration::from_millis(100);
+const SHRINK_PAUSE: Duration = Duration::from_millis(2);
 
-/// What came of a try.
+/// The result of an attempt to enlarge a pipe.
 pub(super) enum Growth {
-    /// It has grown; its place in the list.
+    /// It has grown; its index in the list.
     To(usize),
     /// Not now.
     NoRoom,
@@ -34,22 +34,22 @@ pub(super) enum Growth {
 /// A pipe that is larger than it was.
 struct Larger {
     pipe: Identity,
-    /// Its name, and none of its ends: neither its readers nor its writers can tell (open(2), O_PATH). Through this it can be opened
-    /// whichever process has it later; where none has, what is opened is a new pipe of the usual size.
+    /// Opened with O_PATH, so that it counts neither as a reader nor as a writer (open(2)). Through this the pipe can be opened whichever process
+    /// has it later; if none has it, a new pipe of the usual size is opened.
     handle: OwnedFd,
-    /// Its place in `enlarged`.
+    /// Its index in `enlarged`.
     at: usize,
 }
 
 impl Larger {
-    /// As [`resize`], where it is still the pipe, of the size, that it was made.
+    /// As [`resize`], if it is still this pipe, and has the size `from`.
     fn resize(&self, from: u64, to: Option<u64>) -> Result<(u64, u64), Errno> {
         let own = std::process::id().cast_signed();
         resize(own, self.handle.as_raw_fd(), self.pipe, |now| to.filter(|_| now == from))
     }
 }
 
-/// All of them.
+/// All pipes that were enlarged.
 pub(super) struct LargerPipes {
     now: Vec<Larger>,
     pub(super) enlarged: Vec<BoostedPipe>,
@@ -76,13 +76,13 @@ impl LargerPipes {
         }
     }
 
-    /// What a pipe of this size is to grow to.
+    /// The size to which a pipe of this size is to grow; `None` if it is the largest.
     pub(super) fn next_size(&self, bytes: u64) -> Option<u64> {
         let most = PIPE_BYTES_MAX.min(self.limits.pipe_bytes_max);
         Some(bytes.saturating_mul(GROWTH).min(most)).filter(|next| *next > bytes)
     }
 
-    /// Enlarges a pipe of this size, which a process has as this descriptor.
+    /// Enlarges a pipe of this size, which a process has as descriptor `fd`.
     pub(super) fn grow(&mut self, pipe: Identity, (pid, fd): (i32, i32), size: u64) -> Growth {
         let Some(next) = self.next_size(size) else { return Growth::Never };
         let place = self.now.iter().position(|larger| larger.pipe == pipe);
@@ -95,7 +95,7 @@ impl LargerPipes {
             self.refuse(format!("those enlarged had a quarter of the quota of pipe pages, {mib} MiB"));
             return Growth::NoRoom;
         }
-        // Seeking room may have moved it, or found it gone.
+        // `has_room` may have moved or removed it.
         let mut larger = match self.now.iter().position(|larger| larger.pipe == pipe) {
             Some(place) => self.now.swap_remove(place),
             None => {
@@ -106,9 +106,9 @@ impl LargerPipes {
             }
         };
         let mut grown = larger.resize(size, Some(next));
-        // Other pipes of this user would have two pages from now on.
+        // The quota is spent if new pipes of this user have only two pages.
         let is_too_much = grown.is_ok() && self.were_whole && !(self.new_pipes_are_whole)();
-        // One that holds too much by now stays larger, and is listed.
+        // A pipe that holds too much already stays larger, and is listed.
         if is_too_much && larger.resize(next, Some(size)).is_ok() {
             grown = Ok((size, size));
         }
@@ -133,7 +133,7 @@ impl LargerPipes {
                 self.refuse("the system allows no larger ones: the quota of pipe pages is spent".to_owned());
                 Growth::NoRoom
             }
-            // It has gone, or another process has set its size meanwhile.
+            // It has been closed, or another process has set its size meanwhile.
             _ => Growth::Never,
         };
         if larger.at != usize::MAX {
@@ -142,8 +142,7 @@ impl LargerPipes {
         growth
     }
 
-    /// Whether a quarter of the quota has room for so many bytes more; where it has none, what pipes had that have gone is counted
-    /// anew.
+    /// Whether a quarter of the quota has room for this many more bytes. Pipes that have been closed are removed first if it has not.
     fn has_room(&mut self, bytes: u64) -> bool {
         let most = self.limits.quarter_bytes();
         let taken = |pipes: &Self| -> u64 {
@@ -168,8 +167,8 @@ impl LargerPipes {
         }
     }
 
-    /// Makes those that are still there as small as they were. One that holds too much for that (EBUSY) is tried again for a moment,
-    /// and enlarged of as left.
+    /// Makes the remaining pipes as small as they were. One that holds too much (EBUSY) is tried again for a short time, and then marked as
+    /// left.
     pub(super) fn give_back(&mut self) {
         let began = Instant::now();
         loop {
@@ -178,10 +177,10 @@ impl LargerPipes {
                 let pipe = &enlarged[larger.at];
                 larger.resize(pipe.after_bytes, Some(pipe.before_bytes)) == Err(Errno::BUSY)
             });
-            if self.now.is_empty() || began.elapsed() > PATIENCE {
+            if self.now.is_empty() || began.elapsed() > SHRINK_WAIT {
                 break;
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(SHRINK_PAUSE);
         }
         for larger in self.now.drain(..) {
             self.enlarged[larger.at].left = true;
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_too_much_is_left_and_told() {
+    fn a_pipe_that_holds_too_much_is_left_and_listed() {
         let (reader, mut writer, identity, at) = pipe();
         let mut pipes = LargerPipes::new();
         let usual = size(&writer);

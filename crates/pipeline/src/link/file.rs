@@ -1,4 +1,4 @@
-//! The file of a link: how much it held, whether its disk was full, and a name that goes with it.
+//! The file of a link: how much it held, whether its disk was full, and its name.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,21 +14,20 @@ use rustix::process::geteuid;
 
 use super::kernel;
 
-/// Less than this is no room: writers are refused in pieces, and some file systems keep a few blocks for
-/// themselves.
+/// Less free space than this counts as none: the last write before ENOSPC may be partial, and some file systems reserve a few blocks.
 const NO_ROOM_BYTES: u64 = 64 << 10;
 
-/// A file that stands between two programs. Dropping it removes its name.
+/// A file between two programs. Dropping it removes its name.
 pub(super) struct LinkFile {
-    /// A description for reading only, of the reader's.
+    /// The reader's description, for reading only.
     pub(super) reader: OwnedFd,
     folder: PathBuf,
     name: Option<StoredName>,
     bytes_max: AtomicU64,
     was_full: AtomicBool,
-    /// What it holds is to be kept: it is not thrown away when the reader leaves.
+    /// Its bytes are not discarded when the reader leaves.
     kept: AtomicBool,
-    /// What it held, in bytes, when it was closed to writers.
+    /// Its size in bytes when it was closed to writers.
     closed_at: OnceLock<u64>,
 }
 
@@ -46,8 +45,8 @@ impl LinkFile {
         }
     }
 
-    /// What the file holds now, in bytes. The largest answer is remembered, and whether there was room for more.
-    pub(super) fn look(&self) -> io::Result<u64> {
+    /// The file's size now, in bytes. The largest size is remembered, and whether there was room for more.
+    pub(super) fn size(&self) -> io::Result<u64> {
         if let Some(held_bytes) = self.closed_at.get() {
             return Ok(*held_bytes);
         }
@@ -55,7 +54,7 @@ impl LinkFile {
         self.bytes_max.fetch_max(held_bytes, Relaxed);
         let mut space = fstatvfs(&self.reader)?;
         if geteuid().is_root() {
-            // What is reserved for the superuser is room for the superuser.
+            // The superuser may use the blocks that are reserved for the superuser.
             space.f_bavail = space.f_bfree;
         }
         if held_bytes > 0 && free_bytes(&space).is_some_and(|free| free < NO_ROOM_BYTES) {
@@ -64,46 +63,46 @@ impl LinkFile {
         Ok(held_bytes)
     }
 
-    /// Throws away what it holds, unless that is to be kept. Returns what it holds then, in bytes.
+    /// Discards its bytes, unless they are to be kept. Returns its size then.
     pub(super) fn discard(&self) -> io::Result<u64> {
         if self.kept.load(Relaxed) || self.closed_at.get().is_some() {
-            return self.look();
+            return self.size();
         }
         kernel::set_length(&self.reader, 0)?;
         Ok(0)
     }
 
-    /// Lets every further write to it fail with EFBIG, whoever makes it: a writer's description appends, and the file
-    /// ends from now on where the file system's largest file does (write(2)).
+    /// Makes every further write to it fail with EFBIG: a writer's description appends, and the file now has the largest size of its file
+    /// system (write(2)).
     ///
     /// # Errors
-    /// This file system makes no file longer without filling it.
+    /// This file system stores the bytes between.
     pub(super) fn close_to_writers(&self) -> io::Result<()> {
-        let held_bytes = self.look()?;
+        let held_bytes = self.size()?;
         kernel::make_as_long_as_can_be(&self.reader, held_bytes)?;
         self.closed_at.get_or_init(|| held_bytes);
         Ok(())
     }
 
-    /// Brings it to its last length, once its reader has gone, and its writers with him.
+    /// Sets its final size, once its reader and its writers have ended.
     pub(super) fn settle(&self) -> io::Result<()> {
         let length = if self.kept.load(Relaxed) { self.closed_at.get().copied() } else { Some(0) };
         length.map_or(Ok(()), |bytes| kernel::set_length(&self.reader, bytes))
     }
 
-    /// From now on nothing of it is thrown away.
+    /// From now on nothing of it is discarded.
     pub(super) fn keep(&self) {
         self.kept.store(true, Relaxed);
     }
 
-    /// Writes what it holds elsewhere: into another file by reference where the file system can, else by a copy.
+    /// Writes its bytes elsewhere; into another file by reference if the file system can do that.
     pub(super) fn copy_to(&self, mut copy: impl Write) -> io::Result<()> {
         let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
         let held_bytes = self.closed_at.get().copied().unwrap_or(u64::MAX);
         io::copy(&mut File::open(path)?.take(held_bytes), &mut copy).map(|_| ())
     }
 
-    /// The most it was seen to hold, in bytes.
+    /// Its largest size so far, in bytes.
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Relaxed)
     }
@@ -113,12 +112,12 @@ impl LinkFile {
         self.name.as_ref().map(StoredName::path)
     }
 
-    /// Whether its disk was seen to be full.
+    /// Whether its disk was full at some time.
     pub(super) fn was_full(&self) -> bool {
         self.was_full.load(Relaxed)
     }
 
-    /// What to say if its disk was full.
+    /// The message if its disk was full.
     pub(super) fn trouble(&self, spec: &str) -> Option<String> {
         self.was_full().then(|| {
             format!(

@@ -1,4 +1,4 @@
-//! Watching a file that a program writes: that it changed, and that the last writer has closed it.
+//! Watches a file that a program writes: whether it has changed, and whether the last writer has closed it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,19 +11,18 @@ use rustix::io::Errno;
 
 use super::kernel::WriterCheck;
 
-/// The first pause before the writers are counted again, and the longest.
+/// The first and the longest pause before the next check for writers.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// A file under watch (inotify(7)), whether it has a name or not.
+/// A file that is watched (inotify(7)), whether it has a name or not.
 ///
-/// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes
-/// that. So each close is a reason to ask whether a writer is left, and to go on asking for a while: the kernel
-/// tells of a close just before it counts the writer out.
+/// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes that. So after each close there
+/// are checks whether a writer is left, more than one, because the kernel reports a close just before the writer no longer counts.
 pub(super) struct FileWatch {
     inotify: OwnedFd,
-    /// False where this user has as many inotify instances as fs.inotify.max_user_instances allows, which hundreds of
-    /// stages need: then the file is asked again and again.
+    /// False if this user has as many inotify instances as fs.inotify.max_user_instances allows, which may happen with hundreds of stages: then
+    /// there are checks all the time.
     notified: bool,
     writers: WriterCheck,
     close_seen: bool,
@@ -31,12 +30,12 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
+    /// Watches the file of a description that is for reading only. No event from now on is missed.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
         let writers = WriterCheck::new(file.try_clone()?)?;
         let (inotify, notified) = match notifier(file) {
             Ok(inotify) => (inotify, true),
-            // What is never readable stands in its place.
+            // A descriptor that is never readable replaces it.
             Err(Errno::MFILE | Errno::NOSPC) => {
                 (eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?, false)
             }
@@ -45,28 +44,28 @@ impl FileWatch {
         Ok(Self { inotify, notified, writers, close_seen: !notified, pause: PAUSE_MIN })
     }
 
-    /// Whether the last writer has closed the file. What was written until then is in the file.
+    /// Whether the last writer has closed the file, which then has all bytes.
     pub(super) fn all_closed(&mut self) -> io::Result<bool> {
         match self.notified.then(|| self.read_events()) {
             Some(Ok(true)) => {
                 self.close_seen = true;
                 self.pause = PAUSE_MIN;
             }
-            // What happened is not known any more: the file is asked from now on.
+            // Events may be lost: from now on there are checks all the time.
             Some(Err(_)) => (self.notified, self.close_seen) = (false, true),
             _ => {}
         }
         Ok(self.close_seen && !self.writers.is_written())
     }
 
-    /// After [`FileWatch::all_closed`] said no: the time after which it must be asked again even if nothing happened.
+    /// The time after which [`FileWatch::all_closed`] must be called again even if nothing has happened.
     pub(super) fn look_again(&mut self) -> Option<Duration> {
         let pause = self.pause;
         self.pause = (pause * 2).min(PAUSE_MAX);
         self.close_seen.then_some(pause)
     }
 
-    /// Reads what happened since the last call; true where a writer closed the file.
+    /// Reads the events since the last call. Returns whether a writer has closed the file.
     fn read_events(&self) -> io::Result<bool> {
         let mut room = [MaybeUninit::uninit(); 1024];
         let mut events = Reader::new(&self.inotify, &mut room);
@@ -93,7 +92,7 @@ fn notifier(file: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 impl AsFd for FileWatch {
-    /// Readable when something happened.
+    /// Readable after an event.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }

@@ -16,35 +16,35 @@ use super::lines::Lines;
 use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
 use super::wait::{Stop, sleep_on_reads};
 
-/// The first and the longest pause between two looks at a writer that does not stop.
+/// The first and the longest pause between two checks of a writer that does not stop.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// How long a writer that has lost its reader may take to end by itself.
+/// Time for a writer without a reader to end by itself.
 const SOON: Duration = Duration::from_millis(1);
 
-/// A writer of small pieces wakes the relay for each of them, which costs more than the pieces. After so many bytes a
-/// stream is one that flows, and the relay lets it gather for so long: less than a pipe takes to run dry.
-const FLOWS_BYTES: u64 = 256 << 10;
+/// A writer of small pieces wakes the relay for each of them, which costs more than to move them. After this many bytes the relay pauses for
+/// this time, in which the pipe does not become empty, so that pieces gather.
+const STREAM_BYTES: u64 = 256 << 10;
 const GATHER: Duration = Duration::from_micros(500);
 
-/// A file, followed to its end.
+/// A file that is read while it grows.
 ///
-/// Bytes go from the page cache into the pipe by reference. They do not change under the reader, since the
-/// writer's description appends. (A program that opens its standard output anew, to cut or overwrite what it wrote,
-/// finds a file where it expects a pipe, and its reader may see either.)
+/// Bytes go from the page cache into the pipe by reference. They do not change while the reader has them, because the writer's description
+/// appends. (A program that opens its standard output anew, to cut or overwrite it, finds a file where it expects a pipe, and its reader may
+/// see the old or the new bytes.)
 pub(super) struct FileFollower {
     file: Arc<LinkFile>,
     watch: FileWatch,
     passed_bytes: u64,
-    /// Bytes passed when there was nothing more the last time.
+    /// Bytes passed when the end of the file was reached the last time.
     idle_at_bytes: u64,
-    /// The last writer has gone: what is in the file is all there will be.
+    /// The last writer has closed the file: it does not grow any more.
     complete: bool,
-    /// Where the file system refuses splice(2), bytes take this way.
+    /// The buffer for bytes if the file system refuses splice(2).
     room: Option<Block>,
     lines: Arc<Lines>,
-    /// What lines are counted in.
+    /// The buffer in which lines are counted.
     seen: Vec<u8>,
 }
 
@@ -63,12 +63,12 @@ impl FileFollower {
         }
     }
 
-    /// Whether there is likely to be more in a moment.
+    /// Whether more bytes are likely to come soon.
     fn flows(&self) -> bool {
-        self.passed_bytes >= FLOWS_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
+        self.passed_bytes >= STREAM_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
     }
 
-    /// Counts the lines of what is passed, once more from the page cache, `bytes` from here on.
+    /// Counts the lines of the next `bytes`, which are read once more from the page cache.
     fn count_lines(&mut self, bytes: usize) {
         if !self.lines.are_wanted() {
             return;
@@ -78,14 +78,14 @@ impl FileFollower {
         while from < end {
             let most = self.seen.len().min((end - from) as usize);
             let read = rustix::io::pread(&self.file.reader, &mut self.seen[..most], from);
-            // Cut off meanwhile by its writer: what there was is not known.
+            // Its writer has cut the file meanwhile.
             let Ok(read @ 1..) = read else { return };
             self.lines.count(&self.seen[..read]);
             from += read as u64;
         }
     }
 
-    /// Whether the last writer goes by itself: that takes most of them less time than it takes to find out who they are.
+    /// Whether the last writer ends by itself, which most do sooner than they could be found.
     fn closes_soon(&mut self, stop: &Stop) -> io::Result<bool> {
         let began = Instant::now();
         while !self.watch.all_closed()? {
@@ -117,7 +117,7 @@ impl Source for FileFollower {
                 Ok(Pass::Pause(GATHER))
             }
             Ok(0) if self.watch.all_closed()? => {
-                // Something may have been written between the two looks.
+                // Bytes may have been written after the last read.
                 self.complete = true;
                 Ok(Pass::Moved(0))
             }
@@ -137,31 +137,31 @@ impl Source for FileFollower {
         }
     }
 
-    fn wakes(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
 
-    /// A pipe without a reader stops its writer at the next write; a file takes all. So a process that writes on is sent
-    /// the signal that the pipe would send, and what was written is thrown away, or `yes | head -1` would fill the
-    /// disk. One that ignores the signal gets an error of the write, as over a pipe: EFBIG here, EPIPE there.
+    /// A pipe without a reader stops its writer at the next write; a file accepts all bytes. So a process that continues to write is sent
+    /// SIGPIPE, and its bytes are discarded; otherwise `yes | head -1` would fill the disk. If it ignores the signal, its writes fail: with
+    /// EFBIG, and not with EPIPE as over a pipe.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         if self.closes_soon(stop)? {
-            self.file.look()?;
+            self.file.size()?;
             return self.file.settle();
         }
-        let mut holders = Holders::of(&self.file.reader)?;
-        self.file.look()?;
+        let mut holders = Holders::find_for(&self.file.reader)?;
+        self.file.size()?;
         let mut held_bytes = self.file.discard()?;
         let mut pause = PAUSE_MIN;
         let mut grace = Grace::default();
         while !self.watch.all_closed()? {
-            // A file that is kept holds what was written before, too.
-            let grown_bytes = self.file.look()?.saturating_sub(held_bytes);
+            // A file that is kept also has the bytes from before.
+            let grown_bytes = self.file.size()?.saturating_sub(held_bytes);
             let grown = grown_bytes > 0;
             let time = if grown {
                 held_bytes = self.file.discard()?;
-                if holders.stop_writing(grown_bytes) == Writing::GoesOn {
-                    // Where the file cannot be closed, what is written is thrown away for as long as it comes.
+                if holders.stop_writing(grown_bytes) == Writing::Continues {
+                    // If the file cannot be closed to writers, bytes are discarded for as long as they come.
                     let _ = self.file.close_to_writers();
                 }
                 let time = pause;
@@ -179,13 +179,13 @@ impl Source for FileFollower {
                 std::thread::sleep(PAUSE_MIN);
             }
         }
-        self.file.look()?;
+        self.file.size()?;
         self.file.settle()
     }
 }
 
-/// After the stages have ended, programs in the background may still hold the file: one that goes on writing is
-/// stopped, one that keeps still is left alone, and neither is waited for much longer than it takes to tell.
+/// After the stages have ended, programs in the background may still hold the file. One that continues to write is stopped, one that does not is
+/// left alone. This decides when enough time has passed to know which it is.
 #[derive(Default)]
 pub(super) struct Grace {
     begun: Option<Instant>,

@@ -1,7 +1,7 @@
-//! The processes that hold a link's file open for writing, and how they are stopped.
+//! Finds the processes that have a link's file open for writing, and stops them.
 //!
-//! All holders have the file from us: it has no name, or one that only this user may open. So it does not
-//! matter whose child a writer is by now; over a pipe SIGPIPE reaches it too.
+//! All of them got the file from this process: it has no name, or one that only this user may open. So any of them may be sent SIGPIPE, as a
+//! pipe does, whoever its parent is now.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,38 +15,38 @@ use rustix::process::Signal;
 
 use observe::open_file::OpenFile;
 
-/// How long a writer may go on after SIGPIPE, which it can ignore.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long a writer may continue after SIGPIPE, which it can ignore.
+const SIGPIPE_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a writer may go on that cannot be found: another user's process, whose descriptors are not shown. Short-lived
-/// writers come and go unseen, too, but not without a [`BREAK`].
-const PATIENCE_WITH_THE_UNSEEN: Duration = Duration::from_secs(1);
-const BREAK: Duration = Duration::from_millis(50);
+/// How long a writer may continue that is not found: another user's process, whose descriptors are not shown. Short-lived writers are not found
+/// either, but pause for at least [`WRITER_PAUSE`].
+const HIDDEN_WRITER_WAIT: Duration = Duration::from_secs(1);
+const WRITER_PAUSE: Duration = Duration::from_millis(50);
 
-/// What came of an attempt to stop writers.
+/// The result of an attempt to stop writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
     /// They were sent SIGPIPE, or were not found yet.
     MayEnd,
-    /// One goes on that was sent SIGPIPE long ago, or that cannot be sent a signal.
-    GoesOn,
+    /// One continues that was sent SIGPIPE long ago, or that cannot be sent a signal.
+    Continues,
 }
 
-/// The holders of a file, and what each has written so far.
+/// The processes that have a file open for writing, and what each has written so far.
 pub(super) struct Holders {
     file: OpenFile,
     known: HashMap<i32, Known>,
-    /// The first and the last search in a row that found no writer.
-    in_vain: Option<(Instant, Instant)>,
+    /// The first and the last of the latest searches that found no writer.
+    no_writer_found: Option<(Instant, Instant)>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Bytes that each thread had written to anything, when last seen; `None` where that may not be asked.
+    /// Bytes that each thread had written to any file at the last search; `None` if that may not be read.
     written_bytes: Option<Threads>,
-    /// Bytes that children of it had written which it had waited for.
+    /// Bytes that reaped children had written.
     reaped_bytes: Option<u64>,
-    /// Whether they became more at the last look, or may have.
+    /// Whether these became more at the last search, or may have.
     children_wrote: bool,
     parent: Option<i32>,
     signalled: Option<Instant>,
@@ -65,20 +65,20 @@ impl Known {
 type Threads = HashMap<i32, u64>;
 
 impl Holders {
-    /// Notes who holds the file now. From here on, those who have written more are taken for its writers.
-    pub(super) fn of(file: &OwnedFd) -> io::Result<Self> {
+    /// Finds the processes that have the file open now. Those that write more bytes later are taken for its writers.
+    pub(super) fn find_for(file: &OwnedFd) -> io::Result<Self> {
         let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
         let file = file.ok_or(io::ErrorKind::NotFound)?;
-        let mut holders = Self { file, known: HashMap::new(), in_vain: None };
+        let mut holders = Self { file, known: HashMap::new(), no_writer_found: None };
         holders.known = holders.find().into_iter().map(|pid| (pid, Known::of(pid))).collect();
         Ok(holders)
     }
 
-    /// The file has grown by so much: sends SIGPIPE to those who wrote to it, once to each.
+    /// The file has grown by this many bytes: sends SIGPIPE to its writers, once to each.
     ///
-    /// The kernel does not say who it was. A holder that has written nothing since the last look (a shell that
-    /// waits for its child) is left alone, as it would be over a pipe; so are all where they have written less than came:
-    /// the file's writer has come and gone unseen, and what these wrote may have gone elsewhere.
+    /// The kernel does not show which process wrote. One that has written nothing since the last search (a shell that waits for its child) is left
+    /// alone, as it would be over a pipe. So are all of them if they have written less than the file has grown: then the writer has ended
+    /// meanwhile, and their bytes may have gone to other files.
     pub(super) fn stop_writing(&mut self, grown_bytes: u64) -> Writing {
         let holders = self.find();
         let counts = holders.iter().map(|pid| (*pid, self.written_since(*pid)));
@@ -90,24 +90,25 @@ impl Holders {
         let may_have_written = !left.iter().all(|pid| self.left_in_silence(*pid));
         self.known.retain(|pid, _| holders.contains(pid));
         if may_have_written {
-            // These were the last bytes of one that has gone, and not of who has written elsewhere meanwhile.
+            // The bytes were those of a process that has ended.
             return Writing::MayEnd;
         }
-        let goes_on = if wrote.is_empty() {
+        let continues = if wrote.is_empty() {
             let now = Instant::now();
-            let unbroken = self.in_vain.filter(|(_, last)| now - *last < BREAK);
-            let (first, _) = *self.in_vain.insert((unbroken.map_or(now, |(first, _)| first), now));
-            now - first > PATIENCE_WITH_THE_UNSEEN
+            let unbroken = self.no_writer_found.filter(|(_, last)| now - *last < WRITER_PAUSE);
+            let (first, _) = *self.no_writer_found.insert((unbroken.map_or(now, |(first, _)| first), now));
+            now - first > HIDDEN_WRITER_WAIT
         } else {
-            self.in_vain = None;
-            // All of them, whatever comes of the first.
-            wrote.into_iter().map(|(pid, _)| self.send_sigpipe(pid)).filter(|went_on| *went_on).count() > 0
+            self.no_writer_found = None;
+            // All of them get the signal.
+            wrote.into_iter().map(|(pid, _)| self.send_sigpipe(pid)).filter(|continues| *continues).count()
+                > 0
         };
-        if goes_on { Writing::GoesOn } else { Writing::MayEnd }
+        if continues { Writing::Continues } else { Writing::MayEnd }
     }
 
-    /// Bytes that a holder has written since the last look, wherever; all there are where that cannot be known. One that is
-    /// new has written all it ever did.
+    /// Bytes that a process has written since the last search, to any file; the largest number if that is not known. Of a new process all bytes
+    /// count.
     fn written_since(&mut self, pid: i32) -> u64 {
         let now = Known::of(pid);
         let (written, reaped_bytes) = (now.written_bytes.clone(), now.reaped_bytes);
@@ -118,21 +119,21 @@ impl Holders {
         self.known.insert(pid, Known { children_wrote, signalled: before.signalled, ..now });
         let (Some(before), Some(now)) = (before.written_bytes, written) else { return u64::MAX };
         let since = |(thread, bytes): (&i32, &u64)| bytes.saturating_sub(*before.get(thread).unwrap_or(&0));
-        // Bytes that were spliced are not counted.
+        // The kernel does not count spliced bytes.
         if self.is_splicing(pid) { u64::MAX } else { now.iter().map(since).sum() }
     }
 
-    /// Whether one that has gone had written nothing since it was last seen: its parent has waited for it, and knows of no more bytes.
+    /// Whether a process that has ended had written nothing since the last search: its parent has reaped it, and has no more bytes of children.
     fn left_in_silence(&self, pid: i32) -> bool {
         let parent = self.known.get(&pid).and_then(|gone| self.known.get(&gone.parent?));
         parent.is_some_and(|parent| !parent.children_wrote) && Stat::of(pid).is_none()
     }
 
-    /// Sends SIGPIPE, once; says whether it goes on although that is long ago.
+    /// Sends SIGPIPE, once. Returns whether the process continues although that is long ago.
     fn send_sigpipe(&mut self, pid: i32) -> bool {
         let known = self.known.entry(pid).or_default();
         if let Some(since) = known.signalled {
-            return is_held_by(&self.file, pid) && since.elapsed() > PATIENCE;
+            return is_held_by(&self.file, pid) && since.elapsed() > SIGPIPE_WAIT;
         }
         let mut sent = None;
         proc::signal_if(pid, Signal::PIPE, || {
@@ -144,8 +145,8 @@ impl Holders {
         false
     }
 
-    /// Whether a thread of the process is in a call that puts bytes into the file without writing them
-    /// (proc_pid_syscall(5): the call's number and arguments), or in one that may do anything.
+    /// Whether a thread of the process is in a call that moves bytes into the file without write(2) (proc_pid_syscall(5)), or in one that may do
+    /// any operation.
     fn is_splicing(&self, pid: i32) -> bool {
         let calls = proc::threads(pid).filter_map(|(_, thread)| fs::read_to_string(thread + "/syscall").ok());
         calls.into_iter().any(|call| {
@@ -162,13 +163,13 @@ impl Holders {
         })
     }
 
-    /// Every process, this one apart, that holds the file open for writing.
+    /// Every other process that has the file open for writing.
     fn find(&self) -> Vec<i32> {
         proc::others().filter(|pid| is_held_by(&self.file, *pid)).collect()
     }
 }
 
-/// Whether another process, of those that this user may look into, holds the file open for writing.
+/// Whether another process has the file open for writing, as far as this user may know.
 pub(super) fn is_written(file: &OwnedFd) -> bool {
     let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
     file.is_some_and(|file| proc::others().any(|pid| is_held_by(&file, pid)))
@@ -184,14 +185,14 @@ fn is_for_writing(pid: i32, fd: i32) -> bool {
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
-/// Bytes that the children of a process have written that it has waited for (and its threads that have ended), from what its threads have.
+/// Bytes that the reaped children of a process (and its ended threads) have written: the difference to those of its threads.
 fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
     let all: u64 = proc::value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
     all.checked_sub(own?.values().sum())
 }
 
-/// Bytes that each thread of a process has handed to write(2) and its kin (proc_pid_io(5)). The process's own count has
-/// those of the children in it that it has waited for.
+/// Bytes that each thread of a process has written with write(2) and similar calls (proc_pid_io(5)). The process's own number includes those of
+/// reaped children.
 fn written_bytes(pid: i32) -> Option<Threads> {
     let count = |(thread, folder): (i32, String)| {
         Some((thread, proc::value(&(folder + "/io"), "wchar")?.parse().ok()?))
@@ -207,7 +208,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
-    /// Expected: a writer is told whose child has gone meanwhile without having written anything, as in a loop of `echo` and `sleep`.
+    /// Expected: a writer is found whose child has ended meanwhile without having written anything, as in a loop of `echo` and `sleep`.
     /// Happened: the child was taken for the writer, and the loop went on until no child had gone between two looks.
     #[test]
     fn a_child_that_came_and_went_in_silence_hides_no_writer() {
@@ -232,7 +233,7 @@ mod tests {
         };
         until(&|| folder.path().join("begun").exists());
         let file = OwnedFd::from(File::open(&path).expect("the file"));
-        let mut holders = Holders::of(&file).expect("looked for");
+        let mut holders = Holders::find_for(&file).expect("looked for");
         shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("written");
         until(&|| std::fs::metadata(&path).is_ok_and(|file| file.len() == 2));
         assert_eq!(holders.stop_writing(2), Writing::MayEnd);

@@ -1,4 +1,4 @@
-//! Calls that have no safe wrapper: asking who writes to a file, changing its length by its path.
+//! Calls that have no safe wrapper: whether a file has writers, and changing its length by its path.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -15,18 +15,18 @@ use super::holders;
 /// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
 const F_SETSIG: libc::c_int = 10;
 
-/// A file is made longer by so much to see whether its file system stores what lies between.
+/// A file is made longer by this to find out whether its file system stores the bytes between.
 const HOLE_BYTES: u64 = 1 << 20;
 
-/// How long a lease may be refused for a file that has no writer: a process that is forked has a copy of every descriptor until it becomes
-/// its program.
+/// How long a lease may be refused for a file without a writer: a forked process has a copy of every descriptor until it executes its
+/// program.
 const LEASE_REFUSED_MAX: Duration = Duration::from_millis(100);
 
 /// Finds out whether a file is open for writing anywhere.
 pub(super) struct WriterCheck {
     /// A description for reading only.
     file: OwnedFd,
-    /// Whether the file system grants leases; `None` before a refusal made that a question.
+    /// Whether the file system grants leases; `None` before the first refusal.
     leases: Option<bool>,
 }
 
@@ -37,12 +37,11 @@ impl WriterCheck {
         Ok(Self { file, leases: None })
     }
 
-    /// Whether a process has the file open for writing. Where the file system grants no leases, or does not know them, those processes
-    /// are looked for that this user may look into.
+    /// Whether a process has the file open for writing. If the file system has no leases, only processes of this user are found.
     pub(super) fn is_written(&mut self) -> bool {
         match lease(&self.file) {
             Ok(()) => false,
-            // NFS without delegations refuses each lease as if there were a writer.
+            // NFS without delegations refuses every lease as if there were a writer.
             Err(libc::EAGAIN)
                 if *self.leases.get_or_insert_with(|| grants_leases(&self.file).unwrap_or(true)) =>
             {
@@ -53,19 +52,18 @@ impl WriterCheck {
     }
 }
 
-/// Makes it harmless that somebody opens the file for writing while [`lease`] holds its lease: the signal that
-/// would tell us is one that is ignored, not SIGIO, which kills (fcntl(2), F_SETSIG).
+/// Sets the signal that the kernel sends if a process opens the file for writing while [`lease`] holds its lease: SIGURG, which is ignored,
+/// instead of SIGIO, which kills (fcntl(2), F_SETSIG).
 fn prepare(file: &OwnedFd) -> io::Result<()> {
     // SAFETY: changes which signal the kernel sends for this description; no memory is involved.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes a lease for reading and gives it back at once: it is refused with EAGAIN for as long as the file is open for writing anywhere
-/// (fcntl(2), F_SETLEASE).
+/// Takes a lease for reading and gives it back at once: EAGAIN for as long as the file is open for writing anywhere (fcntl(2), F_SETLEASE).
 ///
 /// # Errors
-/// The number of the system's refusal.
+/// A number of errno(3).
 fn lease(file: &OwnedFd) -> Result<(), i32> {
     let lease = |kind: libc::c_int| {
         // SAFETY: takes or gives back a lease on this description; no memory is involved.
@@ -74,13 +72,13 @@ fn lease(file: &OwnedFd) -> Result<(), i32> {
     if lease(libc::F_RDLCK) != 0 {
         return Err(io::Error::last_os_error().raw_os_error().unwrap_or(0));
     }
-    // One that we kept would hold up our own truncate(2) for 45 s (fcntl(2), lease-break-time).
+    // A lease that stays would delay our own truncate(2) for 45 s (fcntl(2), lease-break-time).
     let _given_back = (0..3).any(|_| lease(libc::F_UNLCK) == 0);
     Ok(())
 }
 
-/// Whether the file system of a file grants leases: tried on a file of our own beside it, which has no writer, and which was opened for
-/// reading while it was open for writing, as the other one was.
+/// Whether the file system of a file grants leases: tried with a new file beside it, which was opened for reading while it was open for
+/// writing, like the other one, and then has no writer.
 fn grants_leases(file: &OwnedFd) -> io::Result<bool> {
     let path = |fd: RawFd| format!("/proc/self/fd/{fd}");
     let place = std::fs::read_link(path(file.as_raw_fd()))?;
@@ -98,8 +96,7 @@ fn grants_leases(file: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Cuts a file, or makes it longer, without opening it: a description of ours for writing would look like a writer, and
-/// its closing like the writer's end.
+/// Cuts a file, or makes it longer, without opening it: a description for writing would count as a writer.
 pub(super) fn set_length(file: &OwnedFd, bytes: u64) -> io::Result<()> {
     let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let bytes = libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX);
@@ -108,8 +105,7 @@ pub(super) fn set_length(file: &OwnedFd, bytes: u64) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Waits until nobody has the file open for writing: a program in the background may still write what a pipeline's reader would wait
-/// for.
+/// Waits until no process has the file open for writing: a program in the background may still write to it.
 ///
 /// # Errors
 /// It cannot be opened.
@@ -122,10 +118,10 @@ pub fn wait_for_writers(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that holds so many bytes as long as its file system lets it be, without storing anything.
+/// Makes a file with this many bytes as long as its file system allows, without storing anything.
 ///
 /// # Errors
-/// EOPNOTSUPP: this file system stores what lies between.
+/// EOPNOTSUPP: this file system stores the bytes between.
 pub(super) fn make_as_long_as_can_be(file: &OwnedFd, held_bytes: u64) -> io::Result<()> {
     let stored = || fstat(file).map(|stat| stat.st_blocks);
     let before = stored()?;
@@ -165,7 +161,7 @@ mod tests {
         // A child that another test just forked has a copy of every descriptor, until it becomes its program.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while writers.is_written() {
-            assert!(std::time::Instant::now() < deadline, "nobody writes any more");
+            assert!(std::time::Instant::now() < deadline, "no process writes any more");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }

@@ -1,4 +1,4 @@
-//! Lines that pass a link, counted in the bytes that a relay sees, where that is asked for; and when they passed.
+//! Counts the lines that a relay moves, and notes their times, if that is wanted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,18 +15,18 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// From now on they are counted: to be asked for before the first byte.
+    /// From now on they are counted. To be called before the first byte.
     pub(super) fn want(&self) {
         self.wanted.store(true, Relaxed);
     }
 
-    /// From now on they are counted, and it is noted when each came: to be asked for before the first byte.
+    /// From now on they are counted and their times noted. To be called before the first byte.
     pub(super) fn want_stamps(&self) {
         self.want();
         let _ = self.stamps.set(Mutex::default());
     }
 
-    /// When they came; `None` where that is not noted.
+    /// Their times; `None` if these are not noted.
     pub(crate) fn stamps(&self) -> Option<MutexGuard<'_, Stamps>> {
         Some(self.stamps.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -36,12 +36,12 @@ impl Lines {
         self.wanted.load(Relaxed)
     }
 
-    /// Ends of lines that passed so far.
+    /// Ends of lines so far; `None` if they are not counted.
     pub(super) fn seen(&self) -> Option<u64> {
         self.are_wanted().then(|| self.seen.load(Relaxed))
     }
 
-    /// Counts those of a piece.
+    /// Counts the lines of these bytes.
     pub(super) fn count(&self, piece: &[u8]) {
         self.seen.fetch_add(memchr::memchr_iter(b'\n', piece).count() as u64, Relaxed);
         if let Some(mut stamps) = self.stamps() {

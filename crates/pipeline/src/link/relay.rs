@@ -1,5 +1,5 @@
-//! A thread that feeds a program's standard input, a true pipe, from a link whose own reading end is none; or such a link from a
-//! program's standard output, a true pipe too.
+//! A thread that moves bytes between a pipe, which a program has, and a link that is no pipe: from the link to a reader, or from a writer to the
+//! link.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,57 +16,57 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::wait::{Stop, has_now};
+use super::wait::{Stop, is_ready};
 
-/// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
-/// may be reading what the pipeline's last stage left.
+/// How long a relay continues after it was asked to stop, if its reader still exists: a program in the background may read what the pipeline's
+/// last stage left.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long a relay that cannot go on waits for its reader to be ended, which may be another user's.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a relay that has failed waits until its reader is killed, which may belong to another user.
+const READER_WAIT: Duration = Duration::from_secs(1);
 
-/// A full pipe is writable again as soon as its reader has taken one page of it, and to be woken for each page costs
-/// more than the page. A large pipe is left alone for so long instead, in which no reader empties it.
+/// A full pipe is writable again as soon as its reader has taken one page, and to be woken for each page costs more than to move it. So after a
+/// large pipe was full, the relay pauses for this time, in which no reader empties it.
 const DRAIN: Duration = Duration::from_micros(100);
 const LARGE_PIPE_BYTES: usize = 512 << 10;
 
-/// The most one call moves, in bytes: no pipe of a link holds more.
+/// Most bytes that one call moves: no pipe of a link holds more.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 
-/// What is brought into our own memory at once where lines are counted, in bytes: it is still in a cache when they are.
+/// Most bytes that are read at once where lines are counted, so that they are still in a CPU cache then.
 pub(super) const COUNTED_BYTES: usize = 128 << 10;
 
-/// What moves bytes from somewhere into a pipe. The pipe is in non-blocking mode, and no call of these waits.
+/// Moves bytes into a pipe, which is in non-blocking mode. None of these functions waits, except `hang_up`.
 pub(super) trait Source: Send {
-    /// Moves what is there.
+    /// Moves the bytes that are available.
     ///
     /// # Errors
-    /// EPIPE: the reader has gone. Everything else ends the relay.
+    /// EPIPE: there is no reader any more. All errors end the relay.
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass>;
 
-    /// The descriptor that becomes readable when there is more.
-    fn wakes(&self) -> BorrowedFd<'_>;
+    /// The descriptor that becomes readable when there are more bytes.
+    fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// Passes on to the writer that its reader has gone; returns when the writer has gone too, or soon after `stop`.
+    /// Ends the writer, as it has no reader any more; returns when it has ended, or soon after `stop`.
     fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
 
-    /// What went wrong beside the way of the bytes to their reader.
+    /// What went wrong, except with the bytes to the reader.
     fn trouble(&self) -> Option<String> {
         None
     }
 }
 
-/// How far a source came.
+/// The result of [`Source::pass`].
 pub(super) enum Pass {
     /// It moved this many bytes.
     Moved(u64),
-    /// The pipe takes no more for now.
+    /// The pipe is full.
     Full,
-    /// There is nothing until the source's descriptor is readable, for so long at most.
+    /// There are no bytes until the source's descriptor is readable, or, at the latest, this time is over.
     Idle(Option<Duration>),
-    /// There is nothing for so long; the source's descriptor has nothing to say.
+    /// There are no bytes for this time.
     Pause(Duration),
-    /// There is nothing left, and never will be.
+    /// The end of the stream.
     End,
 }
 
@@ -75,11 +75,11 @@ pub(super) enum Pass {
 pub(super) struct Relayed {
     /// What went wrong.
     pub(super) trouble: Option<String>,
-    /// It stopped before the end, for another reason than that its reader left: the reader saw an end that was none.
+    /// It stopped before the end although its reader did not leave: the reader saw the end of a stream that was not complete.
     pub(super) cut_short: bool,
-    /// Its reader left, before the end or together with it.
+    /// Its reader has ended, before the end of the stream or together with it.
     pub(super) reader_left: bool,
-    /// Whether it left before the writer's end: what the writer wrote after that was not counted.
+    /// The reader has ended before the stream: later bytes of the writer were not counted.
     pub(super) is_partial: bool,
 }
 
@@ -108,7 +108,7 @@ impl Relay {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Whether it cannot go on and waits, for a while, for its reader to be ended, who would take an end for the end of everything.
+    /// Whether it has failed and waits, for some time, until its reader is killed, which would take the end of the pipe for the end of the data.
     pub(super) fn has_failed(&self) -> bool {
         self.shared.failed.load(SeqCst)
     }
@@ -118,20 +118,19 @@ impl Relay {
         self.shared.bytes.load(Relaxed)
     }
 
-    /// Whether it has come to its end.
+    /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
+    /// Stops the relay, and returns what it did. Takes at most [`GRACE`] and the time of a signal.
     pub(super) fn finish(&mut self) -> Relayed {
         self.shared.stop.raise();
         let Some(thread) = self.thread.take() else { return Relayed::default() };
         thread.join().unwrap_or_else(|_| Relayed {
             trouble: Some("the relay of the link failed".to_owned()),
             cut_short: true,
-            reader_left: false,
-            is_partial: false,
+            ..Relayed::default()
         })
     }
 }
@@ -147,7 +146,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes 
     let carried = carry(source.as_mut(), &pipe, stop, bytes);
     outcome.trouble = source.trouble();
     let Err(error) = carried else {
-        outcome.reader_left = has_now(&pipe, PollFlags::empty()).unwrap_or(false);
+        outcome.reader_left = is_ready(&pipe, PollFlags::empty()).unwrap_or(false);
         return outcome;
     };
     let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
@@ -155,7 +154,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes 
     outcome.cut_short = !reader_left;
     if !reader_left {
         failed.store(true, SeqCst);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + READER_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
         while !stop.raised()
             && !left().is_zero()
@@ -163,21 +162,20 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes 
         {}
         failed.store(false, SeqCst);
     }
-    // Whatever ended it, the writer has no reader from now on.
+    // From now on the writer has no reader.
     drop(pipe);
     let hung_up = source.hang_up(stop).err();
     let trouble = if reader_left { hung_up } else { Some(error) };
     outcome.trouble = outcome.trouble.or(trouble.map(|error| match error.raw_os_error() {
-        Some(_) => format!(
-            "the relay of the link stopped, and what it carried was cut short: {}",
-            describe_errno(&error)
-        ),
+        Some(_) => {
+            format!("the relay of the link stopped, and its data was cut short: {}", describe_errno(&error))
+        }
         None => error.to_string(),
     }));
     outcome
 }
 
-/// Moves everything there is. The error is EPIPE where the reader has gone.
+/// Moves all bytes. The error is EPIPE if there is no reader any more.
 fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64) -> io::Result<()> {
     let mut deadline = None;
     let large = is_large(pipe);
@@ -195,13 +193,13 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64
                 bytes.fetch_add(moved, Relaxed);
                 may_drain = large;
             }
-            // Once; a reader that has taken nothing meanwhile is waited for.
+            // Only once: if the reader has taken nothing meanwhile, the relay waits for it.
             Pass::Full if std::mem::take(&mut may_drain) => wait(None, PollFlags::empty(), Some(DRAIN))?,
             Pass::Full => wait(None, PollFlags::OUT, left)?,
-            // Of a pipe that is watched for nothing, poll(2) still tells that its reader has gone.
+            // poll(2) without events still reports a pipe without a reader.
             Pass::Idle(time) => {
                 let time = time.into_iter().chain(left).min();
-                wait(Some(source.wakes()), PollFlags::empty(), time)?;
+                wait(Some(source.poll_fd()), PollFlags::empty(), time)?;
             }
             Pass::Pause(time) => {
                 wait(None, PollFlags::empty(), [time].into_iter().chain(left).min())?;
@@ -211,12 +209,12 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64
     }
 }
 
-/// Whether a pipe, once full, lasts for longer than [`DRAIN`].
+/// Whether no reader empties this pipe within [`DRAIN`].
 fn is_large(pipe: &OwnedFd) -> bool {
     rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|bytes| bytes >= LARGE_PIPE_BYTES)
 }
 
-/// Sleeps until something happens; EPIPE where what happened is that the reader went.
+/// Sleeps until an event; EPIPE if there is no reader any more.
 fn sleep(
     source: Option<BorrowedFd<'_>>,
     (pipe, interest): (&OwnedFd, PollFlags),
@@ -225,12 +223,12 @@ fn sleep(
 ) -> io::Result<()> {
     let mut fds = vec![PollFd::new(pipe, interest)];
     fds.extend(source.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-    // Once it was raised it would end every sleep at once.
+    // After it was raised it would end every sleep at once.
     if !stop.raised() {
         fds.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
     }
     sleep_on(&mut fds, at_most)?;
-    // A pipe without readers has an error, a socket or a terminal without the other side is hung up.
+    // A pipe without readers has POLLERR; a socket or a terminal without its other end has POLLHUP.
     if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
         Err(Errno::PIPE.into())
     } else {

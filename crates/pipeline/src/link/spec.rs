@@ -1,4 +1,4 @@
-//! What a user may type for a link, checked before anything is started.
+//! The specs of links, as typed, checked before anything is started.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use thiserror::Error;
 
 use super::{Link, refused};
 
-/// What begins the way through another host.
+/// The prefix of a link through another host.
 pub(super) const SSH: &str = "ssh:";
 
-/// The option that every link but a stored one has: `ends=pipe` gives both programs a pipe, with relays between it and the link.
+/// An option of all links except stored ones: `ends=pipe` gives both programs a pipe, with relays between it and the link.
 const ENDS: &str = "ends";
 
-/// A mechanism that can stand between two programs, with options that mean something there; or another host.
+/// A mechanism that can connect two programs, with its options; or another host.
 #[derive(Clone)]
 pub struct LinkSpec {
     text: String,
@@ -25,20 +25,20 @@ pub struct LinkSpec {
 enum LinkWay {
     /// With `pipe_ends`, both programs get pipes.
     Mechanism { mechanism: &'static Mechanism, options: Options, pipe_ends: bool },
-    /// What ssh(1) takes for a destination.
+    /// A destination of ssh(1).
     Ssh(String),
 }
 
-/// Why a text names no link, and what would be right: a mistake on the command line.
+/// Why a text is no spec of a link, and what is: a mistake on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LinkProblem(String);
 
 impl LinkSpec {
-    /// Reads a spec and checks that it can be a link; whether this machine grants it shows when it is connected.
+    /// Parses a spec and checks that it can be a link. Whether this machine grants it is found out by [`LinkSpec::connect`].
     ///
     /// # Errors
-    /// What is wrong with the text, and what would be right.
+    /// What is wrong with the text, and what is right.
     pub fn parse(text: &str) -> Result<Self, LinkProblem> {
         if let Some(host) = text.strip_prefix(SSH) {
             let odd = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -57,14 +57,13 @@ impl LinkSpec {
         let Mechanism { name, capabilities, link_options, .. } = mechanism;
         if !capabilities.contains(Capabilities::LINK) {
             let links = Self::names().collect::<Vec<_>>().join(", ");
-            let problem = format!("`{name}` cannot stand between two programs; these can: {links}");
+            let problem = format!("`{name}` cannot connect two programs; these can: {links}");
             return Err(LinkProblem(problem));
         }
         if let Some(option) = spec.options.keys().find(|option| !link_options.contains(&option.as_str())) {
             let ends = (!capabilities.contains(Capabilities::STORES_DATA)).then_some(&ENDS);
             let known = link_options.iter().chain(ends).copied().collect::<Vec<_>>().join(", ");
-            let problem =
-                format!("`{option}` of `{name}` is for measuring; between two programs it takes: {known}");
+            let problem = format!("`{option}` of `{name}` is for measuring; as a link it has: {known}");
             return Err(LinkProblem(problem));
         }
         if ends.as_ref().is_some_and(|ends| ends.as_deref() != Some("pipe")) {
@@ -72,15 +71,15 @@ impl LinkSpec {
         }
         if ends.is_some() && capabilities.contains(Capabilities::STORES_DATA) {
             return Err(LinkProblem(format!(
-                "`{name}` has no `{ENDS}=pipe`: that its writers are done shows in which processes have the file open, and a relay \
-                 would be one of them (without order=sequential its reader has a pipe anyway)"
+                "`{name}` has no `{ENDS}=pipe`: its writers are done when no process has the file open, and a relay would have it open \
+                 (without order=sequential its reader has a pipe anyway)"
             )));
         }
         let way = LinkWay::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
         Ok(Self { text: text.to_owned(), way })
     }
 
-    /// What is said of a name that is none.
+    /// The message for an unknown name.
     fn unknown(name: &str) -> LinkProblem {
         let near = nearest(name, Self::names()).map(|near| format!(": did you mean `{near}`?"));
         let links = Self::names().collect::<Vec<_>>().join(", ");
@@ -96,7 +95,7 @@ impl LinkSpec {
             .map(|mechanism| mechanism.name)
     }
 
-    /// When the reading program may start: with the writer, or, through a file, after it.
+    /// Whether the reading program runs with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
         match &self.way {
             LinkWay::Mechanism { options, .. } => Order::from_options(options),
@@ -104,7 +103,7 @@ impl LinkSpec {
         }
     }
 
-    /// Whether a shell could make it by itself: a pipe, of whatever size.
+    /// Whether it is a pipe, of any size, which a shell can make by itself.
     pub fn is_pipe(&self) -> bool {
         matches!(self.way, LinkWay::Mechanism { mechanism, .. } if mechanism.name == "pipe")
     }
@@ -114,19 +113,19 @@ impl LinkSpec {
         matches!(self.way, LinkWay::Ssh(_))
     }
 
-    /// Whether its size was said.
+    /// Whether the user chose its size.
     pub(crate) fn is_sized(&self) -> bool {
         says_size(&self.text)
     }
 
-    /// Why it cannot be had, and what to do about it.
+    /// The message for a link that cannot be made, with the remedy.
     pub(crate) fn refusal(&self, error: &OpenError) -> String {
         let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
         format!("link {}: {error}{remedy}", self.text)
     }
 
-    /// Opens both ends, and starts the relay where one is needed. Names that must live in a file system are made
-    /// in `folder`, or where `dir=` says; nobody else may use the folder.
+    /// Opens both ends, and starts a relay if one is needed. Names in a file system are made in `folder`, which only this user may enter, or in
+    /// the folder of `dir=`.
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
@@ -136,13 +135,13 @@ impl LinkSpec {
             LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
         };
         if mechanism.capabilities.contains(Capabilities::NEEDS_CLEANUP) {
-            // Before the first name is made: a signal that ends this process, SIGKILL too, leaves nothing.
-            mechanism::ensure_cleaner().map_err(refused("starting the process that cleans up after us"))?;
+            // Before the first name is made, so that nothing is left even after SIGKILL.
+            mechanism::ensure_cleaner().map_err(refused("starting the process that removes files"))?;
         }
         let ends = mechanism.connect(options, folder).unwrap_or_else(|| {
-            // The registry's own test holds the two together: what says that it is a link connects.
+            // A test of the registry makes sure that every mechanism with `Capabilities::LINK` connects.
             Err(OpenError::Unsupported {
-                message: format!("`{}` cannot stand between two programs", self.text),
+                message: format!("`{}` cannot connect two programs", self.text),
                 remedy: "another link".to_owned(),
             })
         })?;
@@ -150,7 +149,7 @@ impl LinkSpec {
     }
 }
 
-/// Whether a spec says a size.
+/// Whether a spec has the option `size`.
 pub(super) fn says_size(text: &str) -> bool {
     text.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
 }

@@ -1,4 +1,4 @@
-//! A link whose bytes go to another host and back: through ssh(1), as the user has set that up, and a `cat` there.
+//! A link whose bytes go to another host and back: through ssh(1), as the user has configured it, and a `cat` there.
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,22 +14,22 @@ use super::relay::{Pass, Source};
 use super::stream::Stream;
 use super::wait::Stop;
 
-/// How far apart looks are at whether ssh has ended that has closed its output.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
-/// What is quoted of what it said.
+/// Pause between two checks whether ssh has ended, after it has closed its output.
+const END_POLL: Duration = Duration::from_millis(1);
+/// Most bytes of its messages that are quoted.
 const SAID_BYTES_MAX: u64 = 2000;
 
-/// What comes back, and the ssh that it comes through.
+/// The bytes that come back, and the ssh process.
 pub(super) struct SshSource {
     stream: Stream,
     ssh: Child,
     host: String,
 }
 
-/// Starts ssh; the writer's end, and what comes back.
+/// Starts ssh. Returns the writer's end, and the source of the bytes that come back.
 ///
 /// # Errors
-/// There is no ssh, or what the system answered.
+/// There is no ssh, or a system call failed.
 pub(super) fn through(host: &str, lines: Option<Arc<Lines>>) -> Result<(OwnedFd, SshSource), OpenError> {
     let (write, input, _) = large_pipe().map_err(refused("pipe2"))?;
     let (output, read, _) = large_pipe().map_err(refused("pipe2"))?;
@@ -41,12 +41,12 @@ pub(super) fn through(host: &str, lines: Option<Arc<Lines>>) -> Result<(OwnedFd,
 }
 
 impl SshSource {
-    /// Whether ssh has passed on everything; an end of its output alone does not say so.
+    /// Whether ssh has moved all bytes, which the end of its output alone does not show.
     ///
     /// # Errors
-    /// What it said, where it has not.
+    /// Its messages, if it failed.
     fn ended(&mut self) -> io::Result<Pass> {
-        let Some(status) = self.ssh.try_wait()? else { return Ok(Pass::Pause(BETWEEN_LOOKS)) };
+        let Some(status) = self.ssh.try_wait()? else { return Ok(Pass::Pause(END_POLL)) };
         if status.success() {
             return Ok(Pass::End);
         }
@@ -68,8 +68,8 @@ impl Source for SshSource {
         }
     }
 
-    fn wakes(&self) -> BorrowedFd<'_> {
-        self.stream.wakes()
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.stream.poll_fd()
     }
 
     /// Without ssh the writer has no reader, as over a pipe.
@@ -79,7 +79,7 @@ impl Source for SshSource {
 }
 
 impl Drop for SshSource {
-    /// One that has ended is not killed again; its number is ours until it is waited for.
+    /// Its number belongs to it until it is reaped.
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();

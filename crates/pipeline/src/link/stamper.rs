@@ -1,5 +1,5 @@
-//! What carries a writer's bytes into a link and notes when each line came. It reads and writes: bytes that splice(2) moves keep a
-//! page each, however few they are, so that a pipe of short lines would be full much sooner than without it.
+//! Moves a writer's bytes into a link and notes when each line came. It uses read(2) and write(2): each piece that splice(2) moves takes a whole
+//! page of the pipe, so a pipe of short lines would be full much sooner.
 
 use std::io;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(super) struct Stamper {
     input: OwnedFd,
     lines: Arc<Lines>,
     room: Block,
-    /// What of `room` the link has not taken yet.
+    /// The part of `room` that was not written yet.
     waiting: Range<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Source for Stamper {
         }
     }
 
-    fn wakes(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 

@@ -1,5 +1,5 @@
-//! What a relay passes on of a pipe or a socket: by splice(2), which moves pages and copies nothing; and where it is kept, by tee(2),
-//! and then into its file. The reader gets the very pages; only the file costs a copy, or counting lines one into our memory.
+//! Relays the bytes of a pipe or a socket: with splice(2), which moves pages and copies nothing. If they are kept, tee(2) gives the same pages
+//! to the reader, and then they are copied into the file. Counting lines needs a copy in the memory of this process.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use rustix::pipe::{SpliceFlags, splice, tee};
 
 use super::lines::Lines;
 use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
-use super::wait::{Stop, has_now};
+use super::wait::{Stop, is_ready};
 
 /// A link's reading end.
 pub(super) struct Stream {
@@ -27,26 +27,26 @@ pub(super) struct Stream {
     copy: Option<KeptCopy>,
 }
 
-/// What becomes of what flows beside its way to the reader: a file that keeps it, lines that are counted.
+/// What is done with the bytes besides moving them to the reader: a file keeps them, or lines are counted.
 struct KeptCopy {
-    /// tee(2) wants a pipe: bytes of a socket go through this one first.
+    /// tee(2) needs a pipe: bytes of a socket go through this one first.
     own_pipe: Option<(OwnedFd, OwnedFd)>,
-    /// `None` once it could not take more: the reader still gets everything.
+    /// `None` after a write to it has failed: the reader still gets all bytes.
     file: Option<File>,
-    /// Where the file is, for people.
+    /// The folder of the file, for messages.
     folder: String,
-    /// Bytes that the reader has and the file has not; they still lie in the pipe.
+    /// Bytes that the reader has and the file has not yet; they are still in the source pipe.
     owed_bytes: usize,
-    /// What kept the file from taking everything.
+    /// Why the file is not complete.
     trouble: Option<io::Error>,
-    nowhere: File,
-    /// Where lines are counted: what they are counted in.
+    null: File,
+    /// The counter of lines, with its buffer.
     lines: Option<(Arc<Lines>, Block)>,
 }
 
 impl Stream {
     /// # Errors
-    /// What fcntl(2), pipe2(2) or opening /dev/null answers; ENOSYS, or what a sandbox says, where there is no tee(2).
+    /// An error of fcntl(2), pipe2(2) or opening /dev/null; ENOSYS, or the error of a sandbox, if there is no tee(2).
     pub(super) fn new(input: OwnedFd, kept: Option<File>, lines: Option<Arc<Lines>>) -> io::Result<Self> {
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
         let beside = kept.is_some() || lines.is_some();
@@ -54,12 +54,12 @@ impl Stream {
         Ok(Self { input, copy })
     }
 
-    /// Nothing went over: for want of bytes, or of room.
+    /// Why nothing was moved: no bytes, or no room.
     fn obstacle(&self, pipe: &OwnedFd, ended: bool) -> io::Result<Pass> {
         let source = self.copy.as_ref().map_or(&self.input, |copy| copy.source(&self.input));
-        Ok(match (has_now(source, PollFlags::IN)?, ended) {
-            // Both came meanwhile.
-            (true, _) if has_now(pipe, PollFlags::OUT)? => Pass::Moved(0),
+        Ok(match (is_ready(source, PollFlags::IN)?, ended) {
+            // Meanwhile there are both.
+            (true, _) if is_ready(pipe, PollFlags::OUT)? => Pass::Moved(0),
             (true, _) => Pass::Full,
             (false, true) => Pass::End,
             (false, false) => Pass::Idle(None),
@@ -93,14 +93,14 @@ impl Source for Stream {
         }
     }
 
-    fn wakes(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
-    /// Closing the reading end tells the writer, as the reader's own closing would have; over TCP at once (a reset), and not at the
-    /// second write.
+    /// The writer notices that the reading end is closed, as if its reader had closed it; over TCP at once (a reset), and not at the second
+    /// write.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
-        // A pipe refuses it and needs it not.
+        // A pipe refuses this and does not need it.
         let _ = set_socket_linger(&self.input, Some(Duration::ZERO));
         Ok(())
     }
@@ -108,24 +108,24 @@ impl Source for Stream {
     fn trouble(&self) -> Option<String> {
         let copy = self.copy.as_ref()?;
         let error = model::describe_errno(copy.trouble.as_ref()?);
-        Some(format!("what flowed could not all be kept in {}: {error}", copy.folder))
+        Some(format!("not all bytes could be kept in {}: {error}", copy.folder))
     }
 }
 
-/// The reading end of a writer's pipe, from where a relay writes into the link's own writing end, whatever that is.
+/// The reading end of a writer's pipe, from which a relay writes into the link's own writing end.
 pub(super) struct WriterPipe<S>(pub(super) S);
 
 impl<S: Source> Source for WriterPipe<S> {
-    /// A socket or a terminal whose other side has gone answers ECONNRESET, EIO or EINVAL: all mean EPIPE.
+    /// A socket or a terminal without its other end gives ECONNRESET, EIO or EINVAL: all mean EPIPE.
     fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
         match self.0.pass(end) {
-            Err(_) if has_now(end, PollFlags::empty())? => Err(Errno::PIPE.into()),
+            Err(_) if is_ready(end, PollFlags::empty())? => Err(Errno::PIPE.into()),
             other => other,
         }
     }
 
-    fn wakes(&self) -> BorrowedFd<'_> {
-        self.0.wakes()
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.0.poll_fd()
     }
 
     /// The writer's next write raises SIGPIPE.
@@ -139,18 +139,18 @@ impl KeptCopy {
         let is_pipe = FileType::from_raw_mode(fstat(input)?.st_mode) == FileType::Fifo;
         let (write, read, _) = large_pipe()?;
         match tee(&read, &write, PIECE_BYTES, SpliceFlags::NONBLOCK) {
-            // Of an empty pipe into itself: the call is there.
+            // From an empty pipe into itself: the call exists.
             Err(Errno::AGAIN | Errno::INVAL) | Ok(_) => {}
             Err(missing) => return Err(missing.into()),
         }
-        let nowhere = File::options().write(true).open("/dev/null")?;
+        let null = File::options().write(true).open("/dev/null")?;
         let number = file.as_ref().map(AsRawFd::as_raw_fd);
         let path = number.and_then(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
         let folder = path.as_deref().and_then(Path::parent);
         let folder = folder.map_or_else(|| "its file".to_owned(), |folder| folder.display().to_string());
         let lines = lines.map(|lines| (lines, Block::new(COUNTED_BYTES)));
         let own_pipe = (!is_pipe).then_some((write, read));
-        Ok(Self { own_pipe, file, folder, owed_bytes: 0, trouble: None, nowhere, lines })
+        Ok(Self { own_pipe, file, folder, owed_bytes: 0, trouble: None, null, lines })
     }
 
     /// The pipe that bytes are taken from.
@@ -158,22 +158,22 @@ impl KeptCopy {
         self.own_pipe.as_ref().map_or(input, |(_, read)| read)
     }
 
-    /// Brings what a socket has into our own pipe; whether its end was reached.
+    /// Moves bytes of a socket into our own pipe. Returns whether the end was reached.
     fn fill(&self, input: &OwnedFd) -> io::Result<bool> {
         let Some((write, _)) = &self.own_pipe else { return Ok(false) };
         match splice(input, None, write, None, PIECE_BYTES, SpliceFlags::NONBLOCK) {
             Ok(0) => Ok(true),
-            // Full, or nothing there: what is in the pipe goes on first.
+            // The pipe is full, or the socket empty.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Moves what the reader has been given out of the pipe and into the file.
+    /// Moves the bytes that the reader has out of the pipe and into the file.
     fn settle(&mut self, input: &OwnedFd) -> io::Result<()> {
         self.count_lines(input)?;
         while self.owed_bytes > 0 {
-            let target = self.file.as_ref().unwrap_or(&self.nowhere);
+            let target = self.file.as_ref().unwrap_or(&self.null);
             match splice(self.source(input), None, target, None, self.owed_bytes, SpliceFlags::empty()) {
                 Ok(0) => return Err(Errno::IO.into()),
                 Ok(moved) => self.owed_bytes -= moved,
@@ -188,7 +188,7 @@ impl KeptCopy {
         Ok(())
     }
 
-    /// The same through our own memory, where lines are counted.
+    /// The same through the memory of this process, if lines are counted.
     fn count_lines(&mut self, input: &OwnedFd) -> io::Result<()> {
         let Some((lines, room)) = &mut self.lines else { return Ok(()) };
         let source = self.own_pipe.as_ref().map_or(input, |(_, read)| read);

@@ -1,4 +1,4 @@
-//! Sleeping until one of several descriptors has something, for at most some time.
+//! Sleeping until one of several descriptors is ready, with a time limit.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use process::{ready_within, sleep_on};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
-/// Sleeps until there is something to read at one of these.
+/// Sleeps until one of these can be read.
 pub(super) fn sleep_on_reads<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     at_most: Option<Duration>,
@@ -16,12 +16,12 @@ pub(super) fn sleep_on_reads<const N: usize>(
     sleep_on(&mut fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), at_most)
 }
 
-/// Whether a descriptor has what is asked for, or an error, at this moment.
-pub(super) fn has_now(fd: &OwnedFd, what: PollFlags) -> io::Result<bool> {
+/// Whether a descriptor is ready now, or has an error.
+pub(super) fn is_ready(fd: &OwnedFd, what: PollFlags) -> io::Result<bool> {
     ready_within(fd, what, Some(Duration::ZERO))
 }
 
-/// A request to come to an end, which can be slept on.
+/// A request to end, which wakes a sleep.
 pub(super) struct Stop {
     event: OwnedFd,
     raised: AtomicBool,
@@ -33,14 +33,14 @@ impl Stop {
         Ok(Self { event, raised: AtomicBool::new(false) })
     }
 
-    /// Asks for the end. From now on the descriptor is readable.
+    /// From now on the descriptor is readable.
     pub(super) fn raise(&self) {
         self.raised.store(true, SeqCst);
-        // The counter cannot be full after one write, and EAGAIN would mean that it is readable all the same.
+        // The counter is not full after one write; EAGAIN would mean that the descriptor is readable.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
-    /// Whether the end was asked for.
+    /// Whether the end was requested.
     pub(super) fn raised(&self) -> bool {
         self.raised.load(SeqCst)
     }

@@ -34,7 +34,7 @@ fn what_could_not_all_be_kept_is_named_so() {
     let done = lab.finish(lab.wrapped(&["prlimit", "--fsize=100000"], &args)).expect_code(0);
     assert_eq!(done.stdout.trim(), "1000000", "the reader gets everything all the same");
     assert!(
-        done.stderr.contains("could not all be kept in ") && done.stderr.contains("EFBIG"),
+        done.stderr.contains("not all bytes could be kept in ") && done.stderr.contains("EFBIG"),
         "{}",
         done.stderr
     );
