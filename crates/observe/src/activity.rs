@@ -4,74 +4,60 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
 
-use crate::waits::{self, Waits, pass_time};
+use crate::waits::Waits;
 
-/// The most generations and processes of a stage that are followed.
-const DEPTH_MAX: usize = 4;
-const PROCESSES_MAX: usize = 64;
 /// A process that computed or queued for a CPU for less than this share of the time was idle.
 const IDLE_SHARE: f64 = 0.5;
 
-/// Totals and the current state of a stage's processes.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+/// Totals and the current state of one process, or of several together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
-    /// CPU time, with that of children that have ended and were waited for.
+    /// CPU time.
     pub cpu_ns: u64,
-    /// Time of living processes in the run queue, ready but without a CPU.
+    /// CPU time of children that have ended and were waited for; of several processes together it is a part of `cpu_ns`.
+    pub(crate) children_cpu_ns: u64,
+    /// Time in the run queue, ready but without a CPU.
     pub queued_ns: u64,
-    /// One of their threads is in state R: it runs or waits for a CPU. The kernel adds that wait to the counter only when it ends.
+    /// One of the threads is in state R: it runs or waits for a CPU. The kernel adds that wait to the counter only when it ends.
     pub is_ready: bool,
-    /// One of them waits for a disk.
+    /// One of the processes waits for a disk.
     pub at_disk: bool,
-    /// Their PIDs.
-    pub pids: Vec<i32>,
-    /// The number of their threads.
+    /// The number of threads.
     pub threads: u64,
 }
 
-/// Samples a process and, `with_children`, its descendants except those in `but`. `None` if it has gone.
-pub fn sample(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
-    let mut activity = Activity::default();
-    add(pid, if with_children { DEPTH_MAX } else { 0 }, but, &mut activity)?;
-    Some(activity)
-}
-
-fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
-    let stat = Stat::of(pid)?;
-    add_alone(pid, &stat, || queued_ns(&format!("/proc/{pid}")), activity);
-    if depth > 0 {
-        // Of children that have ended and were waited for.
-        activity.cpu_ns += stat.children_cpu_ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        for child in proc::children(pid) {
-            if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
-                add(child, depth - 1, but, activity);
+impl Activity {
+    /// The activity of one process. `stat` was just read; `queued_ns` is called if it has one thread.
+    pub(crate) fn read(pid: i32, stat: &Stat, queued_ns: impl FnOnce() -> u64) -> Self {
+        let ticks_per_s = rustix::param::clock_ticks_per_second();
+        let mut activity = Self {
+            cpu_ns: cpu_time_ns(pid).unwrap_or(0),
+            children_cpu_ns: stat.children_cpu_ticks * 1_000_000_000 / ticks_per_s,
+            queued_ns: 0,
+            is_ready: stat.state == 'R',
+            at_disk: stat.state == 'D',
+            threads: stat.threads,
+        };
+        if stat.threads > 1 {
+            for (_, thread) in proc::threads(pid) {
+                let schedstat = proc::short(&format!("{thread}/schedstat"));
+                activity.queued_ns += schedstat.map_or(0, |bytes| queued_from(&bytes));
+                activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
             }
+        } else {
+            activity.queued_ns = queued_ns();
         }
+        activity
     }
-    Some(())
-}
 
-fn add_alone(pid: i32, stat: &Stat, schedstat: impl FnOnce() -> u64, activity: &mut Activity) {
-    activity.at_disk |= stat.state == 'D';
-    activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
-    activity.is_ready |= stat.state == 'R';
-    activity.threads += stat.threads;
-    if stat.threads > 1 {
-        for (_, thread) in proc::threads(pid) {
-            activity.queued_ns += queued_ns(&thread);
-            activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
-        }
-    } else {
-        activity.queued_ns += schedstat();
+    /// Adds a process of the same stage, with its ended children: what a child used is the parent's from when the child is waited for.
+    pub(crate) fn add(&mut self, process: &Self) {
+        self.cpu_ns += process.cpu_ns + process.children_cpu_ns;
+        self.queued_ns += process.queued_ns;
+        self.is_ready |= process.is_ready;
+        self.at_disk |= process.at_disk;
+        self.threads += process.threads;
     }
-    activity.pids.push(pid);
-}
-
-/// The activity of one process without its children. `stat` was just read; `queued_ns` is called if it has one thread.
-pub fn alone(pid: i32, stat: &Stat, queued_ns: impl FnOnce() -> u64) -> Activity {
-    let mut activity = Activity::default();
-    add_alone(pid, stat, queued_ns, &mut activity);
-    activity
 }
 
 /// What processes did between two samples, as shares of the time between.
@@ -116,13 +102,8 @@ pub(crate) fn cpu_time_ns(pid: i32) -> Option<u64> {
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Time that a thread spent in the run queue, in nanoseconds; 0 if it has gone.
-fn queued_ns(task: &str) -> u64 {
-    proc::short(&format!("{task}/schedstat")).map_or(0, |bytes| queued_from(&bytes))
-}
-
-/// The same, from the bytes of `schedstat`.
-pub fn queued_from(bytes: &[u8]) -> u64 {
+/// Time that a thread spent in the run queue, in nanoseconds, from the bytes of its `schedstat`.
+pub(crate) fn queued_from(bytes: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(bytes);
     text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
@@ -133,8 +114,8 @@ pub fn peak_memory(pid: i32) -> Option<u64> {
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// Whether a stage waits for its standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a stage waits for its standard input; the most certain answer first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaits {
     /// Its standard input.
     Input,
@@ -144,89 +125,12 @@ pub enum Awaits {
     Other,
 }
 
-/// Whether one of these processes, asleep, waits for its standard input.
-pub fn awaits_input(pids: &[i32]) -> Awaits {
-    let each = pids.iter().map(|pid| match waits::at(*pid, &format!("/proc/{pid}")) {
-        Some(Waits::For(fds)) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
-        Some(Waits::ToRead | Waits::Somewhere) => Awaits::Perhaps,
+/// Whether one of these threads, asleep, waits for its standard input.
+pub fn awaits_input<'a>(waits: impl Iterator<Item = &'a Waits>) -> Awaits {
+    let each = waits.map(|waits| match waits {
+        Waits::For(fds) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
+        Waits::ToRead | Waits::Somewhere => Awaits::Perhaps,
         _ => Awaits::Other,
     });
-    let all: Vec<Awaits> = each.collect();
-    [Awaits::Input, Awaits::Perhaps].into_iter().find(|awaits| all.contains(awaits)).unwrap_or(Awaits::Other)
-}
-
-impl Activity {
-    /// Whether all these processes only wait for time to pass, or for a child that does. False if one has several threads.
-    pub fn passes_time(&self) -> bool {
-        if self.threads != self.pids.len() as u64 {
-            return false;
-        }
-        let each = self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}")));
-        each.collect::<Option<Vec<Waits>>>().is_some_and(|each| pass_time(each.iter()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::{Command, Stdio};
-    use std::time::{Duration, Instant};
-
-    #[test]
-    fn a_computing_grandchild_counts_for_its_stage() {
-        let mut shell = Command::new("sh");
-        let shell = shell.args(["-c", "sh -c 'while :; do :; done'; :"]).stdin(Stdio::null()).spawn();
-        let mut shell = shell.expect("sh");
-        let pid = shell.id() as i32;
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let mut seen = sample(pid, true, &[]).expect("it lives");
-        while seen.cpu_ns < 50_000_000 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-            seen = sample(pid, true, &[]).expect("it lives");
-        }
-        assert_eq!((seen.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
-        for pid in seen.pids {
-            process::signals::send(pid, nix::sys::signal::Signal::SIGKILL);
-        }
-        shell.wait().expect("reaped");
-        assert_eq!(sample(pid, true, &[]), None);
-    }
-
-    #[test]
-    fn a_reader_is_told_from_a_sleeper() {
-        let wait = |program: &str, argument: &str| {
-            let mut child =
-                Command::new(program).arg(argument).stdin(Stdio::piped()).spawn().expect("started");
-            let pid = child.id() as i32;
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while awaits_input(&[pid]) == Awaits::Other && Instant::now() < deadline && program == "cat" {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            let awaits = awaits_input(&[pid]);
-            child.kill().and_then(|()| child.wait()).expect("ended");
-            awaits
-        };
-        assert_ne!(wait("cat", "-"), Awaits::Other);
-        assert_eq!(wait("sleep", "5"), Awaits::Other);
-    }
-
-    #[test]
-    fn who_lets_time_pass_is_told_from_who_waits() {
-        for (text, passes) in [("sleep 100; :", true), ("cat; :", false), ("sleep 100 | cat", false)] {
-            let mut command = Command::new("sh");
-            let mut child = command.args(["-c", text]).stdin(Stdio::piped()).spawn().expect("started");
-            let pid = child.id() as i32;
-            let deadline = Instant::now() + Duration::from_secs(20);
-            let mut seen = sample(pid, true, &[]).expect("it lives");
-            while !(seen.pids.len() > 1 && seen.passes_time() == passes) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(5));
-                seen = sample(pid, true, &[]).expect("it lives");
-            }
-            assert_eq!(seen.passes_time(), passes, "{text}");
-            for pid in seen.pids {
-                process::signals::send(pid, nix::sys::signal::Signal::SIGKILL);
-            }
-            child.wait().expect("reaped");
-        }
-    }
+    each.min().unwrap_or(Awaits::Other)
 }

@@ -1,14 +1,14 @@
-//! Assigns the waiting at one sample: from the last stages upstream, past every stage that is idle because its input is empty, to the
-//! one that has something to do; and from one that is idle because its output is full, downstream. Pure.
+//! Assigns the time of one sample to the stages that the others wait for. The walk begins at the last stages. It goes upstream from a stage that is
+//! idle because its input is empty, and downstream from one that is idle because its output is full, to a stage that has something to do. Pure.
 
 use crate::fullness::Fill;
 
-/// The smallest share of the time for which a stage is named as the one that was waited for.
+/// Smallest share of the time of a stage that is named as the bottleneck.
 const NAMED_SHARE: f64 = 0.5;
-/// And the smallest factor by which it exceeds every other stage's.
+/// Smallest factor by which its share exceeds that of every other stage.
 const AHEAD: f64 = 1.4;
 
-/// Whether the first of several is named as the one that was waited for: its time, the next one's, and the time of all.
+/// Whether a stage is named as the bottleneck, by its time, the next longest one, and the whole time.
 pub fn stands_out(first: f64, next: f64, whole: f64) -> bool {
     first / whole.max(f64::MIN_POSITIVE) >= NAMED_SHARE && first >= AHEAD * next
 }
@@ -16,27 +16,27 @@ pub fn stands_out(first: f64, next: f64, whole: f64) -> bool {
 /// A stage at a sample.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StageState {
-    /// It had nothing to do, or could not do it.
+    /// It had nothing to do, or was blocked.
     pub idle: bool,
     /// It did little, but may have something to do now.
     pub rests: bool,
-    /// It sleeps until time has passed, whatever its input holds: no other stage is waited for.
+    /// It sleeps until time has passed, so it waits for no other stage.
     pub passes_time: bool,
     /// The link that it waits for.
     pub waits_at: Option<usize>,
 }
 
-/// A link at a sample, with the places of the stages at its ends.
+/// A link at a sample, with the indices of the stages at its ends.
 #[derive(Debug, Clone, Default)]
 pub struct LinkState {
     pub writers: Vec<usize>,
     pub readers: Vec<usize>,
-    /// `None` where it may not be opened.
+    /// `None` if it may not be opened.
     pub fill: Option<Fill>,
 }
 
-/// How much of the time was waited for each stage, and behind each link for a process that is no stage. Each last stage has 1 to
-/// assign; less is assigned where it cannot be known.
+/// The shares of the time that were assigned to each stage, and at each link to processes that are no stage. Each last stage assigns 1 in total,
+/// or less if not all is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
     pub stages: Vec<f64>,
@@ -44,18 +44,18 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The shares of the stages in one whole.
+    /// The shares of the stages, with a sum of at most 1.
     pub fn shares(&self, stages: &[StageState], links: &[LinkState]) -> Vec<f64> {
         let each = 1.0 / last_stages(stages.len(), links).len().max(1) as f64;
         self.stages.iter().map(|share| share * each).collect()
     }
 }
 
-/// The stages that hand nothing on; where they go round, any one.
+/// The stages that write to no other stage; in a circle any one.
 fn last_stages(stages: usize, links: &[LinkState]) -> Vec<usize> {
-    let hands_on =
+    let has_reader =
         |at: usize| links.iter().any(|link| link.writers.contains(&at) && !link.readers.is_empty());
-    let mut last: Vec<usize> = (0..stages).filter(|at| !hands_on(*at)).collect();
+    let mut last: Vec<usize> = (0..stages).filter(|at| !has_reader(*at)).collect();
     if last.is_empty() {
         last.extend(stages.checked_sub(1));
     }
@@ -81,7 +81,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Assigns this share to a stage, or passes it on; `from` is the link over which the walk came.
+    /// Assigns this share to a stage, or to those that it waits for; the walk came over the link `from`.
     fn assign(&mut self, at: usize, left: f64, from: Option<usize>) {
         if std::mem::replace(&mut self.passed[at], true) || left <= 0.0 {
             return;
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 && link.fill.is_some_and(Fill::is_full)
                 && stage.waits_at.is_none_or(|at| at == *place)
         };
-        // One that has just been given room will soon have filled it again.
+        // A stage that just got room will soon have filled it again.
         if (stage.idle || stage.rests)
             && let Some(place) = (0..links.len()).find(blocked)
         {
@@ -111,7 +111,7 @@ impl Walk<'_> {
         let inputs: Vec<usize> =
             (0..links.len()).filter(|place| links[*place].readers.contains(&at)).collect();
         let waited_for = stage.waits_at.filter(|place| inputs.contains(place));
-        // Of several the emptiest one is waited for.
+        // Of several inputs it waits for the emptiest one.
         let share = |place: &usize| up_to(*place).unwrap_or(1.0);
         let input = waited_for
             .or_else(|| inputs.iter().copied().min_by(|one, other| share(one).total_cmp(&share(other))));

@@ -1,7 +1,7 @@
-//! A pipe's reading end, opened for some microseconds through /proc/PID/fd: the only way to ask another process's pipe how much it
-//! holds, and the only one to change its size. While it is open this process counts as a reader: a writer whose last true reader
-//! leaves meanwhile gets its SIGPIPE when it is closed, and not before. (A writing end would keep the end of file from readers; a copy
-//! of the descriptor, pidfd_getfd(2), would be the same and needs more rights; O_PATH has no pipe's calls.)
+//! A pipe's reading end, opened for some microseconds through /proc/PID/fd: the only way to read how much another process's pipe holds, and to
+//! change its size. While it is open this process counts as a reader: a writer whose last other reader ends meanwhile gets SIGPIPE only when it
+//! is closed. (With a writing end, readers would not see the end of file; a copy of the descriptor, pidfd_getfd(2), has the same effect and
+//! needs more rights; a descriptor of O_PATH has no calls for pipes.)
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,8 +11,7 @@ use rustix::io::Errno;
 
 use crate::open_file::{Identity, identity};
 
-/// A reading end, to be dropped at once. Meanwhile no signal stops or ends this thread; only SIGSTOP can keep it open, and SIGKILL
-/// closes it.
+/// A reading end, to be dropped at once. Signals are blocked meanwhile, so that none delays that; only SIGSTOP can.
 pub struct BriefPipe {
     // Closed first: fields are dropped in their order.
     pipe: OwnedFd,
@@ -23,7 +22,7 @@ impl BriefPipe {
     /// Opens the pipe that a process has as this descriptor, at whichever end.
     ///
     /// # Errors
-    /// ENOENT where the process or the descriptor has gone, ENXIO where it is no pipe or not the expected one; EACCES where it is
+    /// ENOENT if the process has ended or the descriptor is closed, ENXIO if it is no pipe or not the expected one; EACCES if it is
     /// another user's.
     pub fn open(pid: i32, fd: i32, expected: Option<Identity>) -> Result<Self, Errno> {
         let path = format!("/proc/{pid}/fd/{fd}");
@@ -31,7 +30,7 @@ impl BriefPipe {
             let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
             is_pipe && expected.is_none_or(|expected| expected == identity(&found))
         };
-        // What is no pipe is not opened: to open a device may do something.
+        // Other files are not opened: opening a device may have an effect.
         if !is_it(stat(&path)?) {
             return Err(Errno::NXIO);
         }

@@ -1,4 +1,4 @@
-//! Where in a page the buffers of large reads and writes lie: from the arguments of the calls in which threads sleep (proc_pid_syscall(5)). A call
+//! The page offsets of the buffers of large reads and writes, from the arguments of the calls in which threads sleep (proc_pid_syscall(5)). A call
 //! that does not sleep is not seen, so a program that never waits for its data has no offset here.
 
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use process::proc;
 use crate::flow::Moved;
 use crate::waits::{Call, memory};
 
-/// Addresses count modulo this.
+/// Size of a page.
 const PAGE_BYTES: u64 = 4096;
-/// Smaller calls move too little to matter.
+/// Smallest call that counts.
 const LARGE_BYTES: u64 = 4096;
 /// Most entries of readv(2) and writev(2) that are read.
 const PARTS_MAX: u64 = 8;
@@ -19,15 +19,19 @@ const THREADS_MAX: usize = 8;
 
 /// A large call that a thread was seen in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LargeCall {
+pub(crate) struct LargeCall {
     writes: bool,
-    address: u64,
+    /// Where in a page its buffer begins.
+    offset: u64,
+    /// 1, and the bytes that the process has moved in this direction since the sample before.
+    weight: u64,
 }
 
 impl LargeCall {
-    /// From the bytes of `syscall`; `None` where the thread runs, or is in another call, or in a small one.
-    fn parse(pid: i32, syscall: &[u8]) -> Option<Self> {
-        let call = Call::parse(&String::from_utf8_lossy(syscall))?;
+    /// From the bytes of `syscall`; `None` where the thread runs, or is in another call, or in a small one. `moved` is what the process has
+    /// moved in all, now and at the sample before.
+    pub(crate) fn read(pid: i32, syscall: Option<&[u8]>, moved: Option<(Moved, Moved)>) -> Option<Self> {
+        let call = Call::parse(&String::from_utf8_lossy(syscall?))?;
         let writes = matches!(
             call.number,
             libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto | libc::SYS_writev | libc::SYS_pwritev
@@ -43,48 +47,38 @@ impl LargeCall {
             }
             _ => return None,
         };
-        (bytes >= LARGE_BYTES).then_some(Self { writes, address })
+        let since = moved.map_or(0, |(now, before)| match writes {
+            true => now.written.saturating_sub(before.written),
+            false => now.read.saturating_sub(before.read),
+        });
+        (bytes >= LARGE_BYTES).then_some(Self { writes, offset: address % PAGE_BYTES, weight: 1 + since })
     }
 }
 
-/// The offsets of a program's buffers.
+/// The offsets of a program's buffers, each with the weight of the calls that were seen there.
 #[derive(Debug, Default)]
 pub struct BufferOffsets {
-    /// How much each offset was seen: samples, and bytes that were moved since the sample before.
     reads: BTreeMap<u64, u64>,
     writes: BTreeMap<u64, u64>,
-    last: Option<Moved>,
 }
 
 impl BufferOffsets {
-    /// Takes a sample of processes that have so many threads, and have moved so much in all.
-    pub fn sample(&mut self, pids: &[i32], threads: u64, moved: Option<Moved>) {
-        for pid in pids {
-            if threads <= pids.len() as u64 {
-                self.note(*pid, proc::short(&format!("/proc/{pid}/syscall")).as_deref(), moved);
-                continue;
-            }
-            for (_, folder) in proc::threads(*pid).take(THREADS_MAX) {
-                self.note(*pid, proc::short(&format!("{folder}/syscall")).as_deref(), moved);
-            }
+    /// Takes a sample of a process that has this many threads.
+    pub fn sample(&mut self, pid: i32, threads: u64) {
+        let read =
+            |folder: &str| LargeCall::read(pid, proc::short(&format!("{folder}/syscall")).as_deref(), None);
+        if threads > 1 {
+            proc::threads(pid).take(THREADS_MAX).for_each(|(_, folder)| self.add(read(&folder).as_slice()));
+        } else {
+            self.add(read(&format!("/proc/{pid}")).as_slice());
         }
-        self.last = moved;
     }
 
-    /// Takes a sample of a thread's `syscall`; its process has moved so much in all.
-    pub(crate) fn note(&mut self, pid: i32, syscall: Option<&[u8]>, moved: Option<Moved>) {
-        let Some(call) = syscall.and_then(|bytes| LargeCall::parse(pid, bytes)) else { return };
-        let since = moved.zip(self.last);
-        let (offsets, bytes) = match call.writes {
-            false => (&mut self.reads, since.map(|(now, last)| now.read.saturating_sub(last.read))),
-            true => (&mut self.writes, since.map(|(now, last)| now.written.saturating_sub(last.written))),
-        };
-        *offsets.entry(call.address % PAGE_BYTES).or_default() += 1 + bytes.unwrap_or(0);
-    }
-
-    /// What was moved by the last of these samples.
-    pub(crate) fn end_sample(&mut self, moved: Option<Moved>) {
-        self.last = moved;
+    pub(crate) fn add(&mut self, calls: &[LargeCall]) {
+        for call in calls {
+            let offsets = if call.writes { &mut self.writes } else { &mut self.reads };
+            *offsets.entry(call.offset).or_default() += call.weight;
+        }
     }
 
     /// The page offset of reads, 0 to 4095; `None` where none was seen, or no offset was that of most.
@@ -113,13 +107,13 @@ mod tests {
 
     #[test]
     fn large_calls_say_where_their_buffers_lie() {
-        let parse = |bytes: &[u8]| LargeCall::parse(0, bytes);
-        let (address, reads) = (0x7f00_0000_2010, |address| Some(LargeCall { writes: false, address }));
+        let parse = |bytes: &[u8]| LargeCall::read(0, Some(bytes), None);
+        let (address, reads) = (0x7f00_0000_2010, Some(LargeCall { writes: false, offset: 16, weight: 1 }));
         for number in [libc::SYS_read, libc::SYS_pread64, libc::SYS_recvfrom] {
-            assert_eq!(parse(&syscall(number, address, 65536)), reads(address));
+            assert_eq!(parse(&syscall(number, address, 65536)), reads);
         }
         for number in [libc::SYS_write, libc::SYS_pwrite64, libc::SYS_sendto] {
-            let expected = Some(LargeCall { writes: true, address });
+            let expected = Some(LargeCall { writes: true, offset: 16, weight: 1 });
             assert_eq!(parse(&syscall(number, address, 4096)), expected);
         }
         assert_eq!(parse(&syscall(libc::SYS_read, address, 4095)), None, "small");
@@ -128,7 +122,7 @@ mod tests {
         let parts: [u64; 4] = [5000, 10, address, 65536];
         let own = std::process::id().cast_signed();
         let vector = syscall(libc::SYS_readv, parts.as_ptr() as u64, 2);
-        assert_eq!(LargeCall::parse(own, &vector), reads(address));
+        assert_eq!(LargeCall::read(own, Some(&vector), None), reads);
     }
 
     /// Expected: the offset through which the bytes went, not that of a small header that was waited for.
@@ -136,16 +130,19 @@ mod tests {
     fn the_offset_of_most_bytes_counts() {
         let mut offsets = BufferOffsets::default();
         assert_eq!(offsets.of_reads(), None);
-        let mut moved = Moved::default();
+        let (mut before, mut moved) = (Moved::default(), Moved::default());
         for (address, bytes) in [(16, 10), (16, 0), (4096 * 3 + 48, 1 << 20), (16, 0)] {
             moved.read += bytes;
-            offsets.note(0, Some(&syscall(libc::SYS_read, address, 65536)), Some(moved));
-            offsets.end_sample(Some(moved));
+            let call =
+                LargeCall::read(0, Some(&syscall(libc::SYS_read, address, 65536)), Some((moved, before)));
+            offsets.add(call.as_slice());
+            before = moved;
         }
         assert_eq!((offsets.of_reads(), offsets.of_writes()), (Some(48), None));
         let mut changing = BufferOffsets::default();
         for address in [16, 32, 48, 64] {
-            changing.note(0, Some(&syscall(libc::SYS_write, address, 65536)), None);
+            changing
+                .add(LargeCall::read(0, Some(&syscall(libc::SYS_write, address, 65536)), None).as_slice());
         }
         assert_eq!(changing.of_writes(), None, "no offset is that of most");
     }

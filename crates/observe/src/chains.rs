@@ -1,14 +1,13 @@
-//! Every chain of processes that pipes, FIFOs and socket pairs join on this machine, sampled from outside.
+//! Samples all chains of processes on this machine that pipes, FIFOs, sockets and pseudoterminals connect.
 //!
 //! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graph`); each sample
-//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`crate::flow`) and for which stage
+//! asks what those processes do (`crate::sampled_process`) and how full the links between them are, and from that what flows (`crate::flow`) and for which stage
 //! the chain waits (`blame`).
 
 mod census;
 mod graph;
 mod jobserver;
 mod owner;
-mod process;
 mod record;
 mod ways;
 
@@ -23,34 +22,43 @@ use crate::fullness::{Fill, Gauge};
 use crate::held_back::HeldBackTracker;
 use crate::open_file::Identity;
 use crate::quota::ChargedPipes;
+use crate::sampled_process::SampledProcess;
 use crate::sockets::{self, PairEnd};
 use crate::waits::{Waits, pass_time};
 use census::Census;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
 use owner::Owners;
-use process::SampledProcess;
 use ways::Ways;
 
 /// The most processes whose files in /proc are kept open: a program may have 1024 descriptors, as a rule.
 const KEPT_PROCESSES_MAX: usize = 200;
-/// The weight of all earlier samples beside the latest one: some four samples count.
+/// The weight of all earlier samples beside the latest one: about four samples count.
 const REMEMBERED: f64 = 0.6;
+
+/// Shares of the last samples, of one stage.
+#[derive(Debug, Default, Clone, Copy)]
+struct StageShares {
+    /// The chain waited for it.
+    held_up: f64,
+    /// It slept until time had passed.
+    passed_time: f64,
+}
 
 /// Samples the chains of this machine.
 pub struct ChainSampler {
     census: Census,
     gauge: Gauge,
     processes: HashMap<i32, SampledProcess>,
-    /// Processes whose descriptors have changed since they were read.
-    doubted: HashSet<i32>,
+    /// Processes whose descriptors may have changed since they were read.
+    outdated: HashSet<i32>,
     pairs: HashMap<u64, PairEnd>,
     fills: HashMap<LinkId, Fill>,
     graphs: Vec<ChainGraph>,
-    /// For what share of the last samples the chain waited for a stage, by its first process.
-    held_up: HashMap<i32, f64>,
-    /// The beginning of the time that rates are of.
+    /// By the first process of a stage.
+    shares: HashMap<i32, StageShares>,
+    /// The beginning of the time that rates cover.
     mark: Instant,
-    marked_look: u64,
+    marked_scan: u64,
     marked_fills: HashMap<LinkId, Fill>,
     two_way_sockets: usize,
     /// The pipes of jobservers, each with the makes that hold it, and as which descriptor.
@@ -70,13 +78,13 @@ impl Default for ChainSampler {
             census: Census::default(),
             gauge: Gauge::default(),
             processes: HashMap::new(),
-            doubted: HashSet::new(),
+            outdated: HashSet::new(),
             pairs: HashMap::new(),
             fills: HashMap::new(),
             graphs: Vec::new(),
-            held_up: HashMap::new(),
+            shares: HashMap::new(),
             mark: Instant::now(),
-            marked_look: 0,
+            marked_scan: 0,
             marked_fills: HashMap::new(),
             two_way_sockets: 0,
             jobservers: BTreeMap::new(),
@@ -93,10 +101,10 @@ impl Default for ChainSampler {
 }
 
 impl ChainSampler {
-    /// Begins anew the time that rates are of.
+    /// Rates cover the time from now on.
     pub fn mark(&mut self) {
         self.mark = Instant::now();
-        self.marked_look = self.census.looks;
+        self.marked_scan = self.census.scans;
         self.marked_fills = self.fills.clone();
         let received = self.pairs.iter().filter_map(|(inode, end)| Some((*inode, end.received?)));
         self.marked_received = received.collect();
@@ -107,16 +115,16 @@ impl ChainSampler {
     pub fn sample(&mut self) {
         let active = self.processes.iter().filter(|(_, process)| process.has_run());
         let active: HashSet<i32> = active.map(|(pid, _)| *pid).collect();
-        let doubted = std::mem::take(&mut self.doubted);
-        let ended = self.census.look(&active, &doubted);
+        let outdated = std::mem::take(&mut self.outdated);
+        let ended = self.census.update(&active, &outdated);
         for (pid, known) in ended {
             let of_the_same_stage = self.are_one_stage(pid, known.parent);
             let child = self.processes.remove(&pid);
             let Some(parent) = self.processes.get_mut(&known.parent) else { continue };
             match child {
                 Some(child) => parent.has_lost(&child, of_the_same_stage),
-                // It was not sampled, and was there before: how much it has moved is not known.
-                None => parent.at_most |= known.since <= self.marked_look,
+                // It was not sampled, and existed before: the bytes that it has moved are not known.
+                None => parent.at_most |= known.since <= self.marked_scan,
             }
         }
         let mut holders = self.holders();
@@ -134,7 +142,7 @@ impl ChainSampler {
         self.assign_waiting();
     }
 
-    /// Looks at the output that processes keep back from links which have room for it.
+    /// Finds the output that processes hold back although there is room for it in a link.
     fn sample_buffers(&mut self) {
         let now_ns = model::monotonic_ns();
         self.held_back.clear();
@@ -160,7 +168,7 @@ impl ChainSampler {
         stages.into_iter().any(|stage| stage.pids.contains(&one) && stage.pids.contains(&other))
     }
 
-    /// Which process holds which sides of which links, without the links of this process and the pipes of jobservers.
+    /// The sides of links that each process holds, without the links of this process and the pipes of jobservers.
     fn holders(&mut self) -> Vec<Holder> {
         let ends = || self.census.ends();
         let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
@@ -188,10 +196,10 @@ impl ChainSampler {
 
     /// Samples the processes that share a link, or have one as a standard stream; those that have ended are dropped.
     fn sample_processes(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
-        let mut who: HashMap<LinkId, HashSet<i32>> = HashMap::new();
+        let mut holders_of: HashMap<LinkId, HashSet<i32>> = HashMap::new();
         for holder in holders.iter() {
             for side in holder.sides.keys() {
-                who.entry(side.link).or_default().insert(holder.pid);
+                holders_of.entry(side.link).or_default().insert(holder.pid);
             }
         }
         self.processes.values_mut().for_each(|process| process.is_stale = process.state != 'Z');
@@ -199,25 +207,25 @@ impl ChainSampler {
             let shares = holder
                 .sides
                 .iter()
-                .any(|(side, fds)| who[&side.link].len() > 1 || fds.iter().any(|fd| *fd < 2));
+                .any(|(side, fds)| holders_of[&side.link].len() > 1 || fds.iter().any(|fd| *fd < 2));
             if !shares {
                 return true;
             }
             let seen = match self.processes.get_mut(&holder.pid) {
-                Some(process) => process.look(active.contains(&holder.pid)),
+                Some(process) => process.sample(active.contains(&holder.pid)),
                 None => {
                     let keep = self.processes.len() < KEPT_PROCESSES_MAX;
                     let since = self.census.known.get(&holder.pid).map_or(0, |known| known.since);
                     let process = SampledProcess::new(
                         holder.pid,
                         keep,
-                        since > self.marked_look && self.marked_look > 0,
+                        since > self.marked_scan && self.marked_scan > 0,
                     );
                     process.map(|process| drop(self.processes.insert(holder.pid, process)))
                 }
             };
             if seen.is_none() {
-                self.doubted.insert(holder.pid);
+                self.outdated.insert(holder.pid);
             }
             seen.is_some()
         });
@@ -230,7 +238,7 @@ impl ChainSampler {
         for (graph, link) in links {
             let mut ends = [&link.writers, &link.readers].into_iter();
             let slept = |at: &usize| !graph.stages[*at].pids.iter().any(|pid| active.contains(pid));
-            // Where no process at its ends has run it has not changed.
+            // If no process at its ends has run, it has not changed.
             let unchanged = ends.all(|stages| !stages.is_empty() && stages.iter().all(slept));
             let fill = match link.id {
                 _ if unchanged && self.fills.contains_key(&link.id) => self.fills.get(&link.id).copied(),
@@ -239,13 +247,13 @@ impl ChainSampler {
                         let mut pids = stages.iter().flat_map(|at| &graph.stages[*at].pids).copied();
                         pids.find_map(|pid| Some((pid, end_of(&self.census, pid, file, writes)?)))
                     };
-                    // A writer that waits for a FIFO's reader would take us for one.
+                    // A writer that waits for a FIFO's reader would take this process for one.
                     let is_fifo = Some(file.0) != nameless();
                     let at =
                         of(&link.readers, false).or_else(|| of(&link.writers, true).filter(|_| !is_fifo));
                     let fill = at.and_then(|(pid, end)| self.gauge.pipe(pid, end.fd, Some(file)));
                     if let (None, Some((pid, _))) = (fill, at) {
-                        self.doubted.insert(pid);
+                        self.outdated.insert(pid);
                     }
                     fill
                 }
@@ -263,7 +271,7 @@ impl ChainSampler {
     }
 
     fn assign_waiting(&mut self) {
-        let mut held_up = HashMap::new();
+        let mut shares = HashMap::new();
         for graph in &self.graphs {
             let state = |at: usize| StageState {
                 idle: self.processes_of(graph, at).all(|process| process.slice.idle),
@@ -278,13 +286,16 @@ impl ChainSampler {
                 fill: self.fills.get(&link.id).copied(),
             };
             let links: Vec<LinkState> = graph.links.iter().map(link).collect();
-            let shares = assign_waiting(&stages, &links).shares(&stages, &links);
-            for (stage, share) in graph.stages.iter().zip(shares) {
-                let before = self.held_up.get(&stage.pids[0]).copied().unwrap_or(0.0);
-                held_up.insert(stage.pids[0], before * REMEMBERED + share * (1.0 - REMEMBERED));
+            let waited = assign_waiting(&stages, &links).shares(&stages, &links);
+            for ((stage, state), waited) in graph.stages.iter().zip(&stages).zip(waited) {
+                let before = self.shares.get(&stage.pids[0]).copied().unwrap_or_default();
+                let share = |before: f64, now: f64| before * REMEMBERED + now * (1.0 - REMEMBERED);
+                let held_up = share(before.held_up, waited);
+                let passed_time = share(before.passed_time, f64::from(u8::from(state.passes_time)));
+                shares.insert(stage.pids[0], StageShares { held_up, passed_time });
             }
         }
-        self.held_up = held_up;
+        self.shares = shares;
     }
 
     /// Whether all threads of a stage sleep until time has passed, or until a child ends.
@@ -292,7 +303,7 @@ impl ChainSampler {
         pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits))
     }
 
-    /// Everything that was seen since [`ChainSampler::mark`].
+    /// What was seen since [`ChainSampler::mark`].
     pub fn seen(&mut self) -> TopSnapshot {
         let mut chains: Vec<Chain> = {
             let mut owners = std::mem::take(&mut self.owners);
@@ -300,7 +311,7 @@ impl ChainSampler {
             self.owners = owners;
             chains
         };
-        // Nobody asks about a terminal at which nothing happens.
+        // A terminal at which nothing happens is not shown.
         let rests = |link: &ChainLink| link.kind == ChainLinkKind::Pty && link.bytes_per_s == Some(0.0);
         chains.retain(|chain| !chain.links.iter().all(rests));
         let jobservers = self.jobservers.iter().map(|(pipe, makes)| self.jobserver(*pipe, makes)).collect();

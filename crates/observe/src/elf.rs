@@ -1,5 +1,4 @@
-//! What a 64-bit program or library says of itself (elf(5)): its loader, and the names that it takes from libraries or gives to others.
-//! Only the parts that are asked for are read.
+//! Reads 64-bit programs and libraries (elf(5)): their loader and their dynamic symbols. Only the parts that are needed are read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,7 +22,7 @@ pub struct Symbols {
 }
 
 impl Elf {
-    /// Opens a file; `None` where it cannot be read, or is none of this kind.
+    /// Opens a file; `None` if it cannot be read, or has another format.
     pub fn open(path: impl AsRef<Path>) -> Option<Self> {
         let (file, mut head) = (File::open(path).ok()?, [0; HEAD_BYTES]);
         file.read_exact_at(&mut head, 0).ok()?;
@@ -48,7 +47,7 @@ impl Elf {
         Some(Symbols { entries: bytes(symbols)?, names: bytes(names)? })
     }
 
-    /// The entries of a table: the places in the head of its place, of the size of an entry, and of their number.
+    /// The entries of a table, by the offsets in the head of its position, the size of an entry, and the number of entries.
     fn table(&self, place: usize, entry_bytes: usize, count: usize) -> Option<Vec<Vec<u8>>> {
         let entry_bytes = number(&self.head, entry_bytes, 2).filter(|bytes| *bytes > 0)?;
         let table = self.part(number(&self.head, place, 8)?, entry_bytes * number(&self.head, count, 2)?)?;
@@ -68,7 +67,7 @@ impl Symbols {
         self.names.windows(part.len()).any(|window| window == part)
     }
 
-    /// The value of a symbol: its address in the file, 0 where another file has it. `None` where there is none of this name.
+    /// The value of a symbol: its address in the file, or 0 if another file defines it. `None` if there is no symbol of this name.
     pub fn value(&self, name: &str) -> Option<u64> {
         let is_it = |entry: &&[u8]| {
             let text = number(entry, 0, 4).and_then(|at| self.names.get(usize::try_from(at).ok()?..));

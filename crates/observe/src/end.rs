@@ -11,14 +11,14 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::open_file::Identity;
 
-/// What kind of file joins processes.
+/// A file that connects processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Joint {
     /// A pipe or a FIFO, by its device and inode.
     Pipe(Identity),
-    /// A socket, by its inode: its other end is another socket.
+    /// A socket, by its inode; its other end is another socket.
     Socket(u64),
-    /// A pseudoterminal, by its number and the mount namespace in which it has that.
+    /// A pseudoterminal, by its number and the mount namespace in which it has this number.
     Terminal { number: u32, namespace: u64, is_master: bool },
 }
 
@@ -45,23 +45,23 @@ pub struct End {
     pub writes: bool,
 }
 
-/// What a process has open.
+/// The open files of a process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Holdings {
-    /// The ends of joints among it.
+    /// The ends of joints.
     pub ends: Vec<End>,
-    /// Sides of pseudoterminals among it, which count as something else below.
+    /// Sides of pseudoterminals, which count as other files below.
     pub terminals: Vec<End>,
-    /// It could read from something else, too: what it reads is not only of its ends.
+    /// It could also read from another file, so its bytes read are not only from its ends.
     pub reads_elsewhere: bool,
-    /// It could write to something else, its messages on a terminal apart.
+    /// It could also write to another file, except messages to a terminal.
     pub writes_elsewhere: bool,
 }
 
-/// No more descriptors of one process are looked at: there are a million at the most, and a look shall end soon.
+/// Most descriptors of one process that are read: a process may have a million, and a sample must end soon.
 const DESCRIPTORS_MAX: usize = 4096;
 
-/// What a process has open, as far as [`DESCRIPTORS_MAX`].
+/// The open files of a process, at most [`DESCRIPTORS_MAX`].
 ///
 /// # Errors
 /// As [`ends`].
@@ -76,7 +76,7 @@ pub fn holdings(pid: i32) -> io::Result<Holdings> {
         }
         let shown_as = shown_as.as_os_str().as_encoded_bytes();
         holdings.terminals.extend(terminal(pid, fd, shown_as));
-        // Events and the like (anon_inode:[eventfd]) carry no data, but rings of io_uring are counted nowhere.
+        // Events and similar files (anon_inode:[eventfd]) have no data. Bytes of io_uring are not counted by the kernel.
         let is_counter = shown_as.starts_with(b"anon_inode:") && !shown_as.ends_with(b"[io_uring]");
         let is_terminal = shown_as.starts_with(b"/dev/pts/") || shown_as == b"/dev/tty";
         let mode = lstat(&path).map_or(0o600, |stat| stat.st_mode);
@@ -88,7 +88,7 @@ pub fn holdings(pid: i32) -> io::Result<Holdings> {
     Ok(holdings)
 }
 
-/// The side of a pseudoterminal that a descriptor is (pty(7)). Its master tells its number in /proc/PID/fdinfo.
+/// The side of a pseudoterminal that a descriptor is (pty(7)). The number of a master is in /proc/PID/fdinfo.
 fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
     let shown_as = str::from_utf8(shown_as).ok()?;
     let is_master = matches!(shown_as, "/dev/ptmx" | "/dev/pts/ptmx");
@@ -107,15 +107,15 @@ fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// The ends that a process holds, looked at one by one.
+/// The ends that a process holds, read one by one.
 ///
 /// # Errors
-/// ENOENT where it has gone, EACCES where it is another user's (ptrace(2), "ptrace access mode checking").
+/// ENOENT if it has ended, EACCES if it is another user's (ptrace(2), "ptrace access mode checking").
 pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
     Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
 }
 
-/// The end that a descriptor is; `None` where it is none, or has gone.
+/// The end that a descriptor is; `None` if it is none, or is closed.
 pub fn end(pid: i32, fd: i32) -> Option<End> {
     let path = format!("/proc/{pid}/fd/{fd}");
     end_shown(fd, &path, &fs::read_link(&path).ok()?)
@@ -127,16 +127,16 @@ fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
     let number = |kind: &str| shown_as.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
     let joint = match number("socket:[") {
         Some(inode) => Joint::Socket(inode),
-        // Anything else with a name may be a FIFO; what is shown in brackets is none, pipes excepted.
+        // A file with a path may be a FIFO; one that is shown in brackets is none, unless it is a pipe.
         None if shown_as.starts_with('/') => Joint::Pipe(pipe(path)?),
         None => Joint::Pipe((nameless()?, number("pipe:[")?)),
     };
-    // The rights of the link itself say how it was opened (proc_pid_fd(5)).
+    // The mode of the symbolic link shows how it was opened (proc_pid_fd(5)).
     let mode = lstat(path).ok()?.st_mode;
     Some(End { fd, joint, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
 }
 
-/// The identity of a pipe or a FIFO; `None` of another file. A dead network disk is not asked (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity of a pipe or a FIFO; `None` of another file. Does not wait for a dead network disk (statx(2), `AT_STATX_DONT_SYNC`).
 fn pipe(path: &str) -> Option<Identity> {
     let asked = StatxFlags::TYPE | StatxFlags::INO;
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
@@ -144,7 +144,7 @@ fn pipe(path: &str) -> Option<Identity> {
     is_pipe.then(|| (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 
-/// The device of pipes without a name, which tells them from FIFOs.
+/// The device of pipes without a name, which FIFOs do not have.
 pub fn nameless() -> Option<u64> {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     let made = || pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| fstat(reader)).ok();

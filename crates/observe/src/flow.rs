@@ -1,4 +1,4 @@
-//! What flows through a link, by what the processes at its ends read and write from and to whatever file. Pure.
+//! The bytes that flow through a link, from the counters of the processes at its ends, which count all their files. Pure.
 //!
 //! The counters of proc_pid_io(5) are of processes, not of descriptors, and bytes that splice(2), vmsplice(2) or io_uring move are in
 //! none of them. So a figure is given as it is only where both ends say the same, and as a lower bound where one end has no other
@@ -19,10 +19,13 @@ pub struct Moved {
 impl Moved {
     /// From the bytes of /proc/PID/io, or of a thread's.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(bytes).ok()?;
-        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        Some(Self { read: value("rchar:")?, written: value("wchar:")? })
+        Some(Self { read: counter(bytes, "rchar:")?, written: counter(bytes, "wchar:")? })
     }
+}
+
+/// A line of /proc/PID/io.
+pub(crate) fn counter(bytes: &[u8], name: &str) -> Option<u64> {
+    str::from_utf8(bytes).ok()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 impl std::iter::Sum for Moved {
@@ -34,8 +37,8 @@ impl std::iter::Sum for Moved {
     }
 }
 
-/// Both ends say the same where they differ by no more than this share; and as they are not looked at in one moment, by so many
-/// bytes, or such a share of few: tee(1) writes twice what it hands on.
+/// The counters of both ends agree if they differ by at most this share. Because they are not read at the same time, they may also differ by
+/// this many bytes, or by this share of a small number: tee(1) writes every byte twice.
 const SAME_SHARE: f64 = 0.05;
 const SAME_BYTES: f64 = 1024.0;
 const SAME_SHARE_OF_FEW: f64 = 0.2;
@@ -43,17 +46,17 @@ const SAME_SHARE_OF_FEW: f64 = 0.2;
 /// What is known of one end of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EndFlow {
-    /// Bytes that those who hold it moved in the direction of the link; `None` where that is not known.
+    /// Bytes that the processes there moved in the direction of the link; `None` if that is not known.
     pub(crate) bytes: Option<f64>,
-    /// That may be too much: of children that ended everything is counted.
+    /// That may be too much: all bytes of ended children are counted.
     pub(crate) at_most: bool,
-    /// They can move bytes in this direction by nothing but this link.
+    /// They have no other file for this direction.
     pub(crate) only_here: bool,
     /// None of them ran at all.
     pub(crate) slept: bool,
 }
 
-/// Bytes that went through, and whether they are a lower bound. `more_bytes` is by how much what lies in the link has grown.
+/// Bytes that went through, and whether that is a lower bound. `more_bytes` is the growth of the bytes in the link.
 pub(crate) fn flow(writers: EndFlow, readers: EndFlow, more_bytes: f64) -> Option<(f64, bool)> {
     if writers.slept || (readers.slept && more_bytes == 0.0) {
         return Some((0.0, false));
@@ -73,9 +76,9 @@ fn agree(written: f64, read: f64, more_bytes: f64) -> bool {
     written > 0.0 && read > 0.0 && (written - read - more_bytes).abs() <= same
 }
 
-/// Bytes that went through a link from its beginning on, by all that its writers wrote and its readers read in their lives, and by how much
-/// of that was seen to be read from this link. A reader reads other files, too, if only those it is made of, so what both ends
-/// agree on is an upper bound.
+/// Bytes that went through a link since it was made, from all bytes that its writers wrote and its readers read, and from those that were
+/// certainly read from this link. A reader also reads other files, at least its libraries, so a number on which both ends agree is an upper
+/// bound.
 pub fn total(written: Option<u64>, read: Option<u64>, seen_read: u64) -> Option<(u64, Certainty)> {
     let both = written.zip(read).filter(|(written, read)| agree(*written as f64, *read as f64, 0.0));
     let upper = both.map(|(written, read)| (written.max(read), Certainty::AtMost));

@@ -1,5 +1,5 @@
-//! How full a link is, seen from outside: its reading end is opened for a moment through /proc/PID/fd and closed at once. An end
-//! that was kept would hide from the writer that its reader has gone.
+//! How full a link is, seen from outside: its reading end is opened shortly through /proc/PID/fd. If it stayed open, the writer would not notice
+//! that its reader has ended.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use crate::open_file::Identity;
 
 /// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
 const BLOCK_BYTES: u64 = 4096;
-/// Below this share of its size what a pipe holds is on its way.
+/// Share of its size below which a pipe counts as empty: its reader is about to take the bytes.
 const EMPTY: f64 = 0.1;
-/// From this share on a pipe is full: writes of odd sizes do not share its pages, so half of them may be air.
+/// Share from which on a pipe counts as full: small writes do not fill its pages, so half of the space may be unusable.
 const FULL: f64 = 0.5;
 
-/// What a link held at one moment.
+/// What a link holds now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fill {
-    /// Of what it can hold, from 0 to 1.
+    /// The share of its capacity, from 0 to 1.
     pub share: f64,
-    /// Something is there to be read.
+    /// It has bytes.
     pub holds: bool,
-    /// Nothing is there, and no process is left that could write.
+    /// It has no bytes and no writer.
     pub over: bool,
     /// Bytes that can be read from it.
     pub held_bytes: u64,
-    /// What a pipe can hold (F_GETPIPE_SZ); 0 where that is not known.
+    /// The capacity of a pipe (F_GETPIPE_SZ); 0 if that is not known.
     pub capacity_bytes: u64,
 }
 
 impl Fill {
-    /// A reader that comes finds everything, or the end.
+    /// All data is there, and its end.
     pub const ALL_THERE: Self =
         Self { share: 0.0, holds: false, over: true, held_bytes: 0, capacity_bytes: 0 };
-    /// A reader waits, and a writer has room.
+    /// There is no data yet, and room.
     pub const NOTHING_YET: Self = Self { over: false, ..Self::ALL_THERE };
 
     /// Whether a reader waits.
@@ -52,16 +52,16 @@ impl Fill {
         self.share >= FULL
     }
 
-    /// How much the link waits for its reader, and not for its writer: from 0 to 1.
+    /// The share, from 0 to 1, to which the flow depends on the reader and not on the writer.
     pub fn up_to_reader(self) -> f64 {
         if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
     }
 
-    /// The same of a reader of which more is known: whether it is idle, and whether the link has a writer. `None`: it
-    /// is not known, as the link cannot be opened.
+    /// The same if it is known whether the reader is idle, and whether the link has a writer. `None` if the link cannot be opened and nothing is
+    /// known.
     pub fn up_to(fill: Option<Self>, reader_is_idle: bool, has_writer: bool) -> Option<f64> {
         match fill {
-            // Something is there that it does not take, or all that will ever be.
+            // There are bytes that it does not take, or the last ones.
             Some(fill) if fill.holds && (reader_is_idle || !has_writer) => Some(1.0),
             Some(fill) => Some(fill.up_to_reader()),
             None if reader_is_idle => None,
@@ -70,9 +70,9 @@ impl Fill {
     }
 }
 
-/// Looks at links.
+/// Reads how full pipes are.
 pub struct Gauge {
-    /// tee(2) into a pipe of ours tells an end from a silence, and takes nothing.
+    /// tee(2) into this pipe shows whether an empty pipe has a writer, and takes nothing.
     probe: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -83,8 +83,8 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
-    /// expected, or belongs to another user.
+    /// How full the pipe is that a process has as this descriptor; `None` if that is no pipe, is not the expected one, or belongs to another
+    /// user.
     pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
         let pipe = BriefPipe::open(pid, fd, expected).ok()?;
         let bytes = ioctl_fionread(&pipe).ok()?;
@@ -95,13 +95,13 @@ impl Gauge {
         Some(Fill { share, holds: bytes > 0, over, held_bytes: bytes, capacity_bytes: capacity })
     }
 
-    /// Whether an empty pipe has no writer any more.
+    /// Whether an empty pipe has no writer.
     fn is_over(&mut self, pipe: &BriefPipe) -> bool {
         let Some((write, _)) = &self.probe else { return false };
         match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
             Ok(0) => true,
             Ok(_) => {
-                // Something came meanwhile, and our copy of it goes.
+                // Meanwhile there are bytes: the copy in the probe is discarded.
                 self.probe = probe();
                 false
             }
@@ -114,8 +114,8 @@ fn probe() -> Option<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map(|(read, write)| (write, read)).ok()
 }
 
-/// How full a pair of sockets is: /proc/PID/fd opens no socket, so each end is copied (pidfd_getfd(2)) and closed at once. `None` where this user
-/// may not have one (ptrace(2), "ptrace access mode checking").
+/// How full a pair of sockets is. /proc/PID/fd opens no sockets, so each end is copied (pidfd_getfd(2)) and closed at once. `None` if this user may
+/// not do that (ptrace(2), "ptrace access mode checking").
 pub fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;
     let held_bytes = ioctl_fionread(&read_end).ok()?;
@@ -160,7 +160,7 @@ mod tests {
         writer.write_all(&[1; 60 << 10]).expect("room");
         assert!(look().is_full() && look().up_to_reader() == 1.0);
         let mut taken = [0; 60 << 10];
-        assert_eq!(read(&reader, &mut taken), Ok(60 << 10), "looking takes nothing");
+        assert_eq!(read(&reader, &mut taken), Ok(60 << 10), "reading the fill takes nothing");
         assert!(look().is_empty());
         drop(writer);
         // A process that another test has just forked holds a copy of the writing end until it becomes a program.

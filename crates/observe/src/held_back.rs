@@ -1,6 +1,6 @@
-//! Programs that hold their output back: what lies in their buffers while they do not write. Two things tell, and nothing else does, because a
-//! program that drops what it reads looks the same from outside: output in glibc's stdout (`stdout_buffer`), or, of a program that does not use
-//! that, nothing but writes of whole blocks with long pauses, during which it reads on.
+//! Programs that hold their output back in a buffer. There are two signs: output in the buffer of glibc's stdout (`stdout_buffer`), or, of a program
+//! that does not use that, only writes of whole blocks with long pauses, during which it reads. (A program that drops its input looks the same
+//! from outside otherwise.)
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,20 +8,21 @@ use std::fs;
 use model::HeldBack;
 use process::proc::{self, Stat};
 
-use crate::cures;
+use crate::flow::counter;
+use crate::line_buffering;
 use crate::stdout_buffer::{StdoutBuffer, StdoutFinder, buffer_at};
 
-/// Output that lies in a buffer for less long is not held back.
+/// Shortest time in a buffer of output that is held back.
 const HELD_MIN_NS: u64 = 500_000_000;
 /// Shortest mean time between two writes of a program that is judged by the sizes of its writes alone.
 const BLOCK_PAUSE_MIN_NS: u64 = 1_000_000_000;
-/// Fewest reads for each of its writes.
+/// Smallest number of reads for each of its writes.
 const READS_PER_BLOCK_MIN: u64 = 4;
-/// The usual sizes of buffers: powers of two between these.
+/// Range of the usual sizes of buffers, which are powers of two.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4096..=131_072;
-/// Shortest time between two looks at one process.
-const LOOK_PAUSE_NS: u64 = 50_000_000;
-/// Time after which stdout is searched again in a process where it was not found.
+/// Shortest time between two samples of one process.
+const SAMPLE_PAUSE_NS: u64 = 50_000_000;
+/// Time after which stdout is searched again in a process in which it was not found.
 const SEARCH_PAUSE_NS: u64 = 250_000_000;
 
 /// Follows the output of processes.
@@ -50,25 +51,25 @@ struct History {
     address: Option<u64>,
     /// The name of its program's file.
     file: String,
-    /// When it was started, by the clock of the looks.
+    /// When it was started (CLOCK_MONOTONIC).
     started_ns: u64,
-    /// The first look at this program. Its process may have been another one before, whose counters it has.
+    /// The first sample of this program. The counters include those of the program that the process executed before.
     first: (u64, Look),
-    /// The first look after its last write, and when that was.
+    /// The first sample after its last write, and when that was.
     since: Option<(u64, Look)>,
     held_back: Option<HeldBack>,
 }
 
 impl HeldBackTracker {
-    /// Looks at a process whose standard output is a pipe or a socket, at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its
-    /// output, so that its buffer says nothing.
+    /// Samples a process whose standard output is a pipe or a socket, at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its output,
+    /// so that its buffer shows nothing.
     pub fn look(&mut self, pid: i32, now_ns: u64, is_blocked: bool) -> Option<HeldBack> {
         let history = self.processes.entry(pid).or_default();
         if is_blocked {
             (history.since, history.held_back) = (None, None);
             return None;
         }
-        if history.looked_ns > 0 && now_ns - history.looked_ns < LOOK_PAUSE_NS {
+        if history.looked_ns > 0 && now_ns - history.looked_ns < SAMPLE_PAUSE_NS {
             return history.held_back.clone();
         }
         history.looked_ns = now_ns;
@@ -76,27 +77,27 @@ impl HeldBackTracker {
             self.processes.remove(&pid);
             return None;
         };
-        if cures::is_whole(&history.file) {
+        if line_buffering::writes_blocks(&history.file) {
             return None;
         }
         history.held_back = history.judge(pid, now_ns, look);
         history.held_back.clone()
     }
 
-    /// Forgets processes that are not wanted any more.
+    /// Forgets all other processes.
     pub fn retain(&mut self, keep: impl Fn(i32) -> bool) {
         self.processes.retain(|pid, _| keep(*pid));
     }
 }
 
 impl History {
-    /// Reads what there is of a process; `None` where it has gone, or is another user's.
+    /// Reads the counters and the buffer of a process; `None` if it has ended, or is another user's.
     fn take(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<Look> {
         let mut look = Look::parse(&proc::short(&format!("/proc/{pid}/io"))?)?;
         look.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
         if look.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS) {
             self.searched_ns = now_ns;
-            // It was not looked at before, or has become another program.
+            // It is new, or has executed another program.
             let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
             self.file = file.file_name()?.to_string_lossy().into_owned();
             self.started_ns = started_ns(pid, now_ns)?;
@@ -109,7 +110,7 @@ impl History {
 
     fn judge(&mut self, pid: i32, now_ns: u64, look: Look) -> Option<HeldBack> {
         let wrote = |before: &Look| before.write_calls != look.write_calls;
-        // Of a program that does not use it, it has no size.
+        // A program that does not use it has a buffer without a size.
         let is_empty = |before: &Look| {
             before.buffer.is_some_and(|buffer| buffer.held_bytes == 0 && buffer.size_bytes > 0)
         };
@@ -128,7 +129,7 @@ impl History {
             }
             Some(StdoutBuffer { size_bytes: 1.., .. }) => return None,
             _ => {
-                let is_known = cures::find(&self.file).is_some();
+                let is_known = line_buffering::known_program(&self.file).is_some();
                 let all = [(self.started_ns, Look::default()), self.first];
                 all.iter().find_map(|(from_ns, first)| {
                     let ns = now_ns.saturating_sub(*from_ns).max(1);
@@ -138,7 +139,7 @@ impl History {
                 })?
             }
         };
-        // What is not known to lie in the buffer is what would be there at the rate so far.
+        // If the bytes in the buffer are not known, they are estimated from the rate so far.
         let held = held_bytes.map_or(per_s * for_ns as f64 / 1e9, |held| held as f64);
         let full_in_ns = (buffer_bytes as f64 - held).max(0.0) / per_s * 1e9;
         Some(HeldBack {
@@ -148,7 +149,7 @@ impl History {
             for_ns,
             bytes_per_s: (per_s > 0.0).then_some(per_s.ceil() as u64),
             full_in_ns: (per_s > 0.0).then_some(full_in_ns as u64),
-            cure: cures::own_cure(&self.file, held_bytes.is_some()),
+            cure: line_buffering::advice(&self.file, held_bytes.is_some()),
         })
     }
 }
@@ -164,8 +165,7 @@ fn started_ns(pid: i32, now_ns: u64) -> Option<u64> {
 
 impl Look {
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(bytes).ok()?;
-        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let value = |name: &str| counter(bytes, name);
         Some(Self {
             read_bytes: value("rchar:")?,
             read_calls: value("syscr:")?,
@@ -175,8 +175,8 @@ impl Look {
         })
     }
 
-    /// The size of a program's buffer, where it has written nothing but whole ones since `first`, with long pauses in that time, and has
-    /// read since its last write. One that is known to hold lines back may have left the rest of a line to the next block.
+    /// The size of a program's buffer, if it has written only whole ones since `first`, with long pauses, and has read since its last write. A
+    /// program that is known to hold lines back may have written a little less than a block, up to the end of a line.
     fn block_bytes(&self, first: &Self, last: &Self, ns: u64, is_known: bool) -> Option<u64> {
         let calls = self.write_calls.saturating_sub(first.write_calls);
         let written = self.written_bytes.saturating_sub(first.written_bytes);

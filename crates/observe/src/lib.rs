@@ -1,22 +1,24 @@
-//! Processes and links seen from outside, through /proc: who holds which end, how full a link is, what a process does and waits
-//! for. Nothing here starts or records anything, and nothing is changed but by `resize`.
+//! Processes and links seen from outside, through /proc: which process holds which end, how full a link is, what a process does and waits
+//! for. Nothing here starts or records anything, and only `resize` changes anything.
 
 pub mod activity;
 pub mod blame;
 pub mod brief_pipe;
 pub mod buffers;
 pub mod chains;
-pub mod cures;
 pub mod elf;
 pub mod end;
 pub mod flow;
 pub mod fullness;
 pub mod held_back;
+pub mod line_buffering;
 pub mod open_file;
 pub mod pace;
 pub mod quota;
 pub mod read_progress;
 pub mod resize;
+mod sampled_process;
 pub mod sockets;
+pub mod stage_processes;
 mod stdout_buffer;
 pub mod waits;

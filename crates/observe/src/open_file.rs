@@ -6,15 +6,15 @@ use process::proc::{descriptors, others, signal_if};
 use rustix::fs::{Stat, stat};
 use rustix::process::Signal;
 
-/// What tells a file from every other one: its device and its inode.
+/// Identifies a file: its device and its inode.
 pub type Identity = (u64, u64);
 
-/// What tells a file from every other one.
+/// The identity of a file.
 pub fn identity(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
-/// An open file, to be found among the descriptors of processes.
+/// An open file, which is searched among the descriptors of processes.
 #[derive(Debug, Clone)]
 pub struct OpenFile {
     identity: Identity,
@@ -34,15 +34,15 @@ impl OpenFile {
         Self { identity, shown_as: format!("pipe:[{}]", identity.1) }
     }
 
-    /// Whether a descriptor is of this file. What is shown is compared first: to ask a file on a dead network disk may take forever.
+    /// Whether a descriptor is of this file. The shown name is compared first, because stat(2) on a dead network disk may take forever.
     pub fn is(&self, pid: i32, fd: i32) -> bool {
         let path = format!("/proc/{pid}/fd/{fd}");
         shown_as(&path).is_some_and(|shown_as| shown_as == self.shown_as)
             && stat(path).is_ok_and(|found| identity(&found) == self.identity)
     }
 
-    /// Ends every process but this one that holds the file, which is a pipe's reading end. `shell` holds the ends of pipes that it
-    /// makes for others: it is meant only where it reads by itself, and at a prompt it is interrupted as by Ctrl-C, and lives on.
+    /// Kills every other process that holds the file, a pipe's reading end. `shell` holds ends of pipes that it makes for others, so it is killed
+    /// only if it reads the pipe itself; at a prompt it is interrupted as by Ctrl-C instead.
     pub fn end_readers(&self, shell: i32, at_prompt: bool) {
         for pid in others() {
             let is_shell = pid == shell;

@@ -1,5 +1,4 @@
-//! When to sample next: soon where something happens, seldom where nothing does. What a sampler may spend is stated here, once: a
-//! hundredth of one CPU.
+//! When to sample next: soon if something happens, seldom if nothing does. All samplers have the same CPU budget: a hundredth of one CPU.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Samplers spend at most one part in this many of one CPU's time; half of that while nothing happens.
 const CPU_PARTS: u32 = 100;
 const IDLE_CPU_PARTS: u32 = 200;
-/// CPU time that may be spent in advance: a pipeline that takes less than a second has its samples, too.
+/// CPU time that may be spent in advance, so that a pipeline of less than a second has samples, too.
 const CREDIT: Duration = Duration::from_millis(3);
 
 /// The clock of a sampler.
@@ -17,7 +16,7 @@ pub struct Pace {
     pause_max: Duration,
     next: Instant,
     pause: Duration,
-    /// CPU time that may still be spent, as of `settled`.
+    /// CPU time that may still be spent, at the time `settled`.
     credit: Duration,
     settled: Instant,
     /// CPU time of this thread when the sample began, and of all samples so far.
@@ -26,7 +25,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The first sample is due after `first`, the others after pauses of these lengths, or longer ones where samples are expensive.
+    /// The first sample is due after `first`, the others after pauses between these two, or longer ones if samples are expensive.
     pub fn new(first: Duration, pause_min: Duration, pause_max: Duration) -> Self {
         let now = Instant::now();
         let (next, zero) = (now + first, Duration::ZERO);
@@ -47,13 +46,13 @@ impl Pace {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Begins a sample if one is due; then [`Pace::end`] is to be called.
+    /// Begins a sample if one is due; then [`Pace::end`] must be called.
     pub fn begin(&mut self) -> bool {
         self.began = cpu_time();
         self.left().is_zero()
     }
 
-    /// A sample is over. Where something happens, the next one comes soon.
+    /// Ends a sample. If something happens, the next one comes soon.
     pub fn end(&mut self, happens: bool) {
         let now = Instant::now();
         let cost = cpu_time().saturating_sub(self.began);
@@ -61,7 +60,7 @@ impl Pace {
         let earned = self.credit + now.duration_since(self.settled) / CPU_PARTS;
         let debt = cost.saturating_sub(earned);
         self.credit = earned.saturating_sub(cost).min(CREDIT);
-        // A debt is earned by waiting.
+        // Waiting pays the debt.
         self.settled = now + debt * CPU_PARTS;
         self.pause = if happens { self.pause_min } else { (self.pause * 2).min(self.pause_max) };
         let idles = !happens && self.pause == self.pause_max;

@@ -1,5 +1,5 @@
-//! How many pages of pipes a user may have (pipe(7), "/proc files"), and has: the kernel charges the user who made a pipe with the pages
-//! that it can hold, whether they are used or not.
+//! The quota of pipe pages (pipe(7), "/proc files"), and how much of it users have spent: the kernel charges the user who made a pipe with the
+//! pages that it can hold, whether they are used or not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -14,12 +14,12 @@ use crate::brief_pipe::BriefPipe;
 use crate::end::{End, nameless};
 use crate::open_file::Identity;
 
-/// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
+/// Pages of a new pipe while no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
 const NEW_PIPE_PAGES: u64 = 16;
 /// The kernel's default quota: 1024 pipes of that size.
 const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
 
-/// The limits of this machine, in pages or in bytes; 0 pages stand for no limit.
+/// The limits of this machine, in pages or in bytes; 0 pages mean no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipeLimits {
     /// fs.pipe-user-pages-soft: past it a user's new pipes have two pages, and none grows.
@@ -31,7 +31,7 @@ pub struct PipeLimits {
 }
 
 impl PipeLimits {
-    /// Reads them; what cannot be read is as the kernel has it from the beginning.
+    /// Reads them; the kernel's default replaces one that cannot be read.
     pub fn read() -> Self {
         let number = |name: &str, else_wise: u64| {
             let text = fs::read_to_string(format!("/proc/sys/fs/{name}"));
@@ -44,15 +44,15 @@ impl PipeLimits {
         }
     }
 
-    /// A quarter of the quota, in bytes: what one program may take of it so that all others still have whole pipes. Where there is no
-    /// quota, it is a quarter of the usual one.
+    /// A quarter of the quota, in bytes: one program may take this much, so that all others still get whole pipes. Without a quota, a quarter of
+    /// the default one.
     pub fn quarter_bytes(&self) -> u64 {
         let quotas = [self.soft_pages, self.hard_pages].into_iter().filter(|pages| *pages > 0);
         quotas.min().unwrap_or(SOFT_PAGES) * page_size() as u64 / 4
     }
 }
 
-/// The pipes that were seen: the user who is charged for each, and its pages. Each is opened once.
+/// The user who is charged for each pipe, and its pages. Each pipe is opened once.
 #[derive(Default)]
 pub struct ChargedPipes(HashMap<Identity, Option<(u32, u64)>>);
 
@@ -76,8 +76,7 @@ impl ChargedPipes {
     }
 }
 
-/// The user who is charged for a pipe, and its pages. A FIFO is opened at a reading end only: to open one lets a process go on that
-/// waits for its reader.
+/// The user who is charged for a pipe, and its pages. A FIFO is opened only if it has a reader: opening it would wake a writer that waits for one.
 fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
     let is_nameless = Some(pipe.0) == nameless();
     let may_open = end.reads || (is_nameless && end.writes);
@@ -86,7 +85,7 @@ fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
     }
     let open = BriefPipe::open(pid, end.fd, Some(pipe)).ok()?;
     let pages = fcntl_getpipe_size(&open).ok()? as u64 / page_size() as u64;
-    // A FIFO is charged to the user who opened it first; its file may be anybody's.
+    // A FIFO is charged to the user who opened it first; its file may belong to another.
     let uid = match is_nameless {
         true => fstat(&open).ok()?.st_uid,
         false => fs::metadata(format!("/proc/{pid}")).ok()?.uid(),

@@ -1,6 +1,6 @@
-//! How far processes have come in the files that they read from their beginning to their end, by the position of the descriptor
-//! (proc_pid_fdinfo(5)) and the file's size. Where that says nothing, nothing is said: of a file in memory (mmap(2)), of one that is
-//! read here and there (pread(2), lseek(2)), of one that grows, of several at once.
+//! How much of a file a process has read, if it reads it from the beginning to the end: by the position of the descriptor
+//! (proc_pid_fdinfo(5)) and the file's size. Nothing is reported of a file in memory (mmap(2)), one that is read in another order
+//! (pread(2), lseek(2)), one that grows, and of several files at once.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,20 +13,20 @@ use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxFlags, makedev, statx};
 
 use crate::open_file::Identity;
 
-/// After this long without a read a file is not what its reader is at.
-const AT_REST: Duration = Duration::from_secs(10);
-/// The first bytes only fill the buffers behind a reader: its rate is measured after that.
+/// Time without a read after which a file is not reported.
+const UNREAD_MAX: Duration = Duration::from_secs(10);
+/// Time before the rate is measured: the first bytes only fill the buffers behind a reader.
 const FILLING: Duration = Duration::from_secs(1);
-/// Descriptors of a process, and files that it was given, that are looked at.
+/// Most descriptors of a process, and most files of its command line, that are read.
 const DESCRIPTORS_MAX: usize = 64;
 const GIVEN_MAX: usize = 256;
-/// What of /proc/PID/maps is read, in bytes.
+/// Most bytes of /proc/PID/maps that are read.
 const MAPS_BYTES_MAX: u64 = 256 << 10;
 /// Programs that read the files of their command line one after the other, each to its end. (A value behind an option is no file.)
 const READ_IN_TURN: [&str; 11] =
     ["cat", "zcat", "bzcat", "xzcat", "lzcat", "zstdcat", "gzip", "gunzip", "bzip2", "xz", "unxz"];
 
-/// How far a reader has come.
+/// How much a process has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadProgress {
     /// What it reads: the file's name, or "3 files".
@@ -39,18 +39,18 @@ pub struct ReadProgress {
     pub left: Option<Duration>,
 }
 
-/// Follows readers from look to look.
+/// Follows readers from sample to sample.
 #[derive(Debug, Default)]
 pub struct ReadProgressTracker(HashMap<Input, FileHistory>);
 
-/// What is read as one: a file, or all the files that a process was given.
+/// What is read: a file, or all files of a process's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Input {
     File(Identity),
     Given(i32),
 }
 
-/// Where a reader was at one moment.
+/// The position of a reader.
 #[derive(Debug)]
 struct Position {
     what: String,
@@ -58,26 +58,26 @@ struct Position {
     size_bytes: u64,
 }
 
-/// What was seen of a whole.
+/// What was seen of an input.
 #[derive(Debug)]
 struct FileHistory {
     place: Position,
     first: Instant,
-    /// How often it was read on, and when it was the last time.
+    /// The number of samples at which the position had grown, and when it was the last one.
     steps: u32,
     moved: Instant,
     /// When its rate began to count, and at which byte.
     since: Option<(Instant, u64)>,
-    /// It went back, or the file did not stay as it was.
+    /// The position has decreased, or the size has changed.
     is_odd: bool,
 }
 
 impl ReadProgressTracker {
-    /// Looks at processes; `None` where there is not exactly one whole that they read on.
+    /// Samples processes; `None` unless they read exactly one input.
     pub fn sample(&mut self, pids: &[i32]) -> Option<ReadProgress> {
         let mut places: HashMap<Input, Position> = HashMap::new();
         for (whole, place) in pids.iter().flat_map(|pid| places_of(*pid)) {
-            // A descriptor that several inherited is one.
+            // Several processes may have inherited one descriptor.
             if places.get(&whole).is_none_or(|known| known.read_bytes < place.read_bytes) {
                 places.insert(whole, place);
             }
@@ -116,9 +116,9 @@ impl FileHistory {
         self.place = place;
     }
 
-    /// One step may be a header, and what follows it in memory.
+    /// After only one step, a header may have been read, and the rest mapped.
     fn is_read_on(&self, now: Instant) -> bool {
-        !self.is_odd && self.steps >= 2 && now - self.moved < AT_REST
+        !self.is_odd && self.steps >= 2 && now - self.moved < UNREAD_MAX
     }
 
     fn progress(&self, now: Instant) -> ReadProgress {
@@ -162,15 +162,15 @@ fn as_files(opened: Vec<(Identity, Position)>) -> Vec<(Input, Position)> {
     opened.into_iter().map(|(identity, place)| (Input::File(identity), place)).collect()
 }
 
-/// What a process's command line says of a file that it reads.
+/// What the command line shows of a file that a process reads.
 enum Given {
-    /// It is one of several that are read in turn, and this is the place among all of them.
+    /// It is one of several that are read in turn, and this is the position in all of them.
     At(Position),
-    /// It is given more than once, and which time this is cannot be known.
+    /// It is given more than once, and it is not known which time this is.
     Unclear,
 }
 
-/// Of programs that are known to read their files in turn; `None` where nothing is said.
+/// For programs that read their files in turn; `None` for others.
 fn given(pid: i32, open: Identity, place: &Position) -> Option<Given> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;
@@ -197,7 +197,7 @@ fn given(pid: i32, open: Identity, place: &Position) -> Option<Given> {
     }))
 }
 
-/// The identity and the size of a regular file. A dead network disk is not asked (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity and the size of a regular file. Does not wait for a dead network disk (statx(2), `AT_STATX_DONT_SYNC`).
 fn regular(path: &Path) -> Option<(Identity, u64)> {
     let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
@@ -206,8 +206,8 @@ fn regular(path: &Path) -> Option<(Identity, u64)> {
     is_regular.then_some((identity, found.stx_size))
 }
 
-/// Whether a process has a file of this inode in its memory; of which device, not every file system tells alike. One that has
-/// more in it than is read here has, perhaps.
+/// Whether a process has mapped a file of this inode; the device is not compared, as some file systems show another one there. True if the list
+/// of maps is too long.
 fn is_mapped(pid: i32, inode: u64) -> bool {
     let mut maps = Vec::new();
     let opened = File::open(format!("/proc/{pid}/maps"));
@@ -243,7 +243,7 @@ mod tests {
         let shown = note(3.0, 500).expect("goes on");
         assert_eq!(shown.left, Some(Duration::from_secs(10)), "50 a second, and 500 to go");
         assert_eq!(note(12.0, 500).and_then(|shown| shown.left), Some(Duration::from_secs(55)));
-        assert_eq!(note(13.0, 500), None, "whoever is at rest so long is at something else");
+        assert_eq!(note(13.0, 500), None, "no read for too long");
         assert_eq!(note(14.0, 1000).map(|shown| shown.left), Some(None), "the end");
         assert_eq!(note(15.0, 900), None, "it went back");
         assert_eq!(note(16.0, 1000), None);

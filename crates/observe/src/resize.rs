@@ -11,7 +11,7 @@ use crate::open_file::Identity;
 /// in bytes, or `None` to leave it. Returns the sizes before and after.
 ///
 /// # Errors
-/// As [`BriefPipe::open`]; EPERM past fs.pipe-max-size or the quota of the pipe's user, EBUSY where more is in it than it could hold.
+/// As [`BriefPipe::open`]; EPERM above fs.pipe-max-size or the quota of the pipe's user, EBUSY if it holds more than the new size.
 pub fn resize(
     pid: i32,
     fd: i32,

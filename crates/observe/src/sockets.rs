@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use crate::end::{End, Joint, ends};
 use crate::fullness::Fill;
 
-/// The kernel fills no larger message of a list (netlink(7)).
+/// Largest message of a list (netlink(7)).
 const MESSAGES_BYTES: usize = 32 << 10;
 /// Where `struct tcp_info` (linux/tcp.h) has the number of bytes received.
 const RECEIVED_AT: usize = 128;
@@ -34,9 +34,9 @@ pub struct PairEnd {
     pub name: String,
     /// The inode of the other end.
     pub peer: u64,
-    /// It takes nothing any more (shutdown(2)).
+    /// It is shut down for reading (shutdown(2)).
     pub no_reading: bool,
-    /// It gives nothing any more.
+    /// It is shut down for writing.
     pub no_writing: bool,
     /// All bytes that it has received, of a TCP socket.
     pub received: Option<u64>,
@@ -60,7 +60,7 @@ impl PairEnd {
 /// /proc/net/tcp, which does not tell how much they have received.
 ///
 /// # Errors
-/// A kernel without CONFIG_UNIX_DIAG, or no memory.
+/// The kernel has no CONFIG_UNIX_DIAG, or no memory.
 pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     let netlink =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
@@ -93,10 +93,10 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     }
     let peers: HashMap<u64, (u64, String)> =
         ends.iter().map(|(inode, end)| (*inode, (end.peer, end.name.clone()))).collect();
-    // The server of datagrams is joined to none of those who send it some.
+    // A server of datagrams is not connected to its clients.
     ends.retain(|inode, end| *inode != 0 && peers.get(&end.peer).is_some_and(|(back, _)| back == inode));
     for end in ends.values_mut().filter(|end| end.kind == ChainLinkKind::Socketpair) {
-        // Of two that were joined by a name only one has it.
+        // Of two sockets that were connected by a name only one has it.
         if end.name.is_empty() {
             end.name = peers[&end.peer].1.clone();
         }
@@ -107,7 +107,7 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     Ok(ends)
 }
 
-/// Asks for a list, and hands out each of its messages.
+/// Requests a list, and calls `each` for all its messages.
 fn list(
     netlink: &OwnedFd,
     request: SockDiagMessage,
@@ -125,7 +125,7 @@ fn list(
         let (_, bytes) = recv(netlink, &mut *room, RecvFlags::empty())?;
         let mut rest = room.get(..bytes).unwrap_or_default();
         while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
-            // One that cannot be read has a name that is no text: it is left out.
+            // A message that cannot be parsed has a name that is no text: it is ignored.
             match NetlinkMessage::<SockDiagMessage>::deserialize(rest).map(|message| message.payload) {
                 Ok(NetlinkPayload::Done(_)) => return Ok(()),
                 Ok(NetlinkPayload::Error(error)) => return Err(error.to_io()),
@@ -178,7 +178,7 @@ fn tcp_request(family: u8, socket_id: SocketId) -> SockDiagMessage {
 
 fn tcp_end(socket: &InetResponse) -> (SocketAddr, SocketAddr, PairEnd) {
     let (header, id) = (&socket.header, &socket.header.socket_id);
-    // One end may be a socket of IPv6 that speaks IPv4.
+    // One end may be a socket of IPv6 with an address of IPv4.
     let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
     let from = address(id.source_address, id.source_port);
     let to = address(id.destination_address, id.destination_port);

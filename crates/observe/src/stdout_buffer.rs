@@ -1,4 +1,4 @@
-//! How much output lies in a program's buffer: glibc's stdout, found in its memory (proc_pid_mem(5)) by the symbol `_IO_2_1_stdout_`. Needs what
+//! How much output is in a program's buffer: glibc's stdout, found in its memory (proc_pid_mem(5)) by the symbol `_IO_2_1_stdout_`. Needs what
 //! ptrace(2) calls PTRACE_MODE_ATTACH: one's own processes where Yama does not forbid it, or root.
 
 use std::collections::HashMap;
@@ -26,14 +26,14 @@ pub(crate) struct StdoutBuffer {
     pub(crate) size_bytes: u64,
 }
 
-/// Finds stdout in processes; remembers where it is in each C library.
+/// Finds stdout in processes; remembers its offset in each C library.
 #[derive(Debug, Default)]
 pub(crate) struct StdoutFinder {
     offsets: HashMap<(u64, u64), Option<u64>>,
 }
 
 impl StdoutFinder {
-    /// Its address in a process; `None` where that has no glibc, or does not let us look.
+    /// Its address in a process; `None` if that has no glibc, or this user may not read its memory.
     pub(crate) fn address(&mut self, pid: i32) -> Option<u64> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let (base, path) = maps.lines().find_map(library)?;
@@ -61,7 +61,7 @@ fn library(line: &str) -> Option<(u64, &str)> {
 /// The buffer at this address of a process.
 ///
 /// # Errors
-/// It may not be read, or there is no stdout at this address: the process has become another program.
+/// It may not be read, or there is no stdout at this address because the process has executed another program.
 pub(crate) fn buffer_at(pid: i32, address: u64) -> io::Result<StdoutBuffer> {
     let mut bytes = [0; WORDS * 8];
     File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut bytes, address)?;

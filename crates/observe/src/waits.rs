@@ -1,15 +1,15 @@
-//! What a thread does at this moment: it runs, or waits in a system call (proc_pid_syscall(5), proc_pid_wchan(5)); for which descriptors,
-//! the call's arguments say, and what poll, select and epoll were given.
+//! What a thread does now: it runs, or waits in a system call (proc_pid_syscall(5), proc_pid_wchan(5)). The arguments of the call, and the lists
+//! of poll, select and epoll, show for which descriptors it waits.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use process::proc;
 
-/// No more entries of poll(2) are read, and no more bytes of a set of select(2) (FD_SETSIZE is 1024).
+/// Most entries of poll(2), and most bytes of a set of select(2), that are read (FD_SETSIZE is 1024).
 const POLL_ENTRIES_MAX: u64 = 4096;
 const SET_BYTES_MAX: u64 = 8192;
-/// What is waited for (poll(2), epoll_ctl(2): the same bits).
+/// Events of poll(2) and epoll_ctl(2), which have the same bits.
 const IN: u32 = libc::POLLIN as u32;
 const OUT: u32 = libc::POLLOUT as u32;
 
@@ -45,17 +45,17 @@ pub enum Waits {
     Other,
 }
 
-/// What the thread, or the first thread of the process, waits for whose folder this is; `None` where it has gone, or may not be looked
-/// at (ptrace(2), "ptrace access mode checking").
+/// What a thread, or the first thread of a process, waits for, by its folder in /proc; `None` if it has ended, or this user may not inspect it
+/// (ptrace(2), "ptrace access mode checking").
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
     from_syscall(pid, folder, proc::short(&format!("{folder}/syscall")))
 }
 
-/// The same where `syscall` of that folder was read already.
+/// The same if `syscall` of that folder was read already.
 pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> Option<Waits> {
     match syscall {
         Some(bytes) => Some(by_number(pid, &String::from_utf8_lossy(&bytes))),
-        // A system that lets only parents look at more (kernel documentation, admin-guide/LSM/Yama.rst).
+        // On a system that lets only parents read `syscall` (kernel documentation, admin-guide/LSM/Yama.rst).
         None => Some(by_function(&String::from_utf8_lossy(&proc::short(&format!("{folder}/wchan"))?))),
     }
 }
@@ -108,7 +108,7 @@ fn by_number(pid: i32, text: &str) -> Waits {
         libc::SYS_write | libc::SYS_writev | libc::SYS_vmsplice | libc::SYS_sendto | libc::SYS_sendmsg => {
             Waits::For(vec![write(0)])
         }
-        // These wait for the one or for the other.
+        // These wait for one of both.
         libc::SYS_splice => Waits::For(vec![read(0), write(2)]),
         libc::SYS_tee => Waits::For(vec![read(0), write(1)]),
         libc::SYS_sendfile => Waits::For(vec![read(1), write(0)]),
@@ -127,7 +127,7 @@ fn by_number(pid: i32, text: &str) -> Waits {
     }
 }
 
-/// By the function of the kernel in which it sleeps; one that runs is in none ("0").
+/// By the function of the kernel in which it sleeps; of a running thread that is "0".
 fn by_function(name: &str) -> Waits {
     let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     match name.trim() {
@@ -142,7 +142,7 @@ fn by_function(name: &str) -> Waits {
     }
 }
 
-/// An epoll descriptor says what it watches (proc_pid_fdinfo(5)).
+/// The descriptors that an epoll descriptor watches (proc_pid_fdinfo(5)).
 fn watched(pid: i32, epoll: i32) -> Option<Vec<Awaited>> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
     let one = |line: &str| {
@@ -154,7 +154,7 @@ fn watched(pid: i32, epoll: i32) -> Option<Vec<Awaited>> {
     Some(text.lines().filter_map(one).collect())
 }
 
-/// The entries that poll(2) was given lie in the process's memory, where only who might trace it may read (proc_pid_mem(5)).
+/// The entries of poll(2), from the process's memory, which only a user who may trace it may read (proc_pid_mem(5)).
 fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<Awaited>> {
     let bytes = memory(pid, array, count.min(POLL_ENTRIES_MAX) * 8)?;
     let one = |entry: &[u8]| {
@@ -162,11 +162,11 @@ fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<Awaited>> {
         let events = u32::from(u16::from_ne_bytes(entry.get(4..6)?.try_into().ok()?));
         Some(Awaited { fd, reads: events & IN != 0, writes: events & OUT != 0 })
     };
-    // A negative descriptor is passed over.
+    // Negative descriptors are ignored.
     Some(bytes.chunks_exact(8).filter_map(one).filter(|entry| entry.fd >= 0).collect())
 }
 
-/// The same for the sets of select(2), bit by bit.
+/// The descriptors in the sets of select(2).
 fn selected(pid: i32, count: u64, sets: [u64; 2]) -> Option<Vec<Awaited>> {
     let set = |address: u64| match address {
         0 => Some(Vec::new()),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_a_writer_and_a_sleeper_are_told_apart() {
+    fn a_reader_a_writer_and_a_sleeper_are_distinguished() {
         for (program, expected) in [
             ("exec cat", Waits::For(vec![reads(0)])),
             ("exec yes", Waits::For(vec![writes(1)])),
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(by_number(0, &splice), Waits::For(vec![reads(3), writes(1)]));
         assert_eq!(by_number(0, "-1 0x7ffe 0x7f12"), Waits::Other);
         assert_eq!(by_number(0, ""), Waits::Other);
-        let told = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
-        assert_eq!(told, [Waits::Not, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]);
+        let functions = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
+        assert_eq!(functions, [Waits::Not, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]);
     }
 }

@@ -1,4 +1,4 @@
-//! What held a pipeline up: the stage that the others waited for, or the program before the first or after the last stage.
+//! The bottleneck of a pipeline: the stage that the others waited for, or the program before the first or after the last stage.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use observe::blame::stands_out;
 
 use crate::stage_sampler::Blame;
 
-/// A shorter run is mostly the start of its programs, and has too few samples.
+/// A shorter run consists mostly of the start of its programs, and has too few samples.
 const TOO_SHORT_NS: u64 = 50_000_000;
-/// Smallest share of a stage's time that makes something its main activity.
+/// Smallest share of a stage's time of its main activity.
 const MAIN_SHARE: f64 = 0.5;
 /// Smallest share of waiting for a CPU or a disk that is reported.
 const WORTH_SAYING_SHARE: f64 = 0.25;
-/// A pipe this large gains nothing from being larger.
+/// Size from which on a larger pipe is not faster.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
 /// Longest command in a sentence; the rest is cut off.
@@ -26,7 +26,7 @@ pub(crate) struct Observed<'a> {
     pub(crate) stages: &'a [(StageRecord, Blame)],
     /// Its links.
     pub(crate) links: &'a [LinkRecord],
-    /// Whether each stage began when the one before it had ended.
+    /// Whether each stage began after the one before it had ended.
     pub(crate) is_sequential: bool,
 }
 
@@ -157,7 +157,7 @@ fn named(pipeline: &Observed<'_>, index: usize) -> String {
 /// The words in a command that make it compare bytes, not letters.
 const C_LOCALE: &str = "LC_ALL=C";
 
-/// What makes a well-known program faster, where the command does not do so already.
+/// Advice that makes well-known programs faster, and the word in a command that follows it already.
 const HELP: &[(&[&str], &str, &str)] = &[
     (
         &["sort"],
@@ -220,7 +220,7 @@ fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
     (!follows && !by_locale && !another).then_some(*help)
 }
 
-/// A command as sentences name it: in one line, and the beginning of it.
+/// The beginning of a command, in one line.
 fn shortened(command: &str) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= COMMAND_CHARACTERS_MAX {

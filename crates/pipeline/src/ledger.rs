@@ -1,5 +1,5 @@
-//! What a shell's processes did, put together from what the preloaded library reported: which of them were joined by which link, what
-//! they became, and how they ended.
+//! What a shell's processes did, from the reports of the preloaded library: which processes were connected by which link, which programs they
+//! became, and how they ended.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
@@ -12,14 +12,14 @@ use pipes::protocol::{Head, Usage};
 use process::proc::Stat;
 use process::shown_status;
 
-/// What a stage is called that became no program and started none: a builtin, a function, a loop.
+/// The name of a stage that became no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
-/// The most steps to the first stage, or to the shell.
+/// Most steps to the first stage, or to the shell.
 const STEPS_MAX: usize = 10_000;
 
-/// The stages of a text as they are typed, where it is one pipeline of so many stages and that is certain without reading it as a shell
-/// does; else none.
+/// The stages of a text as they are typed, if it is certainly one pipeline of `count` stages; otherwise none. (Only a shell can parse every
+/// text.)
 pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
     let stages: Vec<&str> = text.split('|').map(str::trim).collect();
     let is_one = |stage: &&str| {
@@ -29,11 +29,11 @@ pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
     if stages.len() == count && stages.iter().all(is_one) { stages } else { Vec::new() }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// The shell itself.
     pub(crate) shell: i32,
-    /// Every part that some process running.
+    /// An entry for each program or part of a shell that a process has executed.
     pub(crate) processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
@@ -43,7 +43,7 @@ pub(crate) struct Ledger {
     children: HashMap<i32, Vec<usize>>,
 }
 
-/// A process, in one part it running.
+/// A process while it is a stage, or executes one program; a process that is several stages in turn has several entries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -53,56 +53,54 @@ pub(crate) struct Process {
     pub(crate) reads: Option<u64>,
     pub(crate) writes: Option<u64>,
     command: Option<String>,
-    /// When it became that, and what it had used before.
+    /// When it executed that program, and what it had used before.
     became_ns: u64,
     used_before: Usage,
-    /// Children it had before: no part of the program.
+    /// Children that it had before, which are no part of the program.
     pub(crate) aside: Vec<i32>,
     ended: Option<Ended>,
-    /// What it read and wrote in all, once it has ended.
+    /// Bytes that it read and wrote in total, once it has ended.
     moved: Option<Moved>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     at_ns: u64,
-    /// As wait4(2) has it; `None` of what a shell did itself.
+    /// The status of wait4(2); `None` of a part of the shell itself.
     status: Option<i32>,
     usage: Usage,
 }
 
-/// Processes joined by links, the first writer first.
+/// Processes that are connected by links, the first writer first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Pipeline {
-    /// Their places in [`Ledger::processes`].
+    /// Indices into [`Ledger::processes`].
     pub(crate) processes: Vec<usize>,
     /// The links between them.
     pub(crate) links: Vec<u64>,
 }
 
 impl Ledger {
-    /// Of a shell of which nothing was reported yet.
-    pub(crate) fn of(shell: i32) -> Self {
-        let (latest, alive, children) = Default::default();
-        Self { shell, processes: Vec::new(), latest, alive, children }
+    pub(crate) fn new(shell: i32) -> Self {
+        Self { shell, ..Self::default() }
     }
 
-    /// A process has an end of a link as its standard input (0), output or error stream now.
+    /// A process now has an end of a link as its standard input (0), output (1) or error stream (2).
     pub(crate) fn took(&mut self, head: &Head) {
         let Head { pid, id: link, value: number, at_ns, usage, .. } = *head;
         if let Some(process) = self.own_with(head) {
-            // A redirection within a loop, for example, is over.
+            // It has the end again after, for example, a redirection within a loop.
             process.ended = None;
             self.alive.extend(self.latest.get(&pid));
             return;
         }
-        // What a shell had saved, and takes back behind a builtin's redirection, is the same part's.
+        // A shell takes a saved descriptor back after a builtin's redirection: that is the same stage.
         let other = |had: Option<u64>| had.is_some_and(|had| had != link);
         let taken =
             |process: &Process| if number == 0 { other(process.reads) } else { other(process.writes) };
         let again =
             self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
-        let process = self.part(pid, again, at_ns);
+        let process = self.entry(pid, again, at_ns);
         if again {
             process.used_before = usage;
         }
@@ -112,8 +110,8 @@ impl Ledger {
         }
     }
 
-    /// A process has something else than an end of a link now. The shell has done what it did itself of a pipeline; how that ended
-    /// is not known. Others do so before they begin.
+    /// A process has replaced an end of a link. If it is the shell, its own stage of a pipeline has ended; with what status is not known.
+    /// Other processes do so before they execute their program.
     pub(crate) fn left(&mut self, head: &Head) {
         let Some(process) = self.own_with(head).filter(|process| process.ended.is_none()) else { return };
         let usage = used_since(head.usage, process.used_before);
@@ -123,7 +121,7 @@ impl Ledger {
         }
     }
 
-    /// The latest part of the shell itself, where it has, or had, this link there.
+    /// The latest entry of the shell itself, if it has or had this link at this descriptor.
     fn own_with(&mut self, head: &Head) -> Option<&mut Process> {
         let latest = *self.latest.get(&self.shell).filter(|_| head.pid == self.shell)?;
         let process = &mut self.processes[latest];
@@ -131,19 +129,19 @@ impl Ledger {
         (process.command.is_none() && has == Some(head.id)).then_some(process)
     }
 
-    /// Whether this is the shell, as long as it has become no other program.
+    /// Whether this is the shell, before it executes another program.
     pub(crate) fn is_shell(&self, process: &Process) -> bool {
         process.pid == self.shell && process.command.is_none()
     }
 
-    /// A process becomes another program, whose arguments have a zero behind each. It has these children, of its own and no part
-    /// of the program.
+    /// A process executes a program. There is a zero after each argument. `children` are those that it has already, which are no part of the
+    /// program.
     pub(crate) fn becomes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
         let words = arguments.strip_suffix(b"\0").unwrap_or(arguments).split(|byte| *byte == 0);
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
         let parent = head.value as i32;
-        let process = self.part(head.pid, again, head.at_ns);
+        let process = self.entry(head.pid, again, head.at_ns);
         let is_new = process.parent.replace(parent) != Some(parent);
         process.command = Some(shell_line(&words));
         (process.became_ns, process.used_before) = (head.at_ns, head.usage);
@@ -153,15 +151,15 @@ impl Ledger {
         }
     }
 
-    /// A process has ended, and has moved so much.
+    /// A process has ended, and has moved this many bytes.
     pub(crate) fn moved(&mut self, pid: i32, moved: Moved) {
         if let Some(index) = self.latest.get(&pid) {
             self.processes[*index].moved = Some(moved);
         }
     }
 
-    /// What the writers of a link, or its readers, have moved in all; of those that still run, so far. `None` where that is not known of
-    /// one.
+    /// Bytes that the writers of a link, or its readers, have moved in total; `so_far` gives those of a running stage. `None` if one of them
+    /// is unknown.
     pub(crate) fn moved_at_end(
         &self,
         link: u64,
@@ -178,31 +176,31 @@ impl Ledger {
         moved.sum()
     }
 
-    /// A process was waited for.
+    /// A process was reaped.
     pub(crate) fn reaped(&mut self, head: &Head) {
         let Some(index) = self.latest.get(&head.pid) else { return };
         let process = &mut self.processes[*index];
         let mut ended = Ended { at_ns: head.at_ns, status: Some(head.value as i32), usage: head.usage };
         if head.pid == self.shell {
-            // What it did before it became the program is not the program's.
+            // Without what it used before it executed the program.
             ended.usage = used_since(head.usage, process.used_before);
         }
         process.ended.get_or_insert(ended);
         self.alive.remove(index);
     }
 
-    /// Every process that has not been waited for.
+    /// Every process that was not reaped.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
         self.alive.iter().map(|index| &self.processes[*index])
     }
 
-    /// The parts that are still being running.
+    /// The entries that are still running.
     pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
         let is_latest = |index: &usize| self.latest.get(&self.processes[*index].pid) == Some(index);
         self.alive.iter().copied().filter(move |index| is_latest(index))
     }
 
-    /// A link, and those behind it that carry what its readers make of it.
+    /// A link, and all links downstream of it.
     pub(crate) fn downstream(&self, link: u64) -> Vec<u64> {
         let mut links = vec![link];
         for at in 0.. {
@@ -217,13 +215,12 @@ impl Ledger {
         links
     }
 
-    /// The number of the stage that a process is, or that it is a part of, from 1. `None` while a stage before it has not reported what it
-    /// writes to.
+    /// The number, from 1, of the stage to which a process belongs. `None` while a stage before it has not reported its output.
     pub(crate) fn stage_number(&self, pid: i32) -> Option<usize> {
         let (mut number, mut pid) = (1, pid);
         for _ in 0..STEPS_MAX {
             let process = self.latest(pid);
-            // What the shell itself read is over.
+            // The shell's own stage has ended.
             let is_over = |process: &&Process| self.is_shell(process) && process.ended.is_some();
             if let Some(link) = process.filter(|process| !is_over(process)).and_then(|process| process.reads)
             {
@@ -245,8 +242,8 @@ impl Ledger {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
 
-    /// The part that a process plays, or another one that it begins now.
-    fn part(&mut self, pid: i32, another: bool, at_ns: u64) -> &mut Process {
+    /// The latest entry of a process, or a new one.
+    fn entry(&mut self, pid: i32, another: bool, at_ns: u64) -> &mut Process {
         if another {
             self.latest.insert(pid, self.processes.len());
             self.alive.insert(self.processes.len());
@@ -256,8 +253,7 @@ impl Ledger {
         &mut self.processes[index]
     }
 
-    /// Processes that were joined by links, in the order in which they began; a command without a pipe, that the shell itself
-    /// started, is alone.
+    /// All pipelines, in the order in which they began. A command without a pipe that the shell itself started is a pipeline of one stage.
     pub(crate) fn pipelines(&self) -> Vec<Pipeline> {
         let by = |link: fn(&Process) -> Option<u64>| {
             let numbered = self.processes.iter().enumerate().rev();
@@ -272,7 +268,7 @@ impl Ledger {
         for (index, process) in self.processes.iter().enumerate() {
             let first = process.reads.is_none_or(|link| !has_writer(link));
             let alone = process.reads.is_none() && process.writes.is_none();
-            // A shell whose text is one command becomes that.
+            // A shell executes the only command of a text itself.
             let is_it = process.pid == self.shell;
             let of_the_shell = is_it || (process.parent.is_some() && process.parent == Some(self.shell));
             if !first || (alone && !of_the_shell) {
@@ -293,7 +289,7 @@ impl Ledger {
         pipelines
     }
 
-    /// The pipelines of which nothing runs any more. The shell's own part is over with the others'.
+    /// The pipelines that have ended. The shell's own stage ends with the others.
     pub(crate) fn over(&self) -> Vec<Pipeline> {
         let runs = |index: &usize| {
             let process = &self.processes[*index];
@@ -304,7 +300,7 @@ impl Ledger {
         pipelines
     }
 
-    /// Whether an entry speaks of this link.
+    /// Whether an entry has this link.
     pub(crate) fn knows(&self, link: u64) -> bool {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
@@ -314,7 +310,7 @@ impl Ledger {
         self.processes.iter().any(|process| process.writes == Some(link))
     }
 
-    /// Takes pipelines out, and what their stages started.
+    /// Removes pipelines, and what their stages started.
     pub(crate) fn forget(&mut self, over: &[Pipeline]) {
         let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();
         let mut known: HashSet<i32> = HashSet::new();
@@ -335,7 +331,7 @@ impl Ledger {
         self.put(kept);
     }
 
-    /// Takes out what has ended and is joined by no link that is open.
+    /// Removes the entries that have ended and have no open link.
     pub(crate) fn forget_ended(&mut self, is_open: &dyn Fn(u64) -> bool) {
         let running: HashSet<usize> = self.running().collect();
         let mut index = 0;
@@ -362,11 +358,11 @@ impl Ledger {
         }
     }
 
-    /// What a process is called: the program it became, or those that it started.
+    /// The name of a stage: the program that it executed, or those that it started.
     pub(crate) fn name(&self, index: usize) -> String {
         let process = &self.processes[index];
         let is_of_it = |child: &&Process| child.began_ns >= process.began_ns;
-        // What ran before the last program of a subshell took its place.
+        // A subshell may execute its last program itself, after others have ended.
         let is_over = |child: &&Process| child.ended.is_some_and(|ended| ended.at_ns <= process.became_ns);
         let children = self.children.get(&process.pid).into_iter().flatten();
         let below = children.map(|child| &self.processes[*child]).filter(is_of_it);
@@ -381,13 +377,13 @@ impl Ledger {
         format!("({})", names.join("; "))
     }
 
-    /// The record of a process; `None` of one that was never waited for.
+    /// The record of a process; `None` if it was never reaped.
     pub(crate) fn stage(&self, pipeline: u32, joined: &Pipeline, index: usize) -> Option<StageRecord> {
         let process = &self.processes[index];
         let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
         let mut ended = process.ended;
         if self.is_shell(process) && ended.is_none_or(|ended| ended.status.is_some()) {
-            // It has not said so: its own part is over with the others'.
+            // It did not report its end: its own stage ends with the others.
             let at_ns = peers.map(|peer| peer.at_ns).max()?;
             ended = Some(Ended { at_ns, status: None, usage: Usage::default() });
         }

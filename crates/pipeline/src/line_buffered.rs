@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use model::file_on_path;
-use observe::cures::{self, Method};
 use observe::elf::Elf;
+use observe::line_buffering::{Method, known_program, writes_blocks};
 use pipes::protocol::change;
 
 use crate::program_file::Program;
@@ -38,7 +38,7 @@ impl FromStr for LineBuffered {
 /// How a program is made to write line by line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// In words, behind the program's name.
+    /// In words, for a sentence after the program's name.
     pub(crate) words: String,
     /// Entries as [`change`] has them.
     pub(crate) changes: Vec<Vec<u8>>,
@@ -46,14 +46,14 @@ pub(crate) struct Way {
     pub(crate) terminal: bool,
 }
 
-/// What is needed for every program.
+/// The means that this machine has.
 pub(crate) struct Means {
-    /// stdbuf's library, and the loader that it is for.
+    /// stdbuf's library, and the loader of its C library.
     library: Option<(String, Vec<u8>)>,
 }
 
 impl Means {
-    /// Finds stdbuf's library: by what stdbuf(1) itself preloads.
+    /// Finds stdbuf's library by what stdbuf(1) itself preloads.
     pub(crate) fn find() -> Self {
         Self { library: library() }
     }
@@ -63,7 +63,7 @@ impl Means {
         let is_of_loader = |(_, loader): &&(String, Vec<u8>)| program.loader.as_ref() == Some(loader);
         let library = self.library.as_ref().filter(is_of_loader);
         let mut changes = vec![set("PYTHONUNBUFFERED=1"), joined(b' ', "PERL5OPT=-Mvars;$|=1")];
-        // A program that is not of this loader may start ones that are, but the loader of another C library would refuse it.
+        // Not for a program with another loader, which would refuse the library.
         if let Some((library, _)) = library {
             changes.extend([joined(b':', &format!("LD_PRELOAD={library}")), set("_STDBUF_O=L")]);
         }
@@ -81,17 +81,21 @@ impl Means {
             return way("for what it starts, by variables");
         }
         let has_option = |letters: &[char]| program.has_option(letters);
-        match cures::find(name).map(|cure| cure.method) {
+        if writes_blocks(name) {
+            return way("as it is: it reads all of its input before it writes, or its output has no lines");
+        }
+        let known = known_program(name).map(|program| program.method);
+        match known {
             Some(Method::Variable(variable, ignored)) if !has_option(ignored) => {
                 return way(&format!("by {variable}"));
             }
             Some(Method::Variable(variable, _)) => {
                 return terminal(&format!("its options make it ignore {variable}"));
             }
-            // mawk's lines end with a line feed then, whatever RS says.
-            Some(Method::Arguments(_)) if name == "mawk" && program.says(b"RS") => {
+            // With -W interactive mawk's records end with a line feed, whatever RS is.
+            Some(Method::Arguments(_)) if name == "mawk" && program.arguments_contain(b"RS") => {
                 return Way {
-                    words: "as it is: with -W interactive its RS would count for nothing".to_owned(),
+                    words: "as it is: with -W interactive it would ignore its RS".to_owned(),
                     changes,
                     terminal: false,
                 };
@@ -102,7 +106,7 @@ impl Means {
                     .extend(more.iter().map(|argument| [&[change::ARGUMENT], argument.as_bytes()].concat()));
                 return way;
             }
-            Some(Method::Terminal) => return terminal("no variable says it to this program"),
+            Some(Method::Terminal) => return terminal("this program has no variable for it"),
             Some(Method::Arguments(_) | Method::Library) | None => {}
         }
         match (&program.loader, library) {
@@ -110,7 +114,10 @@ impl Means {
             (Some(_), _) if program.is_privileged => {
                 terminal("nothing is preloaded into a set-user-ID program")
             }
-            (Some(_), Some(_)) if program.uses_stdio => way("by stdbuf's library"),
+            (Some(_), Some(_)) if known.is_some() => way("by stdbuf's library"),
+            (Some(_), Some(_)) if program.uses_stdio => {
+                way("by stdbuf's library, if it writes its output with stdio(3)")
+            }
             (Some(_), Some(_)) => terminal("it does not write with the C library"),
             (Some(_), None) if self.library.is_some() => terminal("it has another C library than stdbuf"),
             (Some(_), None) => terminal("stdbuf's library was not found"),
@@ -118,7 +125,7 @@ impl Means {
     }
 }
 
-/// The changes for a program whose output becomes a terminal: it shall write as to a pipe.
+/// The changes that make a program write to a terminal as it would to a pipe.
 pub(crate) fn at_terminal() -> [Vec<u8>; 2] {
     [set("NO_COLOR=1"), set("TERM=dumb")]
 }
@@ -144,7 +151,7 @@ fn library() -> Option<(String, Vec<u8>)> {
         .ok()?;
     let text = String::from_utf8(printed.stdout).ok()?;
     let library = text.lines().find_map(|line| line.strip_prefix("LD_PRELOAD="))?;
-    // A path with one of these would be several to the loader (ld.so(8)).
+    // The loader would take a path with one of these for several (ld.so(8)).
     let is_one = !library.contains([':', ' ']) && Path::new(library).is_file();
     is_one.then(|| (library.to_owned(), loader))
 }
@@ -201,6 +208,25 @@ mod tests {
             let way = means.way(&Program::read(Path::new(&cut), &[b"cut"]));
             assert_eq!((way.words.as_str(), way.terminal), ("by stdbuf's library", false));
             assert!(way.changes.contains(&b"=_STDBUF_O=L".to_vec()));
+        }
+    }
+
+    /// Expected: what is said of a program is true of it. Happened: "by stdbuf's library" of gzip and iconv, whose output it does not change.
+    #[test]
+    fn the_library_is_not_said_to_work_where_that_is_not_known() {
+        let means = Means::find();
+        let words = |name: &str| {
+            let path = file_on_path(name)?;
+            Some(means.way(&Program::read(Path::new(&path), &[name.as_bytes()])).words)
+        };
+        for name in ["iconv", "gzip", "sort"] {
+            assert!(words(name).is_none_or(|words| words.starts_with("as it is: it reads all")), "{name}");
+        }
+        if means.library.is_some() {
+            assert!(words("od").is_none_or(|words| words == "by stdbuf's library"));
+            assert!(
+                words("base64").is_none_or(|words| words.contains("if it writes its output with stdio(3)"))
+            );
         }
     }
 }

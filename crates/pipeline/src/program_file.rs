@@ -1,4 +1,4 @@
-//! What is known of a program from its file: what interprets it, what loads it, and which functions it takes from libraries.
+//! Facts about a program from its file: its interpreter, its loader, and the functions that it takes from libraries.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use model::file_on_path;
 use observe::elf::Elf;
 
-/// Names that a program which writes to standard output with stdio(3) takes from the C library.
+/// Symbols that a program takes from the C library if it writes to standard output with stdio(3).
 const STDIO: [&str; 6] = ["stdout", "puts", "putchar", "printf", "__printf_chk", "vprintf"];
 /// Libraries with a malloc(3) of their own.
 const ALLOCATORS: [&[u8]; 3] = [b"libjemalloc.so", b"libtcmalloc", b"libmimalloc.so"];
 /// Longest first line of a script (execve(2)).
 const LINE_BYTES_MAX: u64 = 256;
-/// Programs that only start others, which have the same environment.
+/// Programs that only start others, in the same environment.
 const STARTERS: &[&str] =
     &["env", "nice", "nohup", "timeout", "time", "stdbuf", "xargs", "setsid", "ionice", "taskset", "chrt"];
-/// Shells: what they write themselves they write at the end of each command.
+/// Shells, which write their own output at the end of each command.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "yash", "ksh", "mksh"];
 
-/// What is known of a program.
+/// A program that is about to be executed.
 pub(crate) struct Program {
-    /// The name of its file, of a script that of its interpreter, with symbolic links resolved.
+    /// The name of its file, or of a script's interpreter, with symbolic links resolved.
     pub(crate) name: String,
     arguments: Vec<Vec<u8>>,
-    /// What loads it (elf(5), `PT_INTERP`); `None` if it is linked statically.
+    /// Its loader (elf(5), `PT_INTERP`); `None` if it is linked statically.
     pub(crate) loader: Option<Vec<u8>>,
     pub(crate) uses_stdio: bool,
     /// It has an allocator that is not the C library's.
@@ -46,7 +46,7 @@ impl Program {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut line = Vec::new();
         if let Ok(file) = File::open(&real) {
-            // What cannot be read is none that is known.
+            // A file that cannot be read is no script.
             let _ = file.take(LINE_BYTES_MAX).read_to_end(&mut line);
         }
         if let Some((interpreter, options)) = interpreter(&line)
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// Whether it does little itself but start others, which have the same environment.
+    /// Whether it mainly starts others, in the same environment.
     pub(crate) fn starts_others(&self) -> bool {
         SHELLS.contains(&self.name.as_str()) || STARTERS.contains(&self.name.as_str())
     }
@@ -85,7 +85,7 @@ impl Program {
         short.any(|word| letters.iter().any(|letter| word.contains(&(*letter as u8))))
     }
 
-    pub(crate) fn says(&self, text: &[u8]) -> bool {
+    pub(crate) fn arguments_contain(&self, text: &[u8]) -> bool {
         self.arguments.iter().any(|word| contains(word, text))
     }
 }
@@ -94,7 +94,7 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle)
 }
 
-/// The interpreter of a script, with its arguments, from its first line (execve(2)); behind env(1), the program that that looks for.
+/// The interpreter of a script, with its arguments, from its first line (execve(2)); after env(1), the program that env(1) finds.
 fn interpreter(script: &[u8]) -> Option<(PathBuf, Vec<Vec<u8>>)> {
     let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);

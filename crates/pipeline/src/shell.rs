@@ -20,9 +20,9 @@ pub struct Shell {
     pub path: PathBuf,
     /// How it was named: a shell acts on that (`sh`).
     pub name: OsString,
-    /// What it speaks, and where it reads what a prompt begins with.
+    /// Its grammar, and its start-up files.
     pub kind: Kind,
-    /// What tells its file from every other one of this machine.
+    /// Identifies its file among those of this machine, and its version.
     pub(crate) fingerprint: String,
 }
 
@@ -52,7 +52,7 @@ pub enum NoShell {
     /// Its file cannot be read.
     #[error("cannot read the shell {}: {}", .0.display(), describe_errno(.1))]
     Unreadable(PathBuf, io::Error),
-    /// Its file is none that a library can be preloaded into.
+    /// No library can be preloaded into its file.
     #[error(
         "the shell {} is {}, into which nothing can be preloaded: give --shell one that is dynamically linked",
         .0.display(), .1
@@ -62,9 +62,9 @@ pub enum NoShell {
 
 impl Shell {
     /// # Errors
-    /// Pipelines of this shell cannot run over a link; the text says why.
+    /// Why pipelines of this shell cannot run over a link.
     pub(crate) fn allows(&self, via: &LinkSpec) -> Result<(), String> {
-        // The library lets a reader wait where it takes its input; fish reads and writes for its builtins itself.
+        // The library makes a reader wait at dup2(2); fish reads and writes for its builtins without that.
         if self.kind == Kind::Fish && via.order() == Order::Sequential {
             let remedy = "take it without order=sequential, or another shell (--shell bash)";
             return Err(format!("{via}: builtins of fish do not wait for their input: {remedy}"));
@@ -75,10 +75,10 @@ impl Shell {
     /// Finds a shell by its path, or by its name along PATH.
     ///
     /// # Errors
-    /// There is none, or none that a library can be preloaded into.
+    /// There is no such shell, or no library can be preloaded into it.
     pub fn find(name: &OsStr) -> Result<Self, NoShell> {
         let path = program(name).ok_or_else(|| NoShell::Missing(name.to_owned()))?;
-        let read = begins_with(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
+        let read = fingerprint_and_head(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
         let (fingerprint, bytes) = read?;
         if !bytes.starts_with(b"\x7fELF") {
             return Err(NoShell::Closed(path, "no program of its own but a script"));
@@ -91,10 +91,10 @@ impl Shell {
 }
 
 impl Kind {
-    /// In the order of [`SHELLS`], which names them.
+    /// In the order of [`SHELLS`], which has their names.
     const ALL: [Self; 6] = [Self::Bash, Self::Dash, Self::Zsh, Self::Fish, Self::Yash, Self::Other];
 
-    /// By the name of the file that a name leads to in the end.
+    /// By the name of the file, with symbolic links resolved.
     fn of(path: &Path) -> Self {
         let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -102,7 +102,7 @@ impl Kind {
         known.map_or(Self::Other, |(kind, _)| *kind)
     }
 
-    /// What stands for it among the links of a comparison.
+    /// Its name among the links of a comparison.
     pub fn word(self) -> &'static str {
         Self::ALL
             .iter()
@@ -124,9 +124,9 @@ pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| Path::new(".").join(folder).join(name)).find(runnable)
 }
 
-/// What tells a file from every other one, and from what it was before it was changed; and its first bytes, among which an ELF
-/// file's program headers are. To read all of a shell takes as long as to start it.
-fn begins_with(path: &Path) -> io::Result<(String, Vec<u8>)> {
+/// A text that identifies a file and its version, and its first bytes, which contain the program headers of an ELF file. (To read all of a
+/// shell takes as long as to start it.)
+fn fingerprint_and_head(path: &Path) -> io::Result<(String, Vec<u8>)> {
     const HEAD_BYTES: u64 = 4096;
     let file = File::open(path)?;
     let found = file.metadata()?;
@@ -137,7 +137,7 @@ fn begins_with(path: &Path) -> io::Result<(String, Vec<u8>)> {
     Ok((fingerprint, bytes))
 }
 
-/// Whether a program of this machine's kind asks for a loader (elf(5), `PT_INTERP`): only a loader preloads anything.
+/// Whether a program of this architecture has a loader (elf(5), `PT_INTERP`), which preloads libraries.
 fn has_loader(file: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let word = |at: usize, bytes: usize| {

@@ -1,77 +1,80 @@
-//! Samples the stages and links of a shell: what each stage does and how full each link is. The time between two samples is attributed to
-//! the stages that were waited for (`observe::blame`).
+//! Samples the stages and links that a shell's ledger has: what each stage does and how full each link is. The time between two samples is
+//! attributed to the stages that were waited for (`observe::blame`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use model::{HeldBack, LinkRecord, StageRecord};
-use observe::activity::{self, Activity, Awaits, Slice};
+use observe::activity::{Activity, Awaits, Slice, peak_memory};
 use observe::blame::{LinkState, StageState, assign_waiting};
-use observe::buffers::BufferOffsets;
 use observe::end::{end, holdings};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
 use observe::pace::Pace;
-use process::proc::descriptors;
+use observe::stage_processes::StageProcesses;
+use process::proc::{descriptors, short};
 
 use crate::ledger::{Ledger, Process};
-use crate::serve::StageSnapshot;
+use crate::text::StageSnapshot;
 
-/// Between two samples: short against what people wait for.
+/// Time between two samples: short for a person who waits.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The most descriptors of a process among which the pipes of a process substitution are looked for.
+/// The most processes whose files in /proc are kept open.
+const KEPT_PROCESSES_MAX: usize = 200;
+/// Most descriptors of a process that are searched for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
-/// CPU time after which a program has read the files that it is made of.
+/// CPU time after which a program has read its own files (libraries, locales).
 const UNDER_WAY_NS: u64 = 1_000_000_000;
 
-/// Where it shows how full a link is.
+/// How to find out how full a link is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FillSource {
-    /// A pipe, this file, at its reader's end.
+    /// From this pipe, at its reader's end.
     Pipe(Identity),
-    /// A pair of sockets, at both ends.
+    /// From a pair of sockets, at both ends.
     Sockets,
-    /// Known without a sample.
+    /// It is known without a sample.
     Known(Fill),
 }
 
-/// The time for which the pipeline waited for one stage, by what that did; and for what is no stage.
+/// The time for which the pipeline waited for one stage, by what that did, and for programs that are no stage.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Blame {
-    /// For how long the pipeline waited for it.
+    /// The time for which the pipeline waited for it.
     pub(crate) total_ns: f64,
     /// Of that: computing, queueing for a CPU, waiting for a disk.
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
     pub(crate) disk_ns: f64,
-    /// The rest of the samples at which it slept.
+    /// The rest of the time before samples at which it slept.
     pub(crate) slept_ns: f64,
-    /// Of that: idle before a pipe that is no link, by the program at its other end.
+    /// Of that: idle at a pipe that is no link, by the program at its other end.
     pub(crate) aside_ns: BTreeMap<String, f64>,
-    /// Idle before the standard input of the whole, or the standard output.
+    /// Idle at the standard input of the pipeline, or at its standard output.
     pub(crate) before_ns: f64,
     pub(crate) after_ns: f64,
-    /// The same, if the stage reads its standard input at all.
+    /// Idle at the standard input, if the stage reads it at all.
     pub(crate) perhaps_before_ns: f64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct StageHistory {
+    processes: StageProcesses,
+    /// What they had done at the last sample.
     last: Option<Activity>,
     queued_ns: u64,
     blocked_read_ns: u64,
     blocked_write_ns: u64,
     peak_bytes: u64,
-    /// What its living processes moved, with what their ended children did.
+    /// What its living processes moved, with what their ended children did; of a stage with a link.
     moved: Option<Moved>,
-    buffers: BufferOffsets,
-    /// Bytes were seen at its standard input, which is no link.
+    /// Its standard input is no link, and had bytes.
     has_input: bool,
     blame: Blame,
-    /// Output that one of its programs keeps in a buffer now, and what was there for the longest time.
+    /// Output that one of its programs holds in a buffer now, and the output that was held for the longest time.
     held_back: Option<HeldBack>,
     longest_held_back: Option<HeldBack>,
 }
@@ -81,19 +84,19 @@ struct LinkHistory {
     watched_ns: u64,
     full_ns: u64,
     empty_ns: u64,
-    /// What its reader has read from it between samples at which it had no other file.
+    /// Bytes that its reader has read between samples at which it had no other file.
     read_bytes: u64,
-    /// What the reader's only thread had read in all at the last sample, if it had no other file then.
+    /// Bytes that the reader's only thread had read in total at the last sample, if it had no other file then.
     last_read: Option<u64>,
-    /// The reader was seen to wait for its standard input, or has run for so long that it has read what it is made of.
+    /// The reader has waited for its standard input, or has run for [`UNDER_WAY_NS`].
     is_under_way: bool,
 }
 
-/// What was seen of the stages and links of a shell.
+/// What was seen of the stages and links so far.
 pub(crate) struct StageSampler {
     pub(crate) pace: Pace,
     gauge: Gauge,
-    buffers: HeldBackTracker,
+    held_back: HeldBackTracker,
     stages: HashMap<usize, StageHistory>,
     links: HashMap<u64, LinkHistory>,
     last_ns: u64,
@@ -126,7 +129,7 @@ impl StageSampler {
         Self {
             pace: Pace::new(Duration::ZERO, PAUSE, PAUSE),
             gauge: Gauge::default(),
-            buffers: HeldBackTracker::default(),
+            held_back: HeldBackTracker::default(),
             stages: HashMap::new(),
             links: HashMap::new(),
             last_ns: model::monotonic_ns(),
@@ -134,53 +137,54 @@ impl StageSampler {
         }
     }
 
-    /// Takes a sample of everything that runs, if one is due.
+    /// Takes a sample of all running stages, if one is due.
     pub(crate) fn sample(&mut self, ledger: &Ledger, source: &dyn Fn(u64) -> Option<FillSource>) {
         if !self.pace.begin() {
             return;
         }
         let now_ns = model::monotonic_ns();
-        let running = ledger.running();
-        let slices = running.filter_map(|index| Some((index, self.slice(ledger, index, now_ns)?))).collect();
+        let kept: usize = self.stages.values().map(|stage| stage.processes.pids().len()).sum();
+        let keep = kept < KEPT_PROCESSES_MAX;
+        let slice = |index| Some((index, self.slice(ledger, index, now_ns, keep)?));
+        let slices = ledger.running().filter_map(slice).collect();
         let mut sample = Sample { ledger, slices, fills: HashMap::new() };
         sample.fills = self.fills(&sample, source);
         for index in sample.slices.keys() {
             self.note_waits(&sample, *index);
             self.note_held_back(&sample, *index, now_ns);
         }
-        let pids = |pid| {
-            self.stages.values().any(|stage| stage.last.as_ref().is_some_and(|last| last.pids.contains(&pid)))
-        };
-        self.buffers.retain(pids);
+        let ended = self.stages.iter_mut().filter(|(index, _)| !sample.slices.contains_key(index));
+        ended.for_each(|(_, stage)| stage.processes.end());
+        let lives = |pid| self.stages.values().any(|stage| stage.processes.pids().contains(&pid));
+        self.held_back.retain(lives);
         self.attribute_waiting(&sample);
         self.last_ns = now_ns;
         self.pace.end(true);
     }
 
-    /// What a stage did since the last sample; `None` where it has gone.
-    fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
+    /// What a stage did since the last sample; `None` if it has ended.
+    fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64, keep: bool) -> Option<Slice> {
         let process = &ledger.processes[index];
         let is_shell = ledger.is_shell(process);
-        let activity = activity::sample(process.pid, !is_shell, &process.aside)?;
-        let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();
-        let peak = activity::peak_memory(process.pid).unwrap_or(0);
+        stage.processes.sample(process.pid, !is_shell, &process.aside, keep)?;
+        let activity = *stage.processes.activity();
+        let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
+        let peak = peak_memory(process.pid).unwrap_or(0);
         if is_shell {
             self.shell_peak_bytes = self.shell_peak_bytes.max(peak);
         }
         stage.peak_bytes = stage.peak_bytes.max(peak);
         if !is_shell && (process.reads.is_some() || process.writes.is_some()) {
-            stage.moved = activity.pids.iter().map(|pid| moved(&format!("/proc/{pid}/io"))).sum();
+            stage.moved = stage.processes.moved();
         }
-        if !is_shell {
-            stage.buffers.sample(&activity.pids, activity.threads, stage.moved);
-        }
-        let last = stage.last.replace(activity.clone());
         // What a process did before its first sample is not known.
-        let ns = if last.is_some() { ns } else { 0 };
-        let last = last.unwrap_or_else(|| activity.clone());
+        let (last, ns) = match stage.last.replace(activity) {
+            Some(last) => (last, ns),
+            None => (activity, 0),
+        };
         let slice = Slice::between(&last, &activity, ns);
-        // What several threads waited for together may be more than the time.
+        // Several threads may have waited for longer than the time together.
         stage.queued_ns += (slice.ns * slice.queued) as u64;
         Some(slice)
     }
@@ -202,17 +206,16 @@ impl StageSampler {
                 FillSource::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
                 FillSource::Known(fill) => Some(fill),
             };
-            if let (false, Some(last)) = (
-                matches!(source, FillSource::Known(_)),
-                self.stages.get(index).and_then(|stage| stage.last.as_ref()),
-            ) {
-                self.links.entry(link).or_default().note_read(last);
+            fills.extend(fill.map(|fill| (link, fill)));
+            if matches!(source, FillSource::Known(_)) {
+                continue;
             }
-            let Some(fill) = fill else { continue };
-            fills.insert(link, fill);
-            if !matches!(source, FillSource::Known(_)) {
+            let seen = self.links.entry(link).or_default();
+            if let Some(stage) = self.stages.get(index) {
+                seen.note_read(&stage.processes);
+            }
+            if let Some(fill) = fill {
                 let has_writer = !fill.holds || writer().is_some();
-                let seen = self.links.entry(link).or_default();
                 seen.watched_ns += slice.ns as u64;
                 seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
                 seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
@@ -231,7 +234,7 @@ impl StageSampler {
         }
     }
 
-    /// Notes the output that a stage's programs keep back while there is room for it.
+    /// Notes the output that a stage's programs hold back while there is room for it.
     fn note_held_back(&mut self, sample: &Sample<'_>, index: usize, now_ns: u64) {
         let process = sample.process(index);
         if sample.ledger.is_shell(process) {
@@ -242,17 +245,17 @@ impl StageSampler {
             Some(link) => sample.fill(Some(link)),
             None => self.gauge.pipe(process.pid, 1, None),
         };
-        let pids = stage.last.iter().flat_map(|last| &last.pids);
-        let mut writers = pids.filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
+        let mut writers =
+            stage.processes.pids().iter().filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
         let is_blocked = fill.is_some_and(Fill::is_full);
-        stage.held_back = writers.find_map(|pid| self.buffers.look(*pid, now_ns, is_blocked));
+        stage.held_back = writers.find_map(|pid| self.held_back.look(*pid, now_ns, is_blocked));
         let longest_ns = stage.longest_held_back.as_ref().map_or(0, |held| held.for_ns);
         if let Some(held) = stage.held_back.as_ref().filter(|held| held.for_ns > longest_ns) {
             stage.longest_held_back = Some(held.clone());
         }
     }
 
-    /// Attributes the time since the last sample to the stages that were waited for, and to the readers of the output of the whole.
+    /// Attributes the time since the last sample to the stages that were waited for, and to the readers of the pipeline's output.
     fn attribute_waiting(&mut self, sample: &Sample<'_>) {
         let stages: Vec<usize> = sample.slices.keys().copied().collect();
         let mut links: BTreeMap<u64, LinkState> = BTreeMap::new();
@@ -294,12 +297,9 @@ impl StageSampler {
         let may_wait = slice.idle
             && process.reads.is_some()
             && !sample.fill(process.reads).is_some_and(|fill| fill.holds);
-        let passes_time = may_wait && self.passes_time(index);
+        let stage = self.stages.get(&index).filter(|_| may_wait);
+        let passes_time = stage.is_some_and(|stage| stage.processes.pass_time());
         StageState { idle: slice.idle, rests: slice.rests(), passes_time, waits_at: None }
-    }
-
-    fn passes_time(&self, index: usize) -> bool {
-        self.stages.get(&index).and_then(|stage| stage.last.as_ref()).is_some_and(Activity::passes_time)
     }
 
     fn attribute(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
@@ -310,15 +310,14 @@ impl StageSampler {
         }
         let Some(stage) = self.stages.get_mut(&index) else { return };
         if slice.idle || slice.rests() {
-            let pids = stage.last.as_ref().map(|last| last.pids.clone()).unwrap_or_default();
-            if let Some(name) = aside(&mut self.gauge, ledger, process.pid, &pids) {
+            if let Some(name) = aside(&mut self.gauge, ledger, process.pid, stage.processes.pids()) {
                 *stage.blame.aside_ns.entry(name).or_default() += ns;
             } else if slice.idle
                 && process.reads.is_none()
                 && let Some(input) = self.gauge.pipe(process.pid, 0, None)
             {
                 stage.has_input |= input.share > 0.0 || input.over;
-                match if input.is_empty() { activity::awaits_input(&pids) } else { Awaits::Other } {
+                match if input.is_empty() { stage.processes.awaits_input() } else { Awaits::Other } {
                     Awaits::Input => {
                         stage.blame.before_ns += ns;
                         stage.blocked_read_ns += ns as u64;
@@ -345,7 +344,7 @@ impl StageSampler {
     pub(crate) fn blame(&self, index: usize) -> Blame {
         let Some(stage) = self.stages.get(&index) else { return Blame::default() };
         let mut blame = stage.blame.clone();
-        // What it waited for before a sample at which it ran again is known from the other samples.
+        // Waits that ended before a sample are divided like those during which a sample was taken.
         let aside_ns: f64 = blame.aside_ns.values().sum();
         let waited_ns = (blame.total_ns - blame.cpu_ns - blame.queued_ns - aside_ns).max(0.0);
         blame.disk_ns *= waited_ns / (blame.disk_ns + blame.slept_ns).max(1.0);
@@ -357,7 +356,7 @@ impl StageSampler {
 
     /// Completes the record of a stage.
     pub(crate) fn complete_stage(&self, index: usize, record: &mut StageRecord) {
-        // A new program begins in the memory of the shell: a figure no larger than that says nothing of it.
+        // A new program begins in the memory of the shell, so only a figure above the shell's is its own.
         let counted = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
         let Some(stage) = self.stages.get(&index) else {
             record.max_rss_bytes = counted;
@@ -369,8 +368,8 @@ impl StageSampler {
         record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
         record.held_up_ns = Some((stage.blame.total_ns as u64).min(record.wall_ns));
         record.held_back.clone_from(&stage.longest_held_back);
-        record.read_buffer_offset = stage.buffers.of_reads();
-        record.write_buffer_offset = stage.buffers.of_writes();
+        record.read_buffer_offset = stage.processes.buffers().of_reads();
+        record.write_buffer_offset = stage.processes.buffers().of_writes();
     }
 
     /// Completes the record of a link.
@@ -381,19 +380,19 @@ impl StageSampler {
         record.empty_ns = Some(link.empty_ns);
     }
 
-    /// What a stage that runs has read and written so far.
+    /// Bytes that a running stage has read and written so far.
     pub(crate) fn moved(&self, index: usize) -> Option<Moved> {
         self.stages.get(&index)?.moved
     }
 
-    /// How much was surely read from a link, at the least.
+    /// Lower bound of the bytes that were read from a link.
     pub(crate) fn seen_read(&self, link: u64) -> u64 {
         self.links.get(&link).map_or(0, |link| link.read_bytes)
     }
 
-    /// The processes of a stage, as they were seen last.
+    /// The processes of a stage at the last sample.
     pub(crate) fn pids(&self, index: usize) -> &[i32] {
-        self.stages.get(&index).and_then(|stage| stage.last.as_ref()).map_or(&[], |last| &last.pids)
+        self.stages.get(&index).map_or(&[], |stage| stage.processes.pids())
     }
 
     /// What a stage has done so far.
@@ -404,38 +403,35 @@ impl StageSampler {
             blocked_read_ns: stage.blocked_read_ns,
             blocked_write_ns: stage.blocked_write_ns,
             held_back: stage.held_back.clone(),
-            buffer_offsets: [stage.buffers.of_reads(), stage.buffers.of_writes()],
+            buffer_offsets: [stage.processes.buffers().of_reads(), stage.processes.buffers().of_writes()],
             ..StageSnapshot::default()
         })
     }
 }
 
-fn moved(path: &str) -> Option<Moved> {
-    Moved::parse(&process::proc::short(path)?)
-}
-
 impl LinkHistory {
-    /// Notes what the reader has read since the last sample, where it had nothing else to read from at both.
-    fn note_read(&mut self, reader: &Activity) {
+    /// Notes what the reader has read since the last sample, if it had no other file at both samples.
+    fn note_read(&mut self, reader: &StageProcesses) {
         self.is_under_way |=
-            reader.cpu_ns >= UNDER_WAY_NS || activity::awaits_input(&reader.pids) == Awaits::Input;
+            reader.activity().cpu_ns >= UNDER_WAY_NS || reader.awaits_input() == Awaits::Input;
         let read = if self.is_under_way { read_by_only_thread(reader) } else { None };
         self.read_bytes += read.zip(self.last_read).map_or(0, |(read, last)| read.saturating_sub(last));
         self.last_read = read;
     }
 }
 
-/// What a reader of one thread has read in its life; `None` where it can read from something else than its standard input. A thread's
-/// counters are without those of children that have ended.
-fn read_by_only_thread(reader: &Activity) -> Option<u64> {
-    let ([pid], 1) = (&reader.pids[..], reader.threads) else { return None };
+/// Bytes that a reader with one thread has read in total; `None` if it could read from another file than its standard input. (Unlike a
+/// process's counters, a thread's are without those of ended children.)
+fn read_by_only_thread(reader: &StageProcesses) -> Option<u64> {
+    let ([pid], 1) = (reader.pids(), reader.activity().threads) else { return None };
     let held = holdings(*pid).ok().filter(|held| !held.reads_elsewhere)?;
     let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
-    if reads_another { None } else { Some(moved(&format!("/proc/{pid}/task/{pid}/io"))?.read) }
+    let counters = short(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
+    Some(Moved::parse(&counters)?.read)
 }
 
-/// The program at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it writes, as a
-/// process substitution makes them.
+/// The program at the other end of a pipe that is no link, at which a stage may be idle: an empty pipe that it reads, or a full one that it
+/// writes. Process substitutions make such pipes.
 fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);

@@ -16,8 +16,8 @@ use rustix::io::fcntl_dupfd_cloexec;
 use crate::align;
 use crate::capture::{Capture, Output};
 use crate::link::LinkSpec;
-use crate::run::{RunError, Summary, text_arguments};
 use crate::shell::Shell;
+use crate::text::{RunError, Summary, text_arguments};
 
 /// How a text is run.
 #[derive(Debug, Clone, Default)]

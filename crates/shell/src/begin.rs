@@ -12,7 +12,7 @@ use mechanism::{Folder, OpenError};
 use model::shell_quoted;
 use pipeline::link::{LinkSpec, refused};
 use pipeline::shell::{Kind, Shell};
-use pipeline::{Begin, Names};
+use pipeline::{ServerNames, ShellStartup};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 const FUNCTIONS: &str = include_str!("begin/functions.sh");
@@ -22,9 +22,9 @@ const ASK: &str = include_str!("begin/ask.sh");
 ///
 /// # Errors
 /// The path of this program cannot be read, or the system refuses memory or a folder.
-pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
+pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenError> {
     let text = |template: &str| text(template, shell, names).map_err(refused("readlink of /proc/self/exe"));
-    let mut begin = Begin::default();
+    let mut begin = ShellStartup::default();
     // The path of a file with this text.
     let mut readable = |template: &str| {
         let (file, path) = in_memory(&text(template)?)?;
@@ -89,7 +89,7 @@ fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
 }
 
 /// A template with the names of this run filled in.
-fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
+fn text(template: &str, shell: &Shell, names: &ServerNames) -> io::Result<String> {
     let quote = if shell.kind == Kind::Fish { fish_quoted } else { shell_quoted };
     let program = quote(std::env::current_exe()?.as_os_str().as_bytes());
     let links: Vec<&str> = LinkSpec::names().collect();
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_filled_in() {
-        let names = Names { socket: "s".to_owned(), ask: "/r".to_owned(), answer: "/a".to_owned() };
+        let names = ServerNames { socket: "s".to_owned(), ask: "/r".to_owned(), answer: "/a".to_owned() };
         let shell = Shell::find("bash".as_ref()).expect("bash");
         for template in [
             include_str!("begin/bash.sh"),

@@ -80,7 +80,7 @@ impl EndSampler {
                 busiest[end as usize] = busiest[end as usize].max(found);
                 waiting.extend(proc::children_of_thread(&folder).into_iter().map(|pid| (pid, end)));
             }
-            self.buffers[end as usize].sample(&[pid], threads, None);
+            self.buffers[end as usize].sample(pid, threads);
         }
         if let [Some((.., writer)), Some((.., reader))] = busiest {
             self.samples.push((at_ns, writer == reader));

@@ -156,7 +156,7 @@ fn nothing_of_ours_is_found_in_odd_places() {
     // Whatever these tests were given.
     let plain = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().expect("ls");
     assert_eq!(stdout(&told), stdout(&plain));
-    assert!(stderr(&told).contains("cannot be told from its other pipes"), "{}", stderr(&told));
+    assert!(stderr(&told).contains("cannot be distinguished from its other pipes"), "{}", stderr(&told));
     let apart =
         |what: &'static str| ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", what, "sh"];
     let tried = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();

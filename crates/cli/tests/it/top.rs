@@ -114,6 +114,16 @@ fn the_stage_that_is_waited_for_is_named() {
     assert!(chain.links[0].bytes_per_s.is_some_and(|rate| (rate - read).abs() < 0.2 * read), "{chain:?}");
 }
 
+/// Expected: a loop of short sleeps sleeps. Happened: it was said to be at work, because it ran at the moment of the last sample.
+#[test]
+fn a_loop_of_short_sleeps_is_not_at_work() {
+    let scene = Scene::new("while sleep 0.02; do echo; done | cat > /dev/null");
+    let seen: Vec<StageActivity> =
+        (0..6).map(|_| scene.chain(|chain| culprit(chain) == Some("bash")).stages[0].doing).collect();
+    let at_work = seen.iter().filter(|doing| **doing == StageActivity::Works).count();
+    assert!(at_work <= seen.len() / 2, "{seen:?}");
+}
+
 #[test]
 fn what_is_idle_is_held_up_by_nobody_and_who_waits_is_known_whatever_the_call() {
     for wait in [

@@ -1,5 +1,5 @@
-//! The processes of this machine, with what each has open. That is read only when a process is new, when something about it has changed,
-//! and else once in a while.
+//! The processes of this machine, and the files that each has open. These are read when a process is new, when it may have changed them, and
+//! otherwise every few samples.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -16,13 +16,13 @@ const YOUNG: u64 = 2;
 
 /// A process.
 pub(crate) struct Known {
-    /// The look at which it was seen first.
+    /// The scan at which it was seen first.
     pub(crate) since: u64,
     pub(crate) parent: i32,
     started_ticks: u64,
     /// `None` of another user's process.
     pub(crate) holdings: Option<Holdings>,
-    /// How many descriptors it had; 0 on kernels that do not tell (before Linux 6.2).
+    /// The number of its descriptors; 0 on kernels that do not show it (before Linux 6.2).
     descriptors: u64,
     /// A thread of the kernel.
     is_kernels: bool,
@@ -32,24 +32,24 @@ pub(crate) struct Known {
 #[derive(Default)]
 pub(crate) struct Census {
     pub(crate) known: HashMap<i32, Known>,
-    /// How often they were looked at.
-    pub(crate) looks: u64,
+    /// The number of scans.
+    pub(crate) scans: u64,
 }
 
 impl Census {
-    /// Looks again. `active` ones are looked at more closely; whatever `doubted` has open is looked through in any case.
-    /// Gives those that have ended since.
-    pub(crate) fn look(&mut self, active: &HashSet<i32>, doubted: &HashSet<i32>) -> Vec<(i32, Known)> {
-        self.looks += 1;
+    /// Scans all processes. The files of `active` ones are read if their number has changed, those of `outdated` ones always. Returns the
+    /// processes that have ended.
+    pub(crate) fn update(&mut self, active: &HashSet<i32>, outdated: &HashSet<i32>) -> Vec<(i32, Known)> {
+        self.scans += 1;
         let own = std::process::id().cast_signed();
         let alive: HashSet<i32> = proc::others().chain([own]).collect();
         let ended = self.known.extract_if(|pid, _| !alive.contains(pid)).collect();
         for pid in alive {
             let is_due = self.known.get(&pid).is_none_or(|known| {
-                known.since + YOUNG > self.looks
-                    || doubted.contains(&pid)
+                known.since + YOUNG > self.scans
+                    || outdated.contains(&pid)
                     || (active.contains(&pid) && known.descriptors != descriptors(pid))
-                    || pid.unsigned_abs() as u64 % ROUND == self.looks % ROUND
+                    || pid.unsigned_abs() as u64 % ROUND == self.scans % ROUND
             });
             if is_due {
                 self.scan(pid);
@@ -73,7 +73,7 @@ impl Census {
         };
         let before = self.known.get(&pid).filter(|known| known.started_ticks == stat.started_ticks);
         let known = Known {
-            since: before.map_or(self.looks, |known| known.since),
+            since: before.map_or(self.scans, |known| known.since),
             parent: stat.parent,
             started_ticks: stat.started_ticks,
             descriptors: descriptors(pid),
@@ -95,12 +95,12 @@ impl Census {
         holdings.flat_map(|(pid, holdings)| holdings.terminals.iter().map(move |end| (pid, *end)))
     }
 
-    /// Who has started whom.
+    /// The parent of each process.
     pub(crate) fn parents(&self) -> HashMap<i32, i32> {
         self.known.iter().map(|(pid, known)| (*pid, known.parent)).collect()
     }
 
-    /// How many processes do not show what they have open.
+    /// The number of processes whose files this user may not read.
     pub(crate) fn foreign(&self) -> usize {
         self.known.values().filter(|known| known.holdings.is_none() && !known.is_kernels).count()
     }

@@ -1,15 +1,15 @@
-//! Which processes make a stage, and which stages a chain: from who holds what, and who has started whom. Pure.
+//! Which processes form a stage, and which stages a chain, from the ends that processes hold and from their parents. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::open_file::Identity;
 
-/// More stages than this at one end of a link do not belong together for that: they all write into one log, for example.
+/// More stages than this at one end of a link are not one chain: they all write into one log, for example.
 const FAN_MAX: usize = 4;
-/// A process has no more ancestors that are looked at.
+/// Most ancestors of a process that are considered.
 const ANCESTORS_MAX: usize = 64;
 
-/// What tells a link from all others.
+/// Identifies a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum LinkId {
     /// A pipe or a FIFO.
@@ -27,30 +27,30 @@ pub(crate) struct Side {
     pub(crate) writes: bool,
 }
 
-/// A process with the sides that it holds, and as which descriptors.
+/// A process with the sides of links that it holds, and their descriptors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Holder {
     pub(crate) pid: i32,
     pub(crate) sides: BTreeMap<Side, Vec<i32>>,
-    /// It sleeps until a child ends.
+    /// It sleeps until a child has ended.
     pub(crate) waits_for_children: bool,
 }
 
-/// Stages that links join.
+/// Stages that links connect.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ChainGraph {
     pub(crate) stages: Vec<GraphStage>,
     pub(crate) links: Vec<GraphLink>,
 }
 
-/// The processes of a stage: first the leaders, which no other one of them has started.
+/// The processes of a stage: first the leaders, which have no parent in it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct GraphStage {
     pub(crate) pids: Vec<i32>,
     pub(crate) leaders: usize,
 }
 
-/// A link between stages; an end without a stage belongs to a process that cannot be seen.
+/// A link between stages; an end without a stage belongs to a process that this user may not inspect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GraphLink {
     pub(crate) id: LinkId,
@@ -58,7 +58,7 @@ pub(crate) struct GraphLink {
     pub(crate) readers: Vec<usize>,
 }
 
-/// The chains of these processes; `parents` knows those between them as well.
+/// The chains of these processes; `parents` has those of other processes, too.
 pub(crate) fn graphs(holders: &[Holder], parents: &HashMap<i32, i32>) -> Vec<ChainGraph> {
     let family = Family { parents };
     let shared = without_private(holders);
@@ -84,17 +84,17 @@ impl Family<'_> {
 
 type Sides = BTreeMap<i32, Holder>;
 
-/// Without links that one process has for itself, to wake itself for example.
+/// Removes links that only one process has, to wake itself for example.
 fn without_private(holders: &[Holder]) -> Sides {
-    let mut who: HashMap<LinkId, BTreeSet<i32>> = HashMap::new();
+    let mut pids: HashMap<LinkId, BTreeSet<i32>> = HashMap::new();
     let mut both: HashMap<LinkId, BTreeSet<bool>> = HashMap::new();
     for holder in holders {
         for side in holder.sides.keys() {
-            who.entry(side.link).or_default().insert(holder.pid);
+            pids.entry(side.link).or_default().insert(holder.pid);
             both.entry(side.link).or_default().insert(side.writes);
         }
     }
-    let is_private = |side: &Side| who[&side.link].len() == 1 && both[&side.link].len() == 2;
+    let is_private = |side: &Side| pids[&side.link].len() == 1 && both[&side.link].len() == 2;
     let shared = holders.iter().cloned().map(|mut holder| {
         holder.sides.retain(|side, _| !is_private(side));
         (holder.pid, holder)
@@ -117,12 +117,12 @@ fn is_standard(side: &Side, fds: &[i32]) -> bool {
     fds.iter().any(|fd| if side.writes { [1, 2].contains(fd) } else { *fd == 0 })
 }
 
-/// Standard error alone: what is said there is no data.
+/// Only standard error: messages are no data.
 fn is_aside(side: &Side, fds: &[i32]) -> bool {
     side.writes && fds == [2]
 }
 
-/// Without ends that a process merely still holds, or has inherited and has no use for.
+/// Removes ends that a process only has because it has inherited or not yet closed them.
 fn used(shared: &Sides, family: &Family<'_>) -> Sides {
     let of = holders_of(shared);
     let mut used = shared.clone();
@@ -139,7 +139,7 @@ fn used(shared: &Sides, family: &Family<'_>) -> Sides {
             if aside && has_data {
                 drop(pid, side);
             }
-            // Those with the same ends are the same stage.
+            // Processes with the same ends are the same stage.
             let alike = |above: &i32| shared[&pid].sides.keys().eq(shared[above].sides.keys());
             for above in family.ancestors(pid).filter(|above| pids.contains(above) && !alike(above)) {
                 let same_number = fds(pid).iter().any(|fd| fds(above).contains(fd));
@@ -155,7 +155,7 @@ fn used(shared: &Sides, family: &Family<'_>) -> Sides {
     used
 }
 
-/// Processes that hold the same sides are one stage.
+/// The stages: processes that hold the same sides.
 fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
     let mut alike: BTreeMap<Vec<Side>, Vec<i32>> = BTreeMap::new();
     for holder in used.values() {
@@ -173,7 +173,7 @@ fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
     groups
 }
 
-/// A shell that waits for programs that hold all its ends, and others besides, is no stage: they are.
+/// Whether this is a shell that waits for programs which hold all its ends, and perhaps others: then they are stages, and it is not.
 fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
     let below = |leader: i32, side: &Side| {
         shared.values().any(|other| {
@@ -207,8 +207,8 @@ fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> 
             stages_at.iter().any(|at| stages[*at].pids.iter().any(|pid| used[pid].sides[&side].contains(&fd)))
         };
         match (&link.writers[..], &link.readers[..]) {
-            // A link with an end that a process holds which is no stage is none; one with an end that no visible process holds is one
-            // where its other end is a standard stream.
+            // An end that only a process without a stage holds makes no link. One that no visible process holds makes a link if the other
+            // end is a standard stream.
             ([], readers) => is_free(true) && standard(readers, false),
             (writers, []) => is_free(false) && standard(writers, true),
             (writers, readers) => writers.len() > 1 || writers != readers,
@@ -217,7 +217,7 @@ fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> 
     links.into_values().filter(is_link).collect()
 }
 
-/// Stages that links join, directly or through others.
+/// Stages that links connect, directly or through others.
 fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
     let mut of: Vec<usize> = (0..stages.len()).collect();
     for link in
@@ -232,7 +232,7 @@ fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
     names.into_iter().filter_map(|name| chain(&members(name), stages, links)).collect()
 }
 
-/// Whether more stages meet at one end of a link than belong together for that.
+/// Whether so many stages are at one end of a link that they are not one chain.
 fn gathers(link: &GraphLink) -> bool {
     link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
 }
@@ -247,7 +247,7 @@ fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Optio
         let (alone_at_one_end, apart) = (link.writers.is_empty() || link.readers.is_empty(), gathers(link));
         match (&writers[..], &readers[..]) {
             ([], []) => {}
-            // A link with a free end joins no stages.
+            // A link with a free end connects no stages.
             _ if alone_at_one_end => its.push(GraphLink { id: link.id, writers, readers }),
             (_, []) if apart && link.readers.len() <= FAN_MAX => {
                 here.extend(&link.readers);
@@ -275,7 +275,7 @@ fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Optio
     Some(ChainGraph { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
 }
 
-/// Stages in the order in which bytes come to them; where they go round, begun somewhere.
+/// Stages in the order in which bytes come to them; a circle begins anywhere.
 fn downstream(stages: &[usize], links: &[GraphLink]) -> Vec<usize> {
     let mut left: BTreeSet<usize> = stages.iter().copied().collect();
     let mut order: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! The pipes of make(1) with `-j`: tokens lie in them, and no data flows (GNU make, "POSIX Jobserver Interaction").
+//! The pipes of make(1) with `-j`: they hold tokens, and no data flows (GNU make, "POSIX Jobserver Interaction").
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::brief_pipe::BriefPipe;
 use crate::end::{End, nameless};
 use crate::open_file::Identity;
 
-/// Names that GNU make goes by.
+/// Names of GNU make.
 const MAKES: [&str; 2] = ["make", "gmake"];
 
-/// The pipes of which a make holds both ends, none of them a standard stream: it makes no other such pipe. Each with the makes that hold
+/// The pipes of which a make has both ends, neither of them a standard stream: only jobservers have such a pipe. Each with the makes that have
 /// it, and a descriptor of it.
 pub(super) fn find(census: &Census) -> BTreeMap<Identity, Vec<(i32, i32)>> {
     let mut found: BTreeMap<Identity, Vec<(i32, i32)>> = BTreeMap::new();
@@ -44,7 +44,7 @@ fn is_make(pid: i32) -> bool {
 }
 
 impl ChainSampler {
-    /// The tokens of a jobserver, and who holds them.
+    /// The tokens of a jobserver, free and held.
     pub(super) fn jobserver(&self, pipe: Identity, makes: &[(i32, i32)]) -> Jobserver {
         let open = makes.iter().find_map(|(pid, fd)| BriefPipe::open(*pid, *fd, Some(pipe)).ok());
         let path = || fs::read_link(format!("/proc/{}/fd/{}", makes[0].0, makes[0].1)).ok();

@@ -1,15 +1,14 @@
-//! Whose a process is: another user's, or one of a container.
+//! The user of a process, and its container.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// What stands before the name of a container in its control group: systemd's scopes of docker, podman and others, folders of docker,
-/// LXC and Kubernetes.
+/// Prefixes of a container's name in its control group: systemd's scopes of docker, podman and others, folders of docker and LXC.
 const PREFIXES: [&str; 8] =
     ["docker-", "libpod-", "crio-", "cri-containerd-", "machine-", "lxc.payload.", "docker/", "lxc/"];
-/// What is shown of a name of 64 hexadecimal digits, as docker ps does.
+/// Shown digits of a name of 64 hexadecimal digits, as docker ps does.
 const SHOWN_DIGITS: usize = 12;
 
 /// Names of users, read once.
@@ -21,7 +20,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// The user of a process, where that is not ours.
+    /// The user of a process, if it is not ours.
     pub(super) fn user(&mut self, pid: i32) -> Option<String> {
         let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         if user == rustix::process::geteuid().as_raw() {
@@ -39,7 +38,7 @@ impl Owners {
         Some(self.names.get(&user).cloned().unwrap_or_else(|| user.to_string()))
     }
 
-    /// The container of a process, where it is not in ours.
+    /// The container of a process, if it is not ours.
     pub(super) fn container(&self, pid: i32) -> Option<String> {
         let of = |pid: &str| container_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
         let own = self.own.get_or_init(|| of("self"));
@@ -47,7 +46,7 @@ impl Owners {
     }
 }
 
-/// The container that the last folder of a control group names that names one.
+/// The container of a control group: the last folder of its path that is one's name.
 fn container_in(groups: &str) -> Option<String> {
     let path = groups.lines().next()?.splitn(3, ':').nth(2)?;
     let named = PREFIXES.iter().filter_map(|prefix| {

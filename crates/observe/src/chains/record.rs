@@ -1,4 +1,4 @@
-//! What was seen of a chain, as the record has it.
+//! The record of a chain.
 
 use std::fs;
 
@@ -7,19 +7,21 @@ use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActi
 use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
 use super::owner::Owners;
-use super::process::SampledProcess;
 use crate::blame::stands_out;
 use crate::end::{Joint, nameless};
 use crate::flow::{EndFlow, flow};
+use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
 
-/// Who used a CPU for more of the time than this computes.
+/// Share of a CPU above which a stage computes, and share of the time above which it queues for one.
 const MOST: f64 = 0.5;
-/// A stage that did less than this of the time, and for which nothing waits in a full link, does not hold up: there is nothing to do.
-const STIRS: f64 = 0.01;
+/// Share of the last samples at which a stage slept until time had passed, from which on it sleeps, even if it runs at this moment.
+const SLEEPS: f64 = 0.25;
+/// A stage that used less of a CPU than this, and whose input is empty, is not what the chain waits for: there is nothing to do.
+const ACTIVE: f64 = 0.01;
 
 impl ChainSampler {
-    /// A chain; `None` where none of its processes is left.
+    /// The record of a chain; `None` if a stage has no process any more.
     pub(super) fn chain(&self, graph: &ChainGraph, owners: &mut Owners) -> Option<Chain> {
         let stages: Vec<ChainStage> =
             (0..graph.stages.len()).map(|at| self.stage(graph, at, owners)).collect();
@@ -41,6 +43,9 @@ impl ChainSampler {
             Some(ChainProcess { pid: *pid, name: name.clone(), command: command.clone(), user, container })
         };
         let (doing, waits_at) = self.doing(graph, at);
+        let shares = self.shares.get(&group.pids[0]).copied().unwrap_or_default();
+        // A loop of short sleeps runs at many of the samples, but hardly works.
+        let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEPS;
         ChainStage {
             stage: at,
             leaders: group.pids[..group.leaders]
@@ -53,9 +58,9 @@ impl ChainSampler {
             at_most: rates.iter().any(|rates| rates.at_most),
             cpus: rates.iter().filter_map(|rates| rates.cpus).sum(),
             queued: processes().map(|process| process.slice.queued).fold(0.0, f64::max),
-            doing,
+            doing: if sleeps { StageActivity::Sleeps } else { doing },
             waits_at,
-            held_up: self.held_up.get(&group.pids[0]).copied().unwrap_or(0.0),
+            held_up: shares.held_up,
             read_buffer_offset: only(processes().map(|process| process.buffers.of_reads())),
             write_buffer_offset: only(processes().map(|process| process.buffers.of_writes())),
             slow_copies: None,
@@ -82,7 +87,7 @@ impl ChainSampler {
             let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
-        // Of several processes and threads the one that says most; the order of the words is no order of that.
+        // Of several processes and threads the most informative one; the order of the enum is another.
         let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
             StageActivity::Disk => 0,
             StageActivity::WaitsToWrite if link.is_some() => 1,
@@ -98,7 +103,7 @@ impl ChainSampler {
         each.min_by_key(rank).unwrap_or((StageActivity::Elsewhere, None))
     }
 
-    /// What a thread of a stage waits for.
+    /// What a thread does, and the link for which it waits.
     fn waits_at(
         &self,
         graph: &ChainGraph,
@@ -144,7 +149,7 @@ impl ChainSampler {
         }
     }
 
-    /// The place of the only pipe that a process can read, or write: where it sleeps in one, it is that. `None` where there are several.
+    /// The index of the only pipe that a process can read, or write: if it sleeps in a pipe, it is that one. `None` if there are several.
     fn only_pipe(
         &self,
         pid: i32,
@@ -165,7 +170,7 @@ impl ChainSampler {
         let seconds = self.mark.elapsed().as_secs_f64();
         let more = held(fill) - held(self.marked_fills.get(&link.id));
         let [writers, readers] = [true, false].map(|writes| self.end_flow(graph, link, writes, seconds));
-        // The kernel counts what a TCP socket received.
+        // The kernel counts the bytes that a TCP socket has received.
         let received = match link.id {
             LinkId::Pair { to, .. } => self.pairs.get(&to).and_then(|end| Some((to, end.received?))),
             _ => None,
@@ -234,7 +239,7 @@ impl ChainSampler {
     }
 }
 
-/// The offset of a stage's processes; `None` where they have several.
+/// The offset of a stage's processes; `None` if they have different ones.
 fn only(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let mut seen = offsets.flatten();
     let first = seen.next()?;
@@ -261,18 +266,18 @@ fn fifo_path(pid: i32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
-/// The stage that is waited for, if anything is to be done at all.
+/// The stage that the chain waits for, unless there is nothing to do.
 fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let mut order: Vec<usize> = (0..stages.len()).collect();
     order.sort_by(|one, other| stages[*other].held_up.total_cmp(&stages[*one].held_up));
     let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
     let first = *order.first()?;
     let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));
-    let stirs = stages[first].cpus > STIRS
-        || stages[first].queued > STIRS
+    let is_active = stages[first].cpus > ACTIVE
+        || stages[first].queued > ACTIVE
         || stages[first].doing == StageActivity::Disk;
     let waited_for = links
         .iter()
         .any(|link| link.readers.contains(&first) && link.held_bytes.is_some_and(|bytes| bytes > 0));
-    (stands_out(share(0), share(1), 1.0) && (flows || stirs || waited_for)).then_some(first)
+    (stands_out(share(0), share(1), 1.0) && (flows || is_active || waited_for)).then_some(first)
 }

@@ -1,4 +1,4 @@
-//! Which way bytes go through what can carry them both ways: pairs of sockets, connections, pseudoterminals.
+//! The direction of bytes through what has two directions: pairs of sockets, connections, pseudoterminals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,15 +8,15 @@ use super::graph::{LinkId, Side};
 use crate::end::{End, Joint};
 use crate::sockets::PairEnd;
 
-/// A process with more connections, or more terminals, than this serves others: these do not belong together for that.
+/// A process with more connections, or more terminals, than this is a server, and its clients are not one chain.
 const SERVED_MAX: usize = 4;
 
-/// The ways that shutdown(2) has left, standard streams say, or bytes have gone.
+/// Directions, as shutdown(2), standard streams, or received bytes show them.
 pub(super) struct Ways<'a> {
     pairs: &'a HashMap<u64, PairEnd>,
-    /// Who holds which socket, and as which descriptors.
+    /// By the inode of a socket, the processes that have it, and their descriptors.
     fds: HashMap<u64, Vec<(i32, i32)>>,
-    /// Who holds which side of a pseudoterminal.
+    /// By the side of a pseudoterminal, the processes that have it.
     terminals: HashMap<Joint, HashSet<i32>>,
     /// Processes that serve others.
     servers: HashSet<i32>,
@@ -67,13 +67,13 @@ impl<'a> Ways<'a> {
         let may = match (writer.kind, reader.received) {
             (ChainLinkKind::Socketpair, _) => says,
             (_, Some(received)) => received > 0,
-            // Through one with a name, of which nothing else is known, bytes go both ways.
+            // Through a socket with a name bytes go both ways, if nothing else is known.
             _ => says || !(is_said(to, from) || shut(writer, reader)),
         };
         may && !shut(writer, reader) && self.is_between_few(writer, from, to)
     }
 
-    /// Whether a connection joins two processes that can be seen and serve no others; a pair has been made for those that hold it.
+    /// Whether a connection is between two visible processes that are no servers. A pair was made for the processes that have it.
     fn is_between_few(&self, end: &PairEnd, from: u64, to: u64) -> bool {
         let serves = |inode| self.holders(inode).any(|pid| self.servers.contains(&pid));
         end.kind == ChainLinkKind::Socketpair || self.are_apart(from, to) && !serves(from) && !serves(to)
@@ -83,7 +83,7 @@ impl<'a> Ways<'a> {
         self.holders(one).any(|pid| self.holders(other).any(|other| other != pid))
     }
 
-    /// Pairs between processes that do not say so.
+    /// The number of pairs between processes that show no direction.
     pub(super) fn undirected(&self) -> usize {
         let undirected = |(one, end): &(&u64, &PairEnd)| {
             **one < end.peer

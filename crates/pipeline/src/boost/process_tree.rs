@@ -1,5 +1,5 @@
-//! The tree of a process: it, and all that have come from it. A process whose parent has ended belongs to it still, if it was seen before
-//! that. (PR_SET_CHILD_SUBREAPER would keep all of them, and orphans could see it.)
+//! A process and its descendants. A process whose parent has ended still belongs to them if it was seen before. (PR_SET_CHILD_SUBREAPER
+//! would keep all of them, but orphans would have another parent than without it.)
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ pub(super) struct TreeProcess {
 
 pub(super) struct ProcessTree {
     root: i32,
-    /// When each was started.
+    /// By PID, when each was started, in clock ticks.
     known: HashMap<i32, u64>,
 }
 
@@ -23,7 +23,7 @@ impl ProcessTree {
         Self { root, known: HashMap::new() }
     }
 
-    /// All that live, with what they wait for.
+    /// All living processes, with what they wait for.
     pub(super) fn processes(&mut self) -> Vec<TreeProcess> {
         let own = std::process::id().cast_signed();
         let mut processes = Vec::new();

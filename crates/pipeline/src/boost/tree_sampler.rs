@@ -1,6 +1,6 @@
-//! Samples the pipes of a tree of processes, and enlarges those that are full. What a process waits for mostly says whether its
-//! pipe can be full: one that waits for something else than its output has none, and one that sleeps in a write has a full pipe.
-//! Only pipes of processes that run are opened, and of these only those that can grow: idle ones are never touched.
+//! Samples the pipes of a tree of processes, and enlarges those that are full. What a process waits for mostly shows whether its pipe can be
+//! full: a process that sleeps in a write has a full pipe, and one that waits for something else has none. Only pipes of running processes are
+//! opened, and only those that can grow; so this costs less than the samples of `observe::stage_processes`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
@@ -21,75 +21,75 @@ use super::Boosted;
 use super::larger::{Growth, LargerPipes};
 use super::process_tree::{ProcessTree, TreeProcess};
 
-/// Between two samples: the least is short against what people wait for, the most lets an idle pipeline sleep.
+/// Time between two samples: at least short for a person who waits, at most long enough to let an idle pipeline sleep.
 const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
-/// The most descriptors of one process that are read.
+/// Most descriptors of one process that are read.
 const ENDS_MAX: usize = 32;
-/// The most processes whose buffers are noted.
+/// Most processes whose buffers are noted.
 const BUFFERS_MAX: usize = 64;
-/// How long nothing grows after the quota was found spent.
-const NO_ROOM: Duration = Duration::from_secs(1);
+/// Time without growth after the quota was spent.
+const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 
-/// Samples of a pipe at one look, and the time between two. Ends that wake each other fill and empty a pipe thousands of times in a
-/// second: a few samples close together say as much as looks that are far apart.
-const SAMPLES: u32 = 4;
-const BETWEEN: Duration = Duration::from_micros(500);
+/// Times that a pipe is opened within one sample, and the pause between two. Ends that wake each other fill and empty a pipe thousands of times
+/// in a second: a few checks close together show as much as samples that are far apart.
+const CHECKS: u32 = 4;
+const CHECK_PAUSE: Duration = Duration::from_micros(500);
 
-/// What is written is measured before a pipe is enlarged for the first time: for so long and so many times its size at the least, and
-/// never longer than the last.
-const BEFORE: Duration = Duration::from_millis(20);
+/// Before a pipe is enlarged for the first time its rate is measured: for at least this time and this many times its size, and at most for
+/// the last time.
+const BEFORE_MIN: Duration = Duration::from_millis(20);
 const BEFORE_SIZES: u64 = 16;
-const BEFORE_MOST: Duration = Duration::from_millis(200);
-/// Of a process that was started less long ago nothing is measured: its first moments say nothing of what it does later.
-const SETTLED: Duration = Duration::from_millis(500);
-/// And afterwards for so long at the least: filling the room that is new is no flow.
-const AFTER: Duration = Duration::from_millis(100);
+const BEFORE_MAX: Duration = Duration::from_millis(200);
+/// Age from which on the rate of a process is measured: its start is not typical.
+const AGE_MIN: Duration = Duration::from_millis(500);
+/// Shortest measurement afterwards, as the new room fills first.
+const AFTER_MIN: Duration = Duration::from_millis(100);
 
-/// How long ago a process was started.
+/// The time since a process was started.
 fn age(pid: i32) -> Option<Duration> {
     let started = Duration::from_millis(Stat::of(pid)?.started_ticks * 1000 / clock_ticks_per_second());
     Some(Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?.saturating_sub(started))
 }
 
-/// How much an end of a pipe moves.
-struct Flow {
+/// The rate at which a process moves bytes through an end of a pipe.
+struct Rate {
     pid: i32,
     /// In /proc/PID/io.
     counter: &'static str,
     found: Instant,
-    /// Since when it is measured, and what had been moved by then.
+    /// When the measurement began, and the bytes that had been moved by then.
     since: Instant,
     moved: Option<u64>,
-    flows: bool,
+    has_moved: bool,
 }
 
-impl Flow {
+impl Rate {
     fn begin(pid: i32, writes: bool) -> Self {
         let counter = if writes { "wchar" } else { "rchar" };
         let now = Instant::now();
-        let mut flow = Self { pid, counter, found: now, since: now, moved: None, flows: false };
-        flow.moved = flow.moved_by_now().filter(|_| age(pid).is_some_and(|age| age >= SETTLED));
-        flow
+        let mut rate = Self { pid, counter, found: now, since: now, moved: None, has_moved: false };
+        rate.moved = rate.moved_by_now().filter(|_| age(pid).is_some_and(|age| age >= AGE_MIN));
+        rate
     }
 
     fn moved_by_now(&self) -> Option<u64> {
         value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
     }
 
-    /// Whether what flows before a pipe of this size is enlarged has been measured, as far as it can be. It begins when something has
-    /// flowed: a reader that has just been started does not read yet.
+    /// Whether the rate before a pipe of this size is enlarged has been measured, as far as possible. The measurement begins when bytes
+    /// have been moved: a reader that was just started does not read yet.
     fn is_measured(&mut self, size: u64) -> bool {
         let (Some(now), Some(moved)) = (self.moved_by_now(), self.moved) else { return true };
-        if !self.flows && now > moved {
-            (self.flows, self.since, self.moved) = (true, Instant::now(), Some(now));
+        if !self.has_moved && now > moved {
+            (self.has_moved, self.since, self.moved) = (true, Instant::now(), Some(now));
             return false;
         }
-        let enough = self.since.elapsed() >= BEFORE && now - moved >= BEFORE_SIZES * size;
-        enough || self.found.elapsed() >= BEFORE_MOST
+        let enough = self.since.elapsed() >= BEFORE_MIN && now - moved >= BEFORE_SIZES * size;
+        enough || self.found.elapsed() >= BEFORE_MAX
     }
 
-    /// Bytes a second, of so long at the least; `None` where it was shorter, or all of it was one long call.
+    /// Bytes a second, measured for at least this time; `None` if it was shorter, or if no call has returned.
     fn bytes_per_s(&self, least: Duration) -> Option<u64> {
         let seconds = Some(self.since.elapsed()).filter(|time| *time >= least)?.as_secs_f64();
         let bytes = self.moved_by_now()?.saturating_sub(self.moved?);
@@ -97,22 +97,22 @@ impl Flow {
     }
 }
 
-/// A pipe that was looked at, or is larger than it was.
+/// A pipe that was sampled or enlarged.
 #[derive(Default)]
 struct PipeHistory {
-    /// The number of the last look at it.
-    look: u64,
+    /// The number of its last sample.
+    sample: u64,
     /// It cannot grow.
     stays: bool,
-    /// Its last sample was full, or any at this look.
+    /// It was full at the last check, or at any check of this sample.
     full: bool,
     any_full: bool,
-    /// Looks in a row at which no sample was full: it is sampled less often.
+    /// Samples in a row at which it was not full: it is checked less often.
     quiet: u32,
-    /// Its place among those that were made larger.
+    /// Its index among those that were enlarged.
     at: Option<usize>,
-    /// What flows since it was found full, or since it has grown.
-    flow: Option<Flow>,
+    /// The rate since it was found full, or since it has grown.
+    rate: Option<Rate>,
 }
 
 /// An end at which a pipe may be full.
@@ -121,11 +121,11 @@ struct PipeEnd {
     pipe: Identity,
     pid: i32,
     fd: i32,
-    /// A thread sleeps in a write to it: it is full.
+    /// A thread sleeps in a write to it, so it is full.
     asleep: bool,
 }
 
-/// The only descriptor that a thread waits for.
+/// The descriptor for which a thread waits, if it is only one.
 fn sole(waits: &Waits) -> Option<Awaited> {
     match waits {
         Waits::For(fds) => <[Awaited; 1]>::try_from(&fds[..]).ok().map(|[only]| only),
@@ -139,13 +139,13 @@ pub(super) struct TreeSampler {
     gauge: Gauge,
     larger: LargerPipes,
     seen: HashMap<Identity, PipeHistory>,
-    /// What the first process reads, where that is a pipe: its writers may be outside the tree.
+    /// The standard input of the first process, if that is a pipe: its writers may be outside the tree.
     input: Option<(i32, Identity)>,
     unseen: BTreeSet<i32>,
-    looks: u64,
+    samples: u64,
     last: Instant,
     no_room_until: Instant,
-    /// Where buffers lie, and the command lines of their processes; `None` where that is not asked for.
+    /// By PID, the command line of a process and the offsets of its buffers; `None` if they are not to be noted.
     buffers: Option<HashMap<i32, (String, BufferOffsets)>>,
 }
 
@@ -161,44 +161,44 @@ impl TreeSampler {
             seen: HashMap::new(),
             input: input.map(|pipe| (root, pipe)),
             unseen: BTreeSet::new(),
-            looks: 0,
+            samples: 0,
             last: now,
             no_room_until: now,
             buffers: notes_buffers.then(HashMap::new),
         }
     }
 
-    /// Takes a sample if one is due; how long it is until the next one.
+    /// Takes a sample if one is due. Returns the time until the next one.
     pub(super) fn sample(&mut self) -> Duration {
         if !self.pace.begin() {
             return self.pace.left();
         }
         let now = Instant::now();
         let since = now.duration_since(std::mem::replace(&mut self.last, now));
-        self.looks += 1;
+        self.samples += 1;
         let processes = self.tree.processes();
         self.note_buffers(&processes);
         let mut places: Vec<PipeEnd> =
             processes.iter().flat_map(|process| self.written_by(process)).collect();
         places.extend(self.read_first(&processes));
-        // What is certain goes before what must be asked.
+        // Pipes that are certainly full come first.
         places.sort_by_key(|place| !place.asleep);
         let mut met = HashSet::new();
         places.retain(|place| met.insert(place.pipe));
         for place in &places {
             let seen = self.seen.entry(place.pipe).or_default();
-            (seen.look, seen.full, seen.any_full) = (self.looks, false, false);
+            (seen.sample, seen.full, seen.any_full) = (self.samples, false, false);
         }
         let mut again = places.clone();
-        for round in 0..SAMPLES {
+        for round in 0..CHECKS {
             if round > 0 && !again.is_empty() {
-                std::thread::sleep(BETWEEN);
+                std::thread::sleep(CHECK_PAUSE);
             }
             again.retain(|place| self.sample_pipe(*place, round, &processes));
         }
         let may_grow = places.iter().filter(|place| self.account(place.pipe, since)).count();
-        let look = self.looks;
-        self.seen.retain(|_, seen| seen.at.is_some() || seen.look == look);
+        let sample = self.samples;
+        self.seen.retain(|_, seen| seen.at.is_some() || seen.sample == sample);
         self.pace.end(may_grow > 0);
         self.pace.left()
     }
@@ -211,11 +211,11 @@ impl TreeSampler {
             }
             let (_, offsets) =
                 buffers.entry(*pid).or_insert_with(|| (command_line(*pid), BufferOffsets::default()));
-            offsets.sample(&[*pid], waits.len() as u64, None);
+            offsets.sample(*pid, waits.len() as u64);
         }
     }
 
-    /// Processes whose buffers lie where this machine may copy slowly.
+    /// Processes with buffers at addresses where this machine may copy slowly.
     fn slow_buffers(&self) -> Vec<SlowBuffer> {
         let slow = |(pid, (command, offsets)): (&i32, &(String, BufferOffsets))| {
             let seen = SlowBuffer {
@@ -232,7 +232,7 @@ impl TreeSampler {
         slow
     }
 
-    /// Where a process may find a pipe full.
+    /// The ends at which a process may find a pipe full.
     fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
         let pid = process.pid;
         let place = |end: End, asleep| {
@@ -264,13 +264,12 @@ impl TreeSampler {
                 Err(_) => {}
             }
         }
-        // Whoever opens a FIFO's reading end lets go on who waits for a reader: only one that has a sleeping writer surely has a
-        // reader, too.
+        // To open a FIFO's reading end would wake a writer that waits for a reader. A FIFO with a sleeping writer has a reader already.
         places.retain(|place| place.asleep || Some(place.pipe.0) == nameless());
         places
     }
 
-    /// What the first process reads, unless somebody sleeps until there is something in it.
+    /// The pipe that the first process reads, unless a process sleeps until there is something in it.
     fn read_first(&self, processes: &[TreeProcess]) -> Option<PipeEnd> {
         let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
         let is_awaited = |process: &TreeProcess| {
@@ -281,7 +280,7 @@ impl TreeSampler {
         (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
     }
 
-    /// Whether a pipe is full, which a sample before it may have been, too: then it grows. True where it is to be sampled again.
+    /// Checks whether a pipe is full, and enlarges it if it was full at the check before, too. Returns whether it is to be checked again.
     fn sample_pipe(&mut self, place: PipeEnd, round: u32, processes: &[TreeProcess]) -> bool {
         let PipeEnd { pipe, pid, fd, asleep } = place;
         let waits = Instant::now() < self.no_room_until;
@@ -293,50 +292,50 @@ impl TreeSampler {
         }
         let Some(fill) = self.gauge.pipe(pid, fd, Some(pipe)) else { return false };
         let bytes = fill.capacity_bytes;
-        // A reader that has just taken a block has left at least so much in it.
+        // A reader that has just taken a block has left at least three quarters.
         let before = std::mem::replace(&mut seen.full, fill.held_bytes * 4 >= bytes * 3);
         seen.any_full |= seen.full;
         seen.stays = self.larger.next_size(bytes).is_none();
         if seen.stays || !(before && seen.full) {
-            return !seen.stays && (seen.any_full || round + 1 < SAMPLES >> seen.quiet.min(SAMPLES));
+            return !seen.stays && (seen.any_full || round + 1 < CHECKS >> seen.quiet.min(CHECKS));
         }
         let writes = self.input.is_none_or(|(reader, input)| (reader, input) != (pid, pipe));
-        let flow = seen.flow.get_or_insert_with(|| Flow::begin(pid, writes));
-        if seen.at.is_none() && !flow.is_measured(bytes) {
+        let rate = seen.rate.get_or_insert_with(|| Rate::begin(pid, writes));
+        if seen.at.is_none() && !rate.is_measured(bytes) {
             return true;
         }
-        let before = flow.bytes_per_s(BEFORE);
+        let before = rate.bytes_per_s(BEFORE_MIN);
         match self.larger.grow(pipe, (pid, fd), bytes) {
             Growth::To(at) => {
-                seen.flow = Some(Flow::begin(pid, writes));
+                seen.rate = Some(Rate::begin(pid, writes));
                 let is_new = seen.at.replace(at).is_none();
                 if is_new {
                     self.larger.enlarged[at].before_bytes_per_s = before;
                 }
-                // At its first growth a shell may still have the end that it made for a program.
+                // At the first growth the shell may still have the end that it made for a program, so the names are read each time.
                 self.name_ends(place, at, processes);
             }
-            Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
+            Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM_PAUSE,
             Growth::Never => seen.stays = true,
         }
         false
     }
 
-    /// Puts the time since the last look down to a pipe. True where it may soon grow.
+    /// Adds the time since the last sample to a pipe. Returns whether it may soon grow.
     fn account(&mut self, pipe: Identity, since: Duration) -> bool {
         let Some(seen) = self.seen.get_mut(&pipe) else { return false };
         if let Some(enlarged) = seen.at.and_then(|at| self.larger.enlarged.get_mut(at)) {
             let ns = since.as_nanos() as u64;
             enlarged.watched_ns += ns;
             enlarged.full_ns += if seen.any_full { ns } else { 0 };
-            let rate = seen.flow.as_ref().and_then(|flow| flow.bytes_per_s(AFTER));
+            let rate = seen.rate.as_ref().and_then(|rate| rate.bytes_per_s(AFTER_MIN));
             enlarged.after_bytes_per_s = rate.or(enlarged.after_bytes_per_s);
         }
         seen.quiet = if seen.any_full { 0 } else { seen.quiet + 1 };
         seen.any_full && !seen.stays && Instant::now() >= self.no_room_until
     }
 
-    /// Says of a pipe that was enlarged who is at its ends.
+    /// Notes the processes at the ends of a pipe that was enlarged.
     fn name_ends(&mut self, place: PipeEnd, at: usize, processes: &[TreeProcess]) {
         let has = |pid: i32, fd: i32, reads: bool| {
             end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
@@ -348,13 +347,13 @@ impl TreeSampler {
         enlarged.reader = reader.and_then(named).or(enlarged.reader.take());
     }
 
-    /// Gives back what was enlarged and lives on, and says what was done.
+    /// Makes the remaining pipes as small as before, and completes the result.
     pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
         self.larger.give_back();
         let slow_buffers = self.slow_buffers();
         Boosted {
             pipe_quota: self.larger.pipe_quota,
-            looks: self.looks,
+            looks: self.samples,
             cpu: self.pace.cost(),
             pipes: self.larger.enlarged,
             refused: self.larger.refused,

@@ -1,4 +1,4 @@
-//! What is put together from what was told.
+//! Pipelines and stages from reports.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn names(ledger: &Ledger) -> Vec<Vec<String>> {
 
 #[test]
 fn what_is_taken_back_is_no_other_part() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     took(&mut ledger, 11, 7, 1, 1);
     for _ in 0..2 {
         took(&mut ledger, 12, 7, 0, 2);
@@ -34,7 +34,7 @@ fn what_is_taken_back_is_no_other_part() {
 
 #[test]
 fn processes_are_joined_by_their_links() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     // The last one may come first.
     took(&mut ledger, 12, 8, 0, 5);
     took(&mut ledger, 10, 7, 1, 6);
@@ -59,7 +59,7 @@ fn processes_are_joined_by_their_links() {
 /// Expected: the CPU time and the status of what the shell became. Happened: none, and 0.
 #[test]
 fn what_the_shell_becomes_has_its_own_figures() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     let used = |user_us| Usage { user_us, ..Usage::default() };
     ledger.becomes(&Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() }, b"grep\0", Vec::new());
     ledger.reaped(&Head { pid: 1, at_ns: 9, value: 1 << 8, usage: used(4000), ..Head::default() });
@@ -69,7 +69,7 @@ fn what_the_shell_becomes_has_its_own_figures() {
 
 #[test]
 fn what_the_shell_does_of_a_pipeline_ends_when_it_has_its_input_back() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     let used = |user_us| Usage { user_us, ..Usage::default() };
     let head = |at_ns, user_us| Head { pid: 1, id: 7, at_ns, usage: used(user_us), ..Head::default() };
     took(&mut ledger, 10, 7, 1, 1);
@@ -98,7 +98,7 @@ fn a_text_says_what_the_shell_does_itself_where_that_is_certain() {
 
 #[test]
 fn words_keep_their_quotes() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     becomes(&mut ledger, 10, 1, b"cut\0-d \0-f1\0", 1);
     becomes(&mut ledger, 11, 1, b"tr\0.\0 \0", 2);
     becomes(&mut ledger, 12, 1, b"sort\0\0", 3);
@@ -107,7 +107,7 @@ fn words_keep_their_quotes() {
 
 #[test]
 fn what_a_shell_does_itself_has_no_program() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     took(&mut ledger, 10, 7, 1, 1);
     took(&mut ledger, 1, 7, 0, 2);
     becomes(&mut ledger, 20, 10, b"echo\0a\0", 3);
@@ -123,7 +123,7 @@ fn what_a_shell_does_itself_has_no_program() {
 
 #[test]
 fn what_is_over_is_forgotten_with_all_that_it_started() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     // No process has a number as large (proc_sys_kernel(5), pid_max).
     let own = std::process::id() as i32;
     let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
@@ -149,7 +149,7 @@ fn what_is_over_is_forgotten_with_all_that_it_started() {
 /// Expected: a shell that runs pipeline after pipeline costs no more memory than one. Happened: all of them were remembered.
 #[test]
 fn what_has_ended_can_be_forgotten() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     let own = std::process::id() as i32;
     took(&mut ledger, own, 9, 1, 1);
     for link in 10..1000 {
@@ -169,7 +169,7 @@ fn what_has_ended_can_be_forgotten() {
 
 #[test]
 fn a_number_that_comes_again_is_another_process() {
-    let mut ledger = Ledger::of(1);
+    let mut ledger = Ledger::new(1);
     becomes(&mut ledger, 10, 1, b"a\0", 1);
     reaped(&mut ledger, 10, 2, 0);
     becomes(&mut ledger, 10, 1, b"b\0", 3);

@@ -1,154 +1,44 @@
-//! The links of a shell that is served: made when its library asks for one, looked at while they are open, and their books closed.
+//! The links of a shell that is served: made when its library asks for one, checked while they are open, and finished.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
 
 use mechanism::{OpenError, Order};
 use model::LinkRecord;
-use observe::open_file::{OpenFile, identity};
+use observe::open_file::OpenFile;
 use pipes::protocol::{Reply, share_in_burst};
-use process::spawn_thread;
-use rustix::fs::{FileType, fstat};
 
-use super::Server;
+use super::served::{Served, State, fill_source, finish};
+use super::server::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
-use crate::link::lines::Lines;
 use crate::link::{Link, limit_trouble};
-use crate::run::ShellUse;
 use crate::socket::{self, Socket};
 use crate::stage_sampler::FillSource;
+use crate::text::ShellUse;
 
-/// A link that was given to a shell, and those who wait for it.
-pub(crate) struct Served {
-    state: State,
-    /// What is known of it; complete when it is over.
-    pub(crate) record: LinkRecord,
-    pub(super) order: Order,
-    /// Readers that are held until the writers are done; closing one lets it go on.
-    held: Vec<OwnedFd>,
-    pub(super) written: bool,
-    /// Where it shows how full it is.
-    pub(super) fill_source: Option<FillSource>,
-    /// Where what flows is kept.
-    keep: Option<Rc<Keep>>,
-    /// When its lines came, where that is noted.
-    pub(super) lines: Arc<Lines>,
-}
-
-enum State {
-    Open(Box<Link>),
-    /// What it stored is read once more, for as long as that takes: what comes of it is its record, and whether it was cut short.
-    Finishing(JoinHandle<(LinkRecord, bool)>),
-    Over,
-}
-
-impl Served {
-    pub(super) fn new(
-        link: Link,
-        order: Order,
-        fill_source: Option<FillSource>,
-        keep: Option<Rc<Keep>>,
-    ) -> Self {
-        Self {
-            record: link.record().clone(),
-            lines: link.shared_lines(),
-            state: State::Open(Box::new(link)),
-            order,
-            held: Vec::new(),
-            written: order == Order::Parallel,
-            fill_source,
-            keep,
-        }
-    }
-
-    pub(super) fn link(&self) -> Option<&Link> {
-        if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
-    }
-
-    /// Lets a reader go on at once where the writers are done, and later where they are not.
-    pub(super) fn hold(&mut self, reader: OwnedFd) {
-        if self.written { release(&reader) } else { self.held.push(reader) }
-    }
-
-    /// A writer may make no file larger than this.
-    pub(super) fn limit(&mut self, bytes: u64) {
-        if let State::Open(link) = &mut self.state {
-            link.limit(bytes);
-        }
-    }
-
-    /// Lets held readers go on whose writers are done; says whether nothing is left to wait for.
-    fn look(&mut self) -> bool {
-        let link = match &mut self.state {
-            State::Open(link) => link,
-            State::Finishing(copying) => return copying.is_finished(),
-            State::Over => return true,
-        };
-        if !self.written && link.is_written().unwrap_or(false) {
-            self.written = true;
-            self.held.drain(..).for_each(|reader| release(&reader));
-        }
-        self.written && (self.order == Order::Sequential || link.is_over())
-    }
-}
-
-/// Lets a held reader go on.
-fn release(reader: &OwnedFd) {
-    socket::send(reader, &Reply::default(), &[]);
-}
-
-/// Finishes a link in a thread of its own, so that others are answered meanwhile; in this one where there is none to be had.
-fn finish(link: Box<Link>) -> State {
-    let (links, finishes) = sync_channel::<Box<Link>>(1);
-    let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();
-    match spawn_thread("hosepipe-copy", finish) {
-        Ok(thread) => match links.send(link) {
-            Ok(()) => State::Finishing(thread),
-            Err(_) => State::Over,
-        },
-        Err(_) => State::Open(link),
-    }
-}
-
-/// How it can be seen from outside how full a link is, by its reading end.
-fn fill_source(read: &OwnedFd) -> Option<FillSource> {
-    let stat = fstat(read).ok()?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(FillSource::Pipe(identity(&stat))),
-        FileType::Socket => Some(FillSource::Sockets),
-        _ => None,
-    }
-}
-
-/// Says on standard error what went wrong with a link.
+/// Prints what went wrong with a link on standard error.
 fn complain(what: &str) {
-    // That it cannot be said changes nothing.
+    // A standard error that cannot be written to changes nothing.
     let _ = writeln!(io::stderr(), "hosepipe: {}", model::one_line(what));
 }
 
 impl Server<'_> {
     pub(super) fn make_link(&mut self, reply: Option<OwnedFd>) {
         let Some(reply) = reply else { return };
-        let id = self.next;
-        self.next += 1;
+        let id = self.new_id();
         match self.connect(id) {
             Ok(mut link) => {
-                let order = self.chosen.via.order();
+                let order = self.settings.via.order();
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
-                let served = Served::new(link, order, fill_source(&read), self.keep.clone());
-                self.links.insert(id, served);
-                self.open.insert(id);
+                self.add_link(id, Served::new(link, order, fill_source(&read), self.keep.clone()));
             }
             Err(error) => {
-                complain(&self.chosen.via.refusal(&error));
+                complain(&self.settings.via.refusal(&error));
                 let errno = match &error {
                     OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
                     _ => libc::EIO,
@@ -159,16 +49,16 @@ impl Server<'_> {
     }
 
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
-        let mut link = self.chosen.via.connect(&self.folder)?;
-        let watched = self.service.text.watched;
+        let mut link = self.settings.via.connect(&self.folder)?;
+        let watched = self.text.watched;
         if watched.is_some_and(|watched| watched.latency) {
             link.stamp()?;
         }
         if watched.is_some_and(|watched| watched.lines) {
             link.count_lines();
         }
-        // The relay that keeps a copy counts as well.
-        let keeps = self.keep.is_some() || self.chosen.keep.is_some();
+        // The relay that keeps a copy also counts.
+        let keeps = self.keep.is_some() || self.settings.keep.is_some();
         if watched.is_some_and(|watched| watched.meter || watched.lines) && !keeps {
             link.meter()?;
         }
@@ -177,7 +67,7 @@ impl Server<'_> {
             message: problem.to_string(),
             remedy: "another folder".to_owned(),
         };
-        if let (None, Some(folder)) = (&self.keep, &self.chosen.keep) {
+        if let (None, Some(folder)) = (&self.keep, &self.settings.keep) {
             self.keep = Some(Rc::new(Keep::numbered(folder).map_err(not_kept)?));
         }
         if let Some(keep) = &self.keep {
@@ -186,15 +76,14 @@ impl Server<'_> {
         Ok(link)
     }
 
-    /// Lets held readers go on whose writers are done, ends those whose data was cut short, and closes the books of links that are
-    /// over.
-    pub(crate) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
+    /// Lets held readers go on whose writers are done, kills those whose data was cut short, and finishes the links that are over.
+    pub(super) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
         self.end_readers_of_failed();
         let links = &mut self.links;
-        let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::look);
+        let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::update);
         let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
         if !over.is_empty() {
-            // What their writers said before they ended is there by now.
+            // What their writers sent before they ended has come by now.
             self.receive_all(socket)?;
         }
         over.into_iter().for_each(|id| self.finish(id));
@@ -210,18 +99,18 @@ impl Server<'_> {
         let (record, cut_short) = match state {
             State::Open(link) => link.finish(),
             State::Finishing(copying) if copying.is_finished() => copying.join().unwrap_or_default(),
-            under_way => return served.state = under_way,
+            unfinished => return served.state = unfinished,
         };
         if let Some(trouble) = &record.trouble {
             complain(trouble);
         }
-        // At a prompt it may have been named meanwhile.
+        // At a prompt its file may have been named meanwhile.
         served.record = LinkRecord { kept: served.record.kept.take(), ..record };
         self.cut_short |= cut_short;
         self.open.remove(&id);
     }
 
-    /// A process was ended because it wanted to make a file larger than it may: behind its output may be the file of a link.
+    /// SIGXFSZ has ended a process: its output may have been the file of a link.
     pub(super) fn ended_by_limit(&mut self, pid: i32) {
         let written =
             self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
@@ -237,14 +126,15 @@ impl Server<'_> {
         }
     }
 
-    /// Data that was cut short must not look complete: its readers, and those of what they make of it, are killed before the end comes.
+    /// Kills the readers of links that have failed, and those downstream, before they see the end: data that was cut short must not look
+    /// complete.
     fn end_readers_of_failed(&self) {
         let has_failed = |id: &&u64| self.links.get(id).and_then(Served::link).is_some_and(Link::has_failed);
         let failed = self.open.iter().filter(has_failed);
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
-        // The last ones first, so that they do not see the end of those before them.
+        // From the end of the pipeline upstream, so that none sees the end of the one before it.
         links.reverse();
-        let at_prompt = self.service.text.shell_use == ShellUse::Interactive;
+        let at_prompt = self.text.shell_use == ShellUse::Interactive;
         for source in links.iter().filter_map(|id| self.links.get(id)?.fill_source) {
             if let FillSource::Pipe(identity) = source {
                 OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);
@@ -252,14 +142,14 @@ impl Server<'_> {
         }
     }
 
-    /// Whether one of these is still read for its copy.
-    pub(crate) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
+    /// Whether a copy is still being made of one of these.
+    pub(super) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
         let is_copying = |served: &Served| matches!(served.state, State::Finishing(_));
         links.into_iter().any(|id| self.links.get(&id).is_some_and(is_copying))
     }
 
-    /// Gives what was kept its names, once it is known what wrote it.
-    pub(crate) fn name_kept(&mut self, pipelines: &[Pipeline]) {
+    /// Names the files of links by their writers, which are known once these have ended.
+    pub(super) fn name_kept(&mut self, pipelines: &[Pipeline]) {
         let keep = |id: &u64| self.links.get(id)?.keep.clone();
         let kept = pipelines.iter().filter_map(|joined| Some((joined, joined.links.iter().find_map(keep)?)));
         let kept: Vec<(&Pipeline, Rc<Keep>)> = kept.collect();
@@ -270,12 +160,12 @@ impl Server<'_> {
                 self.name_file(*link, number, stage, &self.ledger.name(*writer));
             }
         }
-        // The writers of these are not known: fish starts some programs without a fork(2) of its own, and does some things itself.
-        let nameless = self.links.iter().filter(|(id, served)| {
-            let nameless = served.keep.is_some() && served.record.kept.is_none();
-            nameless && matches!(served.state, State::Over) && !self.ledger.is_written(**id)
+        // The writers of some are not known: fish starts some programs without a fork(2) of its own, and executes builtins itself.
+        let unnamed = self.links.iter().filter(|(id, served)| {
+            let is_unnamed = served.keep.is_some() && served.record.kept.is_none();
+            is_unnamed && matches!(served.state, State::Over) && !self.ledger.is_written(**id)
         });
-        for id in nameless.map(|(id, _)| *id).collect::<Vec<u64>>() {
+        for id in unnamed.map(|(id, _)| *id).collect::<Vec<u64>>() {
             let number = self.links[&id].keep.as_ref().and_then(|keep| keep.next_number(false));
             self.name_file(id, number, 0, "");
         }

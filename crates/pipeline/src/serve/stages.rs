@@ -1,57 +1,30 @@
-//! The stages of a shell that is served: sampled and drawn while they run, and what the record says of them.
+//! The stages of a shell that is served: sampled and drawn while they run, and their records.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mechanism::Order;
-use model::{Bottleneck, Certainty, HeldBack, LinkRecord, StageRecord};
+use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
 use observe::fullness::Fill;
-use observe::read_progress::ReadProgress;
 
-use super::Server;
-use super::links::Served;
+use super::served::Served;
+use super::server::Server;
 use crate::bottleneck::{Observed, judge};
 use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
 use crate::link::Link;
-use crate::run::Summary;
 use crate::stage_sampler::{Blame, FillSource};
+use crate::text::{StageSnapshot, Summary};
 
-/// What was seen of one stage so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StageSnapshot {
-    /// What it is called.
-    pub command: String,
-    /// Whether it has ended.
-    pub ended: bool,
-    /// CPU time, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Time it was ready to run without a CPU.
-    pub queued_ns: u64,
-    /// Time it was idle while there was nothing for it to read.
-    pub blocked_read_ns: u64,
-    /// Time it was idle while what it writes to was full.
-    pub blocked_write_ns: u64,
-    /// Whether a link is behind it.
-    pub has_link: bool,
-    /// Bytes that went through that, and how they are known; `None` where they are not.
-    pub bytes: Option<(u64, Certainty)>,
-    /// Lines that went through it; `None` where they are not counted.
-    pub lines: Option<u64>,
-    /// Output that it keeps in a buffer now.
-    pub held_back: Option<HeldBack>,
-    /// The page offset of its buffer for reads, and for writes; `None` where they were not seen.
-    pub buffer_offsets: [Option<u64>; 2],
-    /// How far it has come in what it reads; only of a first stage that reads a file.
-    pub read_progress: Option<ReadProgress>,
-}
-
-/// Draws the stages of the pipeline that runs; at the end it is given none.
-pub type StagePainter<'a> = dyn Fn(&[StageSnapshot]) + 'a;
-
-/// Between two pictures.
+/// Time between two drawings.
 const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server<'_> {
+    /// How long it is until the next sample of stages; `None` if none is due.
+    pub(super) fn until_next_sample(&self) -> Option<Duration> {
+        self.ledger.running().next()?;
+        Some(self.sampler.as_ref()?.pace.left())
+    }
+
     pub(super) fn sample_stages(&mut self) {
         let Some(sampler) = &mut self.sampler else { return };
         let links = &self.links;
@@ -66,9 +39,9 @@ impl Server<'_> {
         self.draw();
     }
 
-    /// Shows the latest pipeline that still runs.
+    /// Draws the latest pipeline that still runs.
     fn draw(&mut self) {
-        let Some(show) = self.service.text.watched.and_then(|watched| watched.show) else { return };
+        let Some(show) = self.text.watched.and_then(|watched| watched.show) else { return };
         if self.drawn.elapsed() < PAINT_INTERVAL {
             return;
         }
@@ -100,7 +73,7 @@ impl Server<'_> {
     }
 
     pub(super) fn draw_nothing(&self) {
-        if let Some(show) = self.service.text.watched.and_then(|watched| watched.show) {
+        if let Some(show) = self.text.watched.and_then(|watched| watched.show) {
             show(&[]);
         }
     }
@@ -108,13 +81,12 @@ impl Server<'_> {
     pub(super) fn summary(&self) -> Summary {
         let serves_on = !self.open.is_empty();
         let mut summary = Summary { cut_short: self.cut_short, serves_on, ..Summary::default() };
-        if !self.service.text.recorded {
+        if !self.text.recorded {
             return summary;
         }
         let mut longest_ns = 0;
         let pipelines = self.ledger.pipelines();
-        let text =
-            self.service.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
+        let text = self.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
         let typed = match &pipelines[..] {
             [joined] => typed_stages(&text, joined.processes.len()),
             _ => Vec::new(),
@@ -141,7 +113,7 @@ impl Server<'_> {
             let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
             if self.sampler.is_some() && wall_ns > longest_ns {
                 longest_ns = wall_ns;
-                let is_sequential = self.service.text.via.order() == Order::Sequential && stages.len() > 1;
+                let is_sequential = self.text.via.order() == Order::Sequential && stages.len() > 1;
                 let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
                 summary.bottleneck = judged
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
@@ -168,7 +140,7 @@ impl Server<'_> {
         joined.links.iter().filter_map(record).collect()
     }
 
-    /// Bytes that went through a link so far: counted where something of ours sees them, else by what is known of both ends.
+    /// Bytes that went through a link so far: counted by a relay, or estimated from what its ends have read and written.
     fn flowed(&self, id: u64, served: &Served) -> Option<(u64, Certainty)> {
         let counted = match served.link() {
             Some(link) => link.bytes().map(|bytes| (bytes, Certainty::Exact)),

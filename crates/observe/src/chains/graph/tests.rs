@@ -105,7 +105,7 @@ fn what_branches_goes_round_or_leads_outside_is_drawn_all_the_same() {
 }
 
 proptest! {
-    /// Whatever is held: places are those of stages, no stage stands in a chain twice, and every link has an end.
+    /// For all holders: links have indices of stages, no stage is in a chain twice, and every link has an end.
     #[test]
     fn nothing_upsets_it(
         held in prop::collection::vec((0..12i32, 0..12i32, prop::collection::vec((0..6i32, 0..8u64, any::<bool>()), 0..5), any::<bool>()), 0..12),

@@ -1,5 +1,5 @@
-//! Samples a process of a chain. Its files in /proc are kept open: opening them again takes longer than reading them, and an open
-//! one never shows another process that got the same PID.
+//! Samples one process. Its files in /proc are kept open: opening them again takes longer than reading them, and an open one never
+//! shows another process that got the same PID.
 
 use std::fs::File;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use process::proc::{self, Stat};
 
 use crate::activity::{self, Activity, Slice, queued_from};
-use crate::buffers::BufferOffsets;
+use crate::buffers::{BufferOffsets, LargeCall};
 use crate::flow::Moved;
 use crate::waits::{self, Waits};
 
@@ -35,7 +35,7 @@ impl Kept {
 #[derive(Clone)]
 pub(crate) struct ProcessSample {
     at: Instant,
-    activity: Activity,
+    pub(crate) activity: Activity,
     /// `None` where only its user may read it.
     pub(crate) moved: Option<Moved>,
 }
@@ -48,7 +48,7 @@ struct Files {
     syscall: Kept,
 }
 
-/// A process that is looked at.
+/// A process that is sampled again and again.
 pub(crate) struct SampledProcess {
     files: Files,
     pid: i32,
@@ -60,13 +60,15 @@ pub(crate) struct SampledProcess {
     pub(crate) state: char,
     /// What each of its threads waits for.
     pub(crate) waits: Vec<Waits>,
+    /// The large calls among that at the last sample, and the buffers of all of them so far.
+    pub(crate) large_calls: Vec<LargeCall>,
     pub(crate) buffers: BufferOffsets,
     /// The sample at the last `mark`, from which rates are computed; `None` if the process began after it.
     marked: Option<ProcessSample>,
     pub(crate) last: ProcessSample,
     /// What it did since the previous sample.
     pub(crate) slice: Slice,
-    /// Bytes that its ended children had moved before the mark, or for another stage. The kernel has added them to this process's
+    /// Bytes that its ended children had moved before the mark, or as another stage. The kernel has added them to this process's
     /// counters, so rates subtract them.
     pub(crate) not_its_own: Moved,
     /// Its counters may hold more such bytes, of children that were not sampled: its rates are upper bounds.
@@ -91,26 +93,27 @@ impl SampledProcess {
         let [stat, io, schedstat, syscall] =
             ["stat", "io", "schedstat", "syscall"].map(|name| Kept::new(pid, name, keep));
         let files = Files { stat, io, schedstat, syscall };
-        let (state, name, last) = look(pid, &files)?;
+        let (state, name, last) = read(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());
-        let mut buffers = BufferOffsets::default();
-        let (waits, command) = (waits(pid, &last, &files, &mut buffers), proc::command_line(pid));
         let (slice, not_its_own) = (Slice { idle: true, ..Slice::default() }, Moved::default());
-        Some(Self {
+        let mut process = Self {
             files,
             pid,
             name,
-            command,
+            command: proc::command_line(pid),
             state,
-            waits,
-            buffers,
+            waits: Vec::new(),
+            large_calls: Vec::new(),
+            buffers: BufferOffsets::default(),
             marked,
             last,
             slice,
             not_its_own,
             at_most: false,
             is_stale: false,
-        })
+        };
+        process.sample_threads(None);
+        Some(process)
     }
 
     /// Whether it has run since the last sample. If it slept then and has used no CPU time since, nothing else has changed.
@@ -119,15 +122,16 @@ impl SampledProcess {
     }
 
     /// Takes another sample; `None` if it has gone.
-    pub(crate) fn look(&mut self, has_run: bool) -> Option<()> {
+    pub(crate) fn sample(&mut self, has_run: bool) -> Option<()> {
         if !has_run {
+            self.large_calls.clear();
             let now = Instant::now();
             let ns = now.duration_since(self.last.at).as_nanos() as u64;
             self.slice = Slice::between(&self.last.activity, &self.last.activity, ns);
             (self.last.at, self.is_stale) = (now, false);
             return Some(());
         }
-        let (state, name, mut now) = look(self.pid, &self.files)?;
+        let (state, name, mut now) = read(self.pid, &self.files)?;
         if state == 'Z' {
             // Of a zombie only root may open `io`.
             now.moved = now.moved.or(self.last.moved);
@@ -137,9 +141,28 @@ impl SampledProcess {
         }
         let ns = now.at.duration_since(self.last.at).as_nanos() as u64;
         self.slice = Slice::between(&self.last.activity, &now.activity, ns);
-        self.waits = waits(self.pid, &now, &self.files, &mut self.buffers);
-        (self.state, self.last, self.is_stale) = (state, now, false);
+        let before = std::mem::replace(&mut self.last, now).moved;
+        (self.state, self.is_stale) = (state, false);
+        self.sample_threads(before);
         Some(())
+    }
+
+    /// Samples what its threads wait for. Its large calls count by what it has moved since it had moved `before`.
+    fn sample_threads(&mut self, before: Option<Moved>) {
+        let (pid, moved) = (self.pid, self.last.moved.zip(before));
+        (self.waits.clear(), self.large_calls.clear());
+        let mut add = |folder: &str, syscall: Option<Vec<u8>>| {
+            self.large_calls.extend(LargeCall::read(pid, syscall.as_deref(), moved));
+            self.waits.extend(waits::from_syscall(pid, folder, syscall));
+        };
+        if self.last.activity.threads > 1 {
+            for (_, folder) in proc::threads(pid).take(THREADS_MAX) {
+                add(&folder, proc::short(&format!("{folder}/syscall")));
+            }
+        } else {
+            add(&format!("/proc/{pid}"), self.files.syscall.read());
+        }
+        self.buffers.add(&self.large_calls);
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -159,14 +182,14 @@ impl SampledProcess {
             Some(moved) => {
                 self.not_its_own.read += moved.read + child.not_its_own.read;
                 self.not_its_own.written += moved.written + child.not_its_own.written;
-                // What the other stage did after it was last looked at is not known.
+                // What the other stage did after its last sample is not known.
                 self.at_most |= child.at_most || child.is_stale || !of_the_same_stage;
             }
             None => self.at_most = true,
         }
     }
 
-    /// Its rates since the last mark, which was at `mark`.
+    /// Its rates since the last mark, which was made at `mark`.
     pub(crate) fn rates(&self, mark: Instant) -> Rates {
         let (at, cpu_ns, moved) = match &self.marked {
             Some(look) => (look.at, look.activity.cpu_ns, look.moved),
@@ -190,33 +213,14 @@ impl SampledProcess {
     }
 }
 
-fn look(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
+fn read(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     let bytes = files.stat.read()?;
     let stat = Stat::parse(&bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
     let at = Instant::now();
     let activity =
-        activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_from(&bytes)));
+        Activity::read(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_from(&bytes)));
     let moved = files.io.read().and_then(|bytes| Moved::parse(&bytes));
     Some((stat.state, name, ProcessSample { at, activity, moved }))
-}
-
-/// What its threads wait for; large calls among that are noted.
-fn waits(pid: i32, look: &ProcessSample, files: &Files, buffers: &mut BufferOffsets) -> Vec<Waits> {
-    let mut of_thread = |folder: &str, syscall: Option<Vec<u8>>| {
-        buffers.note(pid, syscall.as_deref(), look.moved);
-        waits::from_syscall(pid, folder, syscall)
-    };
-    let waits = match look.activity.threads {
-        0 | 1 => of_thread(&format!("/proc/{pid}"), files.syscall.read()).into_iter().collect(),
-        _ => {
-            let threads = proc::threads(pid).take(THREADS_MAX);
-            threads
-                .filter_map(|(_, folder)| of_thread(&folder, proc::short(&format!("{folder}/syscall"))))
-                .collect()
-        }
-    };
-    buffers.end_sample(look.moved);
-    waits
 }

@@ -1,0 +1,109 @@
+//! Programs that hold lines back where their output is no terminal, and what makes them write line by line.
+//!
+//! Sources, in the order of the table: the programs' manuals (grep(1), ripgrep's GUIDE, ugrep(1), sed(1), jq(1), mawk(1), gawk(1) on `fflush`,
+//! python(1) `-u`, perlvar(1) `$|`, Ruby's class IO `sync=`, tcpdump(8), tshark(1)), and stdbuf(1) for programs that have no such option
+//! and write with stdio(3) of a C library that is linked dynamically.
+
+/// A program that holds lines back.
+pub struct KnownProgram {
+    /// Its names, as file names without a version.
+    names: &'static [&'static str],
+    /// Its own option, or another way to get each line at once; `{}` is the name of the program.
+    advice: &'static str,
+    /// How `--line-buffered` does it.
+    pub method: Method,
+}
+
+/// How a program is made to write line by line from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By stdbuf's library.
+    Library,
+    /// By this variable, which the program ignores if one of these letters is among its options.
+    Variable(&'static str, &'static [char]),
+    /// By these arguments before its own.
+    Arguments(&'static [&'static str]),
+    /// By a terminal as its output.
+    Terminal,
+}
+use Method::{Arguments, Library, Terminal, Variable};
+
+const fn program(names: &'static [&'static str], advice: &'static str, method: Method) -> KnownProgram {
+    KnownProgram { names, advice, method }
+}
+
+const KNOWN_PROGRAMS: &[KnownProgram] = &[
+    program(&["grep", "egrep", "fgrep", "zgrep"], "`{} --line-buffered`", Library),
+    program(&["rg", "ugrep"], "`{} --line-buffered`", Arguments(&["--line-buffered"])),
+    program(&["sed"], "`{} -u`", Library),
+    program(&["jq"], "`{} --unbuffered`", Library),
+    program(&["mawk"], "`{} -W interactive`, or `fflush()` after `print`", Arguments(&["-W", "interactive"])),
+    program(&["awk", "gawk", "original-awk", "bwk"], "`fflush()` after `print`", Library),
+    program(
+        &["python", "pypy"],
+        "`{} -u`, or `print(…, flush=True)`",
+        Variable("PYTHONUNBUFFERED", &['E', 'I']),
+    ),
+    program(&["perl"], "`$| = 1;` at the start of the program", Variable("PERL5OPT", &['T', 't'])),
+    program(&["ruby"], "`$stdout.sync = true` at the start of the program", Terminal),
+    program(&["tcpdump", "tshark"], "`{} -l`", Library),
+    program(
+        &[
+            "tr", "cut", "uniq", "nl", "fold", "expand", "unexpand", "paste", "join", "comm", "od", "fmt",
+            "pr", "rev", "strings", "xxd", "hexdump", "hd", "numfmt", "head", "tail", "ts", "bc", "dc",
+            "colrm", "find",
+        ],
+        "`stdbuf -oL {}`",
+        Library,
+    ),
+];
+
+/// Programs that read all of their input before they write, or whose output has no lines: no buffer of their output is the reason.
+const WRITES_BLOCKS: &[&str] = &[
+    "sort", "tac", "column", "iconv", "wc", "shuf", "tsort", "xz", "gzip", "pigz", "bzip2", "lbzip2", "zstd",
+    "lz4", "lzop", "brotli", "openssl", "gpg", "tar", "cpio", "dd", "pv", "mbuffer", "buffer", "ffmpeg",
+    "ssh",
+];
+
+/// Finds a program by its file's name, which may have a version: python3.11, perl5.36.
+pub fn known_program(file: &str) -> Option<&'static KnownProgram> {
+    let name = file.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
+    KNOWN_PROGRAMS.iter().find(|program| program.names.contains(&file) || program.names.contains(&name))
+}
+
+/// Whether a program is known to read all of its input before it writes, or to write blocks that have no lines.
+pub fn writes_blocks(file: &str) -> bool {
+    WRITES_BLOCKS.contains(&file)
+}
+
+/// How to get each line of a program at once: `file` is its file's name, `uses_stdio` whether it writes with the C library.
+pub(crate) fn advice(file: &str, uses_stdio: bool) -> Option<String> {
+    match known_program(file) {
+        Some(program) => Some(program.advice.replace("{}", file)),
+        None => uses_stdio.then(|| format!("`stdbuf -oL {file}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_known_by_its_file_with_or_without_a_version() {
+        let own = |file: &str| advice(file, false);
+        assert_eq!(own("grep").as_deref(), Some("`grep --line-buffered`"));
+        assert_eq!(own("python3.11").as_deref(), Some("`python3.11 -u`, or `print(…, flush=True)`"));
+        assert_eq!(own("perl5.36.0"), own("perl"));
+        assert_eq!((own("mine"), advice("mine", true)), (None, Some("`stdbuf -oL mine`".to_owned())));
+    }
+
+    #[test]
+    fn a_program_is_in_the_tables_once() {
+        let known = KNOWN_PROGRAMS.iter().flat_map(|program| program.names);
+        let mut names: Vec<_> = known.chain(WRITES_BLOCKS).copied().collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

@@ -1,0 +1,160 @@
+//! The processes of one stage: the one that was started for it, and its descendants. They are sampled together.
+
+use process::proc;
+
+use crate::activity::{Activity, Awaits, awaits_input};
+use crate::buffers::BufferOffsets;
+use crate::flow::Moved;
+use crate::sampled_process::SampledProcess;
+use crate::waits::pass_time;
+
+/// The most generations and processes of a stage that are followed.
+const DEPTH_MAX: usize = 4;
+const PROCESSES_MAX: usize = 64;
+
+/// What was seen of them.
+#[derive(Default)]
+pub struct StageProcesses {
+    /// At the last sample, the first one first.
+    processes: Vec<SampledProcess>,
+    pids: Vec<i32>,
+    activity: Activity,
+    buffers: BufferOffsets,
+}
+
+impl StageProcesses {
+    /// Samples a process, and `with_descendants` these, except those in `but`. `keep`: their files may be kept open. `None` if the process
+    /// has gone.
+    pub fn sample(&mut self, pid: i32, with_descendants: bool, but: &[i32], keep: bool) -> Option<()> {
+        let mut known = std::mem::take(&mut self.processes);
+        self.pids.clear();
+        let mut activity = Activity::default();
+        let mut waiting = vec![(pid, 0)];
+        while let Some((pid, depth)) = waiting.pop() {
+            let process = match known.iter().position(|process| process.pid() == pid) {
+                Some(at) => {
+                    let mut process = known.swap_remove(at);
+                    let has_run = process.has_run();
+                    process.sample(has_run).map(|()| process)
+                }
+                None => SampledProcess::new(pid, keep, false),
+            };
+            let Some(process) = process else { continue };
+            if with_descendants {
+                activity.add(&process.last.activity);
+                if depth < DEPTH_MAX {
+                    let children = proc::children(pid).into_iter().filter(|child| !but.contains(child));
+                    let room = PROCESSES_MAX.saturating_sub(self.pids.len() + 1 + waiting.len());
+                    waiting.extend(children.take(room).map(|child| (child, depth + 1)));
+                }
+            } else {
+                activity = process.last.activity;
+            }
+            self.pids.push(pid);
+            self.buffers.add(&process.large_calls);
+            self.processes.push(process);
+        }
+        self.activity = activity;
+        (self.pids.first() == Some(&pid)).then_some(())
+    }
+
+    /// Closes the files of processes that have ended. What was seen of their buffers stays.
+    pub fn end(&mut self) {
+        self.processes.clear();
+        self.pids.clear();
+    }
+
+    /// What they did so far, and do now.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// Their numbers.
+    pub fn pids(&self) -> &[i32] {
+        &self.pids
+    }
+
+    /// What they have moved, with what their ended children did; `None` where that may not be read.
+    pub fn moved(&self) -> Option<Moved> {
+        self.processes.iter().map(|process| process.last.moved).sum()
+    }
+
+    /// Where their buffers lie.
+    pub fn buffers(&self) -> &BufferOffsets {
+        &self.buffers
+    }
+
+    /// Whether all of them only wait for time to pass, or for a child that does.
+    pub fn pass_time(&self) -> bool {
+        pass_time(self.processes.iter().flat_map(|process| &process.waits))
+    }
+
+    /// Whether one of them, asleep, waits for its standard input.
+    pub fn awaits_input(&self) -> Awaits {
+        awaits_input(self.processes.iter().flat_map(|process| &process.waits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn start(text: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]).stdin(Stdio::piped()).spawn().expect("sh")
+    }
+
+    /// Samples a shell and what it has started until something is seen.
+    fn until(shell: &Child, seen: impl Fn(&StageProcesses) -> bool) -> StageProcesses {
+        let mut processes = StageProcesses::default();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            processes.sample(shell.id() as i32, true, &[], true).expect("it lives");
+            if seen(&processes) || Instant::now() > deadline {
+                return processes;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn end(mut shell: Child, processes: &mut StageProcesses) {
+        for pid in processes.pids() {
+            process::signals::send(*pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        shell.wait().expect("reaped");
+        assert_eq!(processes.sample(shell.id() as i32, true, &[], true), None);
+    }
+
+    #[test]
+    fn a_computing_grandchild_counts_for_its_stage() {
+        let shell = start("sh -c 'while :; do :; done'; :");
+        let mut seen = until(&shell, |seen| seen.activity().cpu_ns >= 50_000_000);
+        assert_eq!((seen.activity().cpu_ns >= 50_000_000, seen.pids().len()), (true, 2));
+        end(shell, &mut seen);
+    }
+
+    #[test]
+    fn a_reader_is_told_from_a_sleeper() {
+        let shell = start("cat; :");
+        let mut seen = until(&shell, |seen| seen.awaits_input() != Awaits::Other);
+        assert_ne!(seen.awaits_input(), Awaits::Other);
+        end(shell, &mut seen);
+        let shell = start("exec sleep 100");
+        let mut seen = until(&shell, StageProcesses::pass_time);
+        assert_eq!(seen.awaits_input(), Awaits::Other);
+        end(shell, &mut seen);
+    }
+
+    #[test]
+    fn a_sleeper_is_told_from_a_reader() {
+        for (text, passes) in [("sleep 100; :", true), ("cat; :", false), ("sleep 100 | cat", false)] {
+            let shell = start(text);
+            let mut seen = until(&shell, |seen| seen.pids().len() > 1 && seen.pass_time() == passes);
+            assert_eq!(seen.pass_time(), passes, "{text}");
+            end(shell, &mut seen);
+        }
+    }
+}

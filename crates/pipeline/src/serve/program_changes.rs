@@ -1,0 +1,132 @@
+//! The answer to a process that is about to execute a program: variables, arguments, and perhaps a terminal as its standard output.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use mechanism::{OpenError, Order};
+use pipes::protocol::CHANGE_BYTES_MAX;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+
+use super::programs::{Programs, Request};
+use super::served::Served;
+use super::server::Server;
+use crate::align;
+use crate::line_buffered::{Means, Way, at_terminal};
+use crate::link::{Link, refused};
+use crate::program_file::Program;
+use crate::socket;
+
+/// What a program is started with.
+struct Changes {
+    name: String,
+    /// How it was made to write line by line, in words.
+    by_line: Option<String>,
+    /// How its buffers were aligned, in words, and whether that changes anything.
+    aligned: Option<(&'static str, bool)>,
+}
+
+impl Server<'_> {
+    /// Answers the processes whose stage is known.
+    pub(super) fn answer_programs(&mut self) {
+        let Some(mut programs) = self.programs.take() else { return };
+        let aligns = programs.aligns;
+        let answerable = programs.take_answerable(&self.ledger).into_iter();
+        let done: Vec<_> = answerable
+            .map(|(request, means)| (request.head.pid, self.change(&request, means, aligns)))
+            .collect();
+        for (pid, changes) in done {
+            self.report(&mut programs, pid, changes);
+        }
+        self.programs = Some(programs);
+    }
+
+    /// Answers a process, with the `means` to write line by line if it is to do so.
+    fn change(&mut self, request: &Request, means: Option<&Means>, aligns: bool) -> Option<Changes> {
+        if means.is_none() && !aligns {
+            socket::send_bytes(&request.reply, &[0], &[]);
+            return None;
+        }
+        let pid = request.head.pid;
+        let mut words = request.text.strip_suffix(b"\0").unwrap_or(&request.text).split(|byte| *byte == 0);
+        let path = PathBuf::from(String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned());
+        // A relative path begins at the working folder of the process.
+        let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        let arguments: Vec<&[u8]> = words.collect();
+        let program = Program::read(&folder.join(&path), &arguments);
+        let (aligned, variable) = aligns.then(|| align::way(&program)).unzip();
+        let variable = variable.flatten();
+        let way = means.map(|means| means.way(&program));
+        let mut by_line = way.as_ref().map(|way| way.words.clone());
+        let Way { mut changes, terminal, .. } = way.unwrap_or_default();
+        let aligned = aligned.map(|words| (words, variable.is_some()));
+        changes.extend(variable);
+        // A terminal, or /dev/null: nothing has to be said about lines there.
+        let is_device =
+            fs::metadata(format!("/proc/{pid}/fd/1")).is_ok_and(|file| file.file_type().is_char_device());
+        let mut output = None;
+        if terminal && !is_device {
+            match self.terminal_before_output(pid) {
+                Ok(slave) => {
+                    output = Some(slave);
+                    changes.extend(at_terminal());
+                }
+                Err(why) => by_line = Some(format!("as it is: it needs a terminal, and {why}")),
+            }
+        }
+        let mut answer = vec![0];
+        for entry in &changes {
+            answer.extend(entry);
+            answer.push(0);
+        }
+        if answer.len() > CHANGE_BYTES_MAX {
+            by_line = by_line.map(|_| "as it is: its variables would be too long".to_owned());
+            answer.truncate(1);
+        }
+        let fds: Vec<_> = output.iter().map(AsFd::as_fd).collect();
+        socket::send_bytes(&request.reply, &answer, &fds);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Some(Changes { name: model::one_line(&name), by_line: by_line.filter(|_| !is_device), aligned })
+    }
+
+    /// Prints how a program was started, and notes it for its record.
+    fn report(&self, programs: &mut Programs, pid: i32, changes: Option<Changes>) {
+        let Some(Changes { name, by_line, aligned }) = changes else { return };
+        if let Some(words) = &by_line {
+            programs.print(format!("line by line: {name}: {words}"));
+        }
+        // Only an exception needs a sentence.
+        if let Some((words, false)) = aligned {
+            programs.print(format!("buffers: {name}: {words}"));
+        }
+        if self.text.recorded {
+            programs.note(pid, by_line, aligned.map(|(words, _)| words));
+        }
+    }
+
+    /// Puts a terminal, and a relay, before the pipe that is a process's standard output; its end for the process, or why there is none.
+    fn terminal_before_output(&mut self, pid: i32) -> Result<OwnedFd, String> {
+        let path = format!("/proc/{pid}/fd/1");
+        let kind = fs::metadata(&path).map_err(|_| "its output cannot be opened".to_owned())?;
+        if !kind.file_type().is_fifo() {
+            return Err("its output is no pipe".to_owned());
+        }
+        let made = open_output(Path::new(&path)).and_then(Link::terminal_before);
+        let mut link = made.map_err(|error| error.to_string())?;
+        let slave = link.take_write().ok_or("its terminal has no end")?;
+        let id = self.new_id();
+        // It is in no pipeline of the ledger.
+        self.add_link(id, Served::new(link, Order::Parallel, None, None));
+        Ok(slave)
+    }
+}
+
+/// Opens a process's output anew: flags that are set on this description do not change the process's.
+fn open_output(path: &Path) -> Result<OwnedFd, OpenError> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let output = open(path, flags, Mode::empty()).map_err(io::Error::from).map_err(refused("open"))?;
+    let is_pipe = fstat(&output).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    if is_pipe { Ok(output) } else { Err(refused("open")(io::ErrorKind::InvalidInput.into())) }
+}

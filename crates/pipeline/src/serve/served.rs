@@ -1,0 +1,123 @@
+//! A link that was given to a shell, from its making to its record.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+
+use mechanism::Order;
+use model::LinkRecord;
+use observe::open_file::identity;
+use pipes::protocol::Reply;
+use process::spawn_thread;
+use rustix::fs::{FileType, fstat};
+
+use crate::keep::Keep;
+use crate::link::Link;
+use crate::link::lines::Lines;
+use crate::socket;
+use crate::stage_sampler::FillSource;
+
+/// A link, and the readers that wait for it.
+pub(super) struct Served {
+    pub(super) state: State,
+    /// What is known of it; complete when it is over.
+    pub(super) record: LinkRecord,
+    pub(super) order: Order,
+    /// Readers that wait until the writers are done.
+    held: Vec<OwnedFd>,
+    /// All writers are done; of a link in parallel order that is not awaited.
+    pub(super) written: bool,
+    /// How to find out how full it is.
+    pub(super) fill_source: Option<FillSource>,
+    /// Where its bytes are kept.
+    pub(super) keep: Option<Rc<Keep>>,
+    /// When its lines came, where that is noted.
+    pub(super) lines: Arc<Lines>,
+}
+
+pub(super) enum State {
+    Open(Box<Link>),
+    /// A thread reads once more what it stored; it returns the record, and whether the data was cut short.
+    Finishing(JoinHandle<(LinkRecord, bool)>),
+    Over,
+}
+
+impl Served {
+    pub(super) fn new(
+        link: Link,
+        order: Order,
+        fill_source: Option<FillSource>,
+        keep: Option<Rc<Keep>>,
+    ) -> Self {
+        Self {
+            record: link.record().clone(),
+            lines: link.shared_lines(),
+            state: State::Open(Box::new(link)),
+            order,
+            held: Vec::new(),
+            written: order == Order::Parallel,
+            fill_source,
+            keep,
+        }
+    }
+
+    pub(super) fn link(&self) -> Option<&Link> {
+        if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
+    }
+
+    /// Lets a reader go on when the writers are done.
+    pub(super) fn hold(&mut self, reader: OwnedFd) {
+        if self.written { release(&reader) } else { self.held.push(reader) }
+    }
+
+    /// A writer may make no file larger than this.
+    pub(super) fn limit(&mut self, bytes: u64) {
+        if let State::Open(link) = &mut self.state {
+            link.limit(bytes);
+        }
+    }
+
+    /// Lets held readers go on if the writers are done. Returns whether the link is over.
+    pub(super) fn update(&mut self) -> bool {
+        let link = match &mut self.state {
+            State::Open(link) => link,
+            State::Finishing(copying) => return copying.is_finished(),
+            State::Over => return true,
+        };
+        if !self.written && link.is_written().unwrap_or(false) {
+            self.written = true;
+            self.held.drain(..).for_each(|reader| release(&reader));
+        }
+        self.written && (self.order == Order::Sequential || link.is_over())
+    }
+}
+
+/// Lets a held reader go on.
+fn release(reader: &OwnedFd) {
+    socket::send(reader, &Reply::default(), &[]);
+}
+
+/// Finishes a link in a thread of its own, so that messages are answered meanwhile; without a thread it stays open.
+pub(super) fn finish(link: Box<Link>) -> State {
+    let (links, finishes) = sync_channel::<Box<Link>>(1);
+    let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();
+    match spawn_thread("hosepipe-copy", finish) {
+        Ok(thread) => match links.send(link) {
+            Ok(()) => State::Finishing(thread),
+            Err(_) => State::Over,
+        },
+        Err(_) => State::Open(link),
+    }
+}
+
+/// How to find out how full a link is, by its reading end.
+pub(super) fn fill_source(read: &OwnedFd) -> Option<FillSource> {
+    let stat = fstat(read).ok()?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Some(FillSource::Pipe(identity(&stat))),
+        FileType::Socket => Some(FillSource::Sockets),
+        _ => None,
+    }
+}

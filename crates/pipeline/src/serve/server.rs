@@ -1,0 +1,250 @@
+//! The state of the server of a shell, and what each message changes in it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use mechanism::{Folder, Order};
+use model::monotonic_ns;
+use nix::sys::signal::Signal;
+use observe::flow::Moved;
+use observe::read_progress::ReadProgressTracker;
+use pipes::protocol::{Head, kind};
+use process::signals;
+
+use super::programs::Programs;
+use super::served::Served;
+use crate::keep::Keep;
+use crate::ledger::Ledger;
+use crate::link::LinkSpec;
+use crate::prompt_pipes::PromptPipes;
+use crate::socket::{self, Message, Socket};
+use crate::stage_sampler::StageSampler;
+use crate::text::{Summary, Text};
+
+/// Pause between two checks of links that are about to end.
+pub(super) const DRAIN_POLL: Duration = Duration::from_micros(200);
+/// How long the end of a shell waits for what its links still carry, and how long if programs in the background still run.
+const DRAIN: Duration = Duration::from_millis(500);
+const DRAIN_IN_BACKGROUND: Duration = Duration::from_millis(50);
+/// Where no record is wanted, ended processes are forgotten at this many processes, or at twice the number that was left before.
+const FORGET_MIN: usize = 256;
+
+/// The settings for pipelines to come, which a person can change at a prompt.
+pub(super) struct Settings {
+    pub(super) via: LinkSpec,
+    /// Where a numbered folder is made for the bytes of each typed line.
+    pub(super) keep: Option<PathBuf>,
+    pub(super) stats: bool,
+}
+
+pub(crate) struct Server<'a> {
+    pub(super) text: &'a Text<'a>,
+    /// Where the shell asks before a prompt.
+    pub(super) prompt_pipes: Option<&'a PromptPipes>,
+    /// A folder that the shell reads at its start, removed once it has done so.
+    pub(super) startup_folder: Option<PathBuf>,
+    pub(super) settings: Settings,
+    /// Where the bytes of the next link are kept.
+    pub(super) keep: Option<Rc<Keep>>,
+    pub(super) folder: Folder,
+    pub(super) links: BTreeMap<u64, Served>,
+    /// Those of the links that are not over.
+    pub(super) open: BTreeSet<u64>,
+    next_id: u64,
+    /// A reader saw the end of a stream that was not complete.
+    pub(super) cut_short: bool,
+    /// The number of processes in the ledger at which ended ones are forgotten.
+    forget_at: usize,
+    pub(super) ledger: Ledger,
+    /// The open /proc/PID/io of living stages. An ordinary user can read one that was opened while the process lived until the process
+    /// is reaped; of a zombie only root may open it.
+    counters: HashMap<i32, File>,
+    /// When it began to serve the shell (CLOCK_MONOTONIC).
+    began_ns: u64,
+    pub(super) sampler: Option<StageSampler>,
+    pub(super) drawn: Instant,
+    pub(super) read_progress: ReadProgressTracker,
+    pub(super) programs: Option<Programs>,
+}
+
+impl<'a> Server<'a> {
+    /// For a shell of which nothing was reported yet.
+    pub(crate) fn new(
+        text: &'a Text<'a>,
+        shell: i32,
+        prompt_pipes: Option<&'a PromptPipes>,
+        startup_folder: Option<PathBuf>,
+    ) -> Self {
+        let stats = text.prompt.is_some_and(|prompt| prompt.stats);
+        Self {
+            text,
+            prompt_pipes,
+            startup_folder,
+            settings: Settings { via: text.via.clone(), keep: None, stats },
+            keep: text.keep.clone(),
+            folder: Folder::private(),
+            links: BTreeMap::new(),
+            open: BTreeSet::new(),
+            next_id: 0,
+            cut_short: false,
+            forget_at: FORGET_MIN,
+            ledger: Ledger::new(shell),
+            counters: HashMap::new(),
+            began_ns: monotonic_ns(),
+            sampler: text.watched.map(|_| StageSampler::new()),
+            drawn: Instant::now(),
+            read_progress: ReadProgressTracker::default(),
+            programs: Programs::new(text),
+        }
+    }
+
+    /// Whether links are open, or processes wait for an answer.
+    pub(super) fn waits(&self) -> bool {
+        !self.open.is_empty() || self.programs.as_ref().is_some_and(Programs::is_asked)
+    }
+
+    /// The number of a new link.
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    pub(super) fn add_link(&mut self, id: u64, link: Served) {
+        self.links.insert(id, link);
+        self.open.insert(id);
+    }
+
+    /// Takes in all messages that have come.
+    pub(super) fn receive_all(&mut self, socket: &Socket) -> io::Result<()> {
+        while let Some(message) = socket.receive()? {
+            self.answer(message);
+        }
+        self.answer_programs();
+        Ok(())
+    }
+
+    fn answer(&mut self, message: Message) {
+        let Message { head, text, reply } = message;
+        match head.kind {
+            kind::LINK => self.make_link(reply),
+            kind::TOOK => {
+                self.ledger.took(&head);
+                if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
+                    match served.order {
+                        Order::Sequential if head.value == 0 => served.hold(reply),
+                        _ => drop(self.counters.insert(head.pid, reply.into())),
+                    }
+                }
+            }
+            // The shell waits until `reply` is closed, which is at the end of this function.
+            kind::ENDED => {
+                let counters = self.counters.get(&head.pid).and_then(process::proc::read_at);
+                if let Some(moved) = counters.and_then(|bytes| Moved::parse(&bytes)) {
+                    self.ledger.moved(head.pid, moved);
+                }
+            }
+            kind::EXEC => {
+                let mut words = text.splitn(2, |byte| *byte == 0);
+                let children = String::from_utf8_lossy(words.next().unwrap_or_default());
+                let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+                self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
+            }
+            kind::LIMIT => {
+                if let Some(served) = self.links.get_mut(&head.id) {
+                    served.limit(head.value as u64);
+                }
+            }
+            kind::CHANGES => {
+                if let (Some(programs), Some(reply)) = (&mut self.programs, reply) {
+                    programs.ask(head, text, reply);
+                }
+            }
+            kind::LEFT => self.ledger.left(&head),
+            kind::REAPED => {
+                if head.value as i32 & 0x7f == libc::SIGXFSZ {
+                    self.ended_by_limit(head.pid);
+                }
+                self.ledger.reaped(&head);
+                self.counters.remove(&head.pid);
+                self.forget();
+            }
+            kind::COMMAND => {
+                let text = String::from_utf8_lossy(&text);
+                let words: Vec<&str> = text.split_terminator('\0').collect();
+                let done = self.command(&words);
+                if let Some(reply) = reply {
+                    socket::answer(reply, &done);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where no record is wanted: forgets what has ended, so that a long script needs neither more time nor more memory.
+    fn forget(&mut self) {
+        let is_wanted = self.text.recorded || self.text.prompt.is_some() || self.keep.is_some();
+        if is_wanted || self.ledger.processes.len() < self.forget_at {
+            return;
+        }
+        let open = &self.open;
+        self.ledger.forget_ended(&|link| open.contains(&link));
+        let named =
+            self.ledger.processes.iter().flat_map(|process| [process.reads, process.writes]).flatten();
+        let named: HashSet<u64> = named.collect();
+        self.links.retain(|id, _| open.contains(id) || named.contains(id));
+        self.forget_at = FORGET_MIN.max(2 * self.ledger.processes.len());
+    }
+
+    /// The shell has ended: waits for what its links still carry; what its stages and links did.
+    pub(super) fn shell_ended(&mut self, head: &Head, socket: &Socket) -> io::Result<Summary> {
+        // All messages that were sent before the end have come by now.
+        self.receive_all(socket)?;
+        self.ledger.reaped(head);
+        self.drain(socket)?;
+        self.draw_nothing();
+        let pipelines = self.ledger.pipelines();
+        self.name_kept(&pipelines);
+        Ok(self.summary())
+    }
+
+    fn drain(&mut self, socket: &Socket) -> io::Result<()> {
+        let began = Instant::now();
+        while !self.open.is_empty() {
+            self.update_links(socket)?;
+            let most = if self.ledger.living().next().is_some() { DRAIN_IN_BACKGROUND } else { DRAIN };
+            if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {
+                break;
+            }
+            self.receive_all(socket)?;
+            std::thread::sleep(DRAIN_POLL);
+        }
+        if self.open.is_empty() {
+            // The old folder is removed now, before the parent of this program goes on.
+            self.folder = Folder::private();
+        }
+        Ok(())
+    }
+
+    /// Kills the processes that have links before their links end, so that data cut short does not look like a normal end.
+    pub(super) fn kill_all(&mut self) {
+        // The shell first: it would continue behind stages that were killed.
+        let shell = std::iter::once((self.ledger.shell, self.began_ns));
+        let living = self.ledger.living().map(|process| (process.pid, process.began_ns));
+        for (pid, known_since_ns) in shell.chain(living) {
+            signals::send_if_known_since(pid, known_since_ns, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.startup_folder {
+            // The process that waited for the shell removes it, too, and may have been first.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
