@@ -150,7 +150,8 @@ impl SampledProcess {
     /// Samples what its threads wait for. Its large calls count by what it has moved since it had moved `before`.
     fn sample_threads(&mut self, before: Option<Moved>) {
         let (pid, moved) = (self.pid, self.last.moved.zip(before));
-        (self.waits.clear(), self.large_calls.clear());
+        self.waits.clear();
+        self.large_calls.clear();
         let mut add = |folder: &str, syscall: Option<Vec<u8>>| {
             self.large_calls.extend(LargeCall::read(pid, syscall.as_deref(), moved));
             self.waits.extend(waits::from_syscall(pid, folder, syscall));
