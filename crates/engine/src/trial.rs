@@ -251,7 +251,7 @@ fn work(
         producer: if streams { producer.ahead() } else { producer },
         consumer: if streams { consumer.gathering() } else { consumer },
         // Several blocks to another host may take long, and the shares of several pairs or senders are counted to the block.
-        blocks_between_tells: if case.toward.is_some() || case.load.is_asked() { 1 } else { 16 },
+        blocks_between_reports: if case.toward.is_some() || case.load.is_asked() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         pace: case

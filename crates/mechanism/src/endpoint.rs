@@ -59,7 +59,7 @@ pub struct Job<'a> {
     /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
     /// Small blocks, or small round trips, between two updates of `progress`.
-    pub blocks_between_tells: u64,
+    pub blocks_between_reports: u64,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
     /// When each round trip begins, if a rate was asked for; `None`: each begins when the last one ends.

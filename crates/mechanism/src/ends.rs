@@ -53,6 +53,13 @@ pub trait Sender: End {
         self.send(producer.next_block())
     }
 
+    /// Produces and hands over several small blocks, each as one that a receiver can receive by itself. A mechanism that moves a block in
+    /// a few nanoseconds overrides this.
+    #[inline]
+    fn send_many(&mut self, producer: &mut Producer, blocks: usize) -> io::Result<()> {
+        (0..blocks).try_for_each(|_| self.send_next(producer))
+    }
+
     /// Ends the stream.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
@@ -86,6 +93,13 @@ pub trait Receiver: End {
         let received = self.recv(&mut consumer.room()[..most])?;
         consumer.accept(received);
         Ok(received)
+    }
+
+    /// Receives at most `pieces` pieces of at most `most` bytes, the consumer's block: waits for the first, and takes the others if they
+    /// are there. More than one piece are whole blocks. A mechanism that moves a block in a few nanoseconds overrides this.
+    #[inline]
+    fn recv_many(&mut self, consumer: &mut Consumer, most: usize, _pieces: usize) -> io::Result<usize> {
+        self.recv_next(consumer, most)
     }
 
     /// A second handle to this receiving end, for another task; `None` where tasks cannot share it.

@@ -48,21 +48,21 @@ impl<E: End> Endpoint for Task<E> {
     }
 }
 
-/// Sends every block, then says that no more comes.
+/// Sends every block, then ends the stream.
 pub(crate) fn send_stream<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
-    each_block(job, |job| sender.send_next(&mut job.producer))?;
+    each_batch(job, |job, blocks| sender.send_many(&mut job.producer, blocks))?;
     sender.finish()
 }
 
 /// Receives every byte.
 pub(crate) fn receive_stream<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
-    each_piece(job, |job, most| receiver.recv_next(&mut job.consumer, most))?;
+    each_piece(job, |job, most, pieces| receiver.recv_many(&mut job.consumer, most, pieces))?;
     job.consumer.finish();
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }
 
-/// Sends every block, and leaves the end open: what one sender says of the end would hold for all of them.
+/// Sends every block, and leaves the end open: one sender must not end the stream of the others.
 pub(crate) fn send_among_others<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
     let Some(mut tagger) = job.tagger.take() else {
         return each_block(job, |job| sender.send_next(&mut job.producer));
@@ -74,7 +74,7 @@ pub(crate) fn send_among_others<S: Sender>(sender: &mut S, job: &mut Job<'_>) ->
 pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     let mut sorter = job.sorter.take();
     let mut have = 0;
-    each_piece(job, |job, most| {
+    each_piece(job, |job, most, _| {
         let Some(sorter) = &mut sorter else { return receiver.recv_next(&mut job.consumer, most) };
         let room = job.consumer.room();
         let received = receiver.recv(&mut room[have..])?;
@@ -90,7 +90,7 @@ pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>
     Ok(())
 }
 
-/// Sends every block to receivers that compete for them, then tells each of them that no more comes.
+/// Sends every block to receivers that compete for them, then ends the stream for each of them.
 pub(crate) fn send_to_many<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
     match job.tagger.take() {
         Some(mut tagger) => {
@@ -107,7 +107,7 @@ pub(crate) fn send_to_many<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::
     sender.finish_for(job.receivers)
 }
 
-/// One of several receivers: takes what it gets until the end. With a sorter it looks whether that is a block.
+/// One of several receivers: receives until the end of the stream. With a sorter it checks whether each piece is a whole block.
 pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     let mut sorter = job.sorter.take();
     let mut pieces = Pieces::default();
@@ -127,16 +127,16 @@ pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<
             return Ok(());
         }
         job.received_bytes += received as u64;
-        job.progress.tell(job.received_bytes, 1);
+        job.progress.report(job.received_bytes, 1);
     }
 }
 
-/// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
+/// A task in a chain, as `cat` is in a pipeline: sends on what it receives.
 pub(crate) fn relay<S: Sender, R: Receiver>(
     (sender, receiver): &mut (S, R),
     job: &mut Job<'_>,
 ) -> io::Result<()> {
-    each_piece(job, |job, _| {
+    each_piece(job, |job, _, _| {
         let received = receiver.recv(job.consumer.room())?;
         if received > 0 {
             sender.send(&job.consumer.room()[..received])?;
@@ -168,7 +168,7 @@ pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
     Ok(())
 }
 
-/// The side that asks, and times the answers.
+/// The side that sends first, and times the round trips.
 pub(crate) fn ask<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
     time_round_trips(job, |job| pass(ends, job))?;
     ends.finish()
@@ -179,61 +179,70 @@ pub(crate) fn answer<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> i
     for round in 0..job.blocks {
         receive_block(ends, job)?;
         ends.send_next(&mut job.producer)?;
-        tell_of_round(job, round);
+        report_round(job, round);
     }
     job.received_bytes = job.blocks * job.block_bytes as u64;
     ends.finish()
 }
 
-/// Does something with each block of a stream, and tells of it.
+/// Does something with each block of a stream, and reports progress.
 #[inline(always)]
 pub(crate) fn each_block(
     job: &mut Job<'_>,
     mut step: impl FnMut(&mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
+    each_batch(job, |job, blocks| (0..blocks).try_for_each(|_| step(job)))
+}
+
+/// Does something with the blocks of a stream, as many at once as lie between two reports of progress.
+#[inline(always)]
+fn each_batch(
+    job: &mut Job<'_>,
+    mut step: impl FnMut(&mut Job<'_>, usize) -> io::Result<()>,
+) -> io::Result<()> {
     let mut done: u64 = 0;
     while done < job.blocks {
-        let blocks = blocks_between_tells(job).min(job.blocks - done);
-        for _ in 0..blocks {
-            step(job)?;
-        }
+        let blocks = blocks_between_reports(job).min(job.blocks - done);
+        step(job, blocks as usize)?;
         done += blocks;
-        job.progress.tell(done * job.block_bytes as u64, blocks);
+        job.progress.report(done * job.block_bytes as u64, blocks);
     }
     Ok(())
 }
 
-/// Moves a stream in pieces as they come, at most a block each, and tells of them. `step` says how many bytes there
-/// were; 0 is an end before the last byte.
+/// Moves a stream in pieces as they come, at most a block each, and reports progress. `step` is given the most bytes of a piece and the
+/// most pieces, and returns how many bytes there were; 0 is an end before the last byte, and more than a block are whole blocks.
 #[inline(always)]
 pub(crate) fn each_piece(
     job: &mut Job<'_>,
-    mut step: impl FnMut(&mut Job<'_>, usize) -> io::Result<usize>,
+    mut step: impl FnMut(&mut Job<'_>, usize, usize) -> io::Result<usize>,
 ) -> io::Result<()> {
     let total = job.blocks * job.block_bytes as u64;
     let mut left = total;
     while left > 0 {
         let mut pieces = 0;
-        while left > 0 && pieces < blocks_between_tells(job) {
+        while left > 0 && pieces < blocks_between_reports(job) {
             let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
-            let moved = step(job, most)?;
+            let more = blocks_between_reports(job) - pieces;
+            let moved = step(job, most, if more * most as u64 <= left { more as usize } else { 1 })?;
             if moved == 0 {
                 return Err(closed_early(total - left, total));
             }
             left -= moved as u64;
-            pieces += 1;
+            // A division takes longer than a small piece.
+            pieces += if moved > most { (moved / most) as u64 } else { 1 };
         }
-        job.progress.tell(total - left, pieces);
+        job.progress.report(total - left, pieces);
     }
     Ok(())
 }
 
-/// Blocks up to this size are told of in batches: telling takes a good part of the time in which one moves.
+/// Progress is reported once for several blocks of up to this size: a report takes a good part of the time in which one moves.
 const SMALL_BYTES: usize = 4096;
 
 #[inline]
-fn blocks_between_tells(job: &Job<'_>) -> u64 {
-    if job.block_bytes > SMALL_BYTES { 1 } else { job.blocks_between_tells }
+fn blocks_between_reports(job: &Job<'_>) -> u64 {
+    if job.block_bytes > SMALL_BYTES { 1 } else { job.blocks_between_reports }
 }
 
 /// Sends a block, then receives one.
@@ -257,17 +266,17 @@ fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result
     Ok(())
 }
 
-/// Tells of progress after a round trip, counted from 0; where a block is small, of one in many. After a sleep the counter's
-/// page and line are cold, and a hundredth of a round trip went into telling of it.
+/// Reports progress after a round trip, counted from 0; if blocks are small, only after one in many. After a sleep the counter's
+/// page and cache line are cold, and a report took a hundredth of a round trip.
 #[inline]
-fn tell_of_round(job: &mut Job<'_>, round: u64) {
-    let rounds = blocks_between_tells(job);
+fn report_round(job: &mut Job<'_>, round: u64) {
+    let rounds = blocks_between_reports(job);
     if round.is_multiple_of(rounds) {
-        job.progress.tell(round + 1, rounds);
+        job.progress.report(round + 1, rounds);
     }
 }
 
-/// Makes the job's round trips, one clock reading each: a trip ends where the next begins. Paced ones begin when they are due.
+/// Makes the job's round trips, with one reading of the clock for each: a trip ends when the next one begins. Paced trips begin when they are due.
 fn time_round_trips(
     job: &mut Job<'_>,
     mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
@@ -284,15 +293,15 @@ fn time_round_trips(
             latencies.saturating_record(ended.duration_since(began).as_nanos() as u64);
         }
         began = ended;
-        tell_of_round(job, round);
+        report_round(job, round);
     }
     job.latencies_ns = latencies;
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }
 
-/// The time of a trip counts from the instant at which its question was due, also where the one before had not come back by then: who
-/// asks only when nothing is under way does not see how many a stall would have held up (coordinated omission).
+/// The time of a trip counts from the instant at which it was due, also if the trip before had not ended by then. A program that starts
+/// a trip only after the last one has ended does not see how many trips a stall delays (coordinated omission).
 fn time_paced_trips(
     job: &mut Job<'_>,
     mut pace: Pace,
@@ -309,8 +318,8 @@ fn time_paced_trips(
         if let Some(latencies) = &mut latencies {
             latencies.saturating_record(answered.duration_since(due).as_nanos() as u64);
         }
-        // Of every one: 64 may be far apart, and the supervisor takes long silence for the end of everything.
-        job.progress.tell(round + 1, 1);
+        // After each trip: 64 trips may take long, and the supervisor stops a trial that reports nothing for long.
+        job.progress.report(round + 1, 1);
     }
     job.latencies_ns = latencies;
     job.pace = Some(pace);

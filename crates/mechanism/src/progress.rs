@@ -1,14 +1,14 @@
-//! What a task tells while it works: how far it has come, and now and then on which CPU it runs.
+//! What a task reports while it works: how far it has come and, 128 times in a trial, on which CPU it runs.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::thread::sched_getcpu;
 
-/// Looks in a trial: enough for a share, and too few to be felt in blocks of a nanosecond.
+/// Comparisons of both ends' CPUs in a trial: enough for a share, and too few to slow down blocks of a nanosecond.
 const LOOKS: u64 = 128;
 
-/// The number of the CPU that a task runs on, as the task says. Several processes reach it through shared memory.
+/// The number of the CPU that a task runs on, written by the task. It lies in memory that several processes share.
 #[derive(Debug, Default)]
 pub struct TaskCpu(AtomicU32);
 
@@ -35,16 +35,16 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a task that passes on this many blocks. `cpus` are its own and the other end's, where there are two ends.
+    /// The progress of a task that moves this many blocks. `cpus` are its own and the other end's, if there are two ends.
     pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, blocks: u64) -> Self {
         let between = (blocks / LOOKS).max(1);
         let until = if cpus.is_some() { between } else { u64::MAX };
         Self { moved, cpus, blocks_between_looks: between, blocks_until_look: until, looks: 0, together: 0 }
     }
 
-    /// Tells how much has been moved, after this many more blocks or pieces of them.
+    /// Reports how much has been moved in all, after this many more blocks or pieces of them.
     #[inline]
-    pub fn tell(&mut self, moved: u64, blocks: u64) {
+    pub fn report(&mut self, moved: u64, blocks: u64) {
         self.moved.store(moved, Relaxed);
         if self.blocks_until_look > blocks {
             self.blocks_until_look -= blocks;
@@ -64,7 +64,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How often it looked where both ends were, and how often that was the same CPU.
+    /// How often it compared the CPUs of both ends, and how often they were the same.
     pub fn looks(&self) -> (u64, u64) {
         (self.looks, self.together)
     }
@@ -78,15 +78,15 @@ mod tests {
     fn both_on_one_cpu_or_apart() {
         let (moved, own, other) = (AtomicU64::new(0), TaskCpu::default(), TaskCpu::default());
         let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
-        progress.tell(7, 1);
+        progress.report(7, 1);
         assert_eq!((moved.load(Relaxed), progress.looks()), (7, (0, 0)));
-        (1..1000).for_each(|_| progress.tell(7, 1));
+        (1..1000).for_each(|_| progress.report(7, 1));
         assert_eq!(progress.looks(), (0, 0), "the other end has not started yet");
         other.0.store(own.0.load(Relaxed).wrapping_add(1), Relaxed);
-        (0..1000).for_each(|_| progress.tell(7, 1));
+        (0..1000).for_each(|_| progress.report(7, 1));
         let (looks, together) = progress.looks();
         assert!(looks >= LOOKS && together <= looks, "{looks} looks");
-        progress.tell(7, 1000);
+        progress.report(7, 1000);
         assert_eq!(progress.looks().0, looks + 1, "many blocks at once are one look");
     }
 }

@@ -32,9 +32,9 @@ impl Consumer {
         if offset == 0 { self } else { Self { room: Block::at(offset, self.block_bytes), offset, ..self } }
     }
 
-    /// Checks small blocks many at a time, as a stream allows: [`Self::finish`] checks the last ones.
+    /// Receives, and checks, small blocks many at a time, as a stream allows: [`Self::finish`] checks the last ones.
     pub fn gathering(self) -> Self {
-        let gathers = self.checker.is_some() && (1..=BATCH_BYTES / 4).contains(&self.block_bytes);
+        let gathers = (1..=BATCH_BYTES / 4).contains(&self.block_bytes);
         if gathers { Self { room: Block::at(self.offset, BATCH_BYTES), ..self } } else { self }
     }
 
@@ -48,6 +48,13 @@ impl Consumer {
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.room[self.gathered..self.gathered + self.block_bytes]
+    }
+
+    /// Room for at most this many blocks, and for one at least.
+    #[inline]
+    pub fn room_for(&mut self, blocks: usize) -> &mut [u8] {
+        let end = (self.gathered + blocks * self.block_bytes).min(self.room.len());
+        &mut self.room[self.gathered..end]
     }
 
     /// Takes the first `len` bytes of the room as received.

@@ -7,7 +7,7 @@ use model::DataLevel;
 use crate::consumer::BATCH_BYTES;
 use crate::{Block, Tile};
 
-/// Hands the sender its blocks: produced afresh at level `write` and above, the same one again at `none`.
+/// Hands the sender its blocks: produced afresh at level `write` and above, the same ones again at `none`.
 pub struct Producer {
     tile: Arc<Tile>,
     phase: usize,
@@ -41,25 +41,35 @@ impl Producer {
 
     /// Produces small blocks many at a time, as a stream allows.
     pub fn ahead(self) -> Self {
-        if !self.fresh || !(1..=BATCH_BYTES / 4).contains(&self.block_bytes) {
+        if !(1..=BATCH_BYTES / 4).contains(&self.block_bytes) {
             return self;
         }
         let len = BATCH_BYTES - BATCH_BYTES % self.block_bytes;
-        Self { blocks: Block::at(self.offset, len), handed_out: len, ..self }
+        let mut blocks = Block::at(self.offset, len);
+        self.tile.copy_from(0, &mut blocks);
+        Self { blocks, handed_out: len, ..self }
     }
 
     /// The next block of the stream.
     #[inline]
     pub fn next_block(&mut self) -> &[u8] {
+        self.next_blocks(1)
+    }
+
+    /// The next blocks of the stream that are produced already, at least one and at most `most`.
+    #[inline]
+    pub fn next_blocks(&mut self, most: usize) -> &[u8] {
+        let end = most * self.block_bytes;
         if !self.fresh {
-            return &self.blocks;
+            return &self.blocks[..end.min(self.blocks.len())];
         }
         if self.handed_out == self.blocks.len() {
             self.phase = self.tile.copy_from(self.phase, &mut self.blocks);
             self.handed_out = 0;
         }
-        self.handed_out += self.block_bytes;
-        &self.blocks[self.handed_out - self.block_bytes..self.handed_out]
+        let from = self.handed_out;
+        self.handed_out = (from + end).min(self.blocks.len());
+        &self.blocks[from..self.handed_out]
     }
 
     /// Writes the next bytes of the stream where a mechanism wants them (at level `none`: nothing). Of one stream either this or

@@ -247,7 +247,7 @@ struct SpliceRelay {
 
 impl SpliceRelay {
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        each_piece(job, |_, most| {
+        each_piece(job, |_, most, _| {
             let moved = self.inward.some(most)?;
             if let Some(onward) = &mut self.onward {
                 onward.all(moved)?;

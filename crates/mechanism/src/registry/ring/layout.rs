@@ -19,7 +19,7 @@ pub(super) const BYTES_MAX: u64 = 128 << 20;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const _: () = assert!(PIECE_BYTES_MAX < 1 << protocol::LEN_BITS);
 
-/// Slots in flight. Enough to keep both ends busy with messages of a few bytes; they fit into a core's L2 cache.
+/// Slots in flight: enough for lone messages of a few bytes. They fit into the L2 cache of a core.
 const SLOTS: usize = 1024;
 pub(super) type Control = protocol::Control<SLOTS>;
 

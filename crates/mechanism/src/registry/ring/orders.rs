@@ -31,7 +31,7 @@ trait Fault: Copy + Send + 'static {
     const HEAVY_FENCE: bool = true;
     /// Raises the flag after the last look, not before.
     const LOOKS_FIRST: bool = false;
-    /// Wakes nobody after a return of room.
+    /// Wakes no end after a return of room.
     const RETURNS_IN_SILENCE: bool = false;
     /// Bytes of room that the ring does not have.
     const EXCESS_BYTES: u64 = 0;
@@ -109,9 +109,17 @@ impl<const RING_BYTES: usize> Memory<RING_BYTES> {
     }
 }
 
-/// Sends messages of these lengths. The most preemptions of an order that is tried bound the time that it takes.
+/// Where a message lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Slot,
+    Ring,
+}
+use Place::{Ring, Slot};
+
+/// Sends these messages. The most preemptions of an order that is tried bound the time that it takes.
 #[allow(unsafe_code)]
-fn check<F: Fault, const RING_BYTES: usize>(_: F, lengths: &'static [usize]) {
+fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Place, usize)]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
@@ -121,7 +129,7 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, lengths: &'static [usize]) {
             slots: core::array::from_fn(|_| core::array::from_fn(cell)),
             ring: core::array::from_fn(cell),
         });
-        let total: usize = lengths.iter().sum();
+        let total: usize = messages.iter().map(|(_, len)| len).sum();
         let theirs = memory.clone();
         let receives = loom::thread::spawn(move || {
             let (kernel, control) = (Orders::<F>(PhantomData), &theirs.control);
@@ -147,12 +155,13 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, lengths: &'static [usize]) {
         let mut cursor =
             SenderCursor::<Orders<F>>::new(control, RING_BYTES as u64 + F::EXCESS_BYTES, RING_BYTES);
         let mut sent = 0;
-        for &len in lengths {
-            cursor.begin(control, len);
-            if !cursor.has_room(len) {
+        for &(place, len) in messages {
+            let long = place == Ring;
+            cursor.begin(control, len, long);
+            if !cursor.has_room(len, long) {
                 let _ = wait_until(&kernel, &control.sleepers.sender, 1, || {
                     cursor.refresh(control);
-                    cursor.has_room(len)
+                    cursor.has_room(len, long)
                 });
             }
             for at in 0..len {
@@ -168,9 +177,13 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, lengths: &'static [usize]) {
 }
 
 /// More tiny messages than the slots hold.
-const TINY: &[usize] = &[1, 1, 1, 1, 1];
+const TINY: &[(Place, usize)] = &[(Slot, 1); 5];
 /// Messages in slots and in the ring, more than the ring holds.
-const MIXED: &[usize] = &[1, 3, 3, 2];
+const MIXED: &[(Place, usize)] = &[(Slot, 1), (Ring, 3), (Ring, 3), (Slot, 2)];
+/// Tiny messages in the ring, with a lone one between them.
+const TINY_MIXED: &[(Place, usize)] = &[(Ring, 1), (Slot, 1), (Ring, 1)];
+/// More tiny messages than a ring of two bytes holds.
+const TINY_IN_RING: &[(Place, usize)] = &[(Ring, 1); 3];
 
 #[derive(Clone, Copy)]
 struct Faultless;
@@ -186,9 +199,19 @@ fn messages_of_all_lengths_arrive_in_every_order_of_the_two_ends() {
     check::<_, 8>(Faultless, MIXED);
 }
 
+#[test]
+fn tiny_messages_in_slots_and_in_the_ring_arrive_in_every_order_of_the_two_ends() {
+    check::<_, 8>(Faultless, TINY_MIXED);
+}
+
+#[test]
+fn tiny_messages_in_the_ring_arrive_in_every_order_of_the_two_ends() {
+    check::<_, 2>(Faultless, TINY_IN_RING);
+}
+
 /// A protocol with one fault, which must be found.
 macro_rules! found {
-    ($($name:ident: $item:ident: $type:ty = $value:expr, $lengths:expr;)*) => {$(
+    ($($name:ident: $item:ident: $type:ty = $value:expr, $bytes:literal, $messages:expr;)*) => {$(
         #[test]
         #[should_panic]
         fn $name() {
@@ -197,19 +220,23 @@ macro_rules! found {
             impl Fault for Faulty {
                 const $item: $type = $value;
             }
-            check::<_, 8>(Faulty, $lengths);
+            check::<_, $bytes>(Faulty, $messages);
         }
     )*};
 }
 
 found! {
-    an_announcement_before_its_bytes_is_found: ANNOUNCE: Ordering = Relaxed, MIXED;
-    bytes_read_before_their_announcement_are_found: SEE: Ordering = Relaxed, MIXED;
-    a_return_before_the_bytes_are_read_is_found: RETURN: Ordering = Relaxed, TINY;
-    bytes_written_before_their_return_is_seen_are_found: REUSE: Ordering = Relaxed, TINY;
-    a_publication_without_a_fence_is_found: LIGHT_FENCE: bool = false, TINY;
-    a_sleep_without_a_fence_is_found: HEAVY_FENCE: bool = false, TINY;
-    a_look_before_the_flag_is_raised_is_found: LOOKS_FIRST: bool = true, TINY;
-    a_return_that_wakes_nobody_is_found: RETURNS_IN_SILENCE: bool = true, TINY;
-    an_overrun_is_found: EXCESS_BYTES: u64 = 8, &[3, 3, 3];
+    an_announcement_before_its_bytes_is_found: ANNOUNCE: Ordering = Relaxed, 8, MIXED;
+    bytes_read_before_their_announcement_are_found: SEE: Ordering = Relaxed, 8, MIXED;
+    a_return_before_the_bytes_are_read_is_found: RETURN: Ordering = Relaxed, 8, TINY;
+    bytes_written_before_their_return_is_seen_are_found: REUSE: Ordering = Relaxed, 8, TINY;
+    a_publication_without_a_fence_is_found: LIGHT_FENCE: bool = false, 8, TINY;
+    a_sleep_without_a_fence_is_found: HEAVY_FENCE: bool = false, 8, TINY;
+    a_look_before_the_flag_is_raised_is_found: LOOKS_FIRST: bool = true, 8, TINY;
+    a_return_without_a_wake_up_is_found: RETURNS_IN_SILENCE: bool = true, 8, TINY;
+    an_overrun_is_found: EXCESS_BYTES: u64 = 8, 8, &[(Ring, 3); 3];
+    an_announcement_before_its_tiny_bytes_in_the_ring_is_found: ANNOUNCE: Ordering = Relaxed, 2, TINY_IN_RING;
+    tiny_bytes_read_before_their_announcement_are_found: SEE: Ordering = Relaxed, 2, TINY_IN_RING;
+    a_return_before_tiny_bytes_are_read_is_found: RETURN: Ordering = Relaxed, 2, TINY_IN_RING;
+    tiny_bytes_written_before_their_return_is_seen_are_found: REUSE: Ordering = Relaxed, 2, TINY_IN_RING;
 }

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The longest message that lies in a slot, in bytes: what a cache line holds beside the stamp. A lone message then takes one cache
-/// line from one end to the other, and a stream of tiny ones takes one for many.
+/// line from one end to the other. Messages that follow each other at once lie in the ring, whatever their length: the CPU fetches
+/// its lines ahead of the receiver, and one stamp announces thousands of them.
 pub(super) const SHORT_BYTES: usize = 56;
 
 /// What the protocol rests on. The model checker weakens each of them, and must find the fault.
@@ -25,6 +26,7 @@ pub(super) trait Protocol {
 }
 
 /// The protocol as it is used.
+#[derive(Clone, Copy)]
 pub(super) struct AsWritten;
 impl Protocol for AsWritten {}
 
@@ -109,6 +111,7 @@ pub(super) enum Position {
 }
 
 /// What the sender knows.
+#[derive(Clone, Copy)]
 pub(super) struct SenderCursor<P> {
     /// The slot to which bytes are added.
     slot: u64,
@@ -158,18 +161,23 @@ impl<P: Protocol> SenderCursor<P> {
         if self.long { self.piece_bytes } else { P::SHORT_BYTES }
     }
 
-    /// Whether a message of `len` bytes can be added to the slot, and may be, as far as known.
+    /// Whether a message of `len` bytes, in the ring if `long`, can be added to the slot, as far as known.
     #[inline]
-    pub(super) fn has_room(&self, len: usize) -> bool {
+    pub(super) fn has_room(&self, len: usize, long: bool) -> bool {
         self.fill + len <= self.slot_bytes()
-            && (len > P::SHORT_BYTES) == self.long
+            && long == self.long
             && self.slot <= self.slot_limit
             && self.head + len as u64 <= self.byte_limit
     }
 
-    /// Makes the slot one that a message of `len` bytes can be added to: where it does not fit, the next one.
-    pub(super) fn begin<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) {
-        let long = len > P::SHORT_BYTES;
+    /// Bytes that can be added to the slot, as far as known.
+    #[inline]
+    pub(super) fn free_bytes(&self) -> usize {
+        (self.slot_bytes() - self.fill).min((self.byte_limit - self.head) as usize)
+    }
+
+    /// Makes the slot one that a message of `len` bytes, in the ring if `long`, can be added to: where it does not fit, the next one.
+    pub(super) fn begin<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize, long: bool) {
         if self.fill > 0 && (self.long != long || self.fill + len > self.slot_bytes()) {
             self.stamp(control, CLOSED);
         }
