@@ -1,10 +1,17 @@
 """What the chapters of tools/torture share: the hosepipe under test, runs under a deadline in a folder of their own, the judgement
-of a run, and the counts that a chapter prints as `promise<TAB>tried<TAB>survived<TAB>failed<TAB>note`."""
+of a run, and the counts that a chapter prints as `promise<TAB>tried<TAB>survived<TAB>failed<TAB>note`.
+
+A full run keeps its counts in target/torture, by the program's hash. It ends after TORTURE_MINUTES, or when it is interrupted, and the
+next one goes on where it was."""
 import argparse
 import atexit
 import collections
 import concurrent.futures
+import ctypes
+import hashlib
+import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -16,6 +23,11 @@ import threading
 import time
 
 HANGS_AFTER_S = 20
+# A busy machine may need longer. What ends by itself within this time is counted as slow, in the note; a lost wake-up never ends.
+GIVES_UP_AFTER_S = 120
+BATCH = 32
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+KEPT = pathlib.Path(__file__).resolve().parent.parent.parent / "target/torture"
 DETAILS_PER_PROMISE = 5
 Done = collections.namedtuple("Done", "code out err hung left wall_s")
 
@@ -46,13 +58,51 @@ class Chapter:
         self.options = parser.parse_args()
         self.full = self.options.full
         self.dice = random.Random(self.options.seed)
-        self.counts, self.turn, self.of_thread = {}, threading.Lock(), threading.local()
+        self.turn, self.of_thread = threading.Lock(), threading.local()
         self.folder = tempfile.mkdtemp(prefix="torture-")
         os.chmod(self.folder, 0o755)
         # A copy that every user may run: the folder that cargo builds in may be closed to others.
         self.program = shutil.copy(newest_build(), os.path.join(self.folder, "hosepipe"))
         atexit.register(shutil.rmtree, self.folder, True)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        # What a run leaves running becomes a child of this process, and is found there.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.started = set()
+        key = hashlib.sha256(pathlib.Path(self.program).read_bytes()).hexdigest()[:12]
+        self.kept_in = KEPT / f"{pathlib.Path(sys.argv[0]).name}-{key}.json"
+        self.parts = json.loads(self.kept_in.read_text()) if self.full and self.kept_in.exists() else {}
+        self.until = time.monotonic() + 60 * float(os.environ.get("TORTURE_MINUTES") or "inf")
+
+    def part(self, work):
+        """Runs a part of the chapter, unless an earlier full run has finished it."""
+        self.now = self.parts.setdefault(work.__name__, {"counts": {}, "at": 0, "ended": False, "page": ""})
+        self.in_time = time.monotonic() < self.until
+        if not self.now["ended"] and self.in_time:
+            work(self)
+            self.now["ended"] = self.in_time
+            self.save()
+
+    def cases(self, values):
+        """Those of the values that this part has not tried, until the time is over. Each has dice of its own."""
+        values = list(values)
+        for number in range(self.now["at"], len(values)):
+            self.in_time = time.monotonic() < self.until
+            if not self.in_time:
+                return
+            self.dice = random.Random(f"{self.options.seed} {number}")
+            yield values[number]
+            self.now["at"] = number + 1
+            self.save()
+
+    def save(self):
+        """Keeps the counts of a full run."""
+        if self.full:
+            with self.turn:
+                text = json.dumps(self.parts, indent=1)
+            self.kept_in.parent.mkdir(parents=True, exist_ok=True)
+            new = self.kept_in.with_suffix(f".{os.getpid()}")
+            new.write_text(text)
+            os.replace(new, self.kept_in)
 
     def some(self, values, count, last=True):
         """All values where the run is full, otherwise so many of them; `last`: the last one always."""
@@ -66,10 +116,12 @@ class Chapter:
     def note(self, promise, tried, failures=(), note=""):
         """Adds to the counts; `failures` says each in words."""
         with self.turn:
-            counts = self.counts.setdefault(promise, [0, 0, ""])
+            counts = self.now["counts"].setdefault(promise, [0, 0, ""])
             counts[0] += tried
             for failure in failures:
                 counts[1] += 1
+                if self.full:
+                    self.now.setdefault("failures", []).append(f"{promise}: {failure}")
                 if self.full or counts[1] <= DETAILS_PER_PROMISE:
                     print(f"FAILED {promise}: {failure}", file=sys.stderr, flush=True)
             counts[2] = note or counts[2]
@@ -79,10 +131,26 @@ class Chapter:
         self.note(promise, 1, [f"{what}: {failure}"] if failure else [])
 
     def finish(self):
-        """Prints the counts."""
-        for promise, (tried, failed, note) in self.counts.items():
-            print(promise, tried, tried - failed, failed, note, sep="\t", flush=True)
+        """Prints the counts of all parts, and the document's text."""
+        slow = sum(part.get("slow", 0) for part in self.parts.values())
+        if slow:
+            self.note("no hang", 0, note=f"{slow} runs took more than their limit on a busy machine, and ended by themselves within {GIVES_UP_AFTER_S} s")
+        for part in self.parts.values():
+            for promise, (tried, failed, note) in part["counts"].items():
+                print(promise, tried, tried - failed, failed, note, sep="\t", flush=True)
+        if os.environ.get("TORTURE_PAGE"):
+            pathlib.Path(os.environ["TORTURE_PAGE"]).write_text("\n".join(part["page"] for part in self.parts.values() if part["page"]))
         sys.exit(0)
+
+    def reap(self, ended):
+        """Ends the wait of processes whose parents have ended, so that they do not stay as zombies."""
+        with self.turn:
+            self.started.discard(ended)
+            for pid in set(children(os.getpid())) - self.started:
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
 
     def place(self):
         return Place(self)
@@ -97,14 +165,14 @@ class Chapter:
 
     def side_by_side(self, work, cases):
         """`work` on each case, a few at a time; it may use this chapter's counts, which one thread changes at a time."""
+        cases = list(cases)
         with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("TORTURE_JOBS", os.cpu_count()))) as pool:
-            list(pool.map(work, cases))
+            for batch in self.cases([cases[at : at + BATCH] for at in range(0, len(cases), BATCH)]):
+                list(pool.map(work, batch))
 
     def page(self, text):
         """Markdown that the document shows below the counts."""
-        if os.environ.get("TORTURE_PAGE"):
-            with open(os.environ["TORTURE_PAGE"], "a") as page:
-                page.write(text + "\n")
+        self.now["page"] = text + "\n"
 
 
 class Place:
@@ -126,18 +194,25 @@ class Place:
         environment.update({"RUST_BACKTRACE": "0", "NO_COLOR": "1", **(env or {})})
         environment = {name: value for name, value in environment.items() if value is not None}
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        child = subprocess.Popen(argv, cwd=more.pop("cwd", self.here), env=environment, stdin=stdin, stdout=out, stderr=err,
-                                 start_new_session=True, **more)
+        with self.chapter.turn:
+            child = subprocess.Popen(argv, cwd=more.pop("cwd", self.here), env=environment, stdin=stdin, stdout=out, stderr=err,
+                                     start_new_session=True, **more)
+            self.chapter.started.add(child.pid)
         child.files, child.began = (out, err), time.monotonic()
         return child
 
     def finish(self, child, limit_s=HANGS_AFTER_S):
         """Waits for it; what is left of it a little later is in the result."""
+        hung = False
         try:
             child.wait(limit_s)
-            hung = False
         except subprocess.TimeoutExpired:
-            hung = True
+            try:
+                child.wait(max(0, GIVES_UP_AFTER_S - limit_s))
+                with self.chapter.turn:
+                    self.chapter.now["slow"] = self.chapter.now.get("slow", 0) + 1
+            except subprocess.TimeoutExpired:
+                hung = True
         wall_s = time.monotonic() - child.began
         left = self.leftovers(0 if hung else 2)
         for pid, _ in self.processes():
@@ -146,6 +221,7 @@ class Place:
             except OSError:
                 pass
         child.wait()
+        self.chapter.reap(child.pid)
         texts = []
         for file in child.files:
             file.seek(0)
@@ -162,7 +238,7 @@ class Place:
     def processes(self):
         """Processes of this place, as (pid, name): they have its variable."""
         found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        for pid in descendants(os.getpid()):
             try:
                 with open(f"/proc/{pid}/environ", "rb") as environ:
                     if self.marker.encode() not in environ.read().split(b"\0"):
@@ -172,7 +248,7 @@ class Place:
             except OSError:
                 continue
             if state != "Z":
-                found.append((int(pid), name))
+                found.append((pid, name))
         return found
 
     def leftovers(self, patience_s):
@@ -196,6 +272,25 @@ class Place:
         for name in os.listdir(self.here):
             if name.startswith(".") or ".tmp" in name or "hosepipe" in name:
                 os.remove(os.path.join(self.here, name))
+
+
+def children(pid):
+    """Process numbers of what any thread of it started, or inherited."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass
+    return found
+
+
+def descendants(pid):
+    found = children(pid)
+    for child in found:
+        found += children(child)
+    return found
 
 
 def is_kept(name):
