@@ -142,12 +142,12 @@ fn has_loader(file: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let word = |at: usize, bytes: usize| {
         let mut own = [0; 8];
-        own[..bytes].copy_from_slice(file.get(at..at + bytes)?);
+        own[..bytes].copy_from_slice(file.get(at..at.checked_add(bytes)?)?);
         usize::try_from(u64::from_le_bytes(own)).ok()
     };
     let header = || Some((word(32, 8)?, word(54, 2)?, word(56, 2)?));
     let Some((table, entry_bytes, count)) = header() else { return false };
-    let kinds = (0..count).filter_map(|index| word(table + index * entry_bytes, 4));
+    let kinds = (0..count).filter_map(|index| word(table.checked_add(index * entry_bytes)?, 4));
     kinds.into_iter().any(|kind| kind == PT_INTERP as usize)
 }
 
@@ -177,5 +177,13 @@ mod tests {
         assert!(has_loader(&own));
         assert!(!has_loader(&own[..40]));
         assert!(!has_loader(b"\x7fELF"));
+    }
+
+    /// Expected: a file whose program headers lie nowhere has no loader. Happened: their address overflowed.
+    #[test]
+    fn headers_beyond_all_addresses_are_none() {
+        let mut own = std::fs::read("/proc/self/exe").expect("this test");
+        own[32..40].fill(0xff);
+        assert!(!has_loader(&own));
     }
 }
