@@ -292,6 +292,11 @@ impl Link {
         self.relays.iter().any(Relay::has_failed)
     }
 
+    /// Whether a relay could not go on, even if it has not come to its end.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.relays.iter().any(Relay::is_cut_short)
+    }
+
     /// Closes the link. Returns its record, and whether the reader saw the end of a stream that was not complete. To be called when the stages
     /// have ended. Does not wait for programs in the background that still hold an end.
     pub fn finish(mut self) -> (LinkRecord, bool) {

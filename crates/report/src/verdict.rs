@@ -3,7 +3,7 @@
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::{Demand, Estimate, Excluded, Weighed, Weighing, choose, figure, shared_cpu};
+use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
 use crate::lists::{distinct, first_names, first_of, grouped};
@@ -79,7 +79,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     let answer = |ranking| {
         let candidates = Candidates::in_ranking(ranking, workload, false);
         let taken = candidates.taken()?;
-        let others = candidates.others(taken, |one| one.level || candidates.may_lead(one));
+        let others = candidates.others(taken, |one| one.shares_first_place || candidates.may_lead(one));
         Some(SizeAnswer { candidates, taken, others })
     };
     let answers: Vec<SizeAnswer> = rankings.iter().filter_map(answer).collect();
@@ -92,7 +92,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     // The sizes at which the others are surely as good, and those at which this is unknown.
     for (is_decided, are) in [(true, "Sharing the first place"), (false, "Not told apart")] {
         let kind = |one: &SizeAnswer| {
-            !one.others.is_empty() && one.candidates.weighing.standing.is_decided() == is_decided
+            !one.others.is_empty() && one.candidates.choice.standing.is_decided() == is_decided
         };
         let runs = answers.chunk_by(|one, other| kind(one) == kind(other)).filter(|run| kind(&run[0]));
         let with_names = |run: &[SizeAnswer]| {
@@ -104,7 +104,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
             continue;
         }
         let runs = first_of(&runs, RUNS_MAX, "; ", String::clone);
-        let rounds = |one: &&SizeAnswer| one.candidates.weighing.standing.rounds_needed.unwrap_or(usize::MAX);
+        let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
         let farthest = answers.iter().filter(|one| kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
         text += &format!(
@@ -147,8 +147,8 @@ impl<'a> Candidates<'a> {
 
     fn among(mut cases: Vec<&'a CaseRecord>) -> Self {
         cases.retain(|case| estimated(case).is_some());
-        let weighing = choose(&cases, &Demand::default());
-        Self { cases, weighing }
+        let choice = choose(&cases, &Demand::default());
+        Self { cases, choice }
     }
 
     /// The case to take; `None` if there are not two to choose from.
@@ -161,20 +161,21 @@ impl<'a> Candidates<'a> {
     }
 
     /// Whether a case may be the best, as far as the rounds show.
-    fn may_lead(&self, one: &Weighed) -> bool {
-        self.weighing.standing.first.iter().any(|(at, _)| *at == one.at)
+    fn may_lead(&self, one: &RankedCase) -> bool {
+        self.choice.standing.first.iter().any(|(at, _)| *at == one.at)
     }
 
     /// The names of these, without the case that is taken.
-    fn others(&self, taken: &CaseRecord, these: impl Fn(&Weighed) -> bool) -> Vec<String> {
-        let others = self.weighing.weighed.iter().filter(|one| self.cases[one.at].spec != taken.spec);
+    fn others(&self, taken: &CaseRecord, these: impl Fn(&RankedCase) -> bool) -> Vec<String> {
+        let others = self.choice.ranked.iter().filter(|one| self.cases[one.at].spec != taken.spec);
         others.filter(|one| these(one)).map(|one| self.name(one.at)).collect()
     }
 
     /// The cases whose ends spin, the cheapest first.
     fn spinning(&self) -> impl Iterator<Item = &'a CaseRecord> {
-        let spins = |one: &&Weighed| matches!(one.excluded, Some(Excluded::Spins | Excluded::SpinsOnOneCpu));
-        self.weighing.weighed.iter().filter(spins).map(|one| self.cases[one.at])
+        let spins =
+            |one: &&RankedCase| matches!(one.excluded, Some(Excluded::Spins | Excluded::SpinsOnOneCpu));
+        self.choice.ranked.iter().filter(spins).map(|one| self.cases[one.at])
     }
 
     /// Which to take, how the others compare with it, and what is faster by spinning.
@@ -225,8 +226,8 @@ impl<'a> Candidates<'a> {
 
     /// Those that share the first place, and those that may lead.
     fn shared(&self, taken: &CaseRecord) -> String {
-        let level = self.others(taken, |one| one.level);
-        let open = self.others(taken, |one| !one.level && self.may_lead(one));
+        let level = self.others(taken, |one| one.shares_first_place);
+        let open = self.others(taken, |one| !one.shares_first_place && self.may_lead(one));
         let mut text = String::new();
         if !level.is_empty() {
             let (count, names) = (level.len() + 1, first_names(&level, NAMES_MAX));

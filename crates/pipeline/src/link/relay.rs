@@ -93,6 +93,8 @@ pub(super) struct Relay {
 struct Shared {
     stop: Stop,
     failed: AtomicBool,
+    /// It could not go on: whatever its reader has is not everything.
+    cut_short: AtomicBool,
     /// Bytes that went into the reader's pipe.
     bytes: AtomicU64,
 }
@@ -101,8 +103,8 @@ impl Relay {
     /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone.
     pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
-        let (failed, bytes) = Default::default();
-        let shared = Arc::new(Shared { stop: Stop::new()?, failed, bytes });
+        let (failed, cut_short, bytes) = Default::default();
+        let shared = Arc::new(Shared { stop: Stop::new()?, failed, cut_short, bytes });
         let of_thread = Arc::clone(&shared);
         let thread = spawn_thread("hosepipe-relay", move || run(source, pipe, &of_thread))?;
         Ok(Self { shared, thread: Some(thread) })
@@ -111,6 +113,11 @@ impl Relay {
     /// Whether it has failed and waits, for some time, until its reader is killed, which would take the end of the pipe for the end of the data.
     pub(super) fn has_failed(&self) -> bool {
         self.shared.failed.load(SeqCst)
+    }
+
+    /// Whether it could not go on, which is known before it has come to its end.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.shared.cut_short.load(SeqCst)
     }
 
     /// Bytes that went into the reader's pipe so far.
@@ -141,9 +148,10 @@ impl Drop for Relay {
     }
 }
 
-fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes }: &Shared) -> Relayed {
+fn run(mut source: Box<dyn Source>, pipe: OwnedFd, shared: &Shared) -> Relayed {
+    let Shared { stop, failed, .. } = shared;
     let mut outcome = Relayed::default();
-    let carried = carry(source.as_mut(), &pipe, stop, bytes);
+    let carried = carry(source.as_mut(), &pipe, stop, &shared.bytes);
     outcome.trouble = source.trouble();
     let Err(error) = carried else {
         outcome.reader_left = is_ready(&pipe, PollFlags::empty()).unwrap_or(false);
@@ -153,6 +161,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, Shared { stop, failed, bytes 
     (outcome.reader_left, outcome.is_partial) = (reader_left, reader_left);
     outcome.cut_short = !reader_left;
     if !reader_left {
+        shared.cut_short.store(true, SeqCst);
         failed.store(true, SeqCst);
         let deadline = Instant::now() + READER_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -233,5 +242,43 @@ fn sleep(
         Err(Errno::PIPE.into())
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that cannot be read, and whose writer goes on until it is stopped.
+    struct Unreadable(OwnedFd);
+
+    impl Source for Unreadable {
+        fn pass(&mut self, _: &OwnedFd) -> io::Result<Pass> {
+            Err(Errno::IO.into())
+        }
+
+        fn wakes(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+
+        fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()> {
+            while !stop.raised() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }
+    }
+
+    /// Expected: what a relay could not carry to its end is known while the relay still ends its writer.
+    /// Happened: the shell had ended by then, and the run had status 0 with part of the output.
+    #[test]
+    fn what_was_cut_short_is_known_before_the_end_of_the_relay() {
+        let (reader, pipe) = rustix::pipe::pipe().expect("a pipe");
+        let unreadable = Unreadable(reader.try_clone().expect("a copy"));
+        let mut relay = Relay::start(Box::new(unreadable), pipe).expect("a relay");
+        // Its reader sees the end where nothing has ended it in time.
+        assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0));
+        assert!(relay.is_cut_short() && !relay.has_failed() && !relay.is_over());
+        assert!(relay.finish().cut_short);
     }
 }

@@ -110,6 +110,15 @@ impl Server<'_> {
         self.open.remove(&id);
     }
 
+    /// Finishes the links whose readers did not get everything, although their relays have not come to their end: their shell has ended,
+    /// and its status must say so.
+    pub(super) fn finish_cut_short(&mut self) {
+        let is_cut_short =
+            |id: &u64| self.links.get(id).and_then(Served::link).is_some_and(Link::is_cut_short);
+        let cut_short: Vec<u64> = self.open.iter().copied().filter(is_cut_short).collect();
+        cut_short.into_iter().for_each(|id| self.finish(id));
+    }
+
     /// SIGXFSZ has ended a process: its output may have been the file of a link.
     pub(super) fn ended_by_limit(&mut self, pid: i32) {
         let written =

@@ -217,6 +217,7 @@ impl<'a> Server<'a> {
             self.update_links(socket)?;
             let most = if self.ledger.living().next().is_some() { DRAIN_IN_BACKGROUND } else { DRAIN };
             if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {
+                self.finish_cut_short();
                 break;
             }
             self.receive_all(socket)?;
