@@ -1,7 +1,5 @@
 //! A line through the means of block sizes: least squares in logarithms with Huber's weights, no parameter below zero.
 
-use std::array;
-
 use super::swept::SizeMean;
 use crate::spread::mad_sigma;
 
@@ -17,9 +15,6 @@ const SPREAD_MIN: f64 = 1e-6;
 const STRIDE: f64 = 0.7;
 /// Parameters of a line.
 const PARAMETERS: usize = 3;
-/// Most sweeps of the coordinate descent, and the largest change of a scaled parameter in the last one.
-const SWEEPS_MAX: usize = 2000;
-const SWEEPS_END: f64 = 1e-13;
 
 /// The terms of a line in addition to overhead and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,32 +92,67 @@ pub(super) fn fit(means: &[SizeMean], shape: LineShape) -> Option<CostLine> {
 /// An equation: factors of the parameters, and their sum.
 type Equation = ([f64; PARAMETERS], f64);
 
-/// Non-negative least squares by coordinate descent: sets one parameter after the other to its best value, until none changes.
+/// Non-negative least squares (Lawson and Hanson 1974, ch. 23): of all seven choices of parameters that are not zero, the best
+/// with positive values.
 fn not_negative(equations: &[Equation]) -> Option<[f64; PARAMETERS]> {
-    // Columns are scaled to length one, because the parameters differ by many orders of magnitude.
-    let lengths: [f64; PARAMETERS] =
-        array::from_fn(|at| equations.iter().map(|(row, _)| row[at] * row[at]).sum::<f64>().sqrt());
-    if lengths.iter().any(|length| !length.is_finite()) {
+    let choices = 1..1usize << PARAMETERS;
+    let solutions = choices.filter_map(|choice| solve(equations, choice));
+    // With fillings alone the smallest blocks would take no time.
+    let possible = solutions.filter(|found| found.iter().all(|one| *one >= 0.0) && found[0] + found[1] > 0.0);
+    let error = |found: &[f64; PARAMETERS]| {
+        let off =
+            equations.iter().map(|(row, sum)| row.iter().zip(found).map(|(a, b)| a * b).sum::<f64>() - sum);
+        off.map(|off| off * off).sum::<f64>()
+    };
+    possible.min_by(|one, other| error(one).total_cmp(&error(other)))
+}
+
+/// Least squares in the chosen parameters (bits), the others zero; `None` if the solution is not unique.
+fn solve(equations: &[Equation], choice: usize) -> Option<[f64; PARAMETERS]> {
+    let chosen: Vec<usize> = (0..PARAMETERS).filter(|at| choice >> at & 1 == 1).collect();
+    // Scaled to length one: the parameters differ by many orders of magnitude.
+    let length = |at: usize| equations.iter().map(|(row, _)| row[at] * row[at]).sum::<f64>().sqrt();
+    let lengths: Vec<f64> = chosen.iter().map(|at| length(*at)).collect();
+    if lengths.iter().any(|length| !length.is_normal()) {
         return None;
     }
-    let scaled = |row: &[f64; PARAMETERS], at: usize| row[at] / lengths[at].max(f64::MIN_POSITIVE);
-    let products: [[f64; PARAMETERS]; PARAMETERS] = array::from_fn(|one| {
-        array::from_fn(|other| equations.iter().map(|(row, _)| scaled(row, one) * scaled(row, other)).sum())
-    });
-    let sums: [f64; PARAMETERS] =
-        array::from_fn(|at| equations.iter().map(|(row, sum)| scaled(row, at) * sum).sum());
-    let mut values = [0.0; PARAMETERS];
-    for _ in 0..SWEEPS_MAX {
-        let before = values;
-        for at in 0..PARAMETERS {
-            let others = (0..PARAMETERS).filter(|other| *other != at);
-            let rest = sums[at] - others.map(|other| products[at][other] * values[other]).sum::<f64>();
-            values[at] = rest.max(0.0);
-        }
-        if values.iter().zip(before).all(|(value, before)| (value - before).abs() < SWEEPS_END) {
-            break;
+    let count = chosen.len();
+    let mut normal = vec![vec![0.0; count + 1]; count];
+    for (row, sum) in equations {
+        for one in 0..count {
+            let factor = row[chosen[one]] / lengths[one];
+            for other in 0..count {
+                normal[one][other] += factor * row[chosen[other]] / lengths[other];
+            }
+            normal[one][count] += factor * sum;
         }
     }
-    let found: [f64; PARAMETERS] = array::from_fn(|at| values[at] / lengths[at].max(f64::MIN_POSITIVE));
-    found.iter().all(|value| value.is_finite()).then_some(found)
+    let values = eliminate(normal)?;
+    let mut found = [0.0; PARAMETERS];
+    for ((at, length), value) in chosen.iter().zip(&lengths).zip(values) {
+        found[*at] = value / length;
+    }
+    found.iter().all(|one| one.is_finite()).then_some(found)
+}
+
+/// Solves a positive definite system by Gaussian elimination; its last column is the right side.
+fn eliminate(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    const SINGULAR: f64 = 1e-12;
+    let count = system.len();
+    for at in 0..count {
+        if system[at][at].abs() < SINGULAR {
+            return None;
+        }
+        let pivot = system[at].clone();
+        for row in system.iter_mut().skip(at + 1) {
+            let factor = row[at] / pivot[at];
+            row.iter_mut().zip(&pivot).for_each(|(cell, above)| *cell -= factor * above);
+        }
+    }
+    let mut values = vec![0.0; count];
+    for at in (0..count).rev() {
+        let known: f64 = (at + 1..count).map(|other| system[at][other] * values[other]).sum();
+        values[at] = (system[at][count] - known) / system[at][at];
+    }
+    Some(values)
 }
