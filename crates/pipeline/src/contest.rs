@@ -7,7 +7,7 @@ use model::CompareResult;
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
-use crate::run::RunError;
+use crate::text::RunError;
 use crate::shell::Shell;
 use crate::trial::{Carrier, Complaints, Start, Trial, run_text, trial};
 

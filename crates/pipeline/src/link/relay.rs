@@ -257,7 +257,7 @@ mod tests {
             Err(Errno::IO.into())
         }
 
-        fn wakes(&self) -> BorrowedFd<'_> {
+        fn poll_fd(&self) -> BorrowedFd<'_> {
             self.0.as_fd()
         }
 
