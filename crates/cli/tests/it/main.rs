@@ -21,6 +21,7 @@ mod faults;
 mod faults_round_trips;
 mod filters;
 mod fleet;
+mod fuzz;
 mod help;
 mod hostile;
 mod house;
