@@ -3,7 +3,7 @@
 //! the repository) with a few changes. Promised: an answer or an error; no panic, no crash, no hang.
 //!
 //! Each test makes inputs for two seconds, or for `HOSEPIPE_FUZZ_SECONDS`, in an order that `HOSEPIPE_FUZZ_SEED` decides:
-//! `HOSEPIPE_FUZZ_SECONDS=600 HOSEPIPE_FUZZ_SEED=7 cargo test -p hosepipe --test it fuzz:: -- --nocapture`. An input that fails is made
+//! `cargo test -p hosepipe --test it fuzz:: -- --nocapture` prints how many. An input that fails is made
 //! smaller, kept in the folder for temporary files, and named; a copy of it belongs into the corpus.
 
 mod input;
