@@ -85,6 +85,7 @@ class Chapter:
     def cases(self, values):
         """Those of the values that this part has not tried, until the time is over. Each has dice of its own."""
         values = list(values)
+        self.now["of"] = len(values)
         for number in range(self.now["at"], len(values)):
             self.in_time = time.monotonic() < self.until
             if not self.in_time:
@@ -138,6 +139,9 @@ class Chapter:
         for part in self.parts.values():
             for promise, (tried, failed, note) in part["counts"].items():
                 print(promise, tried, tried - failed, failed, note, sep="\t", flush=True)
+        for name, part in self.parts.items():
+            if self.full and not part["ended"]:
+                print(f"not finished: {name.replace('_', ' ')}", 0, 0, 0, f"{part['at']} of {part['of']} steps" if "of" in part else "not begun", sep="\t", flush=True)
         if os.environ.get("TORTURE_PAGE"):
             pathlib.Path(os.environ["TORTURE_PAGE"]).write_text("\n".join(part["page"] for part in self.parts.values() if part["page"]))
         sys.exit(0)
