@@ -6,7 +6,8 @@ use payload::{Period, Tile};
 /// A lost, repeated or swapped block changes what follows, whatever its size: no block is a multiple of a prime.
 #[test]
 fn measured_payloads_repeat_after_a_prime_number_of_bytes() {
-    let is_prime = |number: usize| (2..).take_while(|it| it * it <= number).all(|it| number % it != 0);
+    let is_prime =
+        |number: usize| (2..).take_while(|it| it * it <= number).all(|it| !number.is_multiple_of(it));
     for kind in [PayloadKind::Random, PayloadKind::Printable] {
         let period = |period| Tile::make(&kind, 1, period).expect("no file").period();
         let (bench, compared) = (period(Period::Bench), period(Period::Compared));

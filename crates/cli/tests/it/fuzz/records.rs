@@ -23,10 +23,10 @@ fn show(loaded: &Loaded) -> Result<(), String> {
     }
     for format in FORMATS {
         // A record that this format cannot show is an error with a sentence.
-        if let Err(error) = (format.render)(std::slice::from_ref(loaded), study::view) {
-            if error.to_string().is_empty() {
-                return Err(format!("--{} fails without a sentence", format.flag));
-            }
+        if let Err(error) = (format.render)(std::slice::from_ref(loaded), study::view)
+            && error.to_string().is_empty()
+        {
+            return Err(format!("--{} fails without a sentence", format.flag));
         }
     }
     Ok(())
