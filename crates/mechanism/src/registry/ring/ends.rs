@@ -32,6 +32,10 @@ const CHECKED_BYTES_MAX: usize = 16 << 10;
 /// the other CPU and back.
 const PAUSES: u32 = 2;
 
+/// The longest blocks of which many are moved in a call: for longer ones the call costs little, and buffers of many take more of
+/// the first cache than one block does.
+const MANY_BYTES_MAX: usize = 1 << 10;
+
 /// Copies of up to this length are made here: a call of memcpy(3) for so little was a tenth of a round trip.
 const STEPS_BYTES_MAX: usize = 2 * SHORT_BYTES;
 
@@ -207,8 +211,8 @@ impl Sender for RingSender {
 
     #[inline(always)]
     fn send_many(&mut self, producer: &mut Producer, blocks: usize) -> io::Result<()> {
-        let len = producer.block_bytes();
-        if self.copying == Copying::InPlace || blocks == 1 || !(1..=self.ring.piece_bytes()).contains(&len) {
+        let (len, most) = (producer.block_bytes(), self.ring.piece_bytes().min(MANY_BYTES_MAX));
+        if self.copying == Copying::InPlace || blocks == 1 || !(1..=most).contains(&len) {
             return (0..blocks).try_for_each(|_| self.send_next(producer));
         }
         let mut left = blocks * len;
@@ -369,7 +373,7 @@ impl Receiver for RingReceiver {
 
     #[inline(always)]
     fn recv_many(&mut self, consumer: &mut Consumer, most: usize, pieces: usize) -> io::Result<usize> {
-        if self.copying == Copying::InPlace || pieces == 1 {
+        if self.copying == Copying::InPlace || pieces == 1 || most > MANY_BYTES_MAX {
             return self.recv_next(consumer, most);
         }
         let room = consumer.room_for(pieces);
