@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, Load, Ratio, Spec};
+use model::{BenchRecord, CaseRecord, Load, Ratio, Role, Spec};
 use stats::ratio_of;
 
 use crate::case_figure::paired_speeds;
@@ -26,7 +26,8 @@ impl<'a> Pipes<'a> {
     /// How many times as fast a ranked case is as the plain pipe with the same axes; if there are several, as one that waits in the
     /// same way. `None` if there is none.
     pub(crate) fn against(&self, case: &CaseRecord) -> Option<Ratio> {
-        let pipes = self.0.get(&key(case)).filter(|_| case.worker.is_none())?.iter();
+        let is_ranked = case.role == Role::Ranked && case.worker.is_none();
+        let pipes = self.0.get(&key(case)).filter(|_| is_ranked)?.iter();
         let pipe = pipes.min_by_key(|pipe| (pipe.wait != case.wait, pipe.payload != case.payload))?;
         ratio_of(&paired_speeds(case, pipe))
     }

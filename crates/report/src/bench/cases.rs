@@ -10,6 +10,9 @@ use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{offsets, words};
 
+/// The numbers of the conditions of a set.
+const CONDITIONS: [usize; 3] = [0, 1, 2];
+
 /// A bench record on the page, and the label of its rows; empty if it is the only record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -74,33 +77,38 @@ impl<'a> CaseSet<'a> {
         self.entries.iter().any(|entry| std::ptr::eq(entry.source.record, source.record))
     }
 
-    /// The tasks and CPUs of the ends, what they did with the data, and the relays between them, in words.
-    fn conditions(&self) -> [String; 3] {
+    /// Its conditions in words: the tasks and CPUs of the ends (0), what they did with the data (1), and the relays between them (2).
+    fn condition(&self, number: usize) -> String {
         let Axes { tasks, placement, data, relays, .. } = self.axes;
-        let cpus = self.entries.iter().map(|entry| entry.case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-        let check = self.entries.iter().find_map(|entry| entry.case.check);
-        let through = format!("through {}", words::count(relays as usize, "relay"));
-        [
-            words::ends(tasks, placement, cpus.unwrap_or_default()),
-            words::data(data, check).to_owned(),
-            if relays > 0 { through } else { String::new() },
-        ]
+        let cases = || self.entries.iter().map(|entry| entry.case);
+        match number {
+            0 => {
+                let cpus = cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+                words::ends(tasks, placement, cpus.unwrap_or_default())
+            }
+            1 => words::data(data, cases().find_map(|case| case.check)).to_owned(),
+            _ if relays > 0 => format!("through {}", words::count(relays as usize, "relay")),
+            _ => String::new(),
+        }
     }
 
     /// Its conditions as the first sentence of a caption, without the full stop.
     pub(super) fn caption(&self) -> String {
-        let text = joined(self.conditions().iter().map(String::as_str));
+        let parts = CONDITIONS.map(|number| self.condition(number));
+        let text = joined(parts.iter().map(String::as_str));
         let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
         first + text.chars().skip(1).collect::<String>().as_str()
     }
 
     /// A title with the conditions in which it differs from the other sets of its workload.
     pub(super) fn titled(&self, title: &str, sets: &[Self]) -> String {
-        let others: Vec<_> = sets.iter().filter(|set| set.axes.workload == self.axes.workload).collect();
-        let others: Vec<[String; 3]> = others.into_iter().map(Self::conditions).collect();
-        let own = self.conditions();
-        let differs = |at: &usize| others.iter().any(|other| other[*at] != own[*at]);
-        joined(std::iter::once(title).chain((0..own.len()).filter(differs).map(|at| own[at].as_str())))
+        let others = || sets.iter().filter(|set| set.axes.workload == self.axes.workload);
+        let parts = CONDITIONS.map(|number| {
+            let own = self.condition(number);
+            let differs = others().any(|other| other.condition(number) != own);
+            if differs { own } else { String::new() }
+        });
+        joined(std::iter::once(title).chain(parts.iter().map(String::as_str)))
     }
 }
 

@@ -365,7 +365,7 @@ fn advice_holds_for_the_placement_it_names() {
         let larger: Vec<&String> =
             sure.iter().filter(|sentence| sentence.contains("waits for wake-ups")).collect();
         assert!(matches!(larger.as_slice(), [one] if one.starts_with("A pipe on CPUs 0,1 ")), "{sure:#?}");
-        let placed = "Placed by the scheduler, `pipe` moves 8.0 times as much";
+        let placed = "By the medians, `pipe` placed by the scheduler moves 8.0 times as much";
         assert!(sure.iter().any(|sentence| sentence.starts_with(placed)), "{sure:#?}");
     }
     let mut changing = both(1.0);
