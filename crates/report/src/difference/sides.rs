@@ -112,6 +112,9 @@ pub fn machines_differ(old: &Record, new: &Record) -> Vec<String> {
     facts
 }
 
+/// The name of a fact, whether two hosts differ in it, and its text.
+type Fact<'a> = (&'static str, bool, &'a dyn Fn(&Host) -> String);
+
 /// The facts in which two hosts differ, each as "name: old, then new".
 pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
     let cpus = |host: &Host| {
@@ -121,7 +124,7 @@ pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
     let [less, more] = [old.memory_bytes.min(new.memory_bytes), old.memory_bytes.max(new.memory_bytes)];
     let memory = (more - less) as f64 > SAME_MEMORY * more as f64;
     let same_cpus = old.cpus == new.cpus && old.hypervisor == new.hypervisor;
-    let facts: [(&str, bool, &dyn Fn(&Host) -> String); 5] = [
+    let facts: [Fact; 5] = [
         ("kernel", old.kernel != new.kernel, &|host| host.kernel.clone()),
         ("architecture", old.architecture != new.architecture, &|host| host.architecture.clone()),
         ("processor", old.cpu_model != new.cpu_model, &|host| host.cpu_model.clone()),
@@ -129,7 +132,7 @@ pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
         ("memory", memory, &|host| numbers::binary_size(host.memory_bytes as f64)),
     ];
     let differing = facts.into_iter().filter(|(_, differs, _)| *differs);
-    let sentence = |(name, _, text): (&str, bool, &dyn Fn(&Host) -> String)| match (text(old), text(new)) {
+    let sentence = |(name, _, text): Fact| match (text(old), text(new)) {
         (old, new) if old == new => format!("{name}: not the same ones"),
         (old, new) => format!("{name}: {old}, then {new}"),
     };
