@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::Plan;
-use model::{Amount, Case, Cpu, Suite};
+use model::{Amount, Case, Cpu, Role, Suite};
 
 use super::args::BenchArgs;
 use super::cells::{cells, placements, references};
@@ -72,19 +72,23 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(20);
 /// The time of a further sample.
 const NEXT_SAMPLE: Duration = Duration::from_millis(12);
 
-/// Says before the run that `--time` is too short for what is asked.
+/// A run goes on beyond its time, to finish the first round, but not to more than about this multiple.
+const OVERTIME: u32 = 2;
+
+/// Says before the run that `--time` is too short for the cases.
 ///
 /// # Errors
 /// A [`UsageError`](terminal::UsageError): not every case would get a sample.
 pub(super) fn check_time(args: &BenchArgs, plan: &Plan) -> anyhow::Result<()> {
     let Some(time) = args.time else { return Ok(()) };
-    let is_sized = |case: &&Case| case.amount == Amount::Adaptive;
+    // The length of other trials is not known beforehand, or follows from these.
+    let is_sized = |case: &&Case| case.role == Role::Ranked && case.amount == Amount::Adaptive;
     let cases = plan.cases.iter().filter(is_sized).count() as u32;
     let trials = plan.trials.min(TRIALS);
     let time_for_all = FIRST_SAMPLE * cases + NEXT_SAMPLE * cases * (trials - 1);
     let needed = humantime::format_duration(Duration::from_secs(time_for_all.as_secs() + 1));
     let shown = model::shown_duration(time);
-    if FIRST_SAMPLE * cases > time {
+    if FIRST_SAMPLE * cases > time * OVERTIME {
         return usage(format!(
             "--time {shown} is too short: {cases} cases with {trials} trials each take {needed} or more. Give a longer --time, or fewer cases: \
              some mechanisms, one --workload, one --place, some --block sizes"

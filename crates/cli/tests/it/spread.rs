@@ -379,7 +379,7 @@ fn standard_input_is_cut_into_blocks_of_lines() {
     }
     let done = from(&["--map", "wc -l", "--split", "5k", "--stats", "-"]).expect_code(0);
     assert!(done.stdout.trim() == "3000" && done.stderr.contains("partitions together"), "{done:?}");
-    assert!(from(&["--map", "wc -l", "in1", "-"]).expect_code(2).stderr.contains("is an input by itself"));
+    assert!(from(&["--map", "wc -l", "in1", "-"]).expect_code(2).stderr.contains("must be the only input"));
     // With --check it is read before anything runs.
     let done = from(&["--map", "wc -l", "--check", "10k", "--split", "5k", "-"]).expect_code(0);
     assert!(done.stdout.trim() == "3000" && done.stderr.contains("came to the same"), "{done:?}");
