@@ -63,11 +63,11 @@ pub fn copy_costs() -> io::Result<CopyCosts> {
     Ok(kept.costs)
 }
 
-/// Where the figures are kept: in XDG_RUNTIME_DIR, or in the folder for temporary files.
+/// Where the figures are kept: in XDG_RUNTIME_DIR or /tmp. Not in TMPDIR: a script that sets it may expect only its own files there.
 fn kept_at() -> PathBuf {
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = runtime.unwrap_or_else(model::temporary_folder);
+    let folder = runtime.unwrap_or_else(|| "/tmp".into());
     folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
 }
 

@@ -7,8 +7,8 @@ use model::CompareResult;
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
-use crate::text::RunError;
 use crate::shell::Shell;
+use crate::text::RunError;
 use crate::trial::{Carrier, Complaints, Start, Trial, run_text, trial};
 
 /// The name, among links, of the shell's own pipes.

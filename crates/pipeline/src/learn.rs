@@ -120,12 +120,13 @@ fn wait(child: &mut Child) -> io::Result<()> {
     if in_time { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
-/// The folder for what was learnt, where no other user can change it: in XDG_RUNTIME_DIR, or in the folder for temporary files.
+/// The folder for what was learnt, in which no other user can write: in XDG_RUNTIME_DIR or /tmp. Not in TMPDIR: a script that sets it
+/// may expect only its own files there.
 fn cache() -> Option<PathBuf> {
     let user = geteuid().as_raw();
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    runtime.into_iter().chain([model::temporary_folder()]).find_map(|base| {
+    runtime.into_iter().chain(["/tmp".into()]).find_map(|base| {
         let folder = base.join(format!("hosepipe-shells-{user}"));
         // It may exist already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);

@@ -372,8 +372,8 @@ fn ctrl_c_takes_the_bar_away() {
 /// Expected: the caches (docs/SHELL.md, Files) are in XDG_RUNTIME_DIR, or else in TMPDIR.
 /// Happened: without XDG_RUNTIME_DIR they were in /tmp, also where TMPDIR was set.
 #[test]
-fn caches_are_in_the_folders_that_the_environment_names() {
-    for variable in ["XDG_RUNTIME_DIR", "TMPDIR"] {
+fn caches_are_in_the_runtime_folder_and_never_in_tmpdir() {
+    for (variable, has_caches) in [("XDG_RUNTIME_DIR", true), ("TMPDIR", false)] {
         let folder = tempfile::tempdir().expect("a folder");
         for args in [&["run", "true | true"][..], &["boost", "--quiet", "true"]] {
             let lab = Lab::new();
@@ -383,7 +383,8 @@ fn caches_are_in_the_folders_that_the_environment_names() {
         }
         let user = rustix::process::geteuid().as_raw();
         for cache in ["shells", "copies"] {
-            assert!(folder.path().join(format!("hosepipe-{cache}-{user}")).exists(), "{cache} in {variable}");
+            let path = folder.path().join(format!("hosepipe-{cache}-{user}"));
+            assert_eq!(path.exists(), has_caches, "{cache} in {variable}");
         }
     }
 }

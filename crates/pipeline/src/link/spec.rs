@@ -227,7 +227,7 @@ mod tests {
             message("shm-rng")
         );
         assert!(message("pipe:siez=1k").contains("did you mean `size`?"));
-        assert!(message("pipe:send=vmsplice").contains("between two programs it takes: size, ends"));
+        assert!(message("pipe:send=vmsplice").contains("as a link it has: size, ends"));
         assert!(message("socketpair:ends=socket").contains("is `ends=pipe`"));
         assert!(message("file:ends=pipe").contains("a relay would be one of them"));
         assert!(message("tmpfile:order=later").contains("parallel, sequential"));
