@@ -1,4 +1,4 @@
-//! Puts the commit and the kind of build into the program, for `--version`, and links it so that it starts quickly.
+//! Puts the commit and the kind of build into the program, for `--version`, and links it so that it starts quickly and is small.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,9 @@ fn main() {
     let has_fixed_address = variable("HOSEPIPE_PIE").is_empty() && variable("CARGO_CFG_TARGET_ENV") == "gnu";
     if has_fixed_address {
         link_for_a_quick_start();
+    }
+    if variable("PROFILE") == "release" && variable("DEBUG") == "false" && panics_abort() {
+        leave_out_unwind_tables();
     }
     let is_static = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
     let is_debug = variable("PROFILE") == "debug";
@@ -53,6 +56,23 @@ fn link_for_a_quick_start() {
         && std::fs::write(Path::new(&folder).join("libgcc_s.so"), format!("INPUT({})\n", unwinder.display())).is_ok()
     {
         println!("cargo:rustc-link-arg-bins=-L{folder}");
+    }
+}
+
+/// Whether the profile of the workspace is used; `cargo install` has a profile of its own, in which panics unwind. CARGO_CFG_PANIC does not know.
+fn panics_abort() -> bool {
+    println!("cargo:rerun-if-env-changed=CARGO_PROFILE_RELEASE_PANIC");
+    let workspace = std::fs::read_to_string("../../Cargo.toml").unwrap_or_default();
+    workspace.contains("\npanic = \"abort\"\n") && variable("CARGO_PROFILE_RELEASE_PANIC") != "unwind"
+}
+
+/// Without the tables of the unwinder, a tenth of the file: a panic aborts a release, and nothing else reads them there.
+/// A profile with debug information keeps them, for perf(1) and gdb(1). The script adds to the linker's own (ld(1), INSERT).
+fn leave_out_unwind_tables() {
+    const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame .eh_frame_hdr .gcc_except_table .gcc_except_table.*) } }\nINSERT AFTER .text;\n";
+    let path = Path::new(&variable("OUT_DIR")).join("no-unwind-tables.ld");
+    if std::fs::write(&path, SCRIPT).is_ok() {
+        println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{}", path.display());
     }
 }
 

@@ -263,7 +263,7 @@ fn somebody_elses_process_is_refused_in_words() {
     let done =
         lab.finish(another_user::script(NOBODY, &lab, "exec ./program \"$@\"", &["boost", "--pid", "1"]));
     let done = done.expect_code(2);
-    assert!(done.stderr.contains("process 1 is not yours"), "{}", done.stderr);
+    assert!(done.stderr.contains("process 1 belongs to another user"), "{}", done.stderr);
     // What a user starts is that user's to boost, and says nothing of rights.
     let args = ["boost", "bash", "-c", "yes | sleep 0.3"];
     let done = lab.finish(another_user::script(NOBODY, &lab, "exec ./program \"$@\"", &args)).expect_code(0);

@@ -3,7 +3,8 @@
 use model::{Alignment, BenchRecord};
 use report::Style;
 
-use crate::golden::{format, plain, shown, worker};
+use crate::golden::{format, plain, shown};
+use crate::languages::worker;
 use crate::mock::{Mock, Work, record};
 
 /// Offsets 0 and 48 are slow nowhere, and no offset is on a machine without the fault.

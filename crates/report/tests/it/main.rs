@@ -9,6 +9,7 @@ mod disturbed;
 mod figure;
 mod fleet;
 mod golden;
+mod languages;
 mod large;
 mod load;
 mod page;
