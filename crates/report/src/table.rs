@@ -96,6 +96,9 @@ pub struct Row {
     pub reasons: Vec<String>,
 }
 
+/// The text of an item's cell.
+type CellText<'a, T> = &'a dyn Fn(&T) -> String;
+
 impl Table {
     /// A table of texts.
     pub fn new<C: Into<Column>>(
@@ -109,7 +112,7 @@ impl Table {
     }
 
     /// A table of texts with a row for each item. A column is its heading and a function that gives an item's cell.
-    pub(crate) fn from_items<T>(items: &[T], columns: &[(&str, &dyn Fn(&T) -> String)]) -> Self {
+    pub(crate) fn from_items<T>(items: &[T], columns: &[(&str, CellText<'_, T>)]) -> Self {
         let row = |item| columns.iter().map(|(_, cell)| cell(item)).collect();
         Self::new("", columns.iter().map(|(heading, _)| *heading), items.iter().map(row))
     }

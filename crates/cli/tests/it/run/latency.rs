@@ -73,7 +73,11 @@ fn what_has_no_latency_says_why() {
     let done = lab.run(&["run", "--latency", "--via", "tmpfile:order=sequential", "a | b"]).expect_code(2);
     assert!(done.stderr.contains("--latency needs a link that both use"), "{}", done.stderr);
     let done = lab.run(&["compare", "--by", "latency", "--via", "bash", "a | b"]).expect_code(2);
-    assert!(done.stderr.contains("--by latency: the time of lines cannot be measured over `bash`"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("--by latency: the time of lines cannot be measured over `bash`"),
+        "{}",
+        done.stderr
+    );
     let args =
         ["compare", "--by", "latency", "--trials", "1", "--warmup", "0", "seq 3 | cat", "seq 3 | sort"];
     let done = lab.run(&args).expect_code(1);
