@@ -305,6 +305,8 @@ fn with_set_up(
             stop.note(Some(signal));
             Ok((Vec::new(), left_behind))
         }
+        // Ctrl-C ended the command as well, before its own wait saw the signal.
+        Err(NotPrepared::Failed(_)) if stop.is_set() => Ok((Vec::new(), left_behind)),
         Err(NotPrepared::Failed(problem)) => {
             let problem = format!("{problem}: what is measured would not be what was asked");
             Err(UsageError(problem).into())
