@@ -205,7 +205,7 @@ fn root_needs_no_sudo_and_its_capabilities_override_some_limits() {
     }
 }
 
-/// Expected: whoever may raise a limit gets the command. Happened: `prlimit` answered EPERM to root without CAP_SYS_RESOURCE; and then
+/// Expected: a user who may raise a limit gets the command. Happened: `prlimit` answered EPERM to root without CAP_SYS_RESOURCE; and then
 /// root was referred to the host, and an ordinary user of the same container to root.
 #[test]
 fn without_its_capability_no_user_gets_a_command_to_raise_limits() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{ByteSize, parse_duration, parse_size, shown_duration};
 
-/// Texts that are no numbers are told from numbers that are too large.
+/// A text that is no number has another error than a number that is too large.
 #[test]
 fn what_is_no_size_is_not_called_too_large() {
     for text in ["1.", ".5", "1.2.3", "1.2.3MiB", ".", "1.0000000000000001"] {

@@ -232,7 +232,7 @@ fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
     names.into_iter().filter_map(|name| chain(&members(name), stages, links)).collect()
 }
 
-/// Whether so many stages are at one end of a link that they are not one chain.
+/// Whether too many stages are at one end of a link for them to be one chain.
 fn gathers(link: &GraphLink) -> bool {
     link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
 }

@@ -1,7 +1,7 @@
 //! Finds the processes that have a link's file open for writing, and stops them.
 //!
 //! All of them got the file from this process: it has no name, or one that only this user may open. So any of them may be sent SIGPIPE, as a
-//! pipe does, whoever its parent is now.
+//! pipe does, also if it has another parent by now.
 
 use std::collections::HashMap;
 use std::fs;

@@ -101,7 +101,7 @@ pub(super) struct Damage {
     changes: Vec<Change>,
 }
 
-/// Changes of one of so many seeds.
+/// Changes to one of the seeds.
 pub(super) fn damaged(seeds: usize) -> impl Strategy<Value = Damage> {
     let odd = 0..ODD.len();
     let change = prop_oneof![
