@@ -130,7 +130,7 @@ fn what_ssh_or_the_other_side_says_is_told() {
     let lab = Lab::new();
     let Some(sshd) = Sshd::start(&lab, Some("echo Welcome; cat")) else { return };
     let done = sshd.bench(&[]).expect_code(1);
-    assert!(done.stderr.contains("it says `Welcome`"), "{}", done.stderr);
+    assert!(done.stderr.contains("it sent `Welcome`"), "{}", done.stderr);
     script(&lab.here("there/hosepipe"), "echo broken >&2; exit 3");
     let done = sshd.bench(&[]).expect_code(1);
     assert!(done.stderr.contains("hosepipe on far ended with status 3: broken"), "{}", done.stderr);
