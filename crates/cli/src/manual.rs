@@ -41,7 +41,8 @@ struct Row {
 pub(crate) fn run(args: &ManualArgs) -> anyhow::Result<ExitCode> {
     let folder = &args.folder;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let tables: Tables = toml::from_str(include_str!("manual.toml")).context("manual.toml")?;
+    let tables: Tables =
+        model::from_toml(include_str!("manual.toml")).map_err(anyhow::Error::msg).context("manual.toml")?;
     let mut tree = crate::Cli::command().disable_help_subcommand(true);
     tree.build();
     write(folder, "hosepipe", &tree, &tables)?;

@@ -149,7 +149,7 @@ impl StallTimer {
 }
 
 pub(crate) fn reports(child: &Child<'_>) -> Vec<EndReport> {
-    serde_json::from_str(&child.said()).unwrap_or_default()
+    model::from_json(child.said()).unwrap_or_default()
 }
 
 fn failed(failure: &EndFailure, case: &Case) -> CaseError {

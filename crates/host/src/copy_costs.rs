@@ -81,7 +81,7 @@ fn read_kept(path: &Path) -> Option<Kept> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    model::from_json(text).ok()
 }
 
 /// Writes a file of another name, then renames it, so that readers see complete files only.

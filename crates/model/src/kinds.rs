@@ -1,6 +1,6 @@
 //! The kinds of records. To add one: a line here and a file with its type.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 use crate::{
     BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, RecordHead, RunRecord, StudyRecord,
@@ -41,9 +41,9 @@ macro_rules! kinds {
             ///
             /// # Errors
             /// There is no such kind, or the record lacks something.
-            pub fn of_kind<'de, D: Deserializer<'de>>(kind: &str, deserializer: D) -> Result<Self, D::Error> {
+            pub fn of_kind(kind: &str, record: serde_json::Value) -> serde_json::Result<Self> {
                 match kind {
-                    $($kind => $record::deserialize(deserializer).map(Self::$name),)+
+                    $($kind => serde_json::from_value(record).map(Self::$name),)+
                     other => Err(serde::de::Error::custom(format_args!("there is no kind `{other}`"))),
                 }
             }

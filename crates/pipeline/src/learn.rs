@@ -152,7 +152,7 @@ fn write(found: Sites) -> String {
 }
 
 fn read(text: &str) -> Option<Sites> {
-    let (slot, offsets): (usize, [usize; SITES_MAX]) = serde_json::from_str(text).ok()?;
+    let (slot, offsets): (usize, [usize; SITES_MAX]) = model::from_json(text).ok()?;
     (slot < SLOTS && offsets[0] != 0).then_some(Sites { slot, offsets })
 }
 

@@ -148,7 +148,7 @@ fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<ShellStartup, Ru
     drop((theirs, socket));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
     let startup: Result<ShellStartup, String> =
-        serde_json::from_reader(ours).map_err(|_| RunError::Killed)?;
+        model::from_json(io::read_to_string(ours).unwrap_or_default()).map_err(|_| RunError::Killed)?;
     startup.map_err(RunError::Reported)
 }
 
@@ -298,7 +298,7 @@ impl Running {
             ..Head::default()
         };
         server.write_all(head.as_bytes())?;
-        Ok(serde_json::from_reader(io::BufReader::new(server))?)
+        Ok(model::from_json(io::read_to_string(server)?)?)
     }
 }
 

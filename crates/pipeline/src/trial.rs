@@ -119,7 +119,7 @@ pub fn trial(
     if carrier.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =
-            serde_json::from_slice(&reported).map_err(|_| RunError::Silent(status))?;
+            model::from_json(reported).map_err(|_| RunError::Silent(status))?;
         let Summary { links, latency, .. } = reported.map_err(RunError::Reported)?;
         let best_known = latency.into_iter().map(|known| known.whole).max_by_key(|whole| whole.count);
         trial.latency = best_known.map(|whole| Duration::from_nanos(whole.p50_ns));

@@ -174,7 +174,7 @@ pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
 
 /// A message that was received.
 pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, RemoteError> {
-    serde_json::from_str(line).map_err(|_| {
+    model::from_json(line).map_err(|_| {
         let quoted: String = visible(line).lines().next().unwrap_or("").chars().take(QUOTED_MAX).collect();
         RemoteError(format!(
             "{name} does not speak hosepipe's protocol, it sent `{quoted}` (another version? does a start-up file of the shell print something?)"

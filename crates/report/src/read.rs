@@ -3,10 +3,9 @@
 mod checks;
 mod earlier;
 
-use checks::Measurable;
 use model::{Record, SCHEMA};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// A record with its name, which usually is its path.
@@ -30,14 +29,6 @@ impl Loaded {
 #[error("{0}")]
 pub struct ReadError(String);
 
-/// The keys of a JSON object, and the values of two of them.
-#[derive(Default)]
-struct Outline {
-    schema: Option<String>,
-    kind: Option<String>,
-    keys: Vec<String>,
-}
-
 /// Reads a record of any kind; `name` is its name in messages.
 ///
 /// # Errors
@@ -45,98 +36,51 @@ struct Outline {
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let refused = |problem: String| ReadError(format!("{name}: {problem}"));
     let damaged = |what: String| refused(format!("the record is damaged: {what}"));
-    let mut outline = Outline::default();
-    let mut json = serde_json::Deserializer::from_str(text);
-    if let Err(error) = outline.deserialize(&mut json).and_then(|()| json.end()) {
-        return Err(match error.classify() {
-            Category::Data if outline.schema.as_deref() == Some(SCHEMA) => damaged(error.to_string()),
-            _ => refused(not_a_record(text, &error)),
-        });
-    }
-    let kind = outline.kind().map_err(&refused)?;
-    let record = Record::of_kind(kind, &mut serde_json::Deserializer::from_str(text));
-    let record = record.or_else(|error| match earlier::counted_from_one(text) {
-        Some(value) => Record::of_kind(kind, value),
-        None => Err(error),
-    });
-    let record = record.map_err(|error| damaged(error.to_string()))?;
+    let mut record: Value = serde_json::from_str(text).map_err(|error| refused(not_json(text, &error)))?;
+    let Value::Object(fields) = &record else {
+        return Err(refused(no_record("it is not an object")));
+    };
+    let kind = kind(fields).map_err(&refused)?.to_owned();
+    checks::numbers("", &record).map_err(&damaged)?;
+    earlier::count_from_one(&mut record);
+    let record = Record::of_kind(&kind, record).map_err(|error| damaged(error.to_string()))?;
     checks::check(&record).map_err(damaged)?;
     Ok(Loaded::new(name, record))
 }
 
-impl Outline {
-    /// The kind of the record: its field `kind`, or, in records of earlier versions, the kind with one of its keys.
-    fn kind(&self) -> Result<&str, String> {
-        match self.schema.as_deref() {
-            Some(SCHEMA) => {}
-            Some(other) => {
-                return Err(format!(
-                    "the record has the schema `{other}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that wrote it"
-                ));
-            }
-            None => return Err(no_record("it has no `schema`")),
+/// The kind of a record: its field `kind`, or, in records of earlier versions, the kind with one of its keys.
+fn kind(fields: &Map<String, Value>) -> Result<&str, String> {
+    match fields.get("schema").and_then(Value::as_str) {
+        Some(SCHEMA) => {}
+        Some(other) => {
+            return Err(format!(
+                "the record has the schema `{other}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that wrote it"
+            ));
         }
-        let by_key = || Record::KINDS.iter().find(|(_, key)| self.keys.iter().any(|own| own == key));
-        self.kind.as_deref().or_else(|| Some(by_key()?.0)).ok_or_else(|| {
-            let keys: Vec<String> = Record::KINDS.iter().map(|(_, key)| format!("`{key}`")).collect();
-            no_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
-        })
+        None => return Err(no_record("it has no `schema`")),
     }
-}
-
-/// Reads the outline of a whole text, and checks its numbers.
-impl<'de> DeserializeSeed<'de> for &mut Outline {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for &mut Outline {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a record")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            let word = match key.as_str() {
-                "schema" => &mut self.schema,
-                "kind" => &mut self.kind,
-                _ => {
-                    map.next_value::<Measurable>()?;
-                    self.keys.push(key);
-                    continue;
-                }
-            };
-            if word.is_some() {
-                return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
-            }
-            *word = map.next_value::<serde_json::Value>()?.as_str().map(str::to_owned);
-        }
-        Ok(())
-    }
+    let by_key = || Record::KINDS.iter().find(|(_, key)| fields.contains_key(*key));
+    let kind = fields.get("kind").and_then(Value::as_str).or_else(|| Some(by_key()?.0));
+    kind.ok_or_else(|| {
+        let keys: Vec<String> = Record::KINDS.iter().map(|(_, key)| format!("`{key}`")).collect();
+        no_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
+    })
 }
 
 fn no_record(what: &str) -> String {
     format!("this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes")
 }
 
-/// Why a text is no record, by its outline.
-fn not_a_record(text: &str, error: &serde_json::Error) -> String {
+fn not_json(text: &str, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
     let what = match error.classify() {
         _ if text.trim().is_empty() => "the file is empty".to_owned(),
         Category::Eof => {
             return format!(
-                "the JSON ends in the middle, at line {}, column {}: the file was cut off; write the record again",
-                error.line(),
-                error.column()
+                "the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record again"
             );
         }
-        Category::Data => return no_record(&error.to_string()),
-        Category::Syntax | Category::Io => error.to_string(),
+        _ => error.to_string(),
     };
     format!("this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")
 }
@@ -177,9 +121,9 @@ mod tests {
         };
         assert!(read("run.json", &result("1.5, 0, 1e3")).is_ok());
         for (times, said) in [
-            ("1e308, 1e308", "1e308 is more than anything that can be measured"),
-            ("1, -1.5", "-1.5e0 is negative at line"),
-            ("-1", "-1 is negative at line"),
+            ("1e308, 1e308", "`results.0.times_s.0` is 1e308: more than anything that can be measured"),
+            ("1, -1.5", "`results.0.times_s.1` is -1.5: negative"),
+            ("-1", "`results.0.times_s.0` is -1: negative"),
         ] {
             let message = message(&result(times));
             assert!(message.contains("the record is damaged") && message.contains(said), "{message}");

@@ -69,7 +69,7 @@ impl Study {
 
     /// Its `study.toml`, or the tables of it that `T` has. The file is compiled in, so an error in it is a bug; a test reads every file.
     fn parameters<T: DeserializeOwned>(&self) -> T {
-        toml::from_str(self.toml).unwrap_or_else(|error| panic!("{}/study.toml: {error}", self.name))
+        model::from_toml(self.toml).unwrap_or_else(|error| panic!("{}/study.toml: {error}", self.name))
     }
 }
 

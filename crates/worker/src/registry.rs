@@ -121,7 +121,7 @@ impl Registry {
 
 /// Reads workers.toml and checks its entries.
 fn parse(text: &str) -> Result<Vec<Language>, String> {
-    let languages = toml::from_str::<File>(text).map_err(|error| error.to_string())?.languages;
+    let languages = model::from_toml::<File>(text)?.languages;
     let mut keys = BTreeSet::new();
     for language in &languages {
         let key = &language.key;

@@ -149,7 +149,7 @@ impl Member<'_> {
         // The next bench must not find it.
         let _ = fs::remove_file(&record);
         Ok(match (waited, read) {
-            (Ok(()), Ok(text)) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            (Ok(()), Ok(text)) => model::from_json(text).map_err(|error| error.to_string()),
             (Ok(()), Err(_)) => Err(bench.failure()),
             (Err(NodeError::Gone(why)), _) => Err(why),
             (Err(trouble), _) => return Err(trouble),

@@ -53,7 +53,7 @@ impl Rendezvous {
             Self::Folder(folder) => read(folder, name)?,
             Self::Stream(wire) => ask(wire, &format!("get {name}\n"))?,
         };
-        Ok(serde_json::from_str(&line)?)
+        Ok(model::from_json(line)?)
     }
 }
 

@@ -234,7 +234,7 @@ impl Queue<'_> {
                 host.at_most = cpus.max(1);
             }
         }
-        let Ok(mut result) = serde_json::from_str::<PartResult>(line) else { return Ok(()) };
+        let Ok(mut result) = model::from_json::<PartResult>(line) else { return Ok(()) };
         let Some((partition, attempts_left)) = task.runs.take_if(|runs| runs.0 == result.partition) else {
             return Ok(());
         };

@@ -199,7 +199,7 @@ impl Work {
             line.clear();
             lines.read_until(b'\n', &mut line)?;
         }
-        Ok((serde_json::from_slice(&line)?, count))
+        Ok((model::from_json(&line)?, count))
     }
 
     /// The whole plan.
@@ -207,7 +207,7 @@ impl Work {
         let (mut plan, _) = self.plan_of(0)?;
         plan.partitions.clear();
         for line in BufReader::new(open_own(&self.plan_file())?).lines() {
-            plan.partitions.extend(serde_json::from_str::<SpreadPlan>(&line?)?.partitions);
+            plan.partitions.extend(model::from_json::<SpreadPlan>(line?)?.partitions);
         }
         Ok(plan)
     }
@@ -272,7 +272,7 @@ impl Work {
         let files = files.filter_map(|name| open_own(&self.folder.join(name)).ok());
         // A task that was killed may leave part of a line.
         for line in files.flat_map(|file| BufReader::new(file).split(b'\n').map_while(Result::ok)) {
-            let Ok(result) = serde_json::from_slice::<PartResult>(&line) else { continue };
+            let Ok(result) = model::from_json::<PartResult>(line) else { continue };
             let output = || fs::metadata(self.file(Some(result.partition), "out"));
             let is_finished = result.failure.is_none();
             if is_finished && !output().is_ok_and(|output| output.len() == result.bytes) {
@@ -292,7 +292,7 @@ impl Work {
 
     /// The record of the reduce, if there is one.
     pub fn record(&self) -> Option<RunRecord> {
-        serde_json::from_slice(&fs::read(self.file(None, "json")).ok()?).ok()
+        model::from_json(fs::read(self.file(None, "json")).ok()?).ok()
     }
 
     /// The outputs of the first `count` partitions, in order.

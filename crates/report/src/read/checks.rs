@@ -1,69 +1,33 @@
 //! Checks of a record beyond its types: numbers that can be measured, indexes that exist, histograms that can be read.
 
-use std::fmt::{Formatter, Result as Written};
-
 use model::{CaseRecord, Chain, FleetRecord, Record, RunRecord, decode_histogram};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 /// Larger than any rate, time or share that can be measured, and than all quotients of those that the types of a record can hold.
 const NUMBER_MAX: f64 = 1e40;
 /// Pairs of a writer and a reader in the links of one chain.
 const JOINED_MAX: usize = 1 << 20;
 
-/// Any JSON without a number that is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
-pub(super) struct Measurable;
-
-impl<'de> Deserialize<'de> for Measurable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Measurable {
-    type Value = Self;
-
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> Written {
-        formatter.write_str("a value of a record")
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self, E> {
-        if number < 0 { Err(E::custom(format_args!("{number} is negative"))) } else { Ok(self) }
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Self, E> {
-        match number {
-            _ if number < 0.0 => Err(E::custom(format_args!("{number:e} is negative"))),
-            _ if number > NUMBER_MAX => {
-                Err(E::custom(format_args!("{number:e} is more than anything that can be measured")))
+/// Checks that no number in a tree is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
+///
+/// # Errors
+/// A sentence on the first one that is, with its keys and indexes from the root, `at`.
+pub(super) fn numbers(at: &str, tree: &Value) -> Result<(), String> {
+    let beneath = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+    match tree {
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, value)| numbers(&beneath(&index.to_string()), value)),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| numbers(&beneath(key), value)),
+        Value::Number(number) => match number.as_f64() {
+            Some(value) if value < 0.0 => Err(format!("`{at}` is {number}: negative")),
+            Some(value) if value > NUMBER_MAX => {
+                Err(format!("`{at}` is {value:e}: more than anything that can be measured"))
             }
-            _ => Ok(self),
-        }
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
-        while list.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-        while map.next_entry::<IgnoredAny, Self>()?.is_some() {}
-        Ok(self)
+            _ => Ok(()),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
     }
 }
 

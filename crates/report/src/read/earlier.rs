@@ -7,36 +7,37 @@ use serde_json::{Value, json};
 /// The keys of such numbers.
 const PLACES: [&str; 6] = ["pipeline", "stage", "held_up_by", "waits_at", "writers", "readers"];
 
-/// The record with all numbers counted from 1, and a number for each stage; `None` if its stages have numbers, or if it has no stages.
-pub(super) fn counted_from_one(text: &str) -> Option<Value> {
-    let mut record: Value = serde_json::from_str(text).ok()?;
+/// Counts in a record of an earlier version from 1, and gives each stage a number. Such a record has stages without numbers; others stay.
+pub(super) fn count_from_one(record: &mut Value) {
     let lists: Vec<&mut Value> = match record.get_mut("chains") {
-        Some(chains) => {
-            chains.as_array_mut()?.iter_mut().filter_map(|chain| chain.get_mut("stages")).collect()
-        }
-        None => vec![record.get_mut("stages")?],
+        Some(Value::Array(chains)) => chains.iter_mut().filter_map(|chain| chain.get_mut("stages")).collect(),
+        _ => record.get_mut("stages").into_iter().collect(),
     };
-    for list in lists {
+    let mut lists: Vec<&mut Vec<Value>> = lists.into_iter().filter_map(Value::as_array_mut).collect();
+    let mut stages = lists.iter().flat_map(|list| list.iter());
+    if stages.clone().next().is_none()
+        || !stages.all(|stage| stage.is_object() && stage.get("stage").is_none())
+    {
+        return;
+    }
+    for list in &mut lists {
         let mut before: HashMap<u64, u64> = HashMap::new();
-        for stage in list.as_array_mut()? {
+        for stage in list.iter_mut() {
             let number =
                 before.entry(stage.get("pipeline").and_then(Value::as_u64).unwrap_or(0)).or_default();
-            if stage.as_object_mut()?.insert("stage".to_owned(), json!(*number)).is_some() {
-                return None;
-            }
+            stage["stage"] = json!(*number);
             *number += 1;
         }
     }
     for key in ["stages", "links", "chains", "bottleneck"] {
-        record.get_mut(key).into_iter().for_each(|value| count_from_one("", value));
+        record.get_mut(key).into_iter().for_each(|value| add_one("", value));
     }
-    Some(record)
 }
 
-fn count_from_one(key: &str, value: &mut Value) {
+fn add_one(key: &str, value: &mut Value) {
     match value {
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| count_from_one(key, value)),
-        Value::Array(values) => values.iter_mut().for_each(|value| count_from_one(key, value)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| add_one(key, value)),
+        Value::Array(values) => values.iter_mut().for_each(|value| add_one(key, value)),
         value if PLACES.contains(&key) => {
             if let Some(place) = value.as_u64() {
                 *value = json!(place.saturating_add(1));

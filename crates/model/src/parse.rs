@@ -1,0 +1,21 @@
+//! Values of a type from JSON and TOML. The text becomes a tree first, so that the reading code of each type is compiled for one
+//! source of values only: it was a seventh of the program.
+
+use serde::de::DeserializeOwned;
+
+/// Reads a value from JSON.
+///
+/// # Errors
+/// The text is not JSON, with its position, or it is not of that type.
+pub fn from_json<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> serde_json::Result<T> {
+    serde_json::from_value(serde_json::from_slice(text.as_ref())?)
+}
+
+/// Reads a value from a TOML file that is compiled in; for a user's file, `toml::from_str` knows the line of an error.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let tree = toml::from_str(text).map_err(|error| error.to_string())?;
+    serde_json::from_value(tree).map_err(|error| error.to_string())
+}
