@@ -58,7 +58,7 @@ impl LoadWatch {
             })
             .filter(|(ticks, _)| *ticks > 0)
             .collect();
-        largest.sort_by(|one, other| other.cmp(one));
+        model::sort_by(&mut largest, |one, other| other.cmp(one));
         let programs = largest.into_iter().take(PROGRAMS_MAX).map(|(_, name)| name).collect();
         Some(OtherLoad {
             programs_share: share(busy.saturating_sub(own)),

@@ -27,6 +27,7 @@ mod run;
 mod sample;
 mod screen;
 mod slow_copies;
+mod sort;
 mod spec;
 mod study;
 mod system;
@@ -63,6 +64,7 @@ pub use run::{
 pub use sample::{EndUsage, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
 pub use slow_copies::{SeenCopies, SlowCopies};
+pub use sort::{sort_by, sort_by_key};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{

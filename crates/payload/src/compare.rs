@@ -62,7 +62,7 @@ impl Detector {
     /// Never for named payloads; the signature is that of [`Tile::make`].
     pub fn new(seed: u64) -> Result<Self, PayloadError> {
         let mut waiting = PayloadKind::NAMED.to_vec();
-        waiting.sort_by_key(|kind| matches!(kind, PayloadKind::Printable | PayloadKind::Random));
+        model::sort_by_key(&mut waiting, |kind| matches!(kind, PayloadKind::Printable | PayloadKind::Random));
         let first = waiting.remove(0);
         Ok(Self { waiting: waiting.into_iter(), ..Self::only(&first, seed)? })
     }

@@ -55,7 +55,7 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
         shares.push((Culprit::Before, blame.before_ns));
         shares.push((Culprit::After, blame.after_ns));
     }
-    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    model::sort_by(&mut shares, |one, other| other.1.total_cmp(&one.1));
     let whole_ns =
         if pipeline.is_sequential { shares.iter().map(|(_, ns)| ns).sum() } else { total_ns as f64 };
     let (culprit, ns) = *shares.first()?;

@@ -25,7 +25,7 @@ pub(crate) fn section(record: &BoostRecord, context: &Context) -> Section {
 
 fn table(record: &BoostRecord) -> Table {
     let mut pipes: Vec<&BoostedPipe> = record.boosted.iter().collect();
-    pipes.sort_by_key(|pipe| std::cmp::Reverse(pipe.full_ns));
+    model::sort_by_key(&mut pipes, |pipe| std::cmp::Reverse(pipe.full_ns));
     let end = |end: &Option<NamedProcess>| {
         end.as_ref().map_or_else(|| ABSENT.to_owned(), |end| format!("{} {}", end.command, end.pid))
     };

@@ -184,7 +184,7 @@ fn joined(values: &[f64], text: impl Fn(f64) -> String) -> String {
 /// The largest unit that a quarter of these figures have.
 pub(crate) fn common_unit(texts: impl Iterator<Item = FigureText>) -> Option<(f64, String)> {
     let mut units: Vec<(f64, String)> = texts.map(|text| text.unit.step(text.largest())).collect();
-    units.sort_by(|one, other| other.0.total_cmp(&one.0));
+    model::sort_by(&mut units, |one, other| other.0.total_cmp(&one.0));
     let has_quarter =
         |unit: &&(f64, String)| 4 * units.iter().filter(|one| one == unit).count() >= units.len();
     units.iter().find(has_quarter).cloned()

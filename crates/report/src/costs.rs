@@ -51,7 +51,7 @@ impl Costs {
     pub(crate) fn table(&self) -> Table {
         let mut costs: Vec<&Cost> = self.0.iter().collect();
         let overhead = |cost: &&Cost| cost.model.as_ref().map_or(f64::MAX, |model| model.overhead_ns.value);
-        costs.sort_by(|one, other| overhead(one).total_cmp(&overhead(other)));
+        model::sort_by(&mut costs, |one, other| overhead(one).total_cmp(&overhead(other)));
         let mut table = Table {
             title: "time per block = overhead + bytes / bandwidth".to_owned(),
             notes: sentences(&costs),

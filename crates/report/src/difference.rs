@@ -103,8 +103,8 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
 fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
     let (mut steady, mut changed): (Vec<&CaseChange>, Vec<&CaseChange>) =
         judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
-    changed.sort_by(|one, other| one.kind.cmp(&other.kind).then_with(|| farther(one, other)));
-    steady.sort_by(|one, other| name(one).cmp(name(other)));
+    model::sort_by(&mut changed, |one, other| one.kind.cmp(&other.kind).then_with(|| farther(one, other)));
+    model::sort_by(&mut steady, |one, other| name(one).cmp(name(other)));
     let apart = fields_apart(judged);
     [changed, steady].map(|rows| table(record, &rows, &apart))
 }

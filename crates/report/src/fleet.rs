@@ -125,7 +125,7 @@ impl<'a> WorkloadFigures<'a> {
         let apart = polished(&pairs, record.nodes.len(), parts.len() - 1);
         let slow_pairs = apart.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, apart.pairs[at]));
         let mut slow_pairs: Vec<PairSpeed> = slow_pairs.collect();
-        slow_pairs.sort_by(|one, other| one.2.found.total_cmp(&other.2.found));
+        model::sort_by(&mut slow_pairs, |one, other| one.2.found.total_cmp(&other.2.found));
         let pairs_below = apart.slow_pairs_below();
         let own = by_itself(record, workload);
         let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();

@@ -45,7 +45,7 @@ impl<'a> PlacedCases<'a> {
     fn ranked(&self) -> Vec<&'a CaseRecord> {
         let with_speed = self.started_by(WorkerStart::Pair).filter_map(|case| Some((speed(case)?, case)));
         let mut cases: Vec<(f64, &CaseRecord)> = with_speed.collect();
-        cases.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        model::sort_by(&mut cases, |(one, _), (other, _)| other.total_cmp(one));
         cases.into_iter().map(|(_, case)| case).collect()
     }
 

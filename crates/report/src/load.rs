@@ -31,7 +31,7 @@ fn groups(record: &BenchRecord) -> Vec<Vec<&CaseRecord>> {
     let mut groups = Vec::new();
     for (_, cases) in grouped(loaded(record).map(|case| (common(case), case))) {
         let mut by_spec = grouped(cases.into_iter().map(|case| (&case.spec, case)));
-        by_spec.iter_mut().for_each(|(_, cases)| cases.sort_by_key(|case| case.load()));
+        by_spec.iter_mut().for_each(|(_, cases)| model::sort_by_key(cases, |case| case.load()));
         groups.push(by_spec.into_iter().flat_map(|(_, cases)| cases).collect());
     }
     groups

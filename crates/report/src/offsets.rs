@@ -27,7 +27,7 @@ pub(crate) fn are_swept(record: &BenchRecord) -> bool {
 /// The offsets of these cases, those before the start of a page first.
 pub(crate) fn places<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Alignment> {
     let mut places = distinct(cases.map(|case| case.align));
-    places.sort_by_key(Alignment::place);
+    model::sort_by_key(&mut places, Alignment::place);
     places
 }
 
@@ -36,7 +36,7 @@ fn sets(record: &BenchRecord) -> Vec<((Axes, u64), Vec<Swept<'_>>)> {
     let labels = Labels::without_align(record);
     let key = |case: &CaseRecord| (Axes::from_case(case), case.block_bytes);
     let mut sets = grouped(ranked(record).map(|case| (key(case), (labels.label(case), case))));
-    sets.sort_by_key(|((axes, bytes), _)| (axes.order(), *bytes));
+    model::sort_by_key(&mut sets, |((axes, bytes), _)| (axes.order(), *bytes));
     let swept = |(label, cases): (String, Vec<_>)| Swept { label, cases };
     sets.into_iter().map(|(key, cases)| (key, grouped(cases).into_iter().map(swept).collect())).collect()
 }
@@ -87,7 +87,7 @@ impl Swept<'_> {
     fn result(&self) -> Option<String> {
         let mut measured: Vec<(f64, &CaseRecord)> =
             self.cases.iter().filter_map(|case| Some((speed(case)?, *case))).collect();
-        measured.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        model::sort_by(&mut measured, |(one, _), (other, _)| one.total_cmp(other));
         let [(_, slowest), .., (best_speed, best)] = measured[..] else { return None };
         let is_apart = |case| {
             let overlap = estimated(case).zip(estimated(best));

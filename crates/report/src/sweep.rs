@@ -27,7 +27,7 @@ fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
     });
     let best = |cells: &[(usize, f64, String)]| cells.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
     let mut curves = grouped(found);
-    curves.sort_by(|(_, one), (_, other)| best(other).total_cmp(&best(one)));
+    model::sort_by(&mut curves, |(_, one), (_, other)| best(other).total_cmp(&best(one)));
     let (by, the_best) = match workload {
         Workload::Stream => ("block size", "fastest"),
         Workload::PingPong => ("size", "lowest"),

@@ -28,7 +28,7 @@ pub(crate) fn rankings(record: &CompareRecord) -> Vec<Results<'_>> {
     links.retain(|(_, results)| results.len() > 1);
     for (_, results) in &mut links {
         let rank = |result: &CompareResult| succeeded(result).unwrap_or(f64::INFINITY);
-        results.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
+        model::sort_by(results, |one, other| rank(one).total_cmp(&rank(other)));
     }
     links
 }

@@ -105,7 +105,7 @@ impl<'a> View<'a> {
             rankings[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
         rankings.iter_mut().for_each(Ranking::rank);
-        rankings.sort_by_key(|ranking| ranking.axes.order());
+        model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
         let same = [
             common(&rankings, |ranking| ranking.axes.block_bytes).is_some(),
             common(&rankings, Ranking::ends).is_some(),
@@ -181,8 +181,9 @@ impl<'a> Ranking<'a> {
         };
         let faster =
             |a: &RankedRow, b: &RankedRow, workload| speed(b, workload).total_cmp(&speed(a, workload));
-        self.rows
-            .sort_by(|a, b| faster(a, b, Workload::Stream).then_with(|| faster(a, b, Workload::PingPong)));
+        model::sort_by(&mut self.rows, |a, b| {
+            faster(a, b, Workload::Stream).then_with(|| faster(a, b, Workload::PingPong))
+        });
     }
 
     /// The rows of plain pipes, one for each way of waiting and each payload.

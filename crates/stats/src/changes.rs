@@ -73,7 +73,7 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
         found[*at] = Some(Shift { ratio, interval, p, p_corrected: 1.0 });
     }
     let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();
-    order.sort_by(|one, other| one.p.total_cmp(&other.p));
+    model::sort_by(&mut order, |one, other| one.p.total_cmp(&other.p));
     let (count, mut least) = (order.len(), 0.0f64);
     for (step, shift) in order.into_iter().enumerate() {
         // Corrected values never decrease in the order of p.

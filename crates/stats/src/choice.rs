@@ -166,7 +166,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
         // Without a common round the factor is unknown (NaN).
         ranked[*at].shares_first_place |= factor.median.is_nan() || factor.median <= FIRST_PLACE_TIMES;
     }
-    ranked.sort_by(by_cost);
+    model::sort_by(&mut ranked, by_cost);
     // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.
     let taken =
         ranked.iter().filter(|one| one.shares_first_place).min_by_key(|one| effort(&cases[one.at].spec));

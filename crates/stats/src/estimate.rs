@@ -99,7 +99,7 @@ pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
         return None;
     }
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     Some(sorted)
 }
 

@@ -66,7 +66,7 @@ pub fn slow_nodes_below(nodes: &[Vec<Speed>]) -> Option<f64> {
     let medians: Vec<f64> = nodes.iter().filter_map(middle).collect();
     let width = |own: &Vec<Speed>| {
         let mut widths: Vec<f64> = own.iter().map(Speed::width).collect();
-        widths.sort_by(f64::total_cmp);
+        widths.sort_unstable_by(f64::total_cmp);
         widths.get(own.len() / 2).copied()
     };
     (medians.len() >= NODES_MIN).then(|| below(nodes.iter().filter_map(width), &medians, 0))

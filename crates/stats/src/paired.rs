@@ -45,7 +45,7 @@ fn by_round(samples: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> BTre
             rounds.entry(sample.round).or_default().push(value);
         }
     }
-    rounds.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
+    rounds.values_mut().for_each(|values| values.sort_unstable_by(f64::total_cmp));
     rounds
 }
 

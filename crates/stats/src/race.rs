@@ -64,7 +64,7 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
     let median_of = |costs: &RoundCosts| median(&costs.values().copied().collect::<Vec<f64>>());
     let medians = entrants.iter().enumerate().filter_map(|(at, costs)| Some((at, median_of(costs)?)));
     let mut ranked: Vec<(usize, f64)> = medians.collect();
-    ranked.sort_by(|one, other| one.1.total_cmp(&other.1));
+    model::sort_by(&mut ranked, |one, other| one.1.total_cmp(&other.1));
     let against = against_leaders(entrants);
     let (mut first, mut out): (Vec<usize>, Vec<usize>) =
         ranked.iter().map(|(at, _)| *at).partition(|at| least(&against[*at]) < 1.0);
@@ -110,7 +110,7 @@ fn against_leaders(entrants: &[RoundCosts]) -> Vec<Vec<f64>> {
     let mut found = vec![Vec::new(); entrants.len()];
     for costs in rounds.values() {
         let mut order: Vec<&(usize, f64)> = costs.iter().collect();
-        order.sort_by(|one, other| scores[one.0].mean().total_cmp(&scores[other.0].mean()));
+        model::sort_by(&mut order, |one, other| scores[one.0].mean().total_cmp(&scores[other.0].mean()));
         // In the first round, with more than two entrants, none leads yet.
         let is_known = costs.len() == 2 || costs.iter().any(|(at, _)| scores[*at].rounds > 0);
         for (at, cost) in costs.iter().filter(|_| is_known) {
@@ -162,7 +162,7 @@ fn least(ratios: &[f64]) -> f64 {
 
 /// The median of ratios, and the bounds outside of which a bet would have gained at least `sure`.
 fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
-    ratios.sort_by(f64::total_cmp);
+    ratios.sort_unstable_by(f64::total_cmp);
     let count = ratios.len();
     let wins = (count.div_ceil(2)..=count).find(|wins| count > 0 && gain(*wins, count) >= sure);
     Factor {

@@ -53,7 +53,7 @@ pub(crate) fn residual_outliers(left: &[f64], parameters: usize) -> Vec<usize> {
 pub(crate) fn limit(left: &[f64], parameters: usize) -> Option<(f64, f64)> {
     let center = median(left).filter(|_| left.len() >= 3)?;
     let mut spread: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
-    spread.sort_by(f64::total_cmp);
+    spread.sort_unstable_by(f64::total_cmp);
     spread.drain(..parameters.min(left.len()));
     let mean = spread.iter().sum::<f64>() / spread.len().max(1) as f64;
     let sigma = mad_sigma(&spread).filter(|sigma| *sigma > 0.0).unwrap_or(mean * MEAN_AD_TO_SIGMA);

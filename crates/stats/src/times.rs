@@ -56,7 +56,7 @@ fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
     let over_it = |at: &usize| results[*at].via == via && is_measured(&results[*at]);
     let mut ranked: Vec<usize> = (0..results.len()).filter(over_it).collect();
     let median = |at: &usize| estimate::median(&results[*at].times_s).unwrap_or(f64::INFINITY);
-    ranked.sort_by(|one, other| median(one).total_cmp(&median(other)));
+    model::sort_by(&mut ranked, |one, other| median(one).total_cmp(&median(other)));
     let [fastest, others @ ..] = &ranked[..] else { return };
     let cases: Vec<BothSides<'_>> =
         others.iter().map(|at| in_rounds_of_both(&results[*fastest], &results[*at])).collect();
@@ -96,7 +96,7 @@ fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
     let median = |result: &CompareResult| estimate::median(&result.times_s).unwrap_or(f64::INFINITY);
     let groups = by(|result| &result.via).chain(by(|result| &result.pipeline));
     let several = groups.filter(|group| group.len() > 1).map(|mut group| {
-        group.sort_by(|one, other| median(one).total_cmp(&median(other)));
+        model::sort_by(&mut group, |one, other| median(one).total_cmp(&median(other)));
         group
     });
     several.collect()

@@ -130,7 +130,7 @@ fn insert(record: &mut StudyRecord, part: StudyPart, parts: &[Part]) {
     record.parts.retain(|other| other.name != part.name);
     record.parts.push(part);
     let index = |made: &StudyPart| parts.iter().position(|part| part.name == made.name);
-    record.parts.sort_by_key(|part| index(part).unwrap_or(usize::MAX));
+    model::sort_by_key(&mut record.parts, |part| index(part).unwrap_or(usize::MAX));
 }
 
 impl PartRun<'_> {

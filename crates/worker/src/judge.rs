@@ -39,7 +39,7 @@ pub(crate) fn judge(
     job: &Job,
     span: &Span,
 ) -> Result<(SendLine, RecvLine, u64), CaseError> {
-    processes.sort_by_key(|process| (follows_from_another(&process.ended), process.ended.at));
+    model::sort_by_key(&mut processes, |process| (follows_from_another(&process.ended), process.ended.at));
     for process in &processes {
         examine(process, lines, job).map_err(|error| saying(error, &process.said))?;
     }

@@ -146,7 +146,7 @@ fn entrants<'a>(plan: &Plan<'_>, figures: &Figures<'a>, choice: &Choice) -> Vec<
         None => {
             let slow = choice.ranked.iter().filter(|row| row.excluded == Some(Excluded::TooSlow));
             let mut slow: Vec<_> = slow.filter_map(|row| Some((row.cost?.time_ns.median, row.at))).collect();
-            slow.sort_by(|one, other| one.0.total_cmp(&other.0));
+            model::sort_by(&mut slow, |one, other| one.0.total_cmp(&other.0));
             slow.into_iter().map(|(_, at)| at).collect()
         }
     };

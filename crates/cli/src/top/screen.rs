@@ -18,12 +18,12 @@ const ORDERS: [(&str, Sort); 5] = [
     ("rate", |chains| largest_first(chains, rate)),
     ("CPU", |chains| largest_first(chains, cpus)),
     ("fullness", |chains| largest_first(chains, fullness)),
-    ("name", |chains| chains.sort_by(|one, other| name(one).cmp(name(other)))),
+    ("name", |chains| model::sort_by(chains, |one, other| name(one).cmp(name(other)))),
     ("PID", |_| {}),
 ];
 
 fn largest_first(chains: &mut [Chain], value: fn(&Chain) -> f64) {
-    chains.sort_by(|one, other| value(other).total_cmp(&value(one)));
+    model::sort_by(chains, |one, other| value(other).total_cmp(&value(one)));
 }
 
 /// The largest rate among a chain's links.
@@ -105,7 +105,7 @@ impl Screen {
 
     fn sort(&mut self) {
         let chains = &mut self.snapshot.chains;
-        chains.sort_by_key(|chain| chain.stages[0].processes[0].pid);
+        model::sort_by_key(chains, |chain| chain.stages[0].processes[0].pid);
         ORDERS[self.order].1(chains);
     }
 

@@ -169,7 +169,7 @@ fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
         GraphStage { pids: all, leaders }
     };
     let mut groups: Vec<GraphStage> = alike.into_values().map(led).collect();
-    groups.sort_by_key(|group| group.pids[0]);
+    model::sort_by_key(&mut groups, |group| group.pids[0]);
     groups
 }
 

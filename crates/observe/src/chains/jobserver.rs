@@ -55,7 +55,7 @@ impl ChainSampler {
             JobserverMake { pid: *pid, held_tokens: children.saturating_sub(1) }
         };
         let mut makes: Vec<JobserverMake> = makes.iter().map(make).collect();
-        makes.sort_by_key(|make| make.pid);
+        model::sort_by_key(&mut makes, |make| make.pid);
         Jobserver {
             name: path.unwrap_or_else(|| format!("pipe:[{}]", pipe.1)),
             free_tokens: open.and_then(|pipe| ioctl_fionread(&pipe).ok()),

@@ -269,7 +269,7 @@ fn fifo_path(pid: i32, fd: i32) -> Option<String> {
 /// The stage that the chain waits for, unless there is nothing to do.
 fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let mut order: Vec<usize> = (0..stages.len()).collect();
-    order.sort_by(|one, other| stages[*other].held_up.total_cmp(&stages[*one].held_up));
+    model::sort_by(&mut order, |one, other| stages[*other].held_up.total_cmp(&stages[*one].held_up));
     let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
     let first = *order.first()?;
     let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));

@@ -182,7 +182,7 @@ impl TreeSampler {
             processes.iter().flat_map(|process| self.written_by(process)).collect();
         places.extend(self.read_first(&processes));
         // Pipes that are certainly full come first.
-        places.sort_by_key(|place| !place.asleep);
+        model::sort_by_key(&mut places, |place| !place.asleep);
         let mut met = HashSet::new();
         places.retain(|place| met.insert(place.pipe));
         for place in &places {
@@ -228,7 +228,7 @@ impl TreeSampler {
             SeenCopies { read_offset, write_offset, ..SeenCopies::default() }.may_be_slow().then_some(seen)
         };
         let mut slow: Vec<SlowBuffer> = self.buffers.iter().flatten().filter_map(slow).collect();
-        slow.sort_by_key(|process| process.pid);
+        model::sort_by_key(&mut slow, |process| process.pid);
         slow
     }
 

@@ -39,7 +39,7 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
 fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
     let held = stages.iter().map(|stage| stage.held_up_ns.unwrap_or(0) as f64);
     let mut held: Vec<(usize, f64)> = held.enumerate().collect();
-    held.sort_by(|one, other| other.1.total_cmp(&one.1));
+    model::sort_by(&mut held, |one, other| other.1.total_cmp(&one.1));
     let (at, longest) = *held.first()?;
     let next = held.get(1).map_or(0.0, |(_, held)| *held);
     let named = stands_out(longest, next, total_ns).then_some(at);

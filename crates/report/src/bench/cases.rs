@@ -47,7 +47,7 @@ pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<CaseSet<'a>> {
     };
     let sets = grouped(sources.iter().flat_map(entries)).into_iter();
     let mut sets: Vec<CaseSet<'a>> = sets.map(|(axes, entries)| CaseSet { axes, entries }).collect();
-    sets.sort_by_key(|set| set.axes.order());
+    model::sort_by_key(&mut sets, |set| set.axes.order());
     sets
 }
 

@@ -20,7 +20,9 @@ pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
     }
     let figure = |(at, bytes): (usize, u64)| {
         let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
-        entries.sort_by_key(|entry| entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50));
+        model::sort_by_key(&mut entries, |entry| {
+            entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50)
+        });
         let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
         entries.truncate(LINES_MAX);
         let series: Vec<Series> = entries.into_iter().filter_map(series).collect();

@@ -36,7 +36,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
     let workload = set.axes.workload;
     let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
     let rank = |entry: &Entry| speed(entry.case).unwrap_or(f64::NEG_INFINITY);
-    entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    model::sort_by(&mut entries, |a, b| rank(b).total_cmp(&rank(a)));
     let (groups, left_out) = groups(&entries);
     let size = numbers::size(bytes);
     let (title, better) = match workload {
@@ -127,7 +127,7 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
         Workload::PingPong => ("Median round trip over size", 1.0),
     };
     let best = |series: &Series| series.points.iter().map(|one| sign * one.y).fold(f64::INFINITY, f64::min);
-    series.sort_by(|a, b| best(a).total_cmp(&best(b)));
+    model::sort_by(&mut series, |a, b| best(a).total_cmp(&best(b)));
     series.extend(ceilings(set, sources));
     Figure {
         id: format!("sweep-{number}"),
@@ -225,7 +225,7 @@ fn ceilings(set: &CaseSet, sources: &[Source]) -> Vec<Series> {
 /// A line for each name, with its points from left to right.
 fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle) -> Vec<Series> {
     let series = |(name, mut points): (String, Vec<Point>)| {
-        points.sort_by(|one, other| one.x.total_cmp(&other.x));
+        model::sort_by(&mut points, |one, other| one.x.total_cmp(&other.x));
         Series { name, style, points, model: Vec::new() }
     };
     grouped(points).into_iter().map(series).collect()

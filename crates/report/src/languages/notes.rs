@@ -44,7 +44,7 @@ fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
         (disjoint && within_rounds.low > COST_MIN && times > COST_MIN).then_some((times, language))
     };
     let mut costs: Vec<(f64, &str)> = of_variant("idiomatic").filter_map(cost).collect();
-    costs.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    model::sort_by(&mut costs, |(one, _), (other, _)| other.total_cmp(one));
     costs
 }
 

@@ -46,7 +46,7 @@ fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Optio
     let group = |table: &PlacedCases| {
         let mut cases: Vec<&CaseRecord> = table.started_by(WorkerStart::Pair).collect();
         let rank = |case: &CaseRecord| speed(case).unwrap_or(f64::NEG_INFINITY);
-        cases.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        model::sort_by(&mut cases, |a, b| rank(b).total_cmp(&rank(a)));
         let bars = cases.into_iter().filter_map(|case| bar(record, case)).collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
     };

@@ -53,7 +53,7 @@ pub(super) fn notes(record: &BenchRecord) -> Vec<String> {
 fn table(mut cases: Vec<&CaseRecord>) -> Table {
     let Some(title) = cases.first().map(|case| heading(case)) else { return Table::default() };
     cases.retain(|case| each(case, |ns| ns).is_some());
-    cases.sort_by(|one, other| median_ns(one).total_cmp(&median_ns(other)));
+    model::sort_by(&mut cases, |one, other| median_ns(one).total_cmp(&median_ns(other)));
     let mut table = Table { title, ..Table::default() };
     let best = cases.first().map_or(0.0, |case| median_ns(case));
     let own = cases.iter().find(|case| case.worker.is_none()).map(|case| median_ns(case));

@@ -84,7 +84,7 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
     let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
-    speeds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    model::sort_by(&mut speeds, |a, b| a.0.total_cmp(&b.0));
     let (slow, fast) = (speeds.first(), speeds.last());
     let then = || study.published.iter().filter_map(|one| one.gb_per_s);
     let spread_then = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);

@@ -62,7 +62,7 @@ fn bars(bars: &Bars, style: &Style) -> Vec<Line> {
 fn columns(chart: &Lines, style: &Style) -> Table {
     let shown: Vec<_> = chart.series.iter().filter(|one| one.style == SeriesStyle::Measured).collect();
     let mut places: Vec<f64> = shown.iter().flat_map(|one| one.points.iter().map(|point| point.x)).collect();
-    places.sort_by(f64::total_cmp);
+    places.sort_unstable_by(f64::total_cmp);
     places.dedup();
     let at = |series: &Series, x: f64| series.points.iter().find(|point| point.x == x).map(|point| point.y);
     let highest = shown.iter().flat_map(|one| &one.points).map(|point| point.y).fold(0.0, f64::max);
