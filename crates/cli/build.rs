@@ -69,7 +69,8 @@ fn panics_abort() -> bool {
 /// Without the tables of the unwinder, a tenth of the file: a panic aborts a release, and nothing else reads them there.
 /// A profile with debug information keeps them, for perf(1) and gdb(1). The script adds to the linker's own (ld(1), INSERT).
 fn leave_out_unwind_tables() {
-    const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame .eh_frame_hdr .gcc_except_table .gcc_except_table.*) } }\nINSERT AFTER .text;\n";
+    // The start files of musl name their own part.
+    const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(EXCLUDE_FILE(*crtbegin*.o *crtend*.o) .eh_frame .gcc_except_table .gcc_except_table.*) } }\nINSERT AFTER .text;\n";
     let path = Path::new(&variable("OUT_DIR")).join("no-unwind-tables.ld");
     if std::fs::write(&path, SCRIPT).is_ok() {
         println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,-T,{}", path.display());
