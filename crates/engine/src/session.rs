@@ -11,7 +11,7 @@ use model::{
 };
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, scaled_blocks};
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
@@ -234,7 +234,7 @@ impl<'a, 'f> Session<'a, 'f> {
             // The trials of the case report a payload that cannot be made.
             let Ok(tile) = tile(&mut self.tiles, case, self.plan.seed) else { continue };
             let sum = |bytes| expected_checksum(&tile, case.check, bytes, self.stop);
-            runner.blocks = blocks_with_a_sum(case, runner.blocks, sum);
+            runner.blocks = blocks_with_nonzero_sum(case, runner.blocks, sum);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an entry of the registry is written with.
+//! The names that most files of the registry import.
 
 pub(crate) use std::io;
 pub(crate) use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use super::evidence::{but_copied, verdict};
-use super::messages::or_the_end;
+use super::messages::receive_or_end;
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
 
@@ -167,8 +167,9 @@ impl MemfdReceiver {
     /// The block that is being received, or else the next one; `None` at the end.
     fn current(&mut self) -> io::Result<Option<&mut Taken>> {
         if self.current.is_none() {
-            let taken =
-                self.socket.retry(PollFlags::IN, |socket| or_the_end(|| take(socket), Option::is_none))?;
+            let taken = self
+                .socket
+                .retry(PollFlags::IN, |socket| receive_or_end(|| take(socket), Option::is_none))?;
             let Some((file, len)) = taken else { return Ok(None) };
             let len = usize::try_from(len).map_err(io::Error::other)?;
             // Counted: fcntl(F_GET_SEALS) below and close, for a mapping also mmap and munmap. Without seals the peer could go on

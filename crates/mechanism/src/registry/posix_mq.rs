@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::queue::{Queue, QueueEnd, never_waits, queue};
+use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
 use crate::prelude::*;
 
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
@@ -42,7 +42,7 @@ fn probe() -> Result<(), Unsupported> {
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     one_way(request, || {
-        let (queue, messages) = open_as_deep_as_granted(request.block_bytes, never_waits(request))?;
+        let (queue, messages) = open_as_deep_as_granted(request.block_bytes, is_nonblocking(request))?;
         let queue = Arc::new(queue);
         let end = || QueueEnd::new(&queue, request);
         Ok(Direction::new(end(), end()).granted([

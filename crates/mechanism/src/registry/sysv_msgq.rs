@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::queue::{Queue, QueueEnd, never_waits, queue};
+use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
 use crate::leftover::{queue_keys, remove_queue};
 use crate::prelude::*;
 
@@ -77,7 +77,7 @@ fn queue_remedy(error: &io::Error) -> Option<String> {
 }
 
 fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
-    let flags = if never_waits(request) { libc::IPC_NOWAIT } else { 0 };
+    let flags = if is_nonblocking(request) { libc::IPC_NOWAIT } else { 0 };
     let queue = SysvQueue::make(flags).map_err(|error| {
         let remedy = queue_remedy(&error);
         OpenError::system_with("msgget", error, remedy)

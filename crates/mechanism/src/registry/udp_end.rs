@@ -288,7 +288,8 @@ impl UdpEnd {
         self.silences += 1;
         if self.again * self.silences > SILENCE_MAX {
             let (seconds, again) = (SILENCE_MAX.as_secs(), self.retransmits);
-            let text = format!("nothing came for {seconds} s; {again} datagrams were sent again before that");
+            let text =
+                format!("no datagram arrived for {seconds} s; {again} datagrams were sent again before that");
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         if self.says_go() && self.expected == 0 {
