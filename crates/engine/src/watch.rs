@@ -89,7 +89,7 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     }
     let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
     if silent || ends.is_empty() {
-        let message = "an end left without a report (a bug in hosepipe: please report it)";
+        let message = "an end exited without a report (a bug in hosepipe: please report it)";
         return Err(CaseError::new(ErrorKind::Died, message));
     }
     Ok(ends)

@@ -17,6 +17,6 @@ pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::mechanism::OpenChannel;
 pub(crate) use crate::system::{answered, granted, kernel_setting};
 pub(crate) use crate::{
-    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options,
-    Place, Request, SharedMemory, Unsupported,
+    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, MeetingMode,
+    OpenError, Options, Request, SharedMemory, Unsupported,
 };

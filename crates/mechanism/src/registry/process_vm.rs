@@ -44,7 +44,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
         let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
         let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
-        let notices = RingReceiver::new(ring, wait, Copying::InOut).keeping_nothing();
+        let notices = RingReceiver::new(ring, wait, Copying::InOut).returning_at_once();
         let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
         let sender = MemorySender { notices: sender, pool, next: 0 };
         Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })

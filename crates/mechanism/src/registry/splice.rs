@@ -98,7 +98,7 @@ impl SpliceOptions {
         if self.vmspliced && request.relays > 0 && request.data != DataLevel::None {
             // The books of the first socket know nothing of the pages that a relay has passed on.
             return Err(OpenError::unsupported(
-                "nothing says when pages that a relay passes on by reference may be written again",
+                "it is unknown when pages that a relay passes on by reference may be written again",
                 "send=write, or --data none",
             ));
         }

@@ -137,7 +137,7 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Place, us
             let mut received = 0;
             while received < total {
                 if cursor.left() == 0 {
-                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.look(control));
+                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.has_bytes(control));
                 }
                 let len = cursor.left();
                 for at in 0..len {

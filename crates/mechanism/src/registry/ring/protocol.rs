@@ -1,5 +1,5 @@
-//! The protocol of a ring: how its two ends hand bytes over, return room, sleep and wake each other. Nothing but counters and
-//! flags: where the bytes lie is for others to say. Its atomics come from `std`, in whose place `orders.rs` puts the model checker.
+//! The protocol of a ring: how its two ends announce bytes, return room, sleep and wake each other. It has only counters and flags;
+//! `layout.rs` has the memory of the bytes. Its atomics come from `std`; `orders.rs` replaces them by those of the model checker.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -266,9 +266,9 @@ impl<P: Protocol> ReceiverCursor<P> {
         if self.seen & LONG > 0 { Position::Ring(self.tail) } else { Position::Slot(self.slot, self.taken) }
     }
 
-    /// Whether bytes have come, after all that were seen are taken.
+    /// Reads the announcements, after all known bytes were taken. Returns whether there are more bytes.
     #[inline]
-    pub(super) fn look<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
+    pub(super) fn has_bytes<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
         loop {
             let stamp = control.slot(self.slot).stamp.load(P::SEE);
             // The slot's last use, or none.
