@@ -77,7 +77,7 @@ fn pair_error(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
-/// The remedy if this machine cannot open or start so many pairs or tasks at the same time.
+/// The remedy if this machine cannot open or start all pairs or tasks at the same time.
 const MORE_AT_ONCE: &str = "fewer of them at once; or if no descriptors were left (EMFILE), ulimit -n 4096; if no processes were left (EAGAIN), ulimit -u 4096";
 
 /// The granted sizes of all pairs: the smallest, and the largest if they differ.

@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// A message to send, or a receive of at most so many bytes.
+    /// A message to send, or the largest number of bytes to receive.
     #[derive(Debug, Clone)]
     enum Step {
         Send(usize),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// its lines ahead of the receiver, and one stamp announces thousands of them.
 pub(super) const SHORT_BYTES: usize = 56;
 
-/// What the protocol rests on. The model checker weakens each of them, and must find the fault.
+/// The memory orders of the protocol. The tests with the model checker weaken each of them, and the checker must find the fault.
 pub(super) trait Protocol {
     const SHORT_BYTES: usize = SHORT_BYTES;
     /// The sender announces what it has written.
@@ -320,41 +320,42 @@ impl<P: Protocol> ReceiverCursor<P> {
 /// publishes sees the flag. A sleep is rare and a publication is not, so their costs may differ.
 pub(super) trait Kernel {
     type Error;
-    /// Between a publication and the look at the other end's flag.
+    /// Between a publication and reading the other end's flag.
     fn light_fence(&self);
-    /// Between raising the flag and the last look before a sleep.
+    /// Between raising the flag and the last check before a sleep.
     fn heavy_fence(&self) -> Result<(), Self::Error>;
     /// Sleeps while the flag is raised; may return early.
     fn sleep(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
     /// Wakes the end that sleeps on the flag, which was lowered.
     fn wake(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
 
-    /// Says that the end will sleep, before it looks once more.
+    /// Raises the flag of an end that will sleep, before its last check.
     fn raise(&self, flag: &AtomicU32) -> Result<(), Self::Error> {
         flag.store(1, Relaxed);
         self.heavy_fence()
     }
 }
 
-/// Waits until `ready`: looks so often, then sleeps, then looks again. Returns the looks since the last sleep, and whether it slept.
+/// Waits until `ready`: makes `checks` checks, then sleeps, then checks again. Returns the number of checks since the last sleep, and
+/// whether it slept.
 pub(super) fn wait_until<K: Kernel>(
     kernel: &K,
     flag: &AtomicU32,
-    looks: u32,
+    checks: u32,
     mut ready: impl FnMut() -> bool,
 ) -> Result<(u32, bool), K::Error> {
     let mut slept = false;
     loop {
-        for look in 0..looks {
+        for made in 0..checks {
             if ready() {
-                return Ok((look, slept));
+                return Ok((made, slept));
             }
             std::hint::spin_loop();
         }
         kernel.raise(flag)?;
         if ready() {
             flag.store(0, Relaxed);
-            return Ok((looks, slept));
+            return Ok((checks, slept));
         }
         kernel.sleep(flag)?;
         slept = true;
