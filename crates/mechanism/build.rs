@@ -1,4 +1,4 @@
-//! Counts the lines of every mechanism's implementation, for the table that the study `stover` is answered with.
+//! Counts the lines of every mechanism's implementation, for a table of the study `stover`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const REGISTRY: &str = "src/registry";
 
-/// A module of the registry: a file, and the folder of the same name where there is one.
+/// A module of the registry: a file, and the folder of the same name if there is one.
 struct Module {
     lines: usize,
     text: String,
@@ -18,7 +18,7 @@ fn main() {
     let mut table = String::from("&[\n");
     for name in modules.keys() {
         let own = modules[name].lines;
-        let all: usize = with_borrowed(name, &modules).into_iter().map(|module| modules[module].lines).sum();
+        let all: usize = with_used(name, &modules).into_iter().map(|module| modules[module].lines).sum();
         table.push_str(&format!("    (\"{name}\", {own}, {all}),\n"));
     }
     table.push_str("]\n");
@@ -51,14 +51,14 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Lines that are neither blank nor a comment, up to the tests, which stand at the end of a file.
+/// Lines that are neither blank nor a comment, up to the tests, which are at the end of a file.
 fn lines_of_code(text: &str) -> usize {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// A module and those of the registry that it names, and that these name.
-fn with_borrowed<'a>(name: &'a str, modules: &'a BTreeMap<String, Module>) -> BTreeSet<&'a str> {
+/// A module and all modules of the registry that it uses, directly or through others.
+fn with_used<'a>(name: &'a str, modules: &'a BTreeMap<String, Module>) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::from([name]);
     let mut left = vec![name];
     while let Some(next) = left.pop() {
@@ -72,8 +72,8 @@ fn with_borrowed<'a>(name: &'a str, modules: &'a BTreeMap<String, Module>) -> BT
     found
 }
 
-/// Whether a text has `super::NAME::`; a submodule of that name is taken for the module, which errs on the side of
-/// more lines.
+/// Whether a text contains `super::NAME::`. A submodule with the same name counts as the module, so the result may have a
+/// few lines too many.
 fn names(text: &str, module: &str) -> bool {
     text.contains(&format!("super::{module}::")) || text.contains(&format!("registry::{module}::"))
 }

@@ -1,6 +1,6 @@
-//! Compiles what is preloaded into shells: a shared object of its own, whose bytes are then a constant of this crate.
+//! Compiles the shared object that is preloaded into shells; its bytes are a constant of this crate.
 //!
-//! By rustc alone: cargo cannot yet make one crate's shared object a part of another (artifact dependencies are unstable).
+//! Calls rustc directly: cargo cannot yet include one crate's shared object in another crate (artifact dependencies are unstable).
 
 use std::env;
 use std::fs;
@@ -15,11 +15,12 @@ fn main() {
     let mut rustc = Command::new(variable("RUSTC"));
     rustc.args(["--edition", "2024", "--crate-name", "pipes", "--crate-type", "cdylib", "--cfg", "preload"]);
     rustc.args(["--target", &variable("TARGET")]);
-    // What the user or a distribution wants of all code, before what this code needs. Counters of coverage need a library.
+    // The flags of the user or a distribution come first, then those that this code needs. Without those of coverage, whose counters need
+    // a library.
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace("-C\u{1f}", "-C");
     rustc
         .args(flags.split('\u{1f}').filter(|flag| !flag.is_empty() && !flag.contains("instrument-coverage")));
-    // Of the C library nothing is linked: what few names are missing every shell has, whichever C library it is made with.
+    // The C library is not linked: the few symbols that are needed are in every shell's own C library.
     let codegen = [
         "panic=abort",
         "opt-level=s",

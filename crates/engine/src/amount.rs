@@ -15,7 +15,7 @@ pub(crate) const PLANNED_PART: f64 = 0.85;
 
 /// Bytes of the first sizing trial of a case.
 const FIRST_BYTES: u64 = 1 << 20;
-/// Most bytes of the first sizing trial: of large blocks it has fewer than four.
+/// Most bytes of the first sizing trial: if blocks are large, it has fewer than four blocks.
 const FIRST_BYTES_MAX: u64 = 256 << 20;
 
 /// Most bytes that a trial stores unless `--bytes` requests more: with more, the kernel begins to write back and throttles the
@@ -54,12 +54,17 @@ pub(crate) fn scaled_blocks(
     scaled.min(most)
 }
 
-/// Most blocks that are added to get a sum that is not 0.
+/// Most blocks that are added to get a checksum that is not 0.
 const MORE_BLOCKS_MAX: u64 = 8;
 
-/// At least `blocks` blocks whose checksum is not 0, as that of zeros would be; `sum` gives the checksum of a number of bytes. If
-/// blocks are whole periods with an even number of each byte, every checksum is 0.
-pub(crate) fn blocks_with_a_sum(case: &Case, blocks: u64, mut sum: impl FnMut(u64) -> Option<String>) -> u64 {
+/// The smallest number of blocks, at least `blocks`, whose checksum is not 0: zeros that arrive instead of the payload have the checksum
+/// 0. `sum` gives the checksum of a number of bytes. If blocks are whole periods with an even number of each byte, every checksum is
+/// 0; then `blocks` is returned.
+pub(crate) fn blocks_with_nonzero_sum(
+    case: &Case,
+    blocks: u64,
+    mut sum: impl FnMut(u64) -> Option<String>,
+) -> u64 {
     let is_zero = |sum: String| sum.bytes().all(|digit| digit == b'0');
     (blocks..=blocks.saturating_add(MORE_BLOCKS_MAX))
         .find(|blocks| !sum(blocks.saturating_mul(case.block_bytes)).is_some_and(is_zero))
@@ -95,7 +100,9 @@ mod tests {
         let tile = Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved");
         let of_blocks = |block_bytes, blocks| {
             let case = Case { block_bytes, ..case(Amount::Adaptive) };
-            blocks_with_a_sum(&case, blocks, |bytes| expected_checksum(&tile, Check::Xor, bytes, &|| false))
+            blocks_with_nonzero_sum(&case, blocks, |bytes| {
+                expected_checksum(&tile, Check::Xor, bytes, &|| false)
+            })
         };
         assert_eq!((of_blocks(99, 7), of_blocks(99, 8), of_blocks(1, 4)), (7, 9, 5));
         assert_eq!(of_blocks(65536, 5), 5, "no number of these blocks has another sum");

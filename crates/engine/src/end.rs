@@ -32,11 +32,12 @@ pub(crate) struct EndReport {
     /// Blocks of many senders that did not arrive in one piece; `None` if bytes are missing, or blocks were not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) torn_blocks: Option<u64>,
-    /// What the sender to many receivers sent, or one of them received; `None` if blocks were not checked.
+    /// With many receivers: what the sender sent, or one receiver received; `None` if blocks were not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pieces: Option<Pieces>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
-    pub(crate) looks: (u64, u64),
+    #[serde(rename = "looks")]
+    pub(crate) cpu_comparisons: (u64, u64),
     /// The state of its connection with another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) connection: Option<ConnectionFacts>,
@@ -57,7 +58,7 @@ impl EndReport {
             service_histogram: None,
             torn_blocks: None,
             pieces: None,
-            looks: (0, 0),
+            cpu_comparisons: (0, 0),
             connection: None,
             failure: Some(EndFailure::from(error)),
         }
@@ -71,9 +72,9 @@ pub(crate) struct EndFailure {
     pub(crate) message: String,
     /// The errno, if there is one.
     pub(crate) errno: Option<i32>,
-    /// Whether the other end closed before the last byte: that end has the cause.
+    /// Whether the other end closed before the last byte: then the report of that end has the cause.
     pub(crate) peer_closed: bool,
-    /// Whether one task would have waited for itself: the block does not fit.
+    /// Whether a single task would have waited for itself because the block does not fit into the channel.
     pub(crate) would_block: bool,
 }
 
@@ -90,8 +91,9 @@ impl From<&io::Error> for EndFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on. `done`: its index and its total progress (`None` if the job has told it to the
-/// byte), if the progress of all ends when the first is done has to be recorded. `blocks`: those of each sender.
+/// Runs one end of a trial, from the barrier on. `done` is given if the trial page has to record the progress of all ends at the time
+/// when the first is done: the index of this end and its total progress (`None` if the job's reports already contain it exactly).
+/// `blocks`: blocks of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
@@ -121,7 +123,7 @@ pub(crate) fn run_end(
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
         torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
         pieces: job.pieces,
-        looks: job.progress.looks(),
+        cpu_comparisons: job.progress.cpu_comparisons(),
         connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::from),
     }

@@ -6,20 +6,21 @@ use model::{Case, CaseRecord};
 
 use crate::amount::{PLANNED_PART, TRIAL_MAX};
 
-/// Every case of a run and how often, in what order, for how long.
+/// The cases of a run, and the number, order and duration of their trials.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The cases; samples come back in this order, whatever order they are taken in.
+    /// The cases; the samples of the outcome are in this order, not in the order of the trials.
     pub cases: Vec<Case>,
-    /// Trials of each case: with the budget they decide how long a trial is.
+    /// Trials of each case, one in each round. The budget divided by them determines the duration of a trial.
     pub trials: u32,
-    /// The most rounds. More rounds than trials are run of the cases of which the observer wants more samples, while the budget lasts.
+    /// Most rounds. While the budget lasts, rounds after the first `trials` ones run the cases of which the observer wants more
+    /// samples.
     pub rounds_max: u32,
-    /// Whether a run whose budget ends in those further rounds has come to its end.
+    /// Whether a run counts as complete if its budget ends in the rounds after the first `trials` ones.
     pub further_rounds_are_optional: bool,
-    /// The part of the budget that the first `trials` rounds are to fill.
+    /// The part of the budget for the first `trials` rounds.
     pub first_part: f64,
-    /// What one trial may measure at most, however large the budget is.
+    /// Longest measured time of a trial, even if the budget is larger.
     pub trial_max: Duration,
     /// Whether rounds in which other programs used the CPUs are repeated.
     pub repeats: bool,
@@ -30,7 +31,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of so many rounds that repeats none.
+    /// A plan with `trials` rounds that repeats none.
     pub fn new(cases: Vec<Case>, trials: u32, seed: u64, budget: Option<Duration>) -> Self {
         Self {
             cases,
@@ -51,7 +52,7 @@ impl Plan {
 pub struct Outcome {
     /// One for each case of the plan: raw samples without summaries, or why there are none.
     pub cases: Vec<CaseRecord>,
-    /// True where the run ended before every trial was made: a signal, or the budget.
+    /// Whether the run ended before all trials were made: because of a signal, or because the budget was used up.
     pub interrupted: bool,
     /// Rounds that were repeated.
     pub repeated_rounds: u32,

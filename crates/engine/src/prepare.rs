@@ -12,13 +12,13 @@ use crate::control::TASKS_MAX;
 pub(crate) struct Ready {
     pub(crate) mechanism: &'static Mechanism,
     pub(crate) options: Options,
-    /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's; the sender's, then many
-    /// receivers'); empty where the scheduler chooses.
+    /// The CPUs of the ends, pair after pair: those of the senders, then those of the receivers. Empty if the scheduler
+    /// chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
     /// The proof that bytes pass by reference, if the mechanism claims it.
     pub(crate) zero_copy: Option<ZeroCopy>,
-    /// Longest block of many senders, or for many receivers, that arrives in one piece.
+    /// Longest block of many senders, or for many receivers, that always arrives in one piece, in bytes.
     pub(crate) atomic_bytes: u64,
 }
 
@@ -26,12 +26,12 @@ impl Ready {
     /// The CPU of task `index` of a pair, which is not a relay; `None` if the scheduler chooses.
     pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
         let last = index + 1 == tasks(case);
-        let (of_pair, at) = match (case.load.senders.or(case.load.receivers), case.tasks) {
+        let (cpus_per_pair, position) = match (case.load.senders.or(case.load.receivers), case.tasks) {
             (Some(_), _) => (tasks(case), index),
             (_, Tasks::Single) => (1, 0),
             _ => (2, usize::from(last)),
         };
-        self.cpus.get(pair * of_pair + at).copied()
+        self.cpus.get(pair * cpus_per_pair + position).copied()
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         let message = format!("not available here: {}", missing.reason);
         CaseError::stated(ErrorKind::Unavailable, message).with_remedy(missing.remedy)
     })?;
-    let chosen = seats(case, cpus)
+    let chosen = cpus_of_ends(case, cpus)
         .map_err(|problem| CaseError::stated(ErrorKind::Unavailable, problem.to_string()))?;
     let block_bytes = block_that_fits(case)?;
     if all_tasks(case) > TASKS_MAX {
@@ -68,17 +68,18 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy, atomic_bytes })
 }
 
-/// The CPUs of all ends, as in [`Ready`].
-fn seats(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
+/// The CPUs of all ends, as in [`Ready::cpus`].
+fn cpus_of_ends(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
     if let Some(senders) = case.load.senders {
         return host::resolve_senders(case.placement, cpus, senders);
     }
     if let Some(receivers) = case.load.receivers {
         return host::resolve_receivers(case.placement, cpus, receivers);
     }
-    let seats = host::resolve_pairs(case.placement, cpus, case.load.pairs())?;
-    let of_pair = if case.tasks == Tasks::Single { 2 } else { 1 };
-    Ok(seats.into_iter().step_by(of_pair).collect())
+    let cpus = host::resolve_pairs(case.placement, cpus, case.load.pairs())?;
+    // A single task has both ends, and runs on the sender's CPU.
+    let step = if case.tasks == Tasks::Single { 2 } else { 1 };
+    Ok(cpus.into_iter().step_by(step).collect())
 }
 
 /// Blocks that must fit into memory: one or two for each end, and some for the mechanism.
@@ -111,7 +112,7 @@ fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> R
     }
     if !mechanism.tasks.contains(&case.tasks) {
         let known = words(mechanism.tasks.iter().map(|tasks| tasks.word()).collect());
-        return refuse(format!("cannot be held by tasks `{}`", case.tasks), format!("--tasks {known}"));
+        return refuse(format!("cannot run with tasks `{}`", case.tasks), format!("--tasks {known}"));
     }
     if !mechanism.waits.contains(&case.wait) {
         let known = words(mechanism.waits.iter().map(|wait| wait.word()).collect());
@@ -120,14 +121,14 @@ fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> R
     let load = case.load;
     if load.senders.is_some() && !mechanism.capabilities.contains(Capabilities::MANY_SENDERS) {
         let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)".to_owned();
-        return refuse("its sending end has one holder".to_owned(), remedy);
+        return refuse("only one task can have its sending end".to_owned(), remedy);
     }
     let are_tagged = load.shares_an_end() && case.data == DataLevel::Verify;
     if are_tagged && case.block_bytes < TAG_BYTES as u64 {
         let remedy = format!("--block {TAG_BYTES} or more, or --data write");
         return refuse(
             format!(
-                "blocks of many senders or receivers begin with {TAG_BYTES} bytes that say which they are"
+                "blocks of many senders or receivers begin with a tag of {TAG_BYTES} bytes: sender and number"
             ),
             remedy,
         );
@@ -138,7 +139,8 @@ fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> R
         return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
     }
     if !case.align.are_usual() && mechanism.is_in_place(options) {
-        let what = "its ends make and check blocks where they lie: they have no buffers to place".to_owned();
+        let what =
+            "its ends make and check blocks in its own memory: there are no buffers to align".to_owned();
         return refuse(what, "without --align, or a mechanism that copies (`hosepipe list`)".to_owned());
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::{Folder, Meeting, Place, Word};
+use mechanism::{Folder, Meeting, MeetingMode, TrialKey};
 use model::{
     Case, CaseError, Check, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
     monotonic_ns,
@@ -25,10 +25,10 @@ use crate::watch::{StallTimer, WaitError, cause, died, reports, succeeded, syste
 /// Time for which an end continues after the other one failed, to report its own error.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Longest time without progress, and without a message of the other host.
+/// Longest time without progress, and longest time without a message from the other host.
 const STILL_MAX: Duration = Duration::from_secs(4);
 
-/// The same for an end that runs for another host, which gives up earlier.
+/// Longest time without progress of an end that runs for another host. The other host stops the trial earlier.
 const FAR_STILL_MAX: Duration = Duration::from_secs(10);
 
 /// Most bytes whose checksum is computed while the other host waits.
@@ -62,8 +62,9 @@ pub struct Order {
     pub blocks: u64,
     /// The direction, as seen from the requesting host.
     pub toward: Toward,
-    /// The first word that the connecting end sends, so that the other recognises it.
-    pub word: Word,
+    /// Random bytes that the connecting end sends first, so that the other recognises it.
+    #[serde(rename = "word")]
+    pub key: TrialKey,
 }
 
 /// A message of the other host.
@@ -113,7 +114,7 @@ pub(crate) fn run_remote_trial(
     let order = order(setup, seed).map_err(|error| system_failure("getrandom", &error))?;
     let address = far.order(&order)?;
     let first = case.toward == Some(Toward::Peer);
-    let meeting = Meeting { place: Place::Call(address), word: order.word, is_first: first };
+    let meeting = Meeting { mode: MeetingMode::Connect(address), key: order.key, is_first: first };
     let (control, mut children) = start(setup, &meeting)?;
     let goal =
         order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
@@ -188,7 +189,7 @@ pub fn hold_far_end(
     let setup =
         TrialSetup { case: &case, ready: &ready, tile: &Arc::new(tile), folder: &folder, blocks, round: 0 };
     let first = case.toward == Some(Toward::Peer);
-    let meeting = Meeting { place: Place::Answer(listener.clone()), word: order.word, is_first: first };
+    let meeting = Meeting { mode: MeetingMode::Listen(listener.clone()), key: order.key, is_first: first };
     let (control, mut children) = start(&setup, &meeting)?;
     let began = Instant::now();
     let mut movement = StallTimer::from(began);
@@ -237,11 +238,11 @@ pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Res
     }
 }
 
-/// The other host's part of a trial, with a random word that cannot be guessed.
+/// The other host's part of a trial, with a random key that cannot be guessed.
 fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     let case = setup.case;
-    let mut word = Word::default();
-    rustix::rand::getrandom(&mut word, rustix::rand::GetRandomFlags::empty())?;
+    let mut key = TrialKey::default();
+    rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
     Ok(Order {
         spec: case.spec.clone(),
         workload: case.workload,
@@ -253,7 +254,7 @@ fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
         block_bytes: case.block_bytes,
         blocks: setup.blocks,
         toward: case.toward.unwrap_or(Toward::Peer),
-        word,
+        key,
     })
 }
 
@@ -284,7 +285,7 @@ fn case(order: &Order) -> Result<Case, CaseError> {
 /// Starts the task of this host's end.
 fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Child<'static>>), CaseError> {
     let end = setup.ready.mechanism.open_end(&request(setup), meeting).ok_or_else(|| {
-        let text = "has no way to another host that could be measured";
+        let text = "cannot be measured between two hosts";
         CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
     })?;
     let mut end = Some(end.map_err(open_error)?);
@@ -300,7 +301,7 @@ fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Ch
 fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
     died(children, case, first)?;
     let report = children.iter().flat_map(reports).next();
-    report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end left without a report"))
+    report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end exited without a report"))
 }
 
 /// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
@@ -335,7 +336,7 @@ fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<
         latency_histogram: None,
         service_histogram: None,
         torn_blocks: None,
-        looks: (0, 0),
+        cpu_comparisons: (0, 0),
         failure: reported.failure.map(|failure| EndFailure {
             message: format!("on the other host: {}", failure.message),
             ..failure
@@ -349,7 +350,7 @@ struct RemoteWatch {
     movement: StallTimer,
     silence: StallTimer,
     far_moved: u64,
-    heard: u64,
+    messages: u64,
     report: Option<EndReport>,
     reported: Instant,
 }
@@ -358,7 +359,7 @@ impl RemoteWatch {
     fn new() -> Self {
         let now = Instant::now();
         let (movement, silence) = (StallTimer::from(now), StallTimer::from(now));
-        Self { movement, silence, far_moved: 0, heard: 0, report: None, reported: now }
+        Self { movement, silence, far_moved: 0, messages: 0, report: None, reported: now }
     }
 
     /// The error of a host that sends no useful message; closes the connection.
@@ -383,19 +384,19 @@ impl RemoteWatch {
                 Some(FarNews::Moved(moved)) => self.far_moved = moved,
                 Some(FarNews::Report(report)) => {
                     let report = serde_json::from_value(report);
-                    let no_report = |error| corrupt(format!("the other host's report is none: {error}"));
+                    let no_report = |error| corrupt(format!("the other host's report is invalid: {error}"));
                     self.report = Some(report.map_err(no_report)?);
                     self.reported = Instant::now();
                 }
             }
-            self.heard += 1;
+            self.messages += 1;
             if self.report.is_some() {
                 break;
             }
         }
         let now = Instant::now();
         self.movement.update(now, moved.wrapping_add(self.far_moved));
-        self.silence.update(now, self.heard);
+        self.silence.update(now, self.messages);
         if self.report.is_none() && self.silence.lasted > STILL_MAX {
             return Err(self.silent(far));
         }
@@ -411,9 +412,9 @@ impl RemoteWatch {
 mod tests {
     use super::*;
 
-    /// Expected: no file is read for another host. Happened: a confirmation after a refused order had its payload read.
+    /// Expected: no file is read for another host. Happened: the file in a refused order was read for its confirmation.
     #[test]
-    fn a_refused_order_has_no_payload_that_is_read() {
+    fn the_file_of_a_refused_order_is_not_read() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, b"secret").expect("written");
         let order = |payload| Order {
@@ -427,7 +428,7 @@ mod tests {
             block_bytes: 6,
             blocks: 1,
             toward: Toward::Peer,
-            word: Word::default(),
+            key: TrialKey::default(),
         };
         let of_file = order(PayloadKind::File(file.path().into()));
         assert!(check_confirmed(&of_file, 6, Some("wrong")).is_ok(), "there is nothing to compare with");

@@ -33,7 +33,7 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// Those of all pairs.
+    /// The same ends of all pairs, in one sequence.
     fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
         self.last_of_pairs().flatten()
     }
@@ -141,26 +141,26 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
             ends.reports.iter().enumerate().skip(1).map(of_receiver).collect()
         }
         _ => {
-            // The last end of a pair is its first or its last task.
-            let of_pair = if case.workload == Workload::Stream { tasks(case) - 1 } else { 0 };
-            ends.last().enumerate().map(|(pair, end)| share((pair * tasks(case) + of_pair, end))).collect()
+            // The end at which the clock of a pair stops: its last task, the receiver, or its first, the client.
+            let index = if case.workload == Workload::Stream { tasks(case) - 1 } else { 0 };
+            ends.last().enumerate().map(|(pair, end)| share((pair * tasks(case) + index, end))).collect()
         }
     }
 }
 
-/// The share of samples in which both ends were on one CPU; `None` without a sample.
+/// The share of comparisons that found both ends on one CPU; `None` without a comparison.
 fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
     let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
-    let (looks, together) = (sum(|end| end.looks.0), sum(|end| end.looks.1));
-    (looks > 0).then(|| together as f64 / looks as f64)
+    let (comparisons, equal) = (sum(|end| end.cpu_comparisons.0), sum(|end| end.cpu_comparisons.1));
+    (comparisons > 0).then(|| equal as f64 / comparisons as f64)
 }
 
 /// Refuses a trial without the reports of all tasks, or whose receivers received less than was sent. The only check below `verify`.
 pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
     let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
-    let of_pair = |ends: &[EndReport]| ends.iter().map(|end| end.received_bytes).sum();
-    let received: u64 = ends.last_of_pairs().map(of_pair).min().unwrap_or(0);
+    let received_by_pair = |ends: &[EndReport]| ends.iter().map(|end| end.received_bytes).sum();
+    let received: u64 = ends.last_of_pairs().map(received_by_pair).min().unwrap_or(0);
     if reports == tasks && received >= sent {
         return Ok(());
     }

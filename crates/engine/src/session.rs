@@ -11,14 +11,14 @@ use model::{
 };
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, scaled_blocks};
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::remote::{FarEnd, run_remote_trial};
 use crate::trial::{TrialSetup, run_trial};
 
-/// A trial is cut short when the run is beyond this factor of the budget and this much more.
+/// A trial is stopped when the run has taken more than this factor of the budget plus [`OVERTIME_MIN`].
 const OVERTIME: f64 = 1.25;
 const OVERTIME_MIN: Duration = Duration::from_secs(1);
 
@@ -31,22 +31,22 @@ struct Runner {
     record: CaseRecord,
     ready: Option<Ready>,
     blocks: u64,
-    /// What a trial takes beside its measured time: opening, starting, tearing down.
+    /// Time of a trial in addition to its measured time: opening the channel, starting and ending tasks.
     overhead: Duration,
-    /// What the sized trial is expected to measure.
+    /// Predicted measured time of a trial.
     expected: Duration,
-    /// The shortest that as many blocks took in the warm-up.
+    /// The shortest measured time of a warm-up trial with its last number of blocks.
     fastest: Duration,
 }
 
-/// Runs a plan on the given CPUs. Returns the trials that were finished, even where the run was stopped.
+/// Runs a plan on the given CPUs. Returns the trials that were finished, even if the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
     run_with(plan, cpus, None, observer, stop)
 }
 
-/// The same with another host, which holds one end of each case with a `toward`.
+/// The same with another host, which runs one end of each case that has a `toward`.
 pub fn run_with<'f>(
     plan: &Plan,
     cpus: &[Cpu],
@@ -57,7 +57,7 @@ pub fn run_with<'f>(
     let mut session = Session::new(plan, cpus, far, observer, stop);
     let interrupted = session.calibrate().is_err() || session.take_rounds(cpus).is_err();
     if interrupted && !stop() {
-        session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
+        session.runners.iter_mut().for_each(|runner| runner.record_time_ran_out(plan.budget));
     }
     let repeated_rounds = session.repeated_rounds;
     Outcome { cases: session.into_cases(), interrupted, repeated_rounds }
@@ -88,13 +88,13 @@ impl Runner {
         }
     }
 
-    /// Its name while it runs.
+    /// Its name in messages of progress.
     fn name(&self) -> String {
         format!("{} ({})", self.case.spec, self.case.workload)
     }
 
-    /// A case without a sample says why.
-    fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
+    /// Records an error if the case has neither a sample nor an error: the time ran out before its first trial.
+    fn record_time_ran_out(&mut self, budget: Option<Duration>) {
         let missed = self.record.error.is_none() && self.record.samples.is_empty();
         if let Some(budget) = budget.filter(|_| missed) {
             let spent_s = budget.as_secs_f64();
@@ -117,7 +117,8 @@ impl Runner {
     }
 }
 
-/// A trial of so many times the shortest is not long only because another program had the CPU for a while.
+/// A trial of the warm-up that takes this many times the shortest trial is long enough, even if another program had the CPU for a part
+/// of it.
 const SURELY_LONG: u32 = 10;
 
 /// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
@@ -149,7 +150,7 @@ impl<'a> Session<'a, '_> {
         stop: &'a dyn Fn() -> bool,
     ) -> Self {
         let mut session = Self::new(plan, cpus, None, observer, stop);
-        // Where the user ended the run, so does the caller's next trial.
+        // If the user has ended the run, the caller notices it at its next trial.
         let _ = session.calibrate();
         session
     }
@@ -187,7 +188,7 @@ impl<'a, 'f> Session<'a, 'f> {
         }
     }
 
-    /// Warms every case up and sizes its trials.
+    /// Warms up every case and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Interrupted> {
         let mut speeds = vec![None; self.runners.len()];
         for (index, speed) in speeds.iter_mut().enumerate() {
@@ -199,11 +200,11 @@ impl<'a, 'f> Session<'a, 'f> {
         }
         let target = self.trial_target();
         self.size_trials(&speeds, target, |role| role == Role::Ranked);
-        // A floor or a ceiling takes no longer than what it is compared with.
+        // A trial of a floor or a ceiling takes no longer than the trials of the mechanisms that are compared with it.
         let ranked = self.runners.iter().filter(|runner| runner.case.role == Role::Ranked);
         let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(&speeds, target, |role| role != Role::Ranked);
-        self.avoid_empty_sums();
+        self.avoid_zero_sums();
         let round: Duration =
             self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
         let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
@@ -215,17 +216,17 @@ impl<'a, 'f> Session<'a, 'f> {
         &mut self,
         speeds: &[Option<(u64, Duration)>],
         target: Duration,
-        these: impl Fn(Role) -> bool,
+        has_role: impl Fn(Role) -> bool,
     ) {
         for (runner, speed) in self.runners.iter_mut().zip(speeds) {
-            if these(runner.case.role) {
+            if has_role(runner.case.role) {
                 runner.size_trial(*speed, target);
             }
         }
     }
 
-    /// Chooses amounts whose XOR is not 0 where the amount is adaptive: zeros have the XOR 0, too.
-    fn avoid_empty_sums(&mut self) {
+    /// Chooses amounts whose XOR is not 0 if the amount is adaptive: zeros have the XOR 0, too.
+    fn avoid_zero_sums(&mut self) {
         for runner in &mut self.runners {
             let case = &runner.case;
             if (case.data, case.check, case.amount) != (DataLevel::Verify, Check::Xor, Amount::Adaptive) {
@@ -234,12 +235,12 @@ impl<'a, 'f> Session<'a, 'f> {
             // The trials of the case report a payload that cannot be made.
             let Ok(tile) = tile(&mut self.tiles, case, self.plan.seed) else { continue };
             let sum = |bytes| expected_checksum(&tile, case.check, bytes, self.stop);
-            runner.blocks = blocks_with_a_sum(case, runner.blocks, sum);
+            runner.blocks = blocks_with_nonzero_sum(case, runner.blocks, sum);
         }
     }
 
-    /// Runs unmeasured trials of a case until two of the same size are long enough to judge its speed by: one alone may have been long
-    /// because another program had the CPU.
+    /// Runs unmeasured trials of a case until two of the same size are long enough to compute its speed: a single one may have been long
+    /// because another program had the CPU. Returns the blocks and the time of the longer one.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
         let fixed = fixed_blocks(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
@@ -268,13 +269,13 @@ impl<'a, 'f> Session<'a, 'f> {
         }
     }
 
-    /// Whether the cases up to this one have taken more than their share of the budget: one trial has to do then, however short.
+    /// Whether the cases up to this one have taken more than their share of the budget: then the next trial ends the warm-up.
     fn warm_up_is_late(&self, index: usize) -> bool {
         let part = WARM_UP_PART * (index + 1) as f64 / self.runners.len() as f64;
         self.plan.budget.is_some_and(|budget| self.began.elapsed() > budget.mul_f64(part))
     }
 
-    /// What one trial may measure, so that all of them fit in what is left of the budget.
+    /// The measured time of one trial with which all trials fit into the rest of the budget.
     fn trial_target(&self) -> Duration {
         let Some(budget) = self.plan.budget else { return self.plan.trial_max };
         let left = budget.mul_f64(self.plan.first_part).saturating_sub(self.began.elapsed());
@@ -288,7 +289,7 @@ impl<'a, 'f> Session<'a, 'f> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         let mut disturbance = self.plan.repeats.then(|| DisturbanceCheck::new(cpus));
         for round in 0..self.plan.rounds_max {
-            // Who takes part is decided before the round: its figures must not choose what they are compared with.
+            // The cases of a round are chosen before it: otherwise its figures would influence which of them are compared.
             let mut indices: Vec<usize> = self.alive().collect();
             indices.retain(|index| !self.progress.enough(*index, &self.runners[*index].record.samples));
             order.shuffle(&mut indices);
@@ -371,7 +372,7 @@ impl<'a, 'f> Session<'a, 'f> {
         };
         let checksums = &mut self.checksums;
         let (stop, began, budget) = (self.stop, self.began, self.plan.budget);
-        // A round is finished even where it outlasts the budget a little; a trial that is far beyond it is not.
+        // A round may exceed the budget a little; a trial that exceeds it by much is stopped.
         let late = |budget: Duration| began.elapsed() > budget.mul_f64(OVERTIME) + OVERTIME_MIN;
         let stop = &|| stop() || budget.is_some_and(late);
         let mut expected = |bytes: u64| {

@@ -49,7 +49,7 @@ pub(crate) fn run_trial(
     let control = TrialPage::new(all_tasks(setup.case))
         .map_err(|error| system_failure("mmap of the shared page", &error))?;
     let mut children = start_tasks(setup, &mut channels, &control)?;
-    // The tasks have the ends now. An end that stays open here would hide that the other one closed.
+    // The tasks have the ends now. If an end stayed open here, its peer would not see that the task has closed it.
     channels.iter_mut().for_each(|channel| channel.endpoints.clear());
     wait_for_tasks(&mut children, setup.case, setup.blocks, &control, progress, stop)?;
     let ends = Ends { case: setup.case, blocks: setup.blocks, reports: &judge(&children, setup.case)? };
@@ -62,12 +62,12 @@ pub(crate) fn run_trial(
 /// Opens a channel for each pair.
 fn open_all(setup: &TrialSetup<'_>) -> Result<Vec<Channel>, CaseError> {
     let pairs = setup.case.load.pairs();
-    let open = |pair: u32| open(setup).map_err(|error| of_pair(error, pair, pairs));
+    let open = |pair: u32| open(setup).map_err(|error| pair_error(error, pair, pairs));
     (1..=pairs).map(open).collect()
 }
 
-/// The error of a pair: if earlier pairs could be opened, a limit of this machine.
-fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
+/// The error for pair `pair`, counted from 1. If earlier pairs could be opened, the cause is a limit of this machine.
+fn pair_error(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     if pair == 1 {
         return error;
     }
@@ -77,7 +77,7 @@ fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
-/// The remedy if this machine cannot open or start as many at the same time.
+/// The remedy if this machine cannot open or start all pairs or tasks at the same time.
 const MORE_AT_ONCE: &str = "fewer of them at once; or if no descriptors were left (EMFILE), ulimit -n 4096; if no processes were left (EAGAIN), ulimit -u 4096";
 
 /// The granted sizes of all pairs: the smallest, and the largest if they differ.
@@ -229,7 +229,7 @@ fn work(
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
     // Each of two hosts has one task.
     let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
-    // With a chain, many senders or receivers the CPUs are not compared: there is no single other end.
+    // With a chain or with many senders or receivers the CPUs are not compared: there is no single other end.
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
@@ -250,7 +250,7 @@ fn work(
         block_bytes,
         producer: if streams { producer.ahead() } else { producer },
         consumer: if streams { consumer.gathering() } else { consumer },
-        // Several blocks to another host may take long, and the shares of several pairs or senders are counted to the block.
+        // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
         blocks_between_reports: if case.toward.is_some() || case.load.is_asked() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
@@ -266,13 +266,14 @@ fn work(
         pieces: None,
         received_bytes: 0,
     };
-    let (counts, moved) = match (case.load, case.workload) {
+    // Whether this task reports how much it moved, and the amount if it is known in advance.
+    let (reports_amount, moved) = match (case.load, case.workload) {
         (Load { senders: Some(_), .. }, _) => (role == EndpointRole::Sender, Some(blocks * case.block_bytes)),
-        // Each knows only in the end how much it was.
+        // A receiver knows its amount only at the end.
         (Load { receivers: Some(_), .. }, _) => (role == EndpointRole::Receiver, None),
         (_, Workload::Stream) => (index + 1 == tasks(case), Some(blocks * case.block_bytes)),
         (_, Workload::PingPong) => (index == 0, Some(blocks)),
     };
-    let done = (counts && case.load.is_asked()).then_some((task, moved));
+    let done = (reports_amount && case.load.is_asked()).then_some((task, moved));
     run_end(endpoint, &mut job, control, done, setup.blocks)
 }

@@ -57,7 +57,7 @@ pub(crate) fn wait_for_tasks(
         }
         let (slowest, sum) = control.slowest_and_sum();
         stall.update(Instant::now(), sum);
-        // How much comes to each of several receivers is not known before.
+        // With several receivers the part of each is unknown; the sender's progress counts.
         let done = if case.load.receivers.is_some() { control.moved(0).load(Relaxed) } else { slowest };
         progress(done as f64 / goal.max(1) as f64);
         if stall.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
@@ -89,7 +89,7 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     }
     let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
     if silent || ends.is_empty() {
-        let message = "an end left without a report (a bug in hosepipe: please report it)";
+        let message = "an end exited without a report (a bug in hosepipe: please report it)";
         return Err(CaseError::new(ErrorKind::Died, message));
     }
     Ok(ends)
@@ -170,8 +170,8 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
 
 /// The name of a child's task in messages.
 fn task_name(child: usize, case: &Case) -> String {
-    let of_pair = if case.tasks == Tasks::Processes { tasks(case) } else { 1 };
-    let (pair, index) = (child / of_pair, child % of_pair);
+    let children_per_pair = if case.tasks == Tasks::Processes { tasks(case) } else { 1 };
+    let (pair, index) = (child / children_per_pair, child % children_per_pair);
     let name = match (index, case.load.senders) {
         _ if case.tasks != Tasks::Processes => "process of both ends".to_owned(),
         (receiver @ 1.., _) if case.load.receivers.is_some() => {

@@ -53,7 +53,7 @@ pub enum SinkMethod {
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SinkReport {
-    /// Bytes read, a mismatching block included.
+    /// Bytes read, including the block with a mismatch.
     pub bytes: u64,
     /// The expected number of bytes, if one was given.
     pub expected_bytes: Option<u64>,
@@ -63,7 +63,7 @@ pub struct SinkReport {
     pub elapsed_ns: u64,
     /// Throughput of the bytes that came after the clock started; `None` if none did.
     pub throughput_bytes_per_s: Option<f64>,
-    /// The payload that the bytes agree with longest; `None` if nothing was checked.
+    /// The payload with the longest agreement from the first byte on; `None` if nothing was checked.
     pub payload: Option<PayloadKind>,
     /// Whether every byte was checked and right, and their number is the expected one.
     pub verified: bool,
@@ -96,30 +96,30 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
         None => piped.then(dev_null).flatten().map_or_else(Inlet::read, Inlet::Splice),
     };
     let most = job.bytes.unwrap_or(u64::MAX);
-    let mut drain = Discard { input, inlet, most, bytes: 0, syscalls: 0 };
+    let mut reader = Reader { input, inlet, most, bytes: 0, syscalls: 0 };
     // The clock starts when there is something to read. (A write end is never ready: the first read returns its error.)
     if is_open_for(input, PipeEnd::In) {
-        wait_for(input, PollFlags::IN).map_err(|e| drain.failed(e))?;
+        wait_for(input, PollFlags::IN).map_err(|e| reader.failed(e))?;
     }
     let started = Instant::now();
     let waiting_bytes = waiting(input);
-    let mismatch = drain.read_to_end()?;
+    let mismatch = reader.read_to_end()?;
     let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let timed_bytes = drain.bytes.saturating_sub(waiting_bytes);
+    let timed_bytes = reader.bytes.saturating_sub(waiting_bytes);
     let timed = timed_bytes > 0 && elapsed_ns > 0;
-    let complete = job.bytes.is_none_or(|expected| expected == drain.bytes);
+    let complete = job.bytes.is_none_or(|expected| expected == reader.bytes);
     Ok(SinkReport {
-        bytes: drain.bytes,
+        bytes: reader.bytes,
         expected_bytes: job.bytes,
         waiting_bytes,
         elapsed_ns,
         throughput_bytes_per_s: timed.then(|| timed_bytes as f64 * 1e9 / elapsed_ns as f64),
-        payload: drain.recognised(),
+        payload: reader.recognised(),
         verified: job.verify.is_some() && mismatch.is_none() && complete,
         mismatch,
-        method: if matches!(drain.inlet, Inlet::Splice(_)) { SinkMethod::Splice } else { SinkMethod::Read },
+        method: if matches!(reader.inlet, Inlet::Splice(_)) { SinkMethod::Splice } else { SinkMethod::Read },
         pipe_bytes,
-        syscalls: drain.syscalls,
+        syscalls: reader.syscalls,
     })
 }
 
@@ -155,7 +155,8 @@ impl Inlet {
     }
 }
 
-struct Discard<'a> {
+/// Reads the input and drops what it has read.
+struct Reader<'a> {
     input: BorrowedFd<'a>,
     inlet: Inlet,
     /// Nothing is read beyond this many bytes.
@@ -164,7 +165,7 @@ struct Discard<'a> {
     syscalls: u64,
 }
 
-impl Discard<'_> {
+impl Reader<'_> {
     fn read_to_end(&mut self) -> Result<Option<Mismatch>, FilterError> {
         loop {
             self.syscalls += 1;
@@ -172,7 +173,7 @@ impl Discard<'_> {
                 Inlet::Splice(null) => {
                     splice(self.input, None, null, None, SPLICE_BYTES, SpliceFlags::empty())
                 }
-                Inlet::Read(room) | Inlet::Verify(room, _) => rustix::io::read(self.input, &mut **room),
+                Inlet::Read(buffer) | Inlet::Verify(buffer, _) => rustix::io::read(self.input, &mut **buffer),
             };
             let len = match taken {
                 Ok(0) => return Ok(None),
@@ -189,8 +190,8 @@ impl Discard<'_> {
                 Err(error) => return Err(self.failed(error)),
             };
             self.bytes += len as u64;
-            if let Inlet::Verify(room, detector) = &mut self.inlet
-                && let Err(mismatch) = detector.check(&room[..len])
+            if let Inlet::Verify(buffer, detector) = &mut self.inlet
+                && let Err(mismatch) = detector.check(&buffer[..len])
             {
                 return Ok(Some(mismatch));
             }

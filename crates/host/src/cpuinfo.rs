@@ -12,7 +12,7 @@ pub(crate) fn model_name(cpuinfo: &str) -> Option<String> {
     named.map(str::to_owned).or_else(|| arm_name(cpuinfo))
 }
 
-/// The name by the codes of the CPU: on aarch64 the file has no names.
+/// The name found from the CPU's numeric codes: on aarch64 the file has no names.
 fn arm_name(cpuinfo: &str) -> Option<String> {
     let implementer = field(cpuinfo, "CPU implementer")?;
     let part = field(cpuinfo, "CPU part").unwrap_or("?");

@@ -16,9 +16,9 @@ use crate::{Channel, Endpoint, EndpointRole, Granted, Meeting, OpenError, Receiv
 pub(crate) struct Direction<S, R> {
     pub(crate) sender: S,
     pub(crate) receiver: R,
-    /// Sizes the system granted this direction.
+    /// Sizes that the system granted this direction.
     pub(crate) granted: Granted,
-    /// What must outlive both ends: a name, to be removed by the process that made it.
+    /// A value that must outlive both ends: a name, which is removed by the process that made it.
     pub(crate) keep: Option<Box<dyn Any>>,
 }
 
@@ -27,7 +27,7 @@ impl<S, R> Direction<S, R> {
         Self { sender, receiver, granted: Granted::new(), keep: None }
     }
 
-    /// With sizes that the system granted, in bytes.
+    /// The same with sizes that the system granted, in bytes.
     pub(crate) fn granted<const N: usize>(mut self, sizes: [(&str, u64); N]) -> Self {
         self.granted.append(&mut granted(sizes));
         self
@@ -70,7 +70,7 @@ pub(crate) fn over_connected<S: Sender + 'static, R: Receiver + 'static>(
     one_way(request, || connect().and_then(|(near, far)| direction(near, far)))
 }
 
-/// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.
+/// Makes a channel with relays, tasks that copy, between the ends: sender | relay | … | receiver.
 fn chain<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     first: Direction<S, R>,
@@ -92,7 +92,7 @@ fn chain<S: Sender + 'static, R: Receiver + 'static>(
     Ok(Channel { endpoints, granted: first.granted, keep })
 }
 
-/// Why there are no relays in a round trip, or beside a single task.
+/// The error of a request for relays in a round trip, or with a single task.
 pub(crate) fn no_chain() -> OpenError {
     OpenError::unsupported(
         "a chain carries a stream between two tasks",
@@ -100,7 +100,7 @@ pub(crate) fn no_chain() -> OpenError {
     )
 }
 
-/// Makes a channel of its directions and the tasks that will hold them.
+/// Makes a channel from its directions: an endpoint for each task, with the ends and the loop of that task.
 pub(crate) fn assemble<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     forth: Direction<S, R>,
@@ -198,18 +198,18 @@ fn many_receivers<S: Sender + 'static, R: Receiver + 'static>(
     })
 }
 
-/// Why there is no second receiver.
+/// The error of a request for many receivers.
 pub(crate) fn no_second_receiver() -> OpenError {
     OpenError::unsupported(
-        "its receiving end has one holder",
+        "only one task can have its receiving end",
         "without --receivers, or a pipe, FIFO, socket or message queue",
     )
 }
 
-/// Why there is no second sender.
+/// The error of a request for many senders.
 pub(crate) fn no_second_sender() -> OpenError {
     OpenError::unsupported(
-        "its sending end has one holder",
+        "only one task can have its sending end",
         "without --senders, or a mechanism that can have many (`hosepipe list`)",
     )
 }

@@ -1,4 +1,4 @@
-//! Words in which a mechanism describes itself: capabilities, options, and lists of what it can do.
+//! The types with which a mechanism is described: capabilities and options; and common lists of tasks, workloads and waits.
 
 use model::{Tasks, Wait, Workload};
 
@@ -6,11 +6,11 @@ bitflags::bitflags! {
     /// What a mechanism can do.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Capabilities: u8 {
-        /// It has a readable and a writable descriptor and can stand between two unmodified programs.
+        /// It has a readable and a writable descriptor and can connect two unmodified programs.
         const LINK = 1;
         /// A block sent in one call arrives as one block.
         const KEEPS_BOUNDARIES = 1 << 1;
-        /// What was sent stays readable after the sender has gone.
+        /// Bytes that were sent stay readable after the sender has ended.
         const STORES_DATA = 1 << 2;
         /// The two ends may be on different hosts.
         const CROSSES_HOSTS = 1 << 3;
@@ -18,14 +18,14 @@ bitflags::bitflags! {
         const NEEDS_CLEANUP = 1 << 4;
         /// Several senders may share its sending end.
         const MANY_SENDERS = 1 << 5;
-        /// Programs that know nothing of each other can meet at a name of it, although none stays behind.
+        /// Unrelated programs can open it by a name, which is gone when they have ended.
         const HAS_NAME = 1 << 6;
     }
 }
 
 impl Capabilities {
-    /// Whether programs that know nothing of each other can meet at a name, an address or a number.
-    pub fn is_met_by_name(self) -> bool {
+    /// Whether unrelated programs can open it by a name, an address or a number.
+    pub fn opens_by_name(self) -> bool {
         self.intersects(Self::HAS_NAME.union(Self::NEEDS_CLEANUP).union(Self::CROSSES_HOSTS))
     }
 }
@@ -35,22 +35,22 @@ impl Capabilities {
 pub struct OptionSpec {
     /// The name, as in `size`.
     pub name: &'static str,
-    /// What its value is.
+    /// The kind of its value.
     pub kind: OptionKind,
-    /// What holds when it is not given, for people.
+    /// The behaviour if the option is not given, as a text for people.
     pub default: &'static str,
     /// One line, without a full stop.
     pub help: &'static str,
 }
 
-/// What an option's value is.
+/// The kind of an option's value.
 #[derive(Debug, Clone, Copy)]
 pub enum OptionKind {
     /// A size in bytes, at least 1.
     Size,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A bare word; present or absent.
+    /// No value: the option is present or absent.
     Flag,
     /// A folder that exists.
     Folder,
@@ -68,13 +68,11 @@ impl OptionKind {
     }
 }
 
-/// One task only: there is no other end.
+/// One task with both ends.
 pub(crate) const ONE_TASK: &[Tasks] = &[Tasks::Single];
-/// Streams only.
 pub(crate) const STREAM_ONLY: &[Workload] = &[Workload::Stream];
-/// In any way.
 pub(crate) const ANY_WAIT: &[Wait] = &[Wait::Block, Wait::Poll, Wait::Spin];
-/// Asleep in the call, or never waiting at all.
+/// Ends sleep in the call, or never have to wait.
 pub(crate) const BLOCK_ONLY: &[Wait] = &[Wait::Block];
-/// Asleep in the call, or trying again at once.
+/// Ends sleep in the call, or try again at once.
 pub(crate) const BLOCK_OR_SPIN: &[Wait] = &[Wait::Block, Wait::Spin];

@@ -1,4 +1,4 @@
-//! What one task does in one trial.
+//! An endpoint: one task's side of a channel, and its work in a trial.
 
 use std::io;
 
@@ -40,7 +40,7 @@ pub enum EndpointRole {
     Sender,
     /// Receives a stream.
     Receiver,
-    /// Passes a stream on, untouched.
+    /// Passes a stream on unchanged.
     Relay,
     /// Sends and receives: either side of a ping-pong, or the only task.
     Both,
@@ -58,20 +58,20 @@ pub struct Job<'a> {
     pub consumer: Consumer,
     /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
-    /// Small blocks, or small round trips, between two updates of `progress`.
+    /// Number of blocks or round trips between two updates of `progress`, if blocks are small.
     pub blocks_between_reports: u64,
-    /// Round trip times in nanoseconds; taken by the pinging side where present.
+    /// Round trip times in nanoseconds, measured by the side that asks; `None`: not measured.
     pub latencies_ns: Option<Histogram<u64>>,
     /// When each round trip begins, if a rate was asked for; `None`: each begins when the last one ends.
     pub pace: Option<Pace>,
-    /// Receivers that compete for the blocks.
+    /// Number of receivers that compete for the blocks.
     pub receivers: u32,
-    /// What the sender to many receivers sent, or one of them received; set at the end, if a tagger or a sorter was there.
+    /// With many receivers: what the sender sent, or one receiver received. Set at the end, if there is a tagger or a sorter.
     pub pieces: Option<Pieces>,
-    /// Makes the blocks of one of many senders, or for many receivers, instead of the producer.
+    /// With many senders or receivers: makes the blocks, instead of the producer.
     pub tagger: Option<Tagger>,
-    /// Looks at the blocks of many senders, or at those of one of many receivers, instead of the consumer.
+    /// With many senders or receivers: checks the blocks, instead of the consumer.
     pub sorter: Option<Sorter>,
-    /// Bytes that the consumer has received; set when the last one was.
+    /// Bytes that the consumer has received; set after the last byte.
     pub received_bytes: u64,
 }

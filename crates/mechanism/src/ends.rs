@@ -1,4 +1,4 @@
-//! The two things a mechanism must know: how to send a block, how to receive one.
+//! The two ends that each mechanism implements: [`Sender`] sends a block, [`Receiver`] receives one.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use payload::{Consumer, Producer};
 
 use crate::ConnectionFacts;
 
-/// What a sender and a receiver have in common.
+/// The common methods of a sender and a receiver.
 pub trait End: Send {
-    /// Makes what must be made in the task that uses the end (a ring, a connection). Called once, in that task,
-    /// before the barrier, so it is not measured. A task with both ends prepares its sender first: `prepare` of a
-    /// receiver may wait for the other task's sender, never the other way round.
+    /// Makes resources that must be made in the task that uses the end, such as a ring or a connection. Called once, in that
+    /// task, before the barrier, so it is not measured. A task with both ends prepares its sender first: `prepare` of a
+    /// receiver may wait for the other task's sender, but `prepare` of a sender waits for no receiver.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// System calls made so far; `None` where they are not counted.
+    /// System calls made so far; `None` if they are not counted.
     fn syscalls(&self) -> Option<u64> {
         Some(0)
     }
@@ -26,7 +26,7 @@ pub trait End: Send {
     }
 }
 
-/// An end that prepares nothing, and makes the system calls that a field of it counts.
+/// Implements [`End`] for a type that prepares nothing, and whose system calls are counted by one of its fields.
 macro_rules! counted_by {
     ($end:ty, $($field:tt).+) => {
         impl End for $end {
@@ -38,23 +38,22 @@ macro_rules! counted_by {
 }
 pub(crate) use counted_by;
 
-/// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
+/// The sending end of one direction. Each mechanism has its own type, so that the loops are compiled for it.
 pub trait Sender: End {
-    /// Hands over one block, all of it, however many calls that takes.
+    /// Sends all bytes of one block, in as many system calls as necessary.
     ///
     /// # Errors
-    /// What the system answered; `WouldBlock` only where the end must never wait.
+    /// The system's error; `WouldBlock` only if the end must never wait.
     fn send(&mut self, block: &[u8]) -> io::Result<()>;
 
-    /// Produces the next block and hands it over. A mechanism that can have the payload produced in place
-    /// overrides this.
+    /// Produces the next block and sends it. A mechanism in whose memory the payload can be produced overrides this.
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         self.send(producer.next_block())
     }
 
-    /// Produces and hands over several small blocks, each as one that a receiver can receive by itself. A mechanism that moves a block in
-    /// a few nanoseconds overrides this.
+    /// Produces and sends several small blocks; each can be received before the next one is sent. A mechanism that moves a block in a few
+    /// nanoseconds overrides this.
     #[inline]
     fn send_many(&mut self, producer: &mut Producer, blocks: usize) -> io::Result<()> {
         (0..blocks).try_for_each(|_| self.send_next(producer))
@@ -65,13 +64,13 @@ pub trait Sender: End {
         Ok(())
     }
 
-    /// Ends the stream for each of several receivers that compete for it. A mechanism whose last sender's end is no end for its
-    /// receivers overrides this, and sends each of them an empty message.
+    /// Ends the stream for each of several receivers that compete for it. A mechanism whose receivers do not see that the last sender has
+    /// closed overrides this, and sends each of them an empty message.
     fn finish_for(&mut self, _receivers: u32) -> io::Result<()> {
         self.finish()
     }
 
-    /// A second handle to this sending end, for another task; `None` where tasks cannot share it.
+    /// A second handle to this sending end, for another task; `None` if tasks cannot share it.
     fn another(&self) -> Option<io::Result<Self>>
     where
         Self: Sized,
@@ -82,12 +81,11 @@ pub trait Sender: End {
 
 /// The receiving end of one direction.
 pub trait Receiver: End {
-    /// Receives what is there, at most as much as there is room for; waits if there is nothing.
-    /// 0 is the end of the stream.
+    /// Receives the bytes that are there, at most as many as fit into `room`; waits if there are none. Returns their number; 0
+    /// is the end of the stream.
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize>;
 
-    /// Receives at most `most` bytes into the consumer. A mechanism whose payload can be looked at where it
-    /// lies overrides this.
+    /// Receives at most `most` bytes into the consumer. A mechanism in whose memory the payload can be checked overrides this.
     #[inline]
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         let received = self.recv(&mut consumer.room()[..most])?;
@@ -95,14 +93,15 @@ pub trait Receiver: End {
         Ok(received)
     }
 
-    /// Receives at most `pieces` pieces of at most `most` bytes, the consumer's block: waits for the first, and takes the others if they
-    /// are there. More than one piece are whole blocks. A mechanism that moves a block in a few nanoseconds overrides this.
+    /// Receives at most `pieces` pieces of at most `most` bytes, the consumer's block: waits for the first piece, and takes the others only
+    /// if they are there. If it takes more than one piece, all are whole blocks. A mechanism that moves a block in a few nanoseconds
+    /// overrides this.
     #[inline]
     fn recv_many(&mut self, consumer: &mut Consumer, most: usize, _pieces: usize) -> io::Result<usize> {
         self.recv_next(consumer, most)
     }
 
-    /// A second handle to this receiving end, for another task; `None` where tasks cannot share it.
+    /// A second handle to this receiving end, for another task; `None` if tasks cannot share it.
     fn another_receiver(&self) -> Option<io::Result<Self>>
     where
         Self: Sized,
@@ -111,7 +110,7 @@ pub trait Receiver: End {
     }
 }
 
-/// The ends that one task holds.
+/// Both ends of one task.
 impl<A: End, B: End> End for (A, B) {
     fn prepare(&mut self) -> io::Result<()> {
         self.0.prepare()?;

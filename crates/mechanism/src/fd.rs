@@ -1,4 +1,4 @@
-//! Ends that are file descriptors: read(2) and write(2) until all is done, waiting as the request says.
+//! Ends that are file descriptors: read(2) and write(2), repeated until all bytes are moved.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ pub(crate) enum FdWait {
 }
 
 impl FdWait {
-    /// How the ends of this request wait: as the spec says, or else as the case does.
+    /// How the ends of this request wait: as the spec's option `wait` says, or else as the case says.
     pub(crate) fn for_request(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.parsed("wait").unwrap_or(request.wait)) {
             (Tasks::Single, _) => Self::Never,
@@ -36,19 +36,19 @@ impl FdWait {
         }
     }
 
-    /// Flags for the calls of splice(2)'s family, since not all of them look at O_NONBLOCK.
+    /// Flags for splice(2), vmsplice(2) and tee(2), since not all of them respect O_NONBLOCK.
     pub(crate) fn splice_flags(self) -> SpliceFlags {
         if self == Self::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
 
-    /// Puts the descriptor in the mode this way of waiting needs.
+    /// Sets or clears O_NONBLOCK, as this way of waiting needs it.
     pub(crate) fn apply(self, fd: &impl AsFd) -> Result<(), OpenError> {
         let flags = fcntl_getfl(fd).map_err(OpenError::system("fcntl(F_GETFL)"))?;
         let wanted = if self == Self::InCall { flags - OFlags::NONBLOCK } else { flags | OFlags::NONBLOCK };
         fcntl_setfl(fd, wanted).map_err(OpenError::system("fcntl(F_SETFL)"))
     }
 
-    /// Waits after EAGAIN. Returns how many system calls that took.
+    /// Waits after EAGAIN. Returns the number of system calls that it made.
     #[cold]
     pub(crate) fn after_would_block(self, fd: &impl AsFd, interest: PollFlags) -> io::Result<u64> {
         match self {
@@ -69,7 +69,7 @@ impl FdWait {
     }
 }
 
-/// An end that is a descriptor: read(2) and write(2) until all is done.
+/// An end that is a descriptor.
 pub(crate) struct FdEnd {
     /// `None` once it was closed.
     fd: Option<OwnedFd>,
@@ -78,18 +78,18 @@ pub(crate) struct FdEnd {
 }
 
 impl FdEnd {
-    /// Takes a descriptor and puts it in the mode its waiting needs.
+    /// Takes a descriptor and puts it in the mode that `wait` needs.
     pub(crate) fn new(fd: OwnedFd, wait: FdWait) -> Result<Self, OpenError> {
         wait.apply(&fd)?;
         Ok(Self { fd: Some(fd), wait, syscalls: 0 })
     }
 
-    /// One that has no descriptor yet.
+    /// An end that has no descriptor yet.
     pub(crate) fn none(wait: FdWait) -> Self {
         Self { fd: None, wait, syscalls: 0 }
     }
 
-    /// The same end once more, for another task.
+    /// A duplicate of this end for another task (dup(2)).
     pub(crate) fn share(&self) -> io::Result<Self> {
         Ok(Self { fd: Some(self.fd()?.try_clone()?), wait: self.wait, syscalls: 0 })
     }
@@ -110,7 +110,7 @@ impl FdEnd {
         self.retry_with(call, |fd, wait| wait.after_would_block(fd, interest))
     }
 
-    /// The same with another way to wait after EAGAIN, which says how many system calls it took.
+    /// The same with another way to wait after EAGAIN, which returns the number of its system calls.
     #[inline(always)]
     pub(crate) fn retry_with<T>(
         &mut self,
@@ -129,7 +129,7 @@ impl FdEnd {
         }
     }
 
-    /// Writes `len` bytes with a call that is given the descriptor and how many are left, and says how many it took.
+    /// Writes `len` bytes. `write` gets the descriptor and the number of bytes that are left, and returns how many it wrote.
     #[inline(always)]
     pub(crate) fn write_all(
         &mut self,
@@ -139,7 +139,7 @@ impl FdEnd {
         let mut left = len;
         while left > 0 {
             match self.retry(PollFlags::OUT, |fd| write(fd, left))? {
-                // It would be tried again for ever.
+                // Without this the loop would never end.
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => left -= written,
             }

@@ -1,4 +1,4 @@
-//! Where names and files are made, and what room there is.
+//! The folders in which names and files are made, and the free space of their file systems.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,27 +13,28 @@ use crate::OpenError;
 use crate::leftover::announcer;
 use process::TemporaryPath;
 
-/// Where temporary files lie if nothing else is said.
+/// The usual folder for temporary files.
 const USUAL: &str = "/tmp";
 
-/// A folder for names: one of our own, made when the first name is, or one that is there.
+/// A folder for names: a private one, which is made before the first name, or an existing one.
 #[derive(Debug)]
 pub struct Folder {
     place: PathBuf,
-    /// The place was there to begin with: where it is gone, files go elsewhere.
+    /// Whether `place` existed when this value was made: if it is removed later, files are made in [`USUAL`].
     was_there: bool,
-    /// `None` where names are made in the place itself.
+    /// The private folder in `place`, which is made when it is needed; `None`: names are made in `place` itself.
     private: Option<Mutex<Option<TemporaryPath>>>,
 }
 
 impl Folder {
-    /// A folder that only this user may enter, in the folder for temporary files. It is made when it is needed, announced,
-    /// and removed with this value. Where it was removed meanwhile, another one is made.
+    /// A folder that only this user may enter, in the folder for temporary files. It is made when it is needed, announced to
+    /// the cleaner, and removed when this value is dropped. If another program removes it, a new one is made.
     pub fn private() -> Self {
         Self::private_in(temporary_folder())
     }
 
-    /// The same where no script looks for its own temporary files: for names that are removed at once, and store nothing.
+    /// The same in $XDG_RUNTIME_DIR or /tmp, not in $TMPDIR, where a script may list its own temporary files: for names that
+    /// are removed at once and store no data.
     pub(crate) fn for_brief_names() -> Self {
         let own = |folder: &PathBuf| {
             let is_own = fs::metadata(folder).is_ok_and(|found| found.uid() == geteuid().as_raw());
@@ -45,7 +46,7 @@ impl Folder {
     }
 
     fn private_in(place: PathBuf) -> Self {
-        // A relative TMPDIR leads elsewhere once the directory has changed.
+        // A relative TMPDIR would name another folder after a change of directory.
         let place = std::path::absolute(&place).unwrap_or(place);
         Self { was_there: place.is_dir(), place, private: Some(Mutex::default()) }
     }
@@ -55,7 +56,7 @@ impl Folder {
         Self { place: place.to_owned(), was_there: false, private: None }
     }
 
-    /// Where a name goes.
+    /// The folder for a name; makes the private folder if there is none.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -74,19 +75,19 @@ impl Folder {
         Ok(private.insert(made).path().to_owned())
     }
 
-    /// Where a file goes that has no name.
+    /// The folder for a file without a name.
     pub fn place(&self) -> &Path {
         if self.was_there && !self.place.is_dir() { Path::new(USUAL) } else { &self.place }
     }
 }
 
-/// Whether a path is a folder of this user, and no link to one.
+/// Whether a path is a folder of this user, not a symbolic link to one.
 fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
 }
 
-/// What an ordinary user may still put into a file system, in bytes; `None` where it has no limit of its own, as a
-/// tmpfs that was mounted with `size=0`: it says that it has no blocks at all.
+/// Free bytes of a file system for an ordinary user; `None` if it has no limit: a tmpfs mounted with `size=0` reports a total
+/// of 0 blocks.
 pub fn free_bytes(space: &StatVfs) -> Option<u64> {
     (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))
 }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_a_sentence_with_a_remedy() {
+    fn the_error_of_a_folder_that_cannot_be_made_has_a_remedy() {
         let folder = Folder::private_in(PathBuf::from("/nonexistent"));
         let error = folder.path().expect_err("nowhere");
         assert!(error.to_string().contains("/nonexistent: ENOENT"), "{error}");

@@ -1,7 +1,7 @@
 //! Names that outlive their users unless they are removed.
 //!
-//! Every name is owned by a value whose drop removes it. Should this process be killed before it can drop
-//! anything, the cleaner, to which the names were announced, removes them in its stead.
+//! Every name is owned by a value whose drop removes it. If this process is killed before that, the cleaner removes the
+//! name: each name is announced to it.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -18,7 +18,7 @@ static ANNOUNCER: Mutex<Option<Announcer>> = Mutex::new(None);
 /// The cleaner that [`ensure_cleaner`] has started.
 static ENSURED: Mutex<Option<Cleaner>> = Mutex::new(None);
 
-/// Starts the cleaner of everything that mechanisms make from now on. Call it before there is any other thread.
+/// Starts the cleaner of all names that mechanisms make from now on. Call it while this process has one thread.
 ///
 /// # Errors
 /// As [`Cleaner::start`].
@@ -28,8 +28,8 @@ pub fn start_cleaner() -> io::Result<Cleaner> {
     Ok(cleaner)
 }
 
-/// Starts a cleaner of what this process makes from now on, and those that it forks, unless one was started; it ends with the last of
-/// them.
+/// Starts a cleaner of all names that this process and the processes that it forks make from now on, unless one was started. It ends
+/// when the last of these processes has ended.
 ///
 /// # Errors
 /// As [`Cleaner::start`].
@@ -42,14 +42,14 @@ pub fn ensure_cleaner() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the cleaner that [`ensure_cleaner`] has started, where there is one, remove what is left and end: this process is the last one
-/// that announces to it.
+/// Lets the cleaner that [`ensure_cleaner`] has started, if any, remove the names that are left, and end. Call it in the last process
+/// that announces names to it.
 pub fn end_cleaner() {
     announce_to(None);
     drop(lock(&ENSURED).take());
 }
 
-/// Leaves the cleaner, where there is one, to the others that announce to it.
+/// Leaves the cleaner, if there is one, to the other processes that announce names to it.
 pub fn leave_cleaner() -> Option<LeftCleaner> {
     announce_to(None);
     lock(&ENSURED).take().and_then(Cleaner::leave)
@@ -64,12 +64,12 @@ pub(crate) fn announce_to(announcer: Option<Announcer>) {
     *lock(&ANNOUNCER) = announcer;
 }
 
-/// A panic elsewhere does not make the values wrong.
+/// Ignores a poisoned lock: a panic elsewhere does not make the values wrong.
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Queues that a process may have at a time.
+/// Most queues that a process may have at the same time.
 const QUEUES_MAX: i32 = 64;
 
 /// The keys of the queues that a process makes: the hexadecimal digit 6, its PID (22 bits: pid_max in proc_sys_kernel(5)), and
@@ -85,14 +85,14 @@ pub(crate) fn remove_queue(id: i32) {
     unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
-/// Where a program that this process runs makes its message queue: a name for mq_open(3) and a key for msgget(2), by a number below 64.
-/// The cleaner removes a queue of this name, or of this name and `.back`, and one of this key.
+/// The name for mq_open(3) and the key for msgget(2) of the message queue that a program run by this process makes, by a number below
+/// 64. The cleaner removes queues with this name, with this name and the suffix `.back`, and with this key.
 pub fn queue_of_program(number: u32) -> (String, i32) {
     let process = std::process::id();
     (queue_name(process, number), queue_keys(process).start + number as i32)
 }
 
-/// Removes the queues that programs have left which this process ran and ended.
+/// Removes the queues that were left by programs which this process has run and which have ended.
 pub fn remove_queues_of_programs() {
     remove_queues_of(std::process::id());
 }
@@ -101,7 +101,7 @@ fn queue_name(process: u32, number: u32) -> String {
     format!("/hosepipe-{process}-{number}")
 }
 
-/// Removes the message queues that a process, or a program that it ran, made and can no longer remove, having died.
+/// Removes the message queues that a dead process, or a program that it ran, has left.
 fn remove_queues_of(process: u32) {
     for number in 0..QUEUES_MAX as u32 {
         let name = queue_name(process, number);
@@ -113,7 +113,7 @@ fn remove_queues_of(process: u32) {
     remove_system_v_queues_of(process);
 }
 
-/// They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
+/// System V queues have no name that could be announced; they are found by key and creator (proc(5), sysvipc/msg).
 fn remove_system_v_queues_of(process: u32) {
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
     for queue in queues_made_by(&table, process, geteuid().as_raw()) {
@@ -121,8 +121,8 @@ fn remove_system_v_queues_of(process: u32) {
     }
 }
 
-/// Columns: the key, the queue…, and tenth the user who made it. The table does not name the process: our keys do,
-/// and others may have taken them.
+/// The queues in `table` (/proc/sysvipc/msg) that `process` of `user` made. Columns: 1 the key, 2 the queue, 10 the user who made it.
+/// The table does not contain the process, but our keys do; the user is compared because other programs may use the same keys.
 fn queues_made_by(table: &str, process: u32, user: u32) -> Vec<i32> {
     let keys = queue_keys(process);
     let made_by_us = |line: &str| {

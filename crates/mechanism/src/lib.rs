@@ -1,9 +1,9 @@
 //! Ways of moving bytes between two tasks.
 //!
-//! A mechanism is one file under `registry/` and one line in `registry.rs`: a table ([`Mechanism`]) that says what it is,
-//! whether it is there ([`Mechanism::probe`]), and how a [`Channel`] of it is opened. It brings a way to
-//! send a block and a way to receive one ([`Sender`], [`Receiver`]); the hot loops around them are written
-//! once, in `loops.rs`, and compiled for each mechanism. Nothing here measures anything.
+//! A mechanism is one file in `registry/` and one line in `registry.rs`: a table ([`Mechanism`]) of its properties, with
+//! functions that test whether this machine has it ([`Mechanism::probe`]) and that open a [`Channel`] of it. It implements
+//! [`Sender`] and [`Receiver`], which send and receive a block; the hot loops that call them are written once, in
+//! `loops.rs`, and compiled for each mechanism. This crate measures nothing.
 
 mod assembly;
 mod channel;
@@ -35,7 +35,9 @@ pub use leftover::{
 };
 pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, default_pipe_bytes, large_pipe};
 pub use mechanism::Mechanism;
-pub use meeting::{Callers, ConnectionFacts, Heard, Judge, MEETING_PATIENCE, Meeting, Place, Word};
+pub use meeting::{
+    CallerCheck, Callers, CheckCaller, ConnectionFacts, MEETING_PATIENCE, Meeting, MeetingMode, TrialKey,
+};
 pub use options::{Options, SpecProblem};
 pub use pace::Pace;
 pub use progress::{Progress, TaskCpu};

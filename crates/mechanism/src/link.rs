@@ -17,7 +17,7 @@ use process::TemporaryPath;
 pub struct LinkEnds {
     /// Where the writing program's standard output goes.
     pub write: OwnedFd,
-    /// Where the bytes come out. What has to stand between this end and the reading program, `kind` says.
+    /// Where the bytes come out. `kind` tells whether the reading program can have this end itself or needs a relay.
     pub read: OwnedFd,
     /// Sizes the system really gave.
     pub granted: Granted,
@@ -25,14 +25,14 @@ pub struct LinkEnds {
     pub kind: LinkKind,
 }
 
-/// How bytes travel over a link, as far as those who couple programs with it must know.
+/// How bytes travel over a link: what a caller must know to connect programs with it.
 #[derive(Debug)]
 pub enum LinkKind {
-    /// As over a pipe: the reading end waits for bytes, and the end of the stream comes by itself.
+    /// As over a pipe: the reading end waits for bytes, and reads 0 when the writing end is closed.
     Stream,
     /// Through a file. Its reading end does not wait for more; a relay must follow the writer or wait for it.
     Stored(Stored),
-    /// Through a terminal, whose reading end says EIO where a pipe says that the stream ends.
+    /// Through a terminal: at the end of the stream its reading end returns EIO, where a pipe returns 0.
     Terminal,
 }
 
@@ -41,9 +41,9 @@ pub enum LinkKind {
 pub struct Stored {
     /// When the reader may start.
     pub order: Order,
-    /// The folder in which, and on whose file system, the file lies.
+    /// The folder of the file; its file system stores the bytes.
     pub folder: PathBuf,
-    /// Its name, where it has one.
+    /// Its name; `None` if the file has no name (O_TMPFILE).
     pub name: Option<StoredName>,
 }
 
@@ -57,7 +57,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// What `order=` says; in parallel where it is not given.
+    /// The value of the option `order`; parallel if it is not given.
     pub fn from_options(options: &Options) -> Self {
         options.one_of("order", &[("parallel", Self::Parallel), ("sequential", Self::Sequential)])
     }
@@ -96,7 +96,8 @@ impl LinkEnds {
     }
 }
 
-/// A program started without its standard descriptors gets them back from the next open(2).
+/// The same descriptor with a number above 2. If this process was started without standard descriptors, the kernel gives
+/// their numbers to the next files that are opened.
 fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);
@@ -104,7 +105,7 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
 }
 
-/// Bytes of a pipe as pipe(2) makes it, where its user is not over the quota: 16 pages (pipe(7)), 64 KiB on most machines.
+/// Capacity of a new pipe in bytes, unless its user is above fs.pipe-user-pages-soft: 16 pages (pipe(7)), 64 KiB on most machines.
 pub fn default_pipe_bytes() -> u64 {
     16 * rustix::param::page_size() as u64
 }
@@ -121,8 +122,8 @@ pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
 /// push the data out of the core's cache before it is read.
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
-/// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: half of what was refused is asked for
-/// next, down to what the pipe has. Returns its size in bytes.
+/// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: after each refusal it requests half as much, until
+/// that is no more than the pipe has. Returns its size in bytes.
 pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
     let limit = kernel_setting("fs/pipe-max-size").unwrap_or(u64::MAX);
     let mut asked = limit.min(PIPE_BYTES_MAX as u64) as usize;
@@ -130,7 +131,7 @@ pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
     while asked > held {
         match fcntl_setpipe_size(pipe, asked) {
             Ok(_) => break,
-            // EPERM: a limit of this user (fcntl(2)); ENOMEM: the memory for it. Either way less may do.
+            // EPERM: a limit of this user (fcntl(2)); ENOMEM: no memory for it. A smaller size may succeed.
             Err(Errno::PERM | Errno::BUSY | Errno::NOMEM) => asked /= 2,
             Err(error) => return Err(error.into()),
         }
@@ -146,7 +147,7 @@ mod tests {
     use rustix::io::{FdFlags, fcntl_getfd};
 
     #[test]
-    fn what_can_be_a_link_is_what_the_registry_says() {
+    fn mechanisms_with_the_capability_link_open_a_link() {
         let folder = tempfile::tempdir().expect("temp dir");
         for mechanism in crate::all() {
             let answer = mechanism.connect(&Options::default(), &Folder::at(folder.path()));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_a_large_pipe_unless_it_is_told_otherwise() {
+    fn a_link_is_a_large_pipe_unless_a_size_is_given() {
         let granted = |text: &str| {
             let (mechanism, options) = crate::resolve(&text.parse().expect("a spec")).expect("known");
             let ends = mechanism.connect(&options, &Folder::private()).expect("a link").expect("opens");

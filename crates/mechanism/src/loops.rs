@@ -9,8 +9,8 @@ use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
 use crate::{ConnectionFacts, Pace, Receiver, Sender};
 
-/// The ends that one task holds, and what it does with them in a trial. The loop is a function compiled for these
-/// ends: it is called through a pointer, once.
+/// The ends that one task has, and its loop: a function compiled for the types of these ends, and called through a pointer
+/// once in a trial.
 struct Task<E> {
     role: EndpointRole,
     ends: E,
@@ -70,9 +70,10 @@ pub(crate) fn send_among_others<S: Sender>(sender: &mut S, job: &mut Job<'_>) ->
     each_block(job, |_| sender.send(tagger.next_block()))
 }
 
-/// Receives the bytes of all senders; with a sorter block by block, in whatever pieces they come.
+/// Receives the bytes of all senders. With a sorter it collects whole blocks from the pieces that arrive and checks them.
 pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     let mut sorter = job.sorter.take();
+    // Bytes of the current block that have arrived.
     let mut have = 0;
     each_piece(job, |job, most, _| {
         let Some(sorter) = &mut sorter else { return receiver.recv_next(&mut job.consumer, most) };
@@ -131,7 +132,7 @@ pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<
     }
 }
 
-/// A task in a chain, as `cat` is in a pipeline: sends on what it receives.
+/// A task in a chain, as `cat` is in a pipeline: sends all bytes that it receives.
 pub(crate) fn relay<S: Sender, R: Receiver>(
     (sender, receiver): &mut (S, R),
     job: &mut Job<'_>,
@@ -146,7 +147,7 @@ pub(crate) fn relay<S: Sender, R: Receiver>(
     sender.finish()
 }
 
-/// One task that sends a block and takes it out again (Bradford's single-threaded program).
+/// One task that sends each block and then receives it (Bradford's single-threaded program).
 pub(crate) fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
     each_block(job, |job| pass(ends, job))?;
     job.consumer.finish();
@@ -154,7 +155,7 @@ pub(crate) fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut J
     ends.0.finish()
 }
 
-/// One task that passes a block there and back: the round trip without a second task.
+/// One task that moves a block in both directions: a round trip without a second task.
 pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
     (forth, back): &mut ((S, R), (S, R)),
     job: &mut Job<'_>,
@@ -163,7 +164,7 @@ pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
         pass(forth, job)?;
         pass(back, job)
     })?;
-    // Both directions went through the one consumer.
+    // The same consumer has received the bytes of both directions.
     job.received_bytes *= 2;
     Ok(())
 }
@@ -185,7 +186,7 @@ pub(crate) fn answer<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> i
     ends.finish()
 }
 
-/// Does something with each block of a stream, and reports progress.
+/// Calls `step` for each block of a stream, and reports progress.
 #[inline(always)]
 pub(crate) fn each_block(
     job: &mut Job<'_>,
@@ -194,7 +195,7 @@ pub(crate) fn each_block(
     each_batch(job, |job, blocks| (0..blocks).try_for_each(|_| step(job)))
 }
 
-/// Does something with the blocks of a stream, as many at once as lie between two reports of progress.
+/// Calls `step` for the blocks of a stream, with the number of blocks up to the next report of progress.
 #[inline(always)]
 fn each_batch(
     job: &mut Job<'_>,
@@ -210,8 +211,9 @@ fn each_batch(
     Ok(())
 }
 
-/// Moves a stream in pieces as they come, at most a block each, and reports progress. `step` is given the most bytes of a piece and the
-/// most pieces, and returns how many bytes there were; 0 is an end before the last byte, and more than a block are whole blocks.
+/// Receives a stream in pieces of at most a block, and reports progress. `step` gets the largest size of a piece in bytes and the largest
+/// number of pieces, and returns the number of bytes. 0 is an end of the stream before the last byte; a number above one block is that
+/// of several whole blocks.
 #[inline(always)]
 pub(crate) fn each_piece(
     job: &mut Job<'_>,
@@ -229,7 +231,7 @@ pub(crate) fn each_piece(
                 return Err(closed_early(total - left, total));
             }
             left -= moved as u64;
-            // A division takes longer than a small piece.
+            // Divides only if necessary: a division takes longer than to receive a small piece.
             pieces += if moved > most { (moved / most) as u64 } else { 1 };
         }
         job.progress.report(total - left, pieces);
@@ -237,7 +239,7 @@ pub(crate) fn each_piece(
     Ok(())
 }
 
-/// Progress is reported once for several blocks of up to this size: a report takes a good part of the time in which one moves.
+/// Progress of blocks of up to this size is reported once for several blocks: the time of a report is a large part of the time of a block.
 const SMALL_BYTES: usize = 4096;
 
 #[inline]
@@ -252,7 +254,7 @@ fn pass<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()>
     receive_block(ends, job)
 }
 
-/// Receives exactly one block, in however many pieces it comes.
+/// Receives exactly one block, in one or more pieces.
 #[inline]
 fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     let mut left = job.block_bytes;
@@ -276,7 +278,8 @@ fn report_round(job: &mut Job<'_>, round: u64) {
     }
 }
 
-/// Makes the job's round trips, with one reading of the clock for each: a trip ends when the next one begins. Paced trips begin when they are due.
+/// Makes the job's round trips, with one reading of the clock for each: a trip ends when the next one begins. If the job has a pace, it
+/// determines when trips begin.
 fn time_round_trips(
     job: &mut Job<'_>,
     mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
@@ -311,12 +314,12 @@ fn time_paced_trips(
     let began = Instant::now();
     for round in 0..job.blocks {
         let due = pace.due(began, round);
-        let asked = pace.wait_until(due);
+        let began_trip = pace.wait_until(due);
         round_trip(job)?;
-        let answered = Instant::now();
-        pace.service_ns.saturating_record(answered.duration_since(asked).as_nanos() as u64);
+        let ended = Instant::now();
+        pace.service_ns.saturating_record(ended.duration_since(began_trip).as_nanos() as u64);
         if let Some(latencies) = &mut latencies {
-            latencies.saturating_record(answered.duration_since(due).as_nanos() as u64);
+            latencies.saturating_record(ended.duration_since(due).as_nanos() as u64);
         }
         // After each trip: 64 trips may take long, and the supervisor stops a trial that reports nothing for long.
         job.progress.report(round + 1, 1);

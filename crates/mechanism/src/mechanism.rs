@@ -1,5 +1,5 @@
-//! One way of moving bytes: a table of what it is and what it does. Help texts, `hosepipe list`, the documentation and the planner
-//! read it. The engine knows no mechanism by name; reports know the row that others are compared with, `pipe`.
+//! One way of moving bytes: a table of its properties and functions. Help texts, `hosepipe list`, the documentation and the planner
+//! read it. The engine knows no mechanism by name; reports know only `pipe`, with which they compare the others.
 
 use model::{DataLevel, Role, Tasks, Wait, Workload, ZeroCopy};
 
@@ -17,20 +17,20 @@ type OpenEnd = fn(&Request<'_>, &Meeting) -> Result<Box<dyn Endpoint>, OpenError
 /// Opens a link between two programs.
 type OpenLink = fn(&Options, &Folder) -> Result<LinkEnds, OpenError>;
 
-/// One way of moving bytes: an entry of the registry. It names what is its own and takes the rest from
-/// [`Mechanism::stream`] or one of its kin.
+/// One way of moving bytes: an entry of the registry. It sets the fields that differ from [`Mechanism::stream`],
+/// [`Mechanism::messages`] or [`Mechanism::notification`], and takes the others from there.
 pub struct Mechanism {
     /// The name as typed, such as `unix-stream`.
     pub name: &'static str,
     /// One line, without a full stop.
     pub summary: &'static str,
-    /// What a row of it is for.
+    /// The purpose of its row in a table.
     pub role: Role,
     /// What it can do.
     pub capabilities: Capabilities,
     /// The workloads it can run.
     pub workloads: &'static [Workload],
-    /// Who can hold its ends.
+    /// The kinds of tasks that can hold its ends.
     pub tasks: &'static [Tasks],
     /// How its ends can wait; the first is the default.
     pub waits: &'static [Wait],
@@ -38,24 +38,24 @@ pub struct Mechanism {
     pub data: &'static [DataLevel],
     /// Its options.
     pub options: &'static [OptionSpec],
-    /// Those of them that apply where it is a link between two programs; the others say what measuring ends do.
+    /// The options that apply to a link between two programs; the others apply only to the ends of a benchmark.
     pub link_options: &'static [&'static str],
-    /// What programs that it links can see of it that is not as with a pipe, in a sentence; empty where there is nothing.
+    /// How it differs from a pipe for the programs that it links, in a sentence; empty if it does not.
     pub link_differs: &'static str,
-    /// The longest block that comes in one piece where many senders share the sending end; `u64::MAX` where boundaries are kept, 0
-    /// where nothing is promised.
+    /// The longest block that is not mixed with others if many senders share the sending end, in bytes; `u64::MAX` if boundaries are
+    /// kept, 0 if there is no guarantee.
     pub atomic_bytes: u64,
-    /// What bounds a message or a buffer, in a sentence; empty where nothing does.
+    /// The limits of a message or a buffer, in a sentence; empty if there are none.
     pub limits: &'static str,
     /// Where its behaviour is documented.
     pub man_pages: &'static [&'static str],
-    /// The specs of it that stand in the default table.
+    /// Its specs in the default table.
     pub default_specs: &'static [&'static str],
-    /// The specs of it that `--all` adds to those.
+    /// Its specs that `--all` adds.
     pub more_specs: &'static [&'static str],
     /// See [`Mechanism::probe`].
     pub(crate) probe: fn() -> Result<(), Unsupported>,
-    /// What its ends can do with the payload, where that depends on its options.
+    /// What its ends can do with the payload, if that depends on its options.
     pub(crate) data_with: Option<fn(&Options) -> &'static [DataLevel]>,
     /// See [`Mechanism::is_in_place`].
     pub(crate) in_place: fn(&Options) -> bool,
@@ -70,7 +70,7 @@ pub struct Mechanism {
 }
 
 impl Mechanism {
-    /// A stream of bytes between any two tasks, waited for in any way: what a pipe and a socket are.
+    /// A stream of bytes between any two tasks that may wait in any way, as a pipe and a stream socket are.
     pub(crate) const fn stream(open_channel: OpenChannel) -> Self {
         Self {
             name: "",
@@ -99,13 +99,13 @@ impl Mechanism {
         }
     }
 
-    /// The same where a block arrives as one block.
+    /// As [`Mechanism::stream`], but a block arrives as one block.
     pub(crate) const fn messages(open_channel: OpenChannel) -> Self {
         let capabilities = Capabilities::KEEPS_BOUNDARIES;
         Self { capabilities, atomic_bytes: u64::MAX, ..Self::stream(open_channel) }
     }
 
-    /// A notification without a payload: round trips only, since a stream of them would say nothing.
+    /// A notification without a payload: round trips only, since the throughput of a stream has no meaning without bytes.
     pub(crate) const fn notification(open_channel: OpenChannel) -> Self {
         Self {
             workloads: &[Workload::PingPong],
@@ -117,10 +117,10 @@ impl Mechanism {
         }
     }
 
-    /// Whether it is there on this machine.
+    /// Whether this machine has it.
     ///
     /// # Errors
-    /// Why it is not, and what to do about it.
+    /// Why it has not, and the remedy.
     pub fn probe(&self) -> Result<(), Unsupported> {
         (self.probe)()
     }
@@ -135,18 +135,18 @@ impl Mechanism {
         self.data_with.map_or(self.data, |data_with| data_with(options))
     }
 
-    /// Whether neither end uses the buffer that it is given: blocks are made and checked in memory of the mechanism.
+    /// Whether neither end uses the buffer of its caller: blocks are made and checked in memory of the mechanism.
     pub fn is_in_place(&self, options: &Options) -> bool {
         (self.in_place)(options)
     }
 
-    /// Whether bytes pass by reference with these options, what shows it, and how often each is copied all the same; `None`
-    /// where nothing passes by reference. Makes a small experiment of its own, never in the timed path.
+    /// Whether bytes pass by reference with these options, the evidence, and how often each byte is still copied; `None` if no
+    /// bytes pass by reference. Makes a small experiment, never in the timed path.
     pub fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         (self.zero_copy)(options)
     }
 
-    /// Opens both ends, sized as the system grants.
+    /// Opens both ends, with the sizes that the system grants.
     ///
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
@@ -156,11 +156,11 @@ impl Mechanism {
         if shared { Ok(channel) } else { Err(no_second_receiver()) }
     }
 
-    /// One end of it, whose other end is on another host; `None` where it cannot have one. Nothing is opened yet: the ends meet when
-    /// this one is readied by its task ([`Endpoint::prepare`]), which leaves together with the other.
+    /// One end of it, whose other end is on another host; `None` if the mechanism does not cross hosts. Nothing is opened yet:
+    /// [`Endpoint::prepare`] connects the two ends, and returns at both at the same time.
     ///
     /// # Errors
-    /// A limit that the request exceeds, or what has no meaning there.
+    /// A limit that the request exceeds, or an option that has no meaning between hosts.
     pub fn open_end(
         &self,
         request: &Request<'_>,
@@ -169,8 +169,8 @@ impl Mechanism {
         self.open_end.map(|open_end| open_end(request, meeting))
     }
 
-    /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
-    /// system are made in `folder`, which nothing else uses meanwhile.
+    /// Opens it as a link between two unmodified programs; `None` if it cannot be one. Names in a file system are made in
+    /// `folder`, which only this link uses.
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.

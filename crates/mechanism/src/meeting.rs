@@ -1,5 +1,5 @@
-//! How two ends meet that are on different hosts: one calls, and the other answers the caller that says the right word. Other
-//! callers are dropped, and delay nothing.
+//! How two ends on different hosts connect: one end connects, and the other listens and accepts the caller that sends the right
+//! key. Other callers are dropped, and delay nothing.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,94 +11,94 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::Granted;
 
-/// How long one end waits for the other before it says so; and how long a caller may take to say what he has to.
+/// How long one end waits for the other before it fails; also how long a caller may take for its first message.
 pub const MEETING_PATIENCE: Duration = Duration::from_secs(4);
 
-/// Callers who are heard at once; the one who came first goes when there are more.
+/// Most callers at the same time; if there are more, the oldest one is dropped.
 const CALLERS_MAX: usize = 32;
 
-/// Bytes that a caller begins with, which no other trial has.
-pub type Word = [u8; 32];
+/// Random bytes of a trial, which the end that connects sends first.
+pub type TrialKey = [u8; 32];
 
-/// Where one end of a channel meets the other, which is on another host.
+/// How one end of a channel connects to the other, which is on another host.
 #[derive(Debug, Clone)]
 pub struct Meeting {
-    /// Who calls whom.
-    pub place: Place,
-    /// What the caller begins with.
-    pub word: Word,
-    /// True of the sender of a stream and of who asks; the clock is the other's of a stream, and the asker's of round trips.
+    /// Whether this end connects or listens.
+    pub mode: MeetingMode,
+    /// The key of the trial.
+    pub key: TrialKey,
+    /// Whether this end is the sender of a stream, or the client of round trips. A stream is timed by its receiver, round trips by
+    /// their client.
     pub is_first: bool,
 }
 
-/// Who calls whom.
+/// Whether an end connects or listens.
 #[derive(Debug, Clone)]
-pub enum Place {
-    /// The other end answers there.
-    Call(SocketAddr),
-    /// This end answers here.
-    Answer(Arc<TcpListener>),
+pub enum MeetingMode {
+    /// This end connects to this address, at which the other end listens.
+    Connect(SocketAddr),
+    /// This end listens with this socket.
+    Listen(Arc<TcpListener>),
 }
 
-/// What an end knows of its connection with another host when it is done.
+/// Facts about the connection of an end with another host, known at the end of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ConnectionFacts {
-    /// Sizes that the system gave this end, in bytes.
+    /// Sizes that the system granted this end, in bytes.
     pub granted: Granted,
-    /// Its congestion control.
+    /// The algorithm of its congestion control, such as "cubic".
     pub congestion_control: Option<String>,
-    /// What it sent again.
+    /// Number of segments or datagrams that it sent again.
     pub retransmits: Option<u64>,
 }
 
-/// What a caller is, by what he has said so far.
+/// The result of checking the bytes that a caller has sent so far.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard<T> {
-    /// Not yet known.
-    More,
-    /// Not who is waited for.
+pub enum CallerCheck<T> {
+    /// More bytes are needed.
+    Incomplete,
+    /// The caller is dropped.
     Wrong,
-    /// Him.
+    /// The caller is the expected one.
     Right(T),
 }
 
-/// Says what a caller is, by the greeting he was sent and what he has said so far.
-pub type Judge<'a, T> = dyn FnMut(&[u8], &[u8]) -> Heard<T> + 'a;
+/// Checks a caller: the arguments are the greeting that was sent to it, and the bytes that it has sent so far.
+pub type CheckCaller<'a, T> = dyn FnMut(&[u8], &[u8]) -> CallerCheck<T> + 'a;
 
 struct Caller {
     stream: TcpStream,
     greeting: Vec<u8>,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     since: Instant,
 }
 
-/// Those who call a listener.
+/// The connections to a listener that are not yet checked.
 pub struct Callers {
     listener: Arc<TcpListener>,
-    heard_max: usize,
-    /// Not yet known.
-    callers: Vec<Caller>,
+    received_max: usize,
+    unchecked: Vec<Caller>,
 }
 
 impl Callers {
-    /// Of this listener; each says what it must in at most `heard_max` bytes.
-    pub fn new(listener: Arc<TcpListener>, heard_max: usize) -> Self {
-        Self { listener, heard_max, callers: Vec::new() }
+    /// The callers of this listener. The first message of each has at most `received_max` bytes.
+    pub fn new(listener: Arc<TcpListener>, received_max: usize) -> Self {
+        Self { listener, received_max, unchecked: Vec::new() }
     }
 
-    /// Waits for one who says what he must. Each is sent a greeting; `judge` is given that and what he has said. `None` where
-    /// `patience` or `go_on` ended.
+    /// Waits for a caller that `check` accepts; `None` after `patience`, or when `go_on` returns false. Each caller is sent the
+    /// result of `greet`.
     ///
     /// # Errors
-    /// What poll(2) answers.
+    /// Those of poll(2).
     pub fn next<T>(
         &mut self,
         patience: Duration,
         greet: &mut dyn FnMut() -> Vec<u8>,
-        judge: &mut Judge<'_, T>,
+        check: &mut CheckCaller<'_, T>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<Option<(TcpStream, T)>> {
-        let Self { listener, heard_max, callers } = self;
+        let Self { listener, received_max, unchecked: callers } = self;
         listener.set_nonblocking(true)?;
         let began = Instant::now();
         while go_on() && began.elapsed() < patience {
@@ -107,14 +107,14 @@ impl Callers {
             fds.push(PollFd::new(&**listener, PollFlags::IN));
             sleep_on(&mut fds, Some(POLL_INTERVAL))?;
             for index in (0..callers.len()).rev() {
-                match callers[index].listen(*heard_max, judge) {
-                    Heard::Right(found) => {
+                match callers[index].receive(*received_max, check) {
+                    CallerCheck::Right(found) => {
                         let stream = callers.remove(index).stream;
                         stream.set_nonblocking(false)?;
                         return Ok(Some((stream, found)));
                     }
-                    Heard::More if callers[index].since.elapsed() < MEETING_PATIENCE => {}
-                    Heard::More | Heard::Wrong => drop(callers.remove(index)),
+                    CallerCheck::Incomplete if callers[index].since.elapsed() < MEETING_PATIENCE => {}
+                    CallerCheck::Incomplete | CallerCheck::Wrong => drop(callers.remove(index)),
                 }
             }
             match listener.accept().and_then(|(stream, _)| Caller::greeted(stream, greet())) {
@@ -125,7 +125,7 @@ impl Callers {
                     callers.push(caller);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Without a descriptor left poll(2) would come back at once, again and again.
+                // If no descriptor is left, the connection stays pending, and poll(2) would return at once each time.
                 Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
@@ -137,30 +137,34 @@ impl Caller {
     fn greeted(stream: TcpStream, greeting: Vec<u8>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         io::Write::write_all(&mut &stream, &greeting)?;
-        Ok(Self { stream, greeting, heard: Vec::new(), since: Instant::now() })
+        Ok(Self { stream, greeting, received: Vec::new(), since: Instant::now() })
     }
 
-    /// Nothing is read beyond what he has to say: the rest is for who knows him.
-    fn listen<T>(&mut self, most: usize, judge: &mut Judge<'_, T>) -> Heard<T> {
-        let mut room = vec![0; most - self.heard.len()];
+    /// Reads the bytes that are there and checks them. Reads no more than `most` bytes in all: later bytes belong to the trial.
+    fn receive<T>(&mut self, most: usize, check: &mut CheckCaller<'_, T>) -> CallerCheck<T> {
+        let mut room = vec![0; most - self.received.len()];
         match self.stream.read(&mut room) {
-            Ok(0) => Heard::Wrong,
+            Ok(0) => CallerCheck::Wrong,
             Ok(len) => {
-                self.heard.extend_from_slice(&room[..len]);
-                judge(&self.greeting, &self.heard)
+                self.received.extend_from_slice(&room[..len]);
+                check(&self.greeting, &self.received)
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Heard::More,
-            Err(_) => Heard::Wrong,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => CallerCheck::Incomplete,
+            Err(_) => CallerCheck::Wrong,
         }
     }
 }
 
 impl Meeting {
-    /// A sentence's part: who did not come.
-    pub(crate) fn missed(&self) -> io::Error {
-        let text = match self.place {
-            Place::Call(address) => format!("{address} does not answer (is a firewall between the hosts?)"),
-            Place::Answer(_) => "the other host did not call (is a firewall between the hosts?)".to_owned(),
+    /// The error if the other end did not connect or answer within [`MEETING_PATIENCE`].
+    pub(crate) fn timed_out(&self) -> io::Error {
+        let text = match self.mode {
+            MeetingMode::Connect(address) => {
+                format!("{address} does not answer (is a firewall between the hosts?)")
+            }
+            MeetingMode::Listen(_) => {
+                "the other host did not connect (is a firewall between the hosts?)".to_owned()
+            }
         };
         io::Error::new(io::ErrorKind::TimedOut, text)
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::{OptionKind, OptionSpec};
 
-/// Why a spec names nothing that can be opened. Each is a mistake on the command line.
+/// What is wrong with a spec. Each is a mistake on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// No such mechanism.
@@ -46,7 +46,7 @@ pub enum SpecProblem {
     },
 }
 
-/// The end of a sentence about an unknown word: a question where a known one is near.
+/// The end of a sentence about an unknown word: a question if a known word is similar, else a full stop.
 fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(|| ".".to_owned(), |name| format!(": did you mean `{name}`?"))
 }
@@ -106,13 +106,13 @@ impl Options {
         }
     }
 
-    /// The value that the word given for an option names; the first of these where none is given.
+    /// The value in `words` that belongs to the word given for an option; the first value if none is given.
     pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> T {
         let given = self.word(name);
         words.iter().find(|(word, _)| given == Some(word)).unwrap_or(&words[0]).1
     }
 
-    /// What the word given for an option reads as: a number, a way of waiting.
+    /// The word given for an option, parsed as a `T`, such as a number or a [`model::Wait`].
     pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Option<T> {
         self.word(name)?.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! What an entry of the registry is written with.
+//! The names that most files of the registry import.
 
 pub(crate) use std::io;
 pub(crate) use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,6 +17,6 @@ pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::mechanism::OpenChannel;
 pub(crate) use crate::system::{answered, granted, kernel_setting};
 pub(crate) use crate::{
-    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options,
-    Place, Request, SharedMemory, Unsupported,
+    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, MeetingMode,
+    OpenError, Options, Request, SharedMemory, Unsupported,
 };

@@ -1,4 +1,4 @@
-//! Every mechanism there is. Adding one is a file in `registry/` and a line here.
+//! All mechanisms. A new one needs a file in `registry/`, its `mod` and a line in `ALL` here.
 
 use model::{Spec, nearest};
 
@@ -101,13 +101,13 @@ pub fn default_specs() -> Vec<Spec> {
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// The specs of the table of everything, mechanism by mechanism.
+/// The specs of the table of `--all`, in the order of [`all`].
 pub fn all_specs() -> Vec<Spec> {
     all_texts().filter_map(|text| text.parse().ok()).collect()
 }
 
 fn all_texts() -> impl Iterator<Item = &'static str> {
-    all().iter().flat_map(|has| has.default_specs.iter().chain(has.more_specs)).copied()
+    all().iter().flat_map(|mechanism| mechanism.default_specs.iter().chain(mechanism.more_specs)).copied()
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_recognised() {
+    fn a_mistyped_name_is_answered_with_the_nearest_one() {
         let message = |text: &str| resolve(&text.parse().expect("a spec")).err().map(|e| e.to_string());
         assert!(message("pip").is_some_and(|text| text.contains("did you mean `pipe`?")));
         assert!(message("pipe:siez=1k").is_some_and(|text| text.contains("did you mean `size`?")));

@@ -13,28 +13,27 @@ use rustix::param::page_size;
 pub(crate) const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const POPULATED: MapFlags = MapFlags::SHARED.union(MapFlags::POPULATE);
 
-/// Anonymous memory, inherited by forked children and written by all (mmap(2), MAP_SHARED).
-/// Every page was written once, so that no page fault waits in it.
+/// Anonymous memory that forked children inherit and all can write (mmap(2), MAP_SHARED).
+/// All pages are faulted in (MAP_POPULATE), so that a trial has no page faults in it.
 pub struct SharedMemory {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the mapping is plain memory that stays where it is until the drop; what is written to it from
-// several tasks is the business of those who hold the pointer.
+// SAFETY: the mapping is plain memory that stays at its address until the drop; the users of the pointer must prevent data
+// races.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above; a shared reference gives out nothing but the pointer and the length.
 unsafe impl Sync for SharedMemory {}
 
-/// From this size on, memory is laid out on huge pages where the kernel gives them: in pages of 4 KiB from all
-/// over the machine, a ring as large as a core's cache does not fit in that cache, by more or less from trial
-/// to trial.
+/// From this size on, memory is on huge pages, if the kernel has them. With 4 KiB pages at random physical addresses a ring as
+/// large as a core's cache does not fit into that cache, and the part that fits differs from trial to trial.
 const HUGE_FROM_BYTES: usize = 512 << 10;
 
 /// A huge page of the machines this runs on (2 MiB on x86-64 and, with 4 KiB pages, on aarch64).
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// "Make huge pages of these now" (madvise(2), Linux 6.1); the crate libc has it for glibc only.
+/// Replaces pages by huge pages at once (madvise(2), Linux 6.1); the crate libc has it for glibc only.
 const MADV_COLLAPSE: libc::c_int = 25;
 
 impl SharedMemory {
@@ -48,8 +47,8 @@ impl SharedMemory {
         Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
-    /// Maps `len` bytes of zeros twice, one copy after the other, and then `more` bytes: what runs over the end
-    /// of the first copy goes on at its beginning, and lies in one piece. Both are whole pages.
+    /// Maps `len` bytes of zeros twice, one mapping after the other, and then `more` bytes. Bytes that cross the end of the
+    /// first mapping continue at its beginning, but have contiguous addresses. Both sizes are whole pages.
     pub(crate) fn twice(len: usize, more: usize) -> io::Result<Self> {
         let file = memfd_create("hosepipe-ring", MemfdFlags::CLOEXEC)?;
         let huge = if len >= HUGE_FROM_BYTES { len.next_multiple_of(HUGE_PAGE_BYTES) } else { 0 };
@@ -60,11 +59,11 @@ impl SharedMemory {
         Self::file_twice(&file, len, more)
     }
 
-    /// The same with the first bytes of a file, which must be as long as `len` and `more` together.
+    /// The same with the first bytes of a file, which must have at least `len + more` bytes.
     pub(crate) fn file_twice(file: &impl AsFd, len: usize, more: usize) -> io::Result<Self> {
         let memory = Self::reserve(2 * len + more)?;
         let first = memory.start.as_ptr().cast::<c_void>();
-        // SAFETY: both mappings lie within the reservation, which nothing else knows of.
+        // SAFETY: both mappings lie within the reservation, which nothing else uses.
         unsafe {
             mmap(first, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
             mmap(first.byte_add(len), len + more, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
@@ -72,31 +71,31 @@ impl SharedMemory {
         Ok(memory)
     }
 
-    /// Maps the first `len` bytes of a file, all of them now: rather that than a fault for each page.
+    /// Maps the first `len` bytes of a file and faults in all pages at once, which is faster than a fault for each page.
     pub(crate) fn of_file(file: &impl AsFd, len: usize, access: ProtFlags) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap(std::ptr::null_mut(), len, access, POPULATED, file, 0) }?;
         Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
-    /// Whole huge pages, on their boundary; they are ordinary pages where the kernel has no huge ones to give.
+    /// Maps whole huge pages at their boundary; they are ordinary pages if the kernel has no huge ones.
     fn on_huge_pages(len: usize) -> io::Result<Self> {
         let memory = Self::reserve(len.next_multiple_of(HUGE_PAGE_BYTES))?;
         let (start, len) = (memory.start.as_ptr().cast(), memory.len);
-        // SAFETY: the mapping takes the place of the reservation, which nothing else knows of.
+        // SAFETY: the mapping takes the place of the reservation, which nothing else uses.
         unsafe {
             mmap_anonymous(start, len, READ_WRITE, POPULATED | MapFlags::FIXED)?;
-            // MADV_COLLAPSE (Linux 6.1) works whatever shmem_enabled says; a refusal costs speed only.
+            // MADV_COLLAPSE (Linux 6.1) ignores shmem_enabled. If it is refused, the memory is only slower.
             libc::madvise(start, len, MADV_COLLAPSE);
         }
         Ok(memory)
     }
 
-    /// Addresses with nothing behind them yet, on the boundary of a huge page.
+    /// Reserves addresses without memory, from the boundary of a huge page on.
     fn reserve(len: usize) -> io::Result<Self> {
         let (none, room) = (ProtFlags::empty(), len + HUGE_PAGE_BYTES);
-        // SAFETY: a fresh reservation at an address of the kernel's choice overlaps nothing; what is left of it
-        // before and after the aligned part is given back.
+        // SAFETY: a fresh reservation at an address of the kernel's choice overlaps nothing; the parts before and after the
+        // aligned part are unmapped.
         unsafe {
             let reserved = mmap_anonymous(std::ptr::null_mut(), room, none, MapFlags::PRIVATE)?;
             let before = reserved.align_offset(HUGE_PAGE_BYTES);
@@ -104,7 +103,7 @@ impl SharedMemory {
             if before > 0 {
                 munmap(reserved, before)?;
             }
-            // The kernel gives back whole pages.
+            // The kernel unmaps whole pages.
             let end = len.next_multiple_of(page_size());
             if room - before > end {
                 munmap(start.byte_add(end), room - before - end)?;
@@ -113,10 +112,10 @@ impl SharedMemory {
         }
     }
 
-    /// Takes the page faults of this process now: a forked child begins without the pages of shared mappings.
+    /// Faults in all pages in this process now: a forked child begins without the page table entries of shared mappings.
     pub(crate) fn populate(&self) {
-        // SAFETY: faults pages in for writing and changes none. MADV_POPULATE_WRITE (Linux 5.14); a refusal costs
-        // nothing but the faults later.
+        // SAFETY: faults pages in for writing and changes none. MADV_POPULATE_WRITE (Linux 5.14); if it is refused, the
+        // faults happen later.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
     }
 
@@ -133,20 +132,19 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and every holder of the pointer holds the value too.
+        // SAFETY: this value owns the mapping, and every user of the pointer also has the value.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Lays the first `len` bytes of a file in memory on huge pages, where the kernel has some: they stay so when they
-/// are mapped otherwise later.
+/// Puts the first `len` bytes of a file in memory on huge pages, if the kernel has some. They stay on them in later mappings.
 fn collapse(file: &impl AsFd, len: usize) -> io::Result<()> {
     let memory = SharedMemory::reserve(len)?;
     let start = memory.start.as_ptr().cast();
     // SAFETY: the mapping takes the place of the reservation; it goes when `memory` is dropped.
     unsafe {
         mmap(start, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
-        // As above: a refusal costs speed only.
+        // As above: if it is refused, the memory is only slower.
         libc::madvise(start, len, MADV_COLLAPSE);
     }
     Ok(())
@@ -157,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_over_the_end_goes_on_at_the_beginning() {
+    fn bytes_after_the_end_are_those_at_the_beginning() {
         for len in [page_size(), HUGE_FROM_BYTES, HUGE_PAGE_BYTES] {
             let memory = SharedMemory::twice(len, page_size()).expect("memory");
             let byte = |at: usize| {

@@ -1,4 +1,4 @@
-//! What the system answers where a mechanism is opened: sizes that it grants, its settings, and what can go wrong.
+//! Answers of the system when a mechanism is opened: granted sizes, settings and errors.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,60 +9,60 @@ use thiserror::Error;
 /// Sizes granted, in bytes, by name: `pipe_bytes`, `sndbuf_bytes`…
 pub type Granted = BTreeMap<String, u64>;
 
-/// Sizes granted, from their names.
+/// [`Granted`] from pairs of a name and a size.
 pub(crate) fn granted<const N: usize>(sizes: [(&str, u64); N]) -> Granted {
     sizes.map(|(name, bytes)| (name.to_owned(), bytes)).into()
 }
 
-/// A mechanism that is not there.
+/// Why this machine does not have a mechanism.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Unsupported {
-    /// What the system answered.
+    /// The call and the system's error.
     pub reason: String,
-    /// What to do about it.
+    /// What the user can do.
     pub remedy: Option<String>,
 }
 
 /// Why a channel could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The request exceeds a limit of the mechanism as it is set here.
+    /// The request exceeds a limit of the mechanism on this machine.
     #[error("{message}")]
     Limit {
-        /// What was asked and what the limit is.
+        /// The request and the limit.
         message: String,
-        /// How to raise it or live with it.
+        /// How to raise the limit or request less.
         remedy: String,
     },
     /// A block is larger than the mechanism's largest message.
     #[error("{} blocks, limit {} ({limit})", ByteSize(*block_bytes), ByteSize(*limit_bytes))]
     BlockTooLarge {
-        /// What was asked.
+        /// The requested block.
         block_bytes: u64,
         /// The largest message.
         limit_bytes: u64,
-        /// What sets the limit, as in `kernel.msgmax`.
+        /// The name of the limit, such as `kernel.msgmax`.
         limit: String,
-        /// How to raise it or live with it.
+        /// How to raise the limit or request less.
         remedy: String,
     },
     /// The combination has no meaning for this mechanism.
     #[error("{message}")]
     Unsupported {
-        /// What was asked.
+        /// The combination, and why it has no meaning.
         message: String,
-        /// What has a meaning.
+        /// Combinations that have a meaning.
         remedy: String,
     },
     /// The system refused.
     #[error("{call}: {}", describe_errno(.source))]
     System {
-        /// The call that failed, with its subject.
+        /// The call that failed, with its main arguments.
         call: String,
-        /// The answer.
+        /// The system's error.
         source: io::Error,
-        /// What to try.
+        /// What the user can do.
         remedy: Option<String>,
     },
 }
@@ -80,13 +80,13 @@ impl From<OpenError> for Unsupported {
 }
 
 impl OpenError {
-    /// A refusal of the system, for `map_err`.
+    /// An [`OpenError::System`] without a remedy, for `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
         let call = call.into();
         move |error| Self::System { call, source: error.into(), remedy: None }
     }
 
-    /// The same where something can be done about it.
+    /// An [`OpenError::System`], perhaps with a remedy.
     pub(crate) fn system_with(
         call: impl Into<String>,
         source: impl Into<io::Error>,
@@ -115,7 +115,7 @@ impl OpenError {
         }
     }
 
-    /// The remedy, where one is known.
+    /// The remedy, if one is known.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Self::Limit { remedy, .. }
@@ -126,12 +126,12 @@ impl OpenError {
     }
 }
 
-/// What a call of the C library answered, which is negative where `errno` says why it failed.
+/// The result of a call of the C library: if it is negative, the error in `errno`.
 pub(crate) fn answered(answer: impl TryInto<usize>) -> io::Result<usize> {
     answer.try_into().map_err(|_| io::Error::last_os_error())
 }
 
-/// A number that the kernel keeps under /proc/sys, such as `fs/pipe-max-size`.
+/// The value of a kernel setting below /proc/sys, such as `fs/pipe-max-size`; `None` if it is not a number or cannot be read.
 pub(crate) fn kernel_setting(path: &str) -> Option<u64> {
     std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What the receiver computes over every byte, and what it must come to.
+//! The check that the receiver computes over all bytes, and its expected result.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use twox_hash::XxHash3_64;
 use crate::xor::xor;
 use crate::{Comparer, Mismatch, Tile};
 
-/// What a comparison says of a stream that is the payload.
+/// The result of a comparison without a mismatch.
 const EQUAL: &str = "equal";
 
-/// A running check of a stream, independent of how the stream is cut into chunks.
+/// A running check of a stream; its result does not depend on the sizes of the chunks.
 pub enum Checker {
     /// See [`Check::Xxh3`].
     Xxh3(Box<XxHash3_64>),
@@ -23,7 +23,7 @@ pub enum Checker {
 }
 
 impl Checker {
-    /// A check of nothing yet, of what should be the payload of this tile.
+    /// A new check of a stream that should be the payload of this tile.
     pub fn new(check: Check, tile: &Arc<Tile>) -> Self {
         match check {
             Check::Xxh3 => Self::xxh3(),
@@ -32,12 +32,12 @@ impl Checker {
         }
     }
 
-    /// The hash of any stream.
+    /// A new check that hashes a stream, which may be any.
     pub fn xxh3() -> Self {
         Self::Xxh3(Box::new(XxHash3_64::new()))
     }
 
-    /// Takes the next bytes of the stream in.
+    /// Adds the next bytes of the stream.
     #[inline]
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
@@ -48,7 +48,7 @@ impl Checker {
         }
     }
 
-    /// The checksum so far, in hexadecimal; of a comparison, how it came out.
+    /// The checksum so far, in hexadecimal; for a comparison its result.
     pub fn text(&self) -> String {
         match self {
             Self::Xxh3(hasher) => format!("{:016x}", hasher.finish()),
@@ -61,8 +61,8 @@ impl Checker {
     }
 }
 
-/// What the checksum of the first `bytes` bytes of a payload must be; `None` where `stop` asked to end first (a
-/// trial of terabytes takes its time here too).
+/// The expected checksum of the first `bytes` bytes of a payload; `None` if `stop` returned true before it was computed, which
+/// takes long for terabytes.
 pub fn expected_checksum(tile: &Tile, check: Check, bytes: u64, stop: &dyn Fn() -> bool) -> Option<String> {
     let (mut checker, bytes) = match check {
         Check::Xxh3 => (Checker::xxh3(), bytes),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_xor_of_many_periods_is_that_of_what_does_not_cancel_out() {
+    fn the_xor_of_many_periods_is_that_of_the_last_bytes() {
         let mut file = tempfile::NamedTempFile::new().expect("temp file");
         std::io::Write::write_all(&mut file, b"abc").expect("write");
         let tile = Tile::make(&PayloadKind::File(file.path().into()), 0, Period::Bench).expect("readable");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_is_seen_by_all_but_xor() {
+    fn all_checks_except_xor_find_swapped_bytes() {
         let tile = sequence();
         let of_tile = |order: [u8; 4]| {
             let mut checker = Checker::new(Check::Compare, &tile);

@@ -18,7 +18,7 @@ pub struct Mismatch {
     pub found: u8,
 }
 
-/// Compares a stream with a payload, in whatever chunks it comes.
+/// Compares a stream with a payload; the stream may be passed in chunks of any size.
 pub struct Comparer {
     tile: Arc<Tile>,
     offset: u64,
@@ -47,16 +47,18 @@ impl Comparer {
     }
 }
 
-/// Finds out which of the named payloads a stream is. A candidate's tile is made only when all before it
-/// fell (megabytes for the random ones), and caught up on what went by through the tile of one that fitted.
+/// Finds out which of the named payloads a stream is. The tile of a candidate (megabytes for the random ones) is made only when
+/// all candidates before it differ from the stream. The bytes of the stream up to then are not kept: the candidate is compared with
+/// the tile of the leader, which had the same bytes.
 pub struct Detector {
+    /// The candidate that agrees with the stream so far.
     leader: (PayloadKind, Comparer),
     waiting: std::vec::IntoIter<PayloadKind>,
     seed: u64,
 }
 
 impl Detector {
-    /// Starts with every named payload of this seed, those with short tiles first.
+    /// The candidates are all named payloads with this seed, those with short tiles first.
     ///
     /// # Errors
     /// Never for named payloads; the signature is that of [`Tile::make`].
@@ -67,7 +69,7 @@ impl Detector {
         Ok(Self { waiting: waiting.into_iter(), ..Self::only(&first, seed)? })
     }
 
-    /// Starts with one known payload.
+    /// The only candidate is this payload.
     ///
     /// # Errors
     /// A `file:` payload that cannot be read.
@@ -76,33 +78,33 @@ impl Detector {
         Ok(Self { leader: (kind.clone(), comparer), waiting: Vec::new().into_iter(), seed })
     }
 
-    /// Compares the next bytes with the payload that fits so far, or finds another one that does.
+    /// Compares the next bytes with the leader, or finds another candidate that agrees with the stream.
     ///
     /// # Errors
-    /// When the last candidate falls: the first wrong byte of the one that got furthest, so its offset is
-    /// the first byte at which the stream is no known payload any more. There is no going on after that.
+    /// No candidate agrees any more: the first wrong byte of the candidate with the longest agreement. From that offset on the
+    /// stream is no known payload. Do not call this method again after an error.
     #[inline]
     pub fn check(&mut self, bytes: &[u8]) -> Result<(), Mismatch> {
         let seen = self.leader.1.offset;
         self.leader.1.check(bytes).or_else(|mismatch| self.replace_leader(seen, bytes, mismatch))
     }
 
-    /// Seeks a waiting payload that fits the `seen` bytes before `bytes`, which the leader fitted, and `bytes`.
+    /// Finds a waiting candidate that agrees with the `seen` bytes before `bytes`, which are those of the leader, and with `bytes`.
     #[cold]
     fn replace_leader(&mut self, seen: u64, bytes: &[u8], mut furthest: Mismatch) -> Result<(), Mismatch> {
         for kind in self.waiting.by_ref() {
             let Ok(tile) = Tile::make(&kind, self.seed, Period::Filter) else { continue };
-            let mut rival = Comparer::new(tile);
-            // The leader's bytes stand in for those of the stream that are gone.
-            let fits = self.leader.1.tile.pieces(seen).try_for_each(|piece| rival.check(piece));
-            match fits.and_then(|()| rival.check(bytes)) {
+            let mut candidate = Comparer::new(tile);
+            // Up to `seen` the stream had the leader's bytes.
+            let earlier = self.leader.1.tile.pieces(seen).try_for_each(|piece| candidate.check(piece));
+            match earlier.and_then(|()| candidate.check(bytes)) {
                 Ok(()) => {
-                    self.leader = (kind, rival);
+                    self.leader = (kind, candidate);
                     return Ok(());
                 }
                 Err(mismatch) if mismatch.offset > furthest.offset => {
                     furthest = mismatch;
-                    self.leader = (kind, rival);
+                    self.leader = (kind, candidate);
                 }
                 Err(_) => {}
             }
@@ -110,8 +112,7 @@ impl Detector {
         Err(furthest)
     }
 
-    /// The payload the stream is, as far as it is known (the first that fits; after an error, the one that
-    /// got furthest).
+    /// The payload that agrees with the stream so far; after an error, the one with the longest agreement.
     pub fn leading(&self) -> &PayloadKind {
         &self.leader.0
     }
@@ -138,22 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_no_payload_fails_where_it_first_departs() {
+    fn the_error_of_a_stream_that_is_no_payload_has_the_first_wrong_byte() {
         let mut detector = Detector::new(3).expect("named");
         let error = detector.check(&[0, 1, 2, 9]).expect_err("9 is no 3");
         assert_eq!(error, Mismatch { offset: 3, expected: 3, found: 9 });
     }
 
     #[test]
-    fn a_payload_that_parts_late_from_the_others_is_still_found() {
+    fn a_payload_that_differs_late_from_another_one_is_found() {
         let printable = bytes_of(&PayloadKind::Printable, 40_000);
         let mut detector = Detector::new(3).expect("named");
-        // A leader that fits up to here, as if it had only now fallen.
+        // A leader that agrees with the stream up to byte 30,000.
         let tile = Tile::make(&PayloadKind::Printable, 3, Period::Filter).expect("named");
         detector.leader = (PayloadKind::Zero, Comparer::new(tile));
         assert_eq!(detector.check(&printable[..30_000]), Ok(()));
-        let fallen = Mismatch { offset: 30_000, expected: 0, found: printable[30_000] };
-        assert_eq!(detector.replace_leader(30_000, &printable[30_000..], fallen), Ok(()));
+        let mismatch = Mismatch { offset: 30_000, expected: 0, found: printable[30_000] };
+        assert_eq!(detector.replace_leader(30_000, &printable[30_000..], mismatch), Ok(()));
         assert_eq!(detector.leading(), &PayloadKind::Printable);
     }
 

@@ -7,16 +7,16 @@ use model::DataLevel;
 use crate::consumer::BATCH_BYTES;
 use crate::{Block, Tile};
 
-/// Hands the sender its blocks: produced afresh at level `write` and above, the same ones again at `none`.
+/// Gives the sender its blocks: new ones at the levels `write` and `verify`, the same ones each time at `none`.
 pub struct Producer {
     tile: Arc<Tile>,
     phase: usize,
-    /// One block, or many that are produced at once.
+    /// The buffer of one block, or of many that are produced together.
     blocks: Block,
     block_bytes: usize,
-    /// Where they begin within a page.
+    /// Where `blocks` begins, in bytes after the start of a page.
     offset: usize,
-    /// Bytes of them that were handed out.
+    /// Bytes of `blocks` that were handed out.
     handed_out: usize,
     fresh: bool,
 }
@@ -30,7 +30,7 @@ impl Producer {
         Self { tile, phase: 0, blocks, block_bytes, offset: 0, handed_out: block_bytes, fresh }
     }
 
-    /// Begins its buffer this many bytes past the start of a page.
+    /// The same with a buffer that begins this many bytes after the start of a page.
     pub fn at(mut self, offset: usize) -> Self {
         if offset > 0 {
             (self.blocks, self.offset) = (Block::at(offset, self.block_bytes), offset);
@@ -39,7 +39,7 @@ impl Producer {
         self
     }
 
-    /// Produces small blocks many at a time, as a stream allows.
+    /// The same, but produces many small blocks together, as is possible for a stream.
     pub fn ahead(self) -> Self {
         if !(1..=BATCH_BYTES / 4).contains(&self.block_bytes) {
             return self;
@@ -72,8 +72,8 @@ impl Producer {
         &self.blocks[from..self.handed_out]
     }
 
-    /// Writes the next bytes of the stream where a mechanism wants them (at level `none`: nothing). Of one stream either this or
-    /// [`Self::next_block`] makes all bytes.
+    /// Writes the next bytes of the stream into `slot`, memory of a mechanism; at level `none` writes nothing. A sender uses either only
+    /// this or only [`Self::next_block`].
     #[inline]
     pub fn fill(&mut self, slot: &mut [u8]) {
         if self.fresh {

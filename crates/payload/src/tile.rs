@@ -1,4 +1,4 @@
-//! The tile a payload repeats.
+//! The tile: the bytes that a payload repeats.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use model::{Check, PayloadKind, describe_errno};
 use thiserror::Error;
 
-/// How much of a tile can be read past the end of its period without wrapping, in bytes.
-/// One copy then serves blocks up to this size; larger blocks take several.
+/// Bytes of a tile after the end of its period, which repeat its beginning. So a block of up to this size is one copy from any
+/// phase; larger blocks take several copies.
 const LAP_BYTES: usize = 64 << 10;
 
-/// Bytes compared in one go: of a payload with a short period little more than this is ever read, so that the
-/// expected bytes stay in the core's first cache.
+/// Bytes of one comparison. If the period is short, the comparisons read little more than this of a tile, so that the expected
+/// bytes stay in the core's L1 cache.
 const STRIDE_BYTES: usize = 8 << 10;
 
-/// The most that is read of a `file:PATH` payload, in bytes: the ends must stay small.
+/// Most bytes that are read of a `file:PATH` payload: the memory of the ends must stay small.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// How long a random payload is before it repeats.
@@ -24,7 +24,7 @@ pub enum Period {
     /// 2^17 - 1 bytes: small enough for a core's own cache, and prime, so that successive blocks differ
     /// whatever their size and a lost, repeated or swapped block changes what follows.
     Bench,
-    /// 2^13 - 1 bytes, prime as well: what is compared with the payload, byte by byte, shares the core's first cache with it.
+    /// 2^13 - 1 bytes, prime as well: for a comparison byte by byte the payload and the received bytes fit into the core's L1 cache.
     Compared,
     /// 16 MiB: whole pages for vmsplice(2), and long enough that a filter downstream sees little repetition.
     Filter,
@@ -61,7 +61,7 @@ pub enum PayloadError {
     Empty(PathBuf),
 }
 
-/// One period of a payload, with a lap of the next so that blocks can be copied in one piece.
+/// One period of a payload and `LAP_BYTES` of the next, so that blocks can be copied in one piece.
 pub struct Tile {
     bytes: Vec<u8>,
     period: usize,
@@ -91,7 +91,7 @@ impl Tile {
         let period = one_period.len();
         let mut bytes = one_period;
         bytes.reserve_exact(LAP_BYTES);
-        // A short period (256 bytes, 1 byte) is laid out many times over: still one copy per block.
+        // A short period (256 bytes, 1 byte) is repeated many times, so that a block is still one copy.
         while bytes.len() < period + LAP_BYTES {
             let more = (period + LAP_BYTES - bytes.len()).min(bytes.len());
             bytes.extend_from_within(..more);
@@ -104,12 +104,12 @@ impl Tile {
         self.period
     }
 
-    /// Where in the tile the stream's byte `offset` lies.
+    /// The position in the tile of the stream's byte `offset`.
     pub fn phase(&self, offset: u64) -> usize {
         usize::try_from(offset % self.period as u64).unwrap_or(0)
     }
 
-    /// The longest piece the tile holds from `phase` on; never shorter than the lap of 64 KiB.
+    /// The bytes of the tile from `phase` on; always at least `LAP_BYTES`.
     #[inline]
     pub fn piece(&self, phase: usize) -> &[u8] {
         &self.bytes[phase..]
@@ -118,7 +118,7 @@ impl Tile {
     /// The phase after `len` more bytes.
     #[inline]
     pub fn advance(&self, phase: usize, len: usize) -> usize {
-        // A division per 1-byte block would show: take it only where the phase really wraps.
+        // Divides only if the phase wraps: a division for each 1-byte block would take measurable time.
         let next = phase + len;
         if next < self.period { next } else { next % self.period }
     }
@@ -135,7 +135,7 @@ impl Tile {
         })
     }
 
-    /// Compares bytes with the stream's from `phase` on: where the first one that differs lies, and what should be there.
+    /// Compares bytes with those of the stream from `phase` on. Returns the position of the first different one, and the expected byte.
     pub fn first_difference(&self, mut phase: usize, bytes: &[u8]) -> Option<(usize, u8)> {
         for (stride, found) in bytes.chunks(STRIDE_BYTES).enumerate() {
             // A lap is longer than a stride.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_payloads_are_what_they_say() {
+    fn the_named_payloads_have_their_bytes() {
         let make = |kind| Tile::make(&kind, 7, Period::Bench).expect("no file involved");
         let sequence = stream(&make(PayloadKind::Sequence), 300, 70_000);
         assert!(sequence.iter().enumerate().all(|(i, byte)| *byte == ((300 + i) % 256) as u8));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_empty_file_is_a_sentence() {
+    fn a_missing_or_empty_file_is_an_error() {
         let missing = Tile::make(&PayloadKind::File("/nonexistent/x".into()), 0, Period::Bench);
         assert!(missing.err().is_some_and(|error| error.to_string().contains("ENOENT")));
         let empty = tempfile::NamedTempFile::new().expect("temp file");

@@ -1,12 +1,12 @@
-//! All bytes XORed together, with the widest instructions of this machine that pay. AVX-512 would add a tenth where a
-//! block comes from the second cache, and asks for a later compiler than the rest of the workspace.
+//! The XOR of all bytes, with AVX2 if the CPU has it. AVX-512 would be only a tenth faster for blocks in the L2 cache, and
+//! requires a later compiler than the rest of the workspace.
 #![allow(unsafe_code)]
 
-/// Fewer bytes than this are not worth a call that cannot be inlined.
+/// For fewer bytes the call, which cannot be inlined, takes longer than it saves.
 #[cfg(target_arch = "x86_64")]
 const WIDE_FROM_BYTES: usize = 256;
 
-/// The XOR of all bytes; 0 of none.
+/// The XOR of all bytes; 0 if there are none.
 #[inline]
 pub(crate) fn xor(bytes: &[u8]) -> u8 {
     #[cfg(target_arch = "x86_64")]
@@ -17,8 +17,7 @@ pub(crate) fn xor(bytes: &[u8]) -> u8 {
     fold(bytes)
 }
 
-/// The same source, compiled for 32-byte registers. The kind of CPU is looked up once per program: asking again is a
-/// load and a branch.
+/// The same source, compiled for 32-byte registers. The CPU is examined once; later tests are a load and a branch.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn xor_avx2(bytes: &[u8]) -> u8 {
@@ -39,13 +38,13 @@ mod tests {
     fn one_by_one(bytes: &[u8]) -> u8 {
         let mut sum = 0;
         for byte in bytes {
-            // Opaque to the optimiser: this loop stays what it says.
+            // The optimiser cannot change this loop.
             sum = std::hint::black_box(sum) ^ byte;
         }
         sum
     }
 
-    /// Around every width of a register and of an unrolled loop, from every alignment.
+    /// Lengths around the width of each register and of each unrolled loop, from every alignment.
     #[test]
     fn every_length_and_alignment() {
         let bytes: Vec<u8> = (0..700u32).map(|at| (at.wrapping_mul(0x9E37_79B1) >> 24) as u8).collect();

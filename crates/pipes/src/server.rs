@@ -141,7 +141,7 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
     [1, 2].into_iter().for_each(report_limit);
 }
 
-/// Adds the strings of a list that ends with a null to a text, each with a zero behind it, as far as there is room.
+/// Adds the strings of a list that ends with a null to a text, each with a zero behind it, until the text is full.
 unsafe fn push_strings(text: &mut [u8], len: &mut usize, list: *const *const c_char) {
     // SAFETY: the caller's.
     let strings = (0..).map(|at| unsafe { *list.add(at) }).take_while(|string| !string.is_null());
@@ -156,7 +156,8 @@ unsafe fn push_strings(text: &mut [u8], len: &mut usize, list: *const *const c_c
     }
 }
 
-/// Asks what a program is to be started with: the length of the answer in `room`, and its standard output. `None`: as it is.
+/// Asks the server how a program is to be started. Returns the length of the answer in `room`, and the program's new standard output if
+/// there is one; `None`: the program is started without changes.
 pub(crate) fn request_changes(
     path: *const c_char,
     argv: *const *const c_char,
@@ -177,7 +178,7 @@ pub(crate) fn request_changes(
     let received = if asked.is_ok() { sys::receive(own, room, &mut fds) } else { None };
     sys::close(own);
     let (bytes, passed) = received?;
-    // Its first byte says nothing: an answer may not be empty.
+    // The first byte has no meaning: the server sends it because an answer must not be empty.
     room[0] = 0;
     Some((bytes, (passed > 0).then_some(fds[0])))
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mechanism::{Callers, Heard, MEETING_PATIENCE};
+use mechanism::{CallerCheck, Callers, MEETING_PATIENCE};
 use rustix::net::sockopt;
 
 use crate::auth::{Hello, Opening, Proof, Protocol, Prover, Token};
@@ -52,15 +52,15 @@ impl Listener {
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> Result<Option<Wire>, RemoteError> {
-        let mut judge = |greeting: &[u8], heard: &[u8]| {
-            judge(token, protocol, greeting, heard).unwrap_or_else(|error| {
+        let mut check = |greeting: &[u8], received: &[u8]| {
+            check_token(token, protocol, greeting, received).unwrap_or_else(|error| {
                 remark(&error.to_string());
-                Heard::Wrong
+                CallerCheck::Wrong
             })
         };
         let mut greet =
             || Hello::new(protocol).map_or(Vec::new(), |hello| line(&Opening { hello, proof: None }));
-        let came = self.callers.next(patience, &mut greet, &mut judge, &mut || !stop());
+        let came = self.callers.next(patience, &mut greet, &mut check, &mut || !stop());
         let Some((stream, proof)) = came.map_err(RemoteError::system("poll"))? else { return Ok(None) };
         let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
         keep_alive(&stream).map_err(RemoteError::system("setsockopt(SO_KEEPALIVE)"))?;
@@ -71,13 +71,13 @@ impl Listener {
 }
 
 /// Whether a caller has the token, by its first message; if so, our own proof. An error says what is wrong with the message.
-fn judge(
+fn check_token(
     token: &Token,
     protocol: Protocol,
     greeting: &[u8],
-    heard: &[u8],
-) -> Result<Heard<Proof>, RemoteError> {
-    let Some(text) = heard.strip_suffix(b"\n") else { return Ok(Heard::More) };
+    received: &[u8],
+) -> Result<CallerCheck<Proof>, RemoteError> {
+    let Some(text) = received.strip_suffix(b"\n") else { return Ok(CallerCheck::Incomplete) };
     let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
     let Opening { hello: server, .. } = read(&greeting, "this host")?;
     let Opening { hello: client, proof } = read(&text, "a caller")?;
@@ -85,7 +85,7 @@ fn judge(
     if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
         return Err(RemoteError("a caller with another token was turned away".to_owned()));
     }
-    Ok(Heard::Right(token.prove(Prover::Server, &server, &client)))
+    Ok(CallerCheck::Right(token.prove(Prover::Server, &server, &client)))
 }
 
 /// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): while one is outstanding, no keep-alive packets are sent.

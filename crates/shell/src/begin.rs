@@ -1,4 +1,5 @@
-//! A shell's start-up files: the user's own first, then hosepipe's. Programs that the shell starts inherit nothing of them.
+//! A shell's start-up files: the user's own first, then hosepipe's. Programs that the shell starts do not inherit hosepipe's variables
+//! or functions.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -55,7 +56,7 @@ pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenErr
                 .replace("@ZDOTDIR@", &zdotdir(shell, None));
             std::fs::write(path.join(".zshenv"), first).map_err(refused("write"))?;
             if !zdotdir(shell, Some(&path)).contains(&*path.to_string_lossy()) {
-                // An error of standard error changes nothing.
+                // If standard error cannot be written, the warning is lost.
                 let what = "the zshenv of this machine sets ZDOTDIR: this zsh has neither `via` nor the other functions";
                 let _ = writeln!(io::stderr(), "hosepipe: {what}");
             }
@@ -67,19 +68,19 @@ pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenErr
     Ok(begin)
 }
 
-/// The command that sets ZDOTDIR to its value in a zsh that is started with `ours`, or with this process's value: the
-/// machine's zshenv is read before any other file and may set it.
-fn zdotdir(shell: &Shell, ours: Option<&Path>) -> String {
+/// The value of ZDOTDIR after zsh has read the machine's zshenv, which may change it, as a zsh command that sets it. zsh is started with
+/// ZDOTDIR set to `folder`, or to this process's value if that is `None`.
+fn zdotdir(shell: &Shell, folder: Option<&Path>) -> String {
     let mut command = Command::new(&shell.path);
     command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdin(Stdio::null()).stderr(Stdio::null());
-    command.envs(ours.map(|folder| ("ZDOTDIR", folder)));
-    let said = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    // The machine's zshenv may print something before.
-    let set = said.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
+    command.envs(folder.map(|folder| ("ZDOTDIR", folder)));
+    let printed = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    // The machine's zshenv may print lines before it.
+    let set = printed.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
     if set.contains(" ZDOTDIR=") { set } else { "unset ZDOTDIR".to_owned() }
 }
 
-/// A file in memory with this text, so that no file stays, and its path.
+/// A file in memory with this text, and its path. It needs no removal.
 fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
     let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let mut file = File::from(made.map_err(refused("memfd_create"))?);
@@ -115,8 +116,8 @@ fn fish_quoted(bytes: &[u8]) -> String {
 
 /// `$SHELL` if it is a known shell; else bash.
 pub fn users_shell() -> OsString {
-    let theirs = std::env::var_os("SHELL").filter(|name| Path::new(name).is_absolute());
-    let known = theirs.filter(|name| Shell::find(name).is_ok_and(|shell| shell.kind != Kind::Other));
+    let login_shell = std::env::var_os("SHELL").filter(|name| Path::new(name).is_absolute());
+    let known = login_shell.filter(|name| Shell::find(name).is_ok_and(|shell| shell.kind != Kind::Other));
     known.unwrap_or_else(|| "bash".into())
 }
 

@@ -123,7 +123,7 @@ impl Question {
         let pattern = move |one: &Mechanism| one.workloads.contains(&workload) && one.tasks.contains(&tasks);
         let mut conditions: Vec<Condition> = vec![(format!("--pattern {}", self.pattern), Box::new(pattern))];
         if self.between == Between::Processes {
-            let by_name = |one: &Mechanism| one.capabilities.is_met_by_name();
+            let by_name = |one: &Mechanism| one.capabilities.opens_by_name();
             conditions.push(("--between processes".to_owned(), Box::new(by_name)));
         }
         for must in &self.must {

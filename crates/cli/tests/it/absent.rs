@@ -111,7 +111,7 @@ fn io_uring_that_was_disabled() {
     }
     for (value, reason) in [
         ("1", "kernel.io_uring_disabled is 1: only for root"),
-        ("2", "kernel.io_uring_disabled is 2: for nobody"),
+        ("2", "kernel.io_uring_disabled is 2: off for all users, root too"),
     ] {
         let script = format!(
             "echo {value} > ../setting && mount --bind ../setting /proc/sys/kernel/io_uring_disabled && exec \"$0\" \"$@\""

@@ -223,7 +223,7 @@ fn too_little_address_space_costs_the_row_that_needs_it() {
 /// Expected: no more processes or threads for this user: rows with the reason (EAGAIN), or a sentence that names
 /// it where not even the cleaner could be started.
 /// Happened: the sentence has a number for a name ("os error 11"); and where the host process has no threads,
-/// the row says "an end left without a report (a bug in hosepipe: please tell us)".
+/// the row says "an end exited without a report (a bug in hosepipe: please tell us)".
 #[test]
 fn too_few_processes_are_a_reason_by_name() {
     if !is_root() {

@@ -1,25 +1,25 @@
-//! A sender whose blocks are pages that the kernel takes by reference: what the ways by vmsplice(2), sendfile(2) and
-//! splice(2) share.
+//! A sender whose blocks are pages that the kernel takes by reference: the common code of vmsplice(2), sendfile(2) and
+//! splice(2).
 
 use super::pipe::file_ring::{FileLayout, FileRing};
 use crate::prelude::*;
 
-/// What the sender does with its memory before it hands it over.
+/// How the sender fills its memory before it hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// Written once, with the first block.
     Constant {
-        /// Whether that was done.
+        /// Whether the first block was written.
         written: bool,
     },
-    /// Copied there block by block, since it lies elsewhere (a relay).
+    /// Each block is copied into it from another buffer (a relay).
     Copied,
-    /// Produced where it lies.
+    /// Each block is produced in it.
     Produced,
 }
 
 impl Content {
-    /// What the request asks for.
+    /// The content for the request's data level and relays.
     pub(super) fn for_request(request: &Request<'_>) -> Self {
         match (request.data, request.relays) {
             (DataLevel::None, 0) => Self::Constant { written: false },
@@ -29,32 +29,32 @@ impl Content {
     }
 }
 
-/// Memory that is written in turn, and a way to hand it to the kernel.
+/// A ring of memory, and a way to hand its pages to the kernel.
 pub(super) trait Pages: End {
-    /// Room for the next block, once what lay there was read.
+    /// Room for the next block. Waits until the block that was there before has been read.
     fn room(&mut self, len: usize) -> io::Result<&mut [u8]>;
 
-    /// Hands over the block that room was made for last, all of it.
+    /// Hands over all `len` bytes of the block for which [`Pages::room`] was called last.
     fn hand_over(&mut self, len: usize) -> io::Result<()>;
 
-    /// Says that no more comes.
+    /// Ends the stream.
     fn close(&mut self) -> io::Result<()>;
 }
 
-/// A sender to a socket that takes a file's pages by reference, too.
+/// A sender to a socket that can also send a file's pages by reference.
 pub(super) trait FileSender: Sender {
-    /// The socket, which the pages stay with until its other end has read them.
+    /// The socket. It refers to the pages until its other end has read them.
     fn socket(&self) -> io::Result<&OwnedFd>;
 
-    /// Sends the first `len` bytes of the block that the ring made room for last.
+    /// Sends the first `len` bytes of the ring's last block.
     fn send_pages(&mut self, ring: &FileRing, len: usize) -> io::Result<()>;
 }
 
-/// The pages of a file, for such a sender.
+/// The pages of a file, sent by a [`FileSender`].
 pub(super) struct FilePages<S> {
     sender: S,
     layout: FileLayout,
-    /// Made by the task that sends.
+    /// Made in the task that sends; `None` before.
     ring: Option<FileRing>,
 }
 
@@ -95,7 +95,7 @@ impl<S: FileSender> Pages for FilePages<S> {
     }
 }
 
-/// Produces blocks in such memory and hands them over.
+/// Produces blocks in the memory of [`Pages`] and hands them over.
 pub(super) struct PageSender<P> {
     pub(super) pages: P,
     pub(super) content: Content,

@@ -1,5 +1,5 @@
-//! `cache-line`: two tasks bounce one counter on one cache line. That is the floor: no round trip between two
-//! cores can be shorter.
+//! `cache-line`: two tasks send one counter back and forth on one cache line. Its time is the floor: no round trip between
+//! two cores can be shorter.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ pub(super) static CACHE_LINE: Mechanism = Mechanism {
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     let memory = SharedMemory::new(size_of::<AtomicU64>());
     let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-    // The asker writes odd numbers and waits for even ones, the answerer the other way round.
+    // The task that asks writes odd numbers and waits for even ones, the task that answers the other way round.
     let direction = |first: u64| {
         let (notified, waited) = (memory.clone(), memory.clone());
         let (mut next, mut awaited) = (first, first);

@@ -1,4 +1,5 @@
-//! `eventfd`: a pair of counters in the kernel, eventfd(2): 8 bytes written add to it, a read takes all of it.
+//! `eventfd`: a counter in the kernel for each direction, eventfd(2). A write of 8 bytes adds to it; a read returns it and sets
+//! it to 0.
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -27,7 +28,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         };
         let wait = move || {
             let before = reads.syscalls;
-            // What was counted is one notification: each is answered before the next.
+            // The counter is 1: each notification is answered before the next one.
             reads.recv(&mut [0; size_of::<u64>()])?;
             Ok(Some(reads.syscalls - before))
         };

@@ -1,5 +1,5 @@
-//! Whether a transfer passes pages or copies them, found out: a page is sent, changed afterwards, and read. A
-//! receiver that reads the change was given the page; one that reads what was sent was given a copy.
+//! An experiment that shows whether a transfer passes pages by reference or copies them: a page is sent, changed
+//! afterwards, and read. If the receiver reads the change, it has the page; if it reads what was sent, it has a copy.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,8 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use super::pipe::page_ring::page_is_passed;
 
-/// Carries a page from a pipe to the descriptor that `transfer` returns. `way` names what was done, for people.
+/// The experiment for `transfer`, which moves a page from a pipe to the descriptor that it returns. `way` names the transfer
+/// in the sentence of the result.
 pub(super) fn try_transfer<F: AsFd>(
     way: &str,
     transfer: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
@@ -17,7 +18,8 @@ pub(super) fn try_transfer<F: AsFd>(
     verdict(&format!("a page changed after {way}"), page_is_passed(transfer))
 }
 
-/// The verdict on an experiment that changed something after it had been sent; nothing is copied.
+/// The result of an experiment that changed something after it had been sent, for a transfer that itself copies nothing.
+/// `what` names what was changed; `seen_changed`: the reader saw the change.
 pub(super) fn verdict(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
     let (proven, seen) = match seen_changed {
         Ok(true) => (true, "reached the reader changed: it was passed by reference".to_owned()),
@@ -27,7 +29,7 @@ pub(super) fn verdict(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
     ZeroCopy { copies_per_byte: Some(0), proven, how: format!("{what} {seen}") }
 }
 
-/// The same where bytes are copied all the same before or after; `where_copied` says where.
+/// The same evidence for a mechanism that also copies bytes before or after the transfer; `where_copied` says where.
 pub(super) fn but_copied(evidence: ZeroCopy, copies_per_byte: u32, where_copied: &str) -> ZeroCopy {
     ZeroCopy {
         copies_per_byte: Some(copies_per_byte),
@@ -36,12 +38,12 @@ pub(super) fn but_copied(evidence: ZeroCopy, copies_per_byte: u32, where_copied:
     }
 }
 
-/// Out of the sender's memory by vmsplice(2).
+/// The experiment for vmsplice(2) from the sender's memory.
 pub(super) fn of_vmsplice() -> ZeroCopy {
     try_transfer("vmsplice(2)", |pipe, _| pipe.try_clone_to_owned())
 }
 
-/// From pipe to pipe by tee(2).
+/// The experiment for tee(2) from pipe to pipe.
 pub(super) fn of_tee() -> ZeroCopy {
     try_transfer("tee(2) to a second pipe", |pipe, len| {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -55,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_told_from_a_reference() {
+    fn a_copy_and_a_reference_are_distinguished() {
         let copied = try_transfer("a copy", |pipe, _| {
             let mut page = [0u8; 4096];
             let len = rustix::io::read(pipe, &mut page)?;

@@ -31,13 +31,13 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
     pipe_ends(options, open_both(&Folder::for_brief_names())?)
 }
 
-/// Makes the FIFO, opens the reading and the writing end and removes the name: the ends live on without it.
+/// Makes the FIFO, opens the reading and the writing end, and removes the name, which open ends do not need.
 fn open_both(folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let path = folder.path()?.join("fifo");
     let (_removed_on_return, ()) =
         TemporaryPath::make(&announcer(), path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
             .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
-    // Non-blocking, or the open would wait for the other end, which this task opens next (fifo(7)).
+    // Non-blocking: otherwise open(2) would wait for the other end, which this task opens next (fifo(7)).
     let reader = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         .map_err(OpenError::system("open(fifo, O_RDONLY)"))?;
     let writer = open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())

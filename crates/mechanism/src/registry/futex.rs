@@ -1,4 +1,4 @@
-//! `futex`: two words in shared memory, one for each direction: asleep in futex(2) until the word changes.
+//! `futex`: a word in shared memory for each direction. The task that waits sleeps in futex(2) until the word changes.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU32;
@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 pub(super) static FUTEX: Mechanism = Mechanism {
     name: "futex",
-    summary: "two words of shared memory, and the kernel to sleep on them",
+    summary: "two words of shared memory; a task sleeps in the kernel until one changes",
     tasks: &[Tasks::Processes, Tasks::Threads],
     man_pages: &["futex(2)", "futex(7)"],
     more_specs: &["futex"],
@@ -27,7 +27,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let notify = move || {
             given = given.wrapping_add(1);
             word(&notified).store(given, Release);
-            // Always: asking first whether a task sleeps would be a second word, and here one does.
+            // Always wakes: a second word that tells whether a task sleeps would save nothing, since here the other task does.
             futex::wake(word(&notified), futex::Flags::empty(), 1)?;
             Ok(Some(1))
         };

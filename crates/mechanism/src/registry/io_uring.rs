@@ -23,9 +23,9 @@ mod stream;
 /// The largest buffer that can be registered (io_uring_register(2)), and the longest request by far.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 
-/// Memory that an ended trial had registered is let go of a little later: how often, and how long after each
-/// time, a refusal is not believed.
+/// How often a refused registration is tried again: the kernel releases the memory of an ended trial a little later.
 const RETRIES: u32 = 5;
+/// The pause before each of these.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) static IO_URING: Mechanism = Mechanism {
@@ -44,7 +44,7 @@ pub(super) static IO_URING: Mechanism = Mechanism {
             name: "depth",
             kind: OptionKind::Choice(&["1", "2", "4", "8", "16", "32", "64"]),
             default: "2",
-            help: "buffers each way: half of them in flight, as one chain, the others being worked on",
+            help: "buffers each way: half of them in flight, as one chain, the others being filled or checked",
         },
         OptionSpec {
             name: "fixed",
@@ -97,7 +97,8 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-/// Each task has one ring, for what it asks and what it is answered.
+/// Each task has one ring for both what it sends and what it receives. `far_in` is where the far task reads what the near
+/// one sends.
 fn round_trips(request: &Request<'_>, plan: Plan) -> Result<Channel, OpenError> {
     let (far_in, near_out, granted) = connect(request, &plan)?;
     let (near_in, far_out, _) = connect(request, &plan)?;
@@ -126,8 +127,8 @@ fn plan(request: &Request<'_>) -> Result<Plan, OpenError> {
     })
 }
 
-/// A reading and a writing descriptor. They never fail to wait, except where one task would wait for itself:
-/// io_uring does the waiting.
+/// A reading and a writing descriptor. They are blocking, since io_uring does the waiting; non-blocking only if a single
+/// task has both, as it would wait for itself.
 fn connect(request: &Request<'_>, plan: &Plan) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
     let (reader, writer, granted) = if plan.socket {
         if request.options.size(SIZE_OPTION.name).is_some() {
@@ -147,8 +148,8 @@ fn connect(request: &Request<'_>, plan: &Plan) -> Result<(OwnedFd, OwnedFd, Gran
     Ok((reader, writer, granted))
 }
 
-/// Registers as much memory as the trial's tasks will together, and lets go of it again: what is refused here
-/// is a limit, stated before anything runs.
+/// Registers as much memory as all tasks of the trial will, and unregisters it: so a limit is reported before any task
+/// starts.
 fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> {
     let directions = if request.workload == Workload::PingPong { 2 } else { 1 + request.relays as usize };
     let count = 2 * directions * plan.depth;
@@ -180,7 +181,7 @@ fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> 
     registered.map_err(OpenError::system("io_uring_register(IORING_REGISTER_BUFFERS)"))
 }
 
-/// Who forbids io_uring: the administrator, a sandbox, or the kernel's maker.
+/// The reason why io_uring is refused: a setting of the administrator, a sandbox, or a kernel built without it.
 fn why_not(error: &io::Error) -> Unsupported {
     let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     let (reason, remedy) = match (error.raw_os_error(), disabled.trim()) {
@@ -189,7 +190,7 @@ fn why_not(error: &io::Error) -> Unsupported {
             format!("{}sysctl -w kernel.io_uring_disabled=0, or join that group", sudo()),
         ),
         (Some(libc::EPERM), "2") => (
-            "kernel.io_uring_disabled is 2: for nobody".to_owned(),
+            "kernel.io_uring_disabled is 2: off for all users, root too".to_owned(),
             format!("{}sysctl -w kernel.io_uring_disabled=0", sudo()),
         ),
         (Some(libc::EPERM | libc::EACCES), _) => (

@@ -1,5 +1,5 @@
-//! `memfd`: each block travels in a file of its own that lives in memory, memfd_create(2): written, sealed so that
-//! it cannot be changed any more, and its descriptor passed over a Unix socket (SCM_RIGHTS), as Wayland and D-Bus do.
+//! `memfd`: each block is written to its own file in memory, memfd_create(2). The file is sealed, so that it cannot change any
+//! more, and its descriptor is passed over a Unix socket (SCM_RIGHTS), as Wayland and D-Bus do.
 #![allow(unsafe_code)]
 
 use std::io::{IoSlice, IoSliceMut};
@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use super::evidence::{but_copied, verdict};
-use super::messages::or_the_end;
+use super::messages::receive_or_end;
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
 
@@ -31,7 +31,7 @@ pub(super) static MEMFD: Mechanism = Mechanism {
         default: "mmap",
         help: "how the receiver gets the bytes: mapped and read in place, or read(2)",
     }],
-    limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
+    limits: "blocks in the channel: as many as the smallest send buffer holds (a few), and RLIMIT_NOFILE",
     man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
     more_specs: &["memfd", "memfd:recv=read"],
     probe,
@@ -77,15 +77,15 @@ impl Opening {
     }
 }
 
-/// A pair of sockets that holds a few descriptors, not hundreds: each holds a block of memory.
+/// A pair of sockets with a small send buffer: it holds a few descriptors, not hundreds, since each keeps a block of memory.
 fn connect() -> io::Result<(OwnedFd, OwnedFd)> {
     let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // The kernel makes its smallest of this, a few KiB (SOCK_MIN_SNDBUF).
+    // The kernel replaces this by its minimum, a few KiB (SOCK_MIN_SNDBUF).
     sockopt::set_socket_send_buffer_size(&near, 1)?;
     Ok((near, far))
 }
 
-/// A sealed file that holds a block.
+/// A sealed file with the bytes of `block`, and the number of system calls.
 fn sealed(block: &[u8]) -> io::Result<(OwnedFd, u64)> {
     let file = memfd_create("hosepipe-block", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let (mut written, mut syscalls) = (0, 2);
@@ -97,7 +97,7 @@ fn sealed(block: &[u8]) -> io::Result<(OwnedFd, u64)> {
     Ok((file, syscalls))
 }
 
-/// Passes a descriptor, with the number of bytes in it.
+/// Sends a descriptor, with the number of bytes in its file.
 fn pass(socket: &OwnedFd, file: &OwnedFd, len: u64) -> rustix::io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
@@ -108,7 +108,7 @@ fn pass(socket: &OwnedFd, file: &OwnedFd, len: u64) -> rustix::io::Result<()> {
     sendmsg(socket, &[IoSlice::new(&len.to_ne_bytes())], &mut rights, SendFlags::NOSIGNAL).map(|_| ())
 }
 
-/// Takes a descriptor and the number of bytes in it; `None` at the end.
+/// Receives a descriptor and the number of bytes in its file; `None` at the end of the stream.
 fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -121,11 +121,11 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
-    // The kernel drops the descriptor where this process has reached RLIMIT_NOFILE.
+    // The kernel drops the descriptor if this process has reached RLIMIT_NOFILE.
     file.map(|file| Some((file, u64::from_ne_bytes(len)))).ok_or(Errno::MFILE)
 }
 
-/// Puts each block into a file and passes that.
+/// Writes each block to a file and sends its descriptor.
 struct MemfdSender(FdEnd);
 
 counted_by!(MemfdSender, 0);
@@ -133,7 +133,7 @@ counted_by!(MemfdSender, 0);
 impl Sender for MemfdSender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let (file, syscalls) = sealed(block)?;
-        // One more to close it.
+        // One more for close(2).
         self.0.syscalls += syscalls + 1;
         self.0.retry(PollFlags::OUT, |socket| pass(socket, &file, block.len() as u64))
     }
@@ -143,7 +143,7 @@ impl Sender for MemfdSender {
     }
 }
 
-/// Takes files, and the blocks out of them.
+/// Receives descriptors, and reads the blocks from their files.
 struct MemfdReceiver {
     socket: FdEnd,
     opening: Opening,
@@ -154,7 +154,7 @@ struct MemfdReceiver {
 struct Taken {
     bytes: Bytes,
     len: usize,
-    /// Bytes of it received so far.
+    /// Number of its bytes that were received so far.
     at: usize,
 }
 
@@ -164,16 +164,17 @@ enum Bytes {
 }
 
 impl MemfdReceiver {
-    /// The block that is being received, or else the next one; `None` at the end.
+    /// The block that is being received, or else the next one; `None` at the end of the stream.
     fn current(&mut self) -> io::Result<Option<&mut Taken>> {
         if self.current.is_none() {
-            let taken =
-                self.socket.retry(PollFlags::IN, |socket| or_the_end(|| take(socket), Option::is_none))?;
+            let taken = self
+                .socket
+                .retry(PollFlags::IN, |socket| receive_or_end(|| take(socket), Option::is_none))?;
             let Some((file, len)) = taken else { return Ok(None) };
             let len = usize::try_from(len).map_err(io::Error::other)?;
-            // Counted: fcntl(F_GET_SEALS) below and close, for a mapping also mmap and munmap. Without seals the peer could go on
-            // writing to the file.
+            // fcntl(F_GET_SEALS) below and close(2); for a mapping also mmap(2) and munmap(2).
             self.socket.syscalls += if self.opening == Opening::Mmap { 4 } else { 2 };
+            // Without seals the sender could still change the file.
             if !fcntl_get_seals(&file)?.contains(SEALS) {
                 return Err(io::Error::other("the memfd is not sealed"));
             }
@@ -219,7 +220,7 @@ impl Receiver for MemfdReceiver {
         Ok(self.received(len))
     }
 
-    /// In place, without a copy, where the file is mapped.
+    /// Without a copy if the file is mapped.
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         if let Some(Taken { bytes: Bytes::Mapped(mapping), len, at }) = self.current()? {
             let len = most.min(*len - *at);
@@ -232,7 +233,7 @@ impl Receiver for MemfdReceiver {
     }
 }
 
-/// Maps a file of `len` bytes to be read.
+/// Maps a file of `len` bytes for reading.
 fn map(file: &OwnedFd, len: usize) -> io::Result<SharedMemory> {
     SharedMemory::of_file(file, len, ProtFlags::READ)
 }
@@ -242,8 +243,8 @@ fn bytes_of(mapping: &SharedMemory) -> &[u8] {
     unsafe { std::slice::from_raw_parts(mapping.as_ptr(), mapping.len()) }
 }
 
-/// Passes an unsealed file that begins with 1, makes that a 2 behind the receiver's back, and returns what its mapping
-/// showed before and after.
+/// Passes an unsealed file that begins with 1, changes that byte to 2 after the receiver has mapped the file, and returns
+/// whether the mapping shows the change.
 fn change_is_seen() -> io::Result<bool> {
     let (near, far) = connect()?;
     let file = memfd_create("hosepipe-canary", MemfdFlags::CLOEXEC)?;

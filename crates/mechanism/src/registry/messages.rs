@@ -1,7 +1,7 @@
-//! What the message sockets share: an end that moves whole messages, and the limit on a message.
+//! Common code of the message sockets: an end that moves whole messages, and the limit on a message.
 //!
-//! The payload needs no place of its own here: send(2) takes a block from where it was produced, recv(2) puts
-//! it where it is checked. So every byte is copied twice, into the kernel's buffer and out of it.
+//! There is no extra copy of the payload: send(2) reads a block from where it was produced, and recv(2) writes it where it
+//! is checked. So every byte is copied twice, into the kernel's buffer and out of it.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,28 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketType, recv, send, shutdo
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
 
-/// An end that spins looks at the clock once in this many tries.
-const TRIES_BETWEEN_LOOKS: u64 = 4096;
+/// An end that spins reads the clock once in this many tries.
+const TRIES_BETWEEN_CLOCK_READS: u64 = 4096;
 
 /// Either end of a message socket.
 pub(super) struct MessageEnd {
     end: FdEnd,
-    /// How long nothing may come; `None` where nothing can be lost.
+    /// Longest wait for a message; `None` if messages cannot be lost.
     patience: Option<Duration>,
-    /// Whether the receiver of a sequence sees its end. That of datagrams does not: of several, each is sent an empty one.
+    /// Whether a receiver sees that the sender has ended: true of SOCK_SEQPACKET, not of datagrams. There the sender sends an empty
+    /// datagram to each of several receivers.
     has_end: bool,
 }
 
 impl MessageEnd {
-    /// Takes a socket and puts it in the mode its waiting needs. With `patience`, a receiver that hears
-    /// nothing for so long gives up.
+    /// Takes a socket and puts it in the mode that `wait` needs. With `patience`, a receiver that gets no message for that
+    /// long fails.
     pub(super) fn new(fd: OwnedFd, wait: FdWait, patience: Option<Duration>) -> Result<Self, OpenError> {
         if wait == FdWait::InCall && patience.is_some() {
             sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, patience)
                 .map_err(OpenError::system("setsockopt(SO_RCVTIMEO)"))?;
         }
-        // A single task never waits, however patient.
+        // A single task never waits.
         let patience = patience.filter(|_| wait != FdWait::Never);
         let kind = sockopt::socket_type(&fd).map_err(OpenError::system("getsockopt(SO_TYPE)"))?;
         Ok(Self { end: FdEnd::new(fd, wait)?, patience, has_end: kind == SocketType::SEQPACKET })
@@ -48,18 +49,18 @@ impl MessageEnd {
         self.retry(PollFlags::OUT, |fd| send(fd, message, SendFlags::NOSIGNAL)).map(|_| ())
     }
 
-    /// Receives one message. One that is larger than the room is an error: its rest would be thrown away.
+    /// Receives one message. A message larger than `room` is an error: the kernel drops the rest of it.
     #[inline]
     pub(super) fn receive_message(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        // MSG_TRUNC: the answer is the message's own length, whatever there was room for.
+        // MSG_TRUNC: the call returns the message's own length, even if that is more than `room`.
         let has_end = self.has_end;
         let (taken, whole) = self.retry(PollFlags::IN, |fd| {
-            or_the_end(|| recv(fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| has_end && *whole == 0)
+            receive_or_end(|| recv(fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| has_end && *whole == 0)
         })?;
         if taken == whole { Ok(taken) } else { Err(cut_short(taken, whole)) }
     }
 
-    /// As [`FdEnd::retry`], as long as there is patience.
+    /// As [`FdEnd::retry`], but fails with `TimedOut` after `patience`.
     #[inline]
     fn retry<T>(
         &mut self,
@@ -72,7 +73,7 @@ impl MessageEnd {
             None => wait.after_would_block(fd, interest),
             Some(patience) => spinning.wait(fd, wait, interest, patience),
         };
-        self.end.retry_with(call, wait).map_err(in_words)
+        self.end.retry_with(call, wait).map_err(explain_closed)
     }
 }
 
@@ -90,7 +91,7 @@ impl Sender for MessageEnd {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The receiver of a sequence reads the rest and then 0; of one that has gone there is nothing to tell.
+        // A SOCK_SEQPACKET receiver reads the remaining packets and then 0. An error means that the receiver has gone.
         let _ = self.end.fd().map(|fd| shutdown(fd, Shutdown::Write));
         Ok(())
     }
@@ -113,12 +114,11 @@ impl Receiver for MessageEnd {
     }
 }
 
-/// Receives, and where that says that there is no more, once again. A receiver that finds a sequence of packets empty just before
-/// the sender sends its last one and closes sees the end before it has that packet: `unix_dgram_recvmsg` (net/unix/af_unix.c)
-/// looks at the queue first and at the end afterwards, without a lock around both. What was sent before the end is there at
-/// the second look.
+/// Receives, and if the result is the end of the stream, receives once more. The kernel may report the end too early: if a receiver
+/// finds the queue of packets empty just before the sender sends its last packet and closes, `unix_dgram_recvmsg`
+/// (net/unix/af_unix.c) checks the queue first and the end afterwards, without a lock around both. The second call gets that packet.
 #[inline]
-pub(super) fn or_the_end<T>(
+pub(super) fn receive_or_end<T>(
     mut receive: impl FnMut() -> rustix::io::Result<T>,
     is_end: impl Fn(&T) -> bool,
 ) -> rustix::io::Result<T> {
@@ -128,8 +128,8 @@ pub(super) fn or_the_end<T>(
     }
 }
 
-/// How a receiver waits whose bytes come through a thread of the kernel's: a single task, too, has to sleep until
-/// what it sent whole has arrived, and then it does.
+/// How a receiver waits if a kernel thread delivers its bytes: even a single task, which has sent a whole message before it
+/// receives, must sleep until the message has arrived.
 pub(super) fn receiver_wait(request: &Request<'_>) -> FdWait {
     match FdWait::for_request(request) {
         FdWait::Never => FdWait::InPoll,
@@ -145,7 +145,7 @@ struct Spinning {
 }
 
 impl Spinning {
-    /// Waits after EAGAIN. Returns how many system calls that took.
+    /// Waits after EAGAIN. Returns the number of system calls that it made.
     #[cold]
     fn wait(
         &mut self,
@@ -154,14 +154,14 @@ impl Spinning {
         interest: PollFlags,
         patience: Duration,
     ) -> io::Result<u64> {
-        let (enough, syscalls) = match wait {
+        let (timed_out, syscalls) = match wait {
             // Only a receive timeout ends a sleep with EAGAIN (socket(7), SO_RCVTIMEO).
             FdWait::InCall | FdWait::Never => (true, 0),
             FdWait::Spin => {
                 std::hint::spin_loop();
                 self.tries += 1;
-                let looks = self.tries.is_multiple_of(TRIES_BETWEEN_LOOKS);
-                (looks && self.since.get_or_insert_with(Instant::now).elapsed() > patience, 0)
+                let reads_clock = self.tries.is_multiple_of(TRIES_BETWEEN_CLOCK_READS);
+                (reads_clock && self.since.get_or_insert_with(Instant::now).elapsed() > patience, 0)
             }
             FdWait::InPoll => {
                 let timeout = Timespec::try_from(patience).ok();
@@ -172,14 +172,15 @@ impl Spinning {
                 }
             }
         };
-        let text = || format!("nothing came for {} s", patience.as_secs_f64());
-        if enough { Err(io::Error::new(io::ErrorKind::TimedOut, text())) } else { Ok(syscalls) }
+        let text = || format!("no message arrived for {} s", patience.as_secs_f64());
+        if timed_out { Err(io::Error::new(io::ErrorKind::TimedOut, text())) } else { Ok(syscalls) }
     }
 }
 
-/// A datagram to a socket that has gone is refused, where a stream's end would read 0 or write EPIPE.
+/// The error with a plainer message: a datagram to a closed socket is refused with ECONNREFUSED or ENOTCONN, where a stream would read
+/// 0 or fail with EPIPE.
 #[cold]
-fn in_words(error: io::Error) -> io::Error {
+fn explain_closed(error: io::Error) -> io::Error {
     if !matches!(Errno::from_io_error(&error), Some(Errno::CONNREFUSED | Errno::NOTCONN)) {
         return error;
     }
@@ -188,22 +189,22 @@ fn in_words(error: io::Error) -> io::Error {
 
 #[cold]
 fn cut_short(taken: usize, whole: usize) -> io::Error {
-    let text = format!("a message of {whole} bytes came where there was room for {taken}");
+    let text = format!("a message of {whole} bytes came, but the buffer has room for {taken}");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// What bounds a message on a Unix socket.
+/// The limits of a message on a Unix socket.
 pub(super) const MESSAGE_LIMITS: &str =
     "block: the send buffer less 32 bytes, and some 4 MiB; sndbuf: net.core.wmem_max";
 
-/// Bytes of a Unix socket's send buffer that no message gets (`unix_dgram_sendmsg`, net/unix/af_unix.c).
+/// Bytes of a Unix socket's send buffer that a message cannot use (`unix_dgram_sendmsg`, net/unix/af_unix.c).
 const RESERVED_BYTES: u64 = 32;
 
-/// From this size on, a message may find no memory although the buffer would take it.
+/// From this size on, the kernel may have no contiguous memory for a message that fits into the send buffer.
 const IN_ONE_PIECE_BYTES: usize = 1 << 20;
 
-/// Refuses a block that would not pass between these Unix sockets, and says what would let it through. Returns
-/// the send buffer granted. `spec` is what `sndbuf=` is to be added to.
+/// Refuses a block that these Unix sockets cannot transfer, with a remedy. Returns the granted size of the send buffer in
+/// bytes. `spec` is the beginning of a spec to which the remedy adds `sndbuf=`.
 pub(super) fn check_block(
     request: &Request<'_>,
     near: &OwnedFd,
@@ -223,7 +224,8 @@ pub(super) fn check_block(
     Ok(sndbuf)
 }
 
-/// The kernel doubles what is asked for, and cuts it to wmem_max without a word.
+/// The remedy for a block that is too long. The kernel doubles the requested size, and reduces it to wmem_max without an error
+/// (socket(7)).
 fn larger_buffer(block_bytes: u64, spec: &str) -> String {
     let ask = (block_bytes + RESERVED_BYTES).div_ceil(2).next_multiple_of(1024);
     let raise = if kernel_setting("net/core/wmem_max").is_some_and(|most| ask <= most) {
@@ -234,8 +236,8 @@ fn larger_buffer(block_bytes: u64, spec: &str) -> String {
     format!("{raise}{spec}sndbuf={}", ByteSize(ask))
 }
 
-/// Sends one block and takes it out again: a message lies in one piece of kernel memory but for its last 68 KiB
-/// (`sock_alloc_send_pskb`), and there are no pieces above 4 MiB.
+/// Sends one block and receives it again. A message is stored in one contiguous piece of kernel memory except for its last 68 KiB
+/// (`sock_alloc_send_pskb`), and the kernel has no pieces above 4 MiB.
 fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     let mut block = vec![0xA5; block_bytes];
     match send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -263,13 +265,17 @@ mod tests {
     /// Expected: the packet that was sent before the end.
     /// Happened: "the other end closed after 0 bytes", on a busy machine, once in some thousand runs.
     #[test]
-    fn an_end_is_believed_when_it_was_seen_twice() {
+    fn the_end_of_a_stream_counts_only_if_it_is_received_twice() {
         let received = |answers: &[usize]| {
             let mut answers = answers.iter();
-            let received = or_the_end(|| answers.next().copied().ok_or(Errno::AGAIN), |len| *len == 0);
+            let received = receive_or_end(|| answers.next().copied().ok_or(Errno::AGAIN), |len| *len == 0);
             (received, answers.len())
         };
-        assert_eq!(received(&[0, 7, 9]), (Ok(7), 1), "sent between a look at the queue and one at the end");
+        assert_eq!(
+            received(&[0, 7, 9]),
+            (Ok(7), 1),
+            "sent between the check of the queue and that of the end"
+        );
         assert_eq!(received(&[0, 0, 9]), (Ok(0), 1));
         assert_eq!(received(&[7, 0]), (Ok(7), 1));
     }

@@ -1,5 +1,5 @@
-//! `mmap-file`: the ring of `shm-ring` in a file that both ends have mapped: what a program does whose peer knows
-//! nothing but a path. The kernel keeps track of which pages were written, and writes them back now and then.
+//! `mmap-file`: the ring of `shm-ring` in a file that both ends have mapped, as two programs do that share only a path. The
+//! kernel records which pages were written, and writes them to the disk from time to time.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) static MMAP_FILE: Mechanism = Mechanism {
     capabilities: Capabilities::NEEDS_CLEANUP,
     waits: BLOCK_OR_SPIN,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 slots of 56 bytes of short lone messages, or of 64 KiB of others",
+    limits: "size: 128 MiB, and the free space of the file system; in the channel: 1024 slots of 56 bytes of short lone messages, or of 64 KiB of others",
     man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
     more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
     in_place: Copying::is_in_place,
@@ -36,13 +36,13 @@ fn zero_copy(options: &Options) -> Option<ZeroCopy> {
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     let (bytes, folder) = (ring_bytes(request)?, storage_folder(request.options, request.folder)?);
     one_way(request, || {
-        // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
+        // The name is removed at the end of this block: both ends have the mapping, which keeps the file.
         let (_name, file) = make_file(&folder, bytes)?;
         Ok(payload_direction(request, map(&file, bytes, RingWait::for_request(request))?))
     })
 }
 
-/// Makes a file as long as the ring needs.
+/// Makes a file with the length that the ring needs.
 fn make_file(folder: &Path, ring_bytes: usize) -> Result<(StoredName, OwnedFd), OpenError> {
     let (name, file) = make_named(folder, OFlags::empty())?;
     write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|error| {
@@ -53,7 +53,7 @@ fn make_file(folder: &Path, ring_bytes: usize) -> Result<(StoredName, OwnedFd), 
     Ok((name, file))
 }
 
-/// Real bytes, not a hole: a mapped page that finds no room on the disk when it is written is a SIGBUS.
+/// Writes real bytes, not a hole: if there is no space on the disk when a mapped page is first written, the process gets SIGBUS.
 fn write_zeros(file: &OwnedFd, len: usize) -> Result<(), Errno> {
     const ZEROS: &[u8] = &[0; 64 << 10];
     let mut left = len;

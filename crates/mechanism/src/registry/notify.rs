@@ -1,13 +1,13 @@
-//! What the primitives share that carry no data: one side notifies, the other waits for the notification. They run
-//! round trips only; the size of a block is nothing to them.
+//! Common code of the mechanisms that carry no data: one side notifies, the other waits for the notification. They run
+//! round trips only, and ignore the size of a block.
 
 use crate::prelude::*;
 
-/// A call for each block, which itself stays where it is: it notifies, or it waits for the next notification. The call
-/// says how many system calls it made, or `None` where that is not known.
+/// An end that makes one call for each block: the call notifies, or it waits for the next notification; the block is not
+/// moved. The call returns the number of system calls that it made, or `None` if that is not known.
 pub(super) struct Notification<F> {
     call: F,
-    /// What the task does first.
+    /// Called in the task that uses the end, before the barrier.
     prepare: Option<Box<dyn FnMut() -> io::Result<()> + Send>>,
     syscalls: Option<u64>,
 }
@@ -17,7 +17,7 @@ impl<F: FnMut() -> io::Result<Option<u64>> + Send> Notification<F> {
         Self { call, prepare: None, syscalls: Some(0) }
     }
 
-    /// With something to do in the task that uses it, before the barrier.
+    /// The same with `prepare`, which the task that uses the end calls before the barrier.
     pub(super) fn prepared_by(self, prepare: impl FnMut() -> io::Result<()> + Send + 'static) -> Self {
         Self { prepare: Some(Box::new(prepare)), ..self }
     }

@@ -1,4 +1,4 @@
-//! `null`: moves nothing. What it costs is what the harness costs.
+//! `null`: moves nothing. Its time is the time of the harness.
 
 use crate::prelude::*;
 
@@ -19,7 +19,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     Ok(assemble(request, direction(), back))
 }
 
-/// Takes blocks and forgets them, and says that all of what was never sent came.
+/// Drops every block that is sent, and returns the requested number of bytes at every receive, without writing any.
 pub(super) struct Nothing;
 
 impl End for Nothing {}

@@ -1,4 +1,4 @@
-//! `pipe`: the kernel's own pipe, pipe(7), and the faster ways into it and out of it: splice(2) and its kin.
+//! `pipe`: the kernel's own pipe, pipe(7), and the faster ways into it and out of it: vmsplice(2), splice(2) and tee(2).
 
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
@@ -26,20 +26,20 @@ pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
 pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
     name: "wait",
     kind: OptionKind::Choice(&["block", "poll", "spin"]),
-    default: "block, or what --wait says",
+    default: "block, or the value of --wait",
     help: "how an end waits: asleep in the call, asleep in poll(2), or trying again at once",
 };
 
-/// What bounds a pipe's size.
+/// The limits of a pipe's size.
 pub(super) const SIZE_LIMITS: &str =
     "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent";
 
-/// PIPE_BUF, as limits.h has it on Linux: writes of at most this many bytes are never mixed (pipe(7)).
+/// PIPE_BUF on Linux: writes of at most this many bytes are never mixed (pipe(7)).
 pub(super) const PIPE_BUF_BYTES: u64 = 4096;
 
-/// The longest packet: PIPE_BUF, as limits.h has it on Linux. A longer block arrives as several (pipe(2)): every
-/// byte of it, but no longer its boundaries.
-const PACKET_BYTES_MAX: usize = 4096;
+/// The longest packet in bytes (pipe(2), O_DIRECT). A longer block arrives as several packets: all of its bytes, but without
+/// its boundaries.
+const PACKET_BYTES_MAX: usize = PIPE_BUF_BYTES as usize;
 
 pub(super) static PIPE: Mechanism = Mechanism {
     name: "pipe",
@@ -57,13 +57,13 @@ pub(super) static PIPE: Mechanism = Mechanism {
             name: "send",
             kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
             default: "write",
-            help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
+            help: "copied in whole, or from pieces of 4 KiB; by reference, or by reference to the same pages each time",
         },
         OptionSpec {
             name: "recv",
             kind: OptionKind::Choice(&["read", "splice"]),
             default: "read",
-            help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
+            help: "copied out, or moved by reference to /dev/null, where no byte can be checked",
         },
         WAIT_OPTION,
     ],
@@ -137,7 +137,7 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
     pipe_ends(options, new_pipe()?)
 }
 
-/// What a spec of a pipe says, beside its size and how its ends wait.
+/// The options of a pipe's spec, except its size and how its ends wait.
 #[derive(Clone, Copy)]
 struct PipeOptions {
     packet: bool,
@@ -175,27 +175,30 @@ impl PipeOptions {
         }
     }
 
-    /// Refuses options that contradict each other or the task at hand.
+    /// Refuses options that contradict each other or the request.
     fn check(&self, request: &Request<'_>) -> Result<(), OpenError> {
         let by_reference = matches!(self.send, SendBy::Vmsplice | SendBy::Tee) || self.recv == RecvBy::Splice;
         let (message, remedy) = if self.packet && by_reference {
             ("packets are made by write(2) and taken by read(2) only", "send=write or writev, recv=read")
         } else if request.senders.is_some() && self.packet && request.block_bytes > PACKET_BYTES_MAX {
             (
-                "packets of several senders are mixed above 4 KiB, and what is longer than a read is lost",
+                "packets of several senders are mixed above 4 KiB, and bytes of a packet beyond one read are lost",
                 "--block 4KiB",
             )
         } else if request.relays > 0 && self.recv == RecvBy::Splice {
-            ("a relay cannot pass on what went to /dev/null", "recv=read")
+            ("a relay cannot pass on bytes that went to /dev/null", "recv=read")
         } else if request.relays > 0 && self.send == SendBy::Tee {
-            ("a relay has nothing of its own to send again and again", "send=write or vmsplice")
+            (
+                "send=tee sends the same pages each time, but a relay sends what it received",
+                "send=write or vmsplice",
+            )
         } else {
             return Ok(());
         };
         Err(OpenError::unsupported(message, remedy))
     }
 
-    /// A channel whose sender is made of the writing end; the receiver is what `recv=` says.
+    /// A channel whose sender `make_sender` makes from the writing end; the option `recv` determines the receiver.
     fn open_with<S: Sender + 'static>(
         &self,
         request: &Request<'_>,
@@ -232,7 +235,7 @@ pub(super) fn new_pipe() -> Result<(OwnedFd, OwnedFd), OpenError> {
     pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))
 }
 
-/// Sizes a pipe or FIFO as asked and makes a direction of its reading and its writing end.
+/// Gives a pipe or FIFO the requested size and makes a direction of its reading and its writing end.
 pub(super) fn pipe_direction(
     request: &Request<'_>,
     (reader, writer): (OwnedFd, OwnedFd),
@@ -241,7 +244,7 @@ pub(super) fn pipe_direction(
     Ok(Direction::new(FdEnd::new(writer, wait)?, FdEnd::new(reader, wait)?).granted([("pipe_bytes", bytes)]))
 }
 
-/// Makes a pipe or FIFO the ends of a link: sized as asked, or else as large as it may be.
+/// Makes the ends of a link from a pipe or FIFO: of the requested size, or else as large as this user may have it.
 pub(super) fn pipe_ends(
     options: &Options,
     (reader, writer): (OwnedFd, OwnedFd),
@@ -249,13 +252,13 @@ pub(super) fn pipe_ends(
     if options.size(SIZE_OPTION.name).is_none() {
         grow(&writer).map_err(OpenError::system("fcntl(F_SETPIPE_SZ)"))?;
     }
-    // Both ends have one size; a FIFO that was opened without waiting gets the reader its ordinary mode back.
+    // A FIFO's reading end was opened with O_NONBLOCK; a link's ends are blocking.
     FdWait::InCall.apply(&reader)?;
     let granted = granted([("pipe_bytes", size_as_asked(options, &writer)?)]);
     LinkEnds::new(writer, reader, granted, LinkKind::Stream)
 }
 
-/// Sizes a pipe as the options ask, and says how many bytes the kernel gave.
+/// Gives a pipe the size in the options, if there is one; returns the size that the kernel granted, in bytes.
 pub(super) fn size_as_asked(options: &Options, writer: &OwnedFd) -> Result<u64, OpenError> {
     if let Some(size) = options.size(SIZE_OPTION.name) {
         set_size(writer, size)?;
@@ -265,7 +268,7 @@ pub(super) fn size_as_asked(options: &Options, writer: &OwnedFd) -> Result<u64, 
 }
 
 fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
-    // Above 2^31 the kernel answers EINVAL to everybody, root included (fcntl(2)).
+    // Above 2^31 the kernel answers EINVAL to all users, root too (fcntl(2)).
     let asked = usize::try_from(size).ok().filter(|size| *size <= 1 << 31).ok_or_else(|| {
         let message = format!("a pipe of {} is more than the kernel can make (2GiB)", ByteSize(size));
         OpenError::limit(message, "a smaller size=")
@@ -277,12 +280,14 @@ fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
     }
 }
 
-/// EPERM has two causes (fcntl(2)): the pipe is too large, or this user's pipes together are.
+/// The error for EPERM, which has two causes (fcntl(2)): the pipe is larger than one pipe may be, or this user's pipes together are
+/// larger than they may be.
 fn refused(size: u64) -> OpenError {
-    let spent = kernel_setting("fs/pipe-max-size").is_some_and(|largest| size.next_power_of_two() <= largest);
-    let (limit, remedy) = if spent {
+    let all_pipes_too_large =
+        kernel_setting("fs/pipe-max-size").is_some_and(|largest| size.next_power_of_two() <= largest);
+    let (limit, remedy) = if all_pipes_too_large {
         (
-            "fs.pipe-user-pages-soft: other pipes have spent it",
+            "fs.pipe-user-pages-soft: other pipes have used it up",
             format!("close other pipes, or {}sysctl -w fs.pipe-user-pages-soft=0", sudo()),
         )
     } else {

@@ -4,13 +4,13 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::queue::{Queue, QueueEnd, never_waits, queue};
+use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
 use crate::prelude::*;
 
-/// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
+/// Requested capacity in messages: the default of fs.mqueue.msg_max (mq_overview(7)).
 const MESSAGES: i64 = 10;
 
-/// After this many names that others have, the search ends.
+/// Most names that are tried if other processes have them.
 const NAMES_MAX: u32 = 256;
 
 /// The number in the next queue's name.
@@ -42,7 +42,7 @@ fn probe() -> Result<(), Unsupported> {
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     one_way(request, || {
-        let (queue, messages) = open_as_deep_as_granted(request.block_bytes, never_waits(request))?;
+        let (queue, messages) = open_largest_queue(request.block_bytes, is_nonblocking(request))?;
         let queue = Arc::new(queue);
         let end = || QueueEnd::new(&queue, request);
         Ok(Direction::new(end(), end()).granted([
@@ -52,8 +52,9 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-/// RLIMIT_MSGQUEUE counts a queue's capacity when it is made: where ten messages do not fit, fewer may.
-fn open_as_deep_as_granted(block_bytes: usize, non_blocking: bool) -> Result<(PosixQueue, i64), OpenError> {
+/// Makes a queue for [`MESSAGES`] messages, or for fewer if the system refuses that: RLIMIT_MSGQUEUE counts the capacity of a queue when
+/// it is made. Returns the number of messages.
+fn open_largest_queue(block_bytes: usize, non_blocking: bool) -> Result<(PosixQueue, i64), OpenError> {
     let mut messages = MESSAGES;
     loop {
         let error = match PosixQueue::open(messages, block_bytes, non_blocking) {
@@ -73,7 +74,7 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
             let remedy = format!("{}sysctl -w fs.mqueue.msgsize_max={block_bytes}", sudo());
             OpenError::block_too_large(block_bytes, limit, "fs.mqueue.msgsize_max", &remedy)
         }
-        // EMFILE is also the answer of a process that has no descriptor left (mq_open(3)).
+        // EMFILE can also mean that this process has no descriptor left (mq_open(3)).
         (Some(libc::EMFILE), _) if std::fs::File::open("/dev/null").is_ok() => OpenError::limit(
             format!(
                 "a queue of one message of {block_bytes} bytes does not fit in what is left of RLIMIT_MSGQUEUE"
@@ -84,7 +85,7 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
     }
 }
 
-/// A queue without a name: it goes when its last descriptor is closed.
+/// A queue whose name was removed: the kernel removes the queue when its last descriptor is closed.
 struct PosixQueue {
     descriptor: libc::mqd_t,
 }
@@ -100,11 +101,11 @@ impl PosixQueue {
         for _ in 0..NAMES_MAX {
             let name =
                 CString::new(format!("/hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)))?;
-            // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT has it (mq_open(3)).
+            // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT requires (mq_open(3)).
             let descriptor =
                 unsafe { libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &mut attributes) };
             if descriptor >= 0 {
-                // The name goes at once: both ends inherit the descriptor, and a killed run leaves nothing behind.
+                // The name is removed at once: both ends inherit the descriptor, and a killed run leaves no queue.
                 // SAFETY: a C string.
                 unsafe { libc::mq_unlink(name.as_ptr()) };
                 return Ok(Self { descriptor });
@@ -121,7 +122,7 @@ impl PosixQueue {
 
 impl Drop for PosixQueue {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is this value's own.
+        // SAFETY: this value owns the descriptor.
         unsafe { libc::mq_close(self.descriptor) };
     }
 }
@@ -144,10 +145,10 @@ impl Queue for PosixQueue {
 mod tests {
     use super::*;
 
-    /// Expected: another process's queue that has the name is left alone.
-    /// Happened: it was removed, whosever it was, and the trial failed with EEXIST.
+    /// Expected: a queue of another process that has the name is not touched.
+    /// Happened: it was removed, and the trial failed with EEXIST.
     #[test]
-    fn a_queue_that_is_there_already_stays() {
+    fn an_existing_queue_with_the_name_is_not_removed() {
         let first = NEXT.load(Relaxed);
         let names = (first..first + 4).map(|number| format!("/hosepipe-{}-{number}", std::process::id()));
         let names: Vec<CString> = names.map(|name| CString::new(name).expect("no NUL")).collect();

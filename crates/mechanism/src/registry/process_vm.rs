@@ -1,6 +1,6 @@
-//! `process-vm`: the receiver copies straight out of the sender's memory, process_vm_readv(2), as MPI libraries do
-//! between two processes of a host (CMA). Where a block lies goes over a small ring in shared memory; what the
-//! receiver releases there, the sender may write again.
+//! `process-vm`: the receiver copies directly from the sender's memory with process_vm_readv(2), as MPI libraries do
+//! between two processes of a host (cross memory attach, CMA). A small ring in shared memory carries the address of each
+//! block; when the receiver has released an address there, the sender may overwrite that block.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -11,12 +11,12 @@ use payload::Block;
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
 use crate::prelude::*;
 
-/// Blocks that may be on their way: the sender produces the next ones while the receiver copies.
+/// Most blocks that are announced and not yet copied: the sender produces the next ones while the receiver copies.
 const BLOCKS_MAX: usize = 4;
 
 pub(super) static PROCESS_VM: Mechanism = Mechanism {
     name: "process-vm",
-    summary: "the receiver copies out of the sender's memory, as MPI does",
+    summary: "the receiver copies from the sender's memory, as MPI does",
     waits: BLOCK_OR_SPIN,
     options: &[WAIT_OPTION],
     limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
@@ -44,7 +44,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
         let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
         let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
-        let notices = RingReceiver::new(ring, wait, Copying::InOut).keeping_nothing();
+        let notices = RingReceiver::new(ring, wait, Copying::InOut).returning_at_once();
         let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
         let sender = MemorySender { notices: sender, pool, next: 0 };
         Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })
@@ -52,18 +52,19 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-/// Yama's levels (Documentation/admin-guide/LSM/Yama.rst); an empty word is a kernel without it.
+/// Whether this process may read another's memory, by the level of the security module Yama
+/// (Documentation/admin-guide/LSM/Yama.rst); empty on a kernel without Yama.
 fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), Unsupported> {
     match ptrace_scope {
         "3" => Err(Unsupported {
             reason: "kernel.yama.ptrace_scope is 3: no process may read another's memory".to_owned(),
-            remedy: Some("it stays so until the next boot; or --tasks threads".to_owned()),
+            remedy: Some("it cannot be changed before the next boot; or --tasks threads".to_owned()),
         }),
         "2" if !capable => Err(Unsupported {
             reason: "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory".to_owned(),
             remedy: Some(format!("{}sysctl -w kernel.yama.ptrace_scope=1, or run as root", sudo())),
         }),
-        // At 1 the sender names those who may (see `MemorySender::prepare`).
+        // At 1 the sender itself permits it (see `MemorySender::prepare`).
         _ => Ok(()),
     }
 }
@@ -75,7 +76,7 @@ fn has_ptrace_capability() -> bool {
     effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> 19 & 1 == 1)
 }
 
-/// Copies from another process's memory; returns how much.
+/// Copies from another process's memory; returns the number of bytes.
 fn copy_from(process: libc::pid_t, address: u64, to: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
@@ -83,7 +84,7 @@ fn copy_from(process: libc::pid_t, address: u64, to: &mut [u8]) -> io::Result<us
     answered(unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) })
 }
 
-/// Where a block lies.
+/// The address of a block in the sender's memory.
 #[derive(Debug, Clone, Copy)]
 struct Notice {
     process: libc::pid_t,
@@ -108,11 +109,11 @@ impl Notice {
     }
 }
 
-/// Leaves its blocks where they are and says where that is.
+/// Announces the address of each block to the receiver, which copies it.
 struct MemorySender {
     notices: RingSender,
     pool: Vec<Block>,
-    /// The block of the pool that was lent longest ago.
+    /// Index in `pool` of the block that was announced longest ago.
     next: usize,
 }
 
@@ -127,8 +128,8 @@ impl MemorySender {
 }
 
 impl End for MemorySender {
-    /// Allows any process of this user to read this one's memory, where Yama would let only its parents do so. A
-    /// kernel without Yama says EINVAL, and needs no permission.
+    /// Allows any process of this user to read this one's memory, which Yama would otherwise allow only to its ancestors. A
+    /// kernel without Yama returns EINVAL, and needs no permission.
     fn prepare(&mut self) -> io::Result<()> {
         // SAFETY: changes who may trace this process, and nothing else.
         unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
@@ -141,14 +142,14 @@ impl End for MemorySender {
 }
 
 impl Sender for MemorySender {
-    /// The block is the caller's, who may write it again as soon as this returns: waits until it was copied.
+    /// Waits until the block was copied, since the caller may overwrite it after this returns.
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.notify(block.as_ptr(), block.len())?;
         self.notices.wait_until_left(0)
     }
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        // All but the others of the pool were copied: so was this one.
+        // The ring has at most the notices of the other blocks of the pool: so this one was copied.
         self.notices.wait_until_left((BLOCKS_MAX - 1) as u64 * Notice::BYTES as u64)?;
         let block = &mut self.pool[self.next];
         producer.fill(block);
@@ -157,16 +158,16 @@ impl Sender for MemorySender {
         self.notify(address, len)
     }
 
-    /// The memory must stay until the last byte was copied out of it.
+    /// Waits until the last byte was copied, since the memory must stay until then.
     fn finish(&mut self) -> io::Result<()> {
         self.notices.wait_until_left(0)
     }
 }
 
-/// Copies blocks out of the sender's memory.
+/// Copies blocks from the sender's memory.
 struct MemoryReceiver {
     notices: RingReceiver,
-    /// What is left of a block.
+    /// The part of a block that is not copied yet.
     current: Option<Notice>,
     syscalls: u64,
 }

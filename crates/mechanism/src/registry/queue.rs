@@ -1,9 +1,9 @@
-//! What the two message queues share: an end with a message buffer, in which the payload is produced and checked where
-//! it lies.
+//! Common code of the two kinds of message queue: an end with a message buffer. The payload is produced and checked in that
+//! buffer.
 
 use crate::prelude::*;
 
-/// A mechanism over such a queue.
+/// The properties that both mechanisms have.
 pub(super) const fn queue(open_channel: OpenChannel) -> Mechanism {
     Mechanism {
         capabilities: Capabilities::KEEPS_BOUNDARIES
@@ -15,20 +15,20 @@ pub(super) const fn queue(open_channel: OpenChannel) -> Mechanism {
     }
 }
 
-/// A queue of messages in the kernel, as both ends hold it.
+/// A queue of messages in the kernel; both ends have a reference to it.
 pub(super) trait Queue: Send + Sync {
     /// Bytes of a message buffer before the payload.
     const HEADER: &'static [u8] = &[];
 
-    /// Hands over a message, header and all.
+    /// Sends a message, which begins with the header.
     fn send(&self, message: &[u8]) -> io::Result<()>;
 
-    /// Takes a message; returns how many bytes of payload it has.
+    /// Receives a message; returns the length of its payload in bytes.
     fn receive(&self, message: &mut [u8]) -> io::Result<usize>;
 }
 
-/// Whether a queue must not wait in its calls: an end that spins tries again, and a single task would wait for itself.
-pub(super) fn never_waits(request: &Request<'_>) -> bool {
+/// Whether a queue is opened in non-blocking mode: an end that spins tries again, and a single task would wait for itself.
+pub(super) fn is_nonblocking(request: &Request<'_>) -> bool {
     matches!(FdWait::for_request(request), FdWait::Never | FdWait::Spin)
 }
 
@@ -56,7 +56,7 @@ impl<Q: Queue> QueueEnd<Q> {
         &mut self.message[Q::HEADER.len()..]
     }
 
-    /// Sends the payload that lies in the buffer.
+    /// Sends the payload in the buffer.
     fn hand_over(&mut self) -> io::Result<()> {
         self.retry(|queue, message| queue.send(message))
     }

@@ -1,5 +1,5 @@
-//! A ring of bytes in shared memory, one sender, one receiver: what `shm-ring`, `mmap-file` and `process-vm` share.
-//! It makes no system call while both ends keep up; where it lies, and what it carries, is theirs to say.
+//! A ring of bytes in shared memory with one sender and one receiver: the common code of `shm-ring`, `mmap-file` and
+//! `process-vm`. It makes no system call while no end has to wait. Each mechanism determines its memory and the content.
 #![allow(unsafe_code)]
 
 mod ends;
@@ -14,7 +14,7 @@ use super::evidence::verdict;
 use crate::prelude::*;
 use layout::{BYTES_MAX, DEFAULT_BYTES};
 
-/// Bytes in the block of the experiment with a change behind the receiver's back.
+/// Bytes in the block of the experiment `change_is_seen`.
 const BLOCK_BYTES: usize = 4096;
 
 /// `size=`.
@@ -29,8 +29,8 @@ pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
 pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
     name: "wait",
     kind: OptionKind::Choice(&["spin", "futex", "eventfd"]),
-    default: "futex, or what --wait says",
-    help: "how an end waits: looking again at once, or after a moment of that asleep in futex(2), or in read(2) of an eventfd",
+    default: "futex, or the value of --wait",
+    help: "how an end waits: checking again at once; or, after some checks, asleep in futex(2), or in read(2) of an eventfd",
 };
 
 /// `copy=`.
@@ -38,10 +38,10 @@ pub(super) const COPY_OPTION: OptionSpec = OptionSpec {
     name: "copy",
     kind: OptionKind::Choice(&["in-out", "in-place"]),
     default: "in-out",
-    help: "in-place: the ends work on the payload where it lies, in the ring (the loan of iceoryx)",
+    help: "in-place: the ends make and check the payload in the ring, without copies (as loaned samples of iceoryx)",
 };
 
-/// The size asked for, rounded up as the ring needs it.
+/// The requested size in bytes, rounded up to a power of two.
 ///
 /// # Errors
 /// More than a ring may have.
@@ -63,7 +63,7 @@ pub(super) fn payload_direction(request: &Request<'_>, ring: Ring) -> Direction<
     Direction::new(sender, RingReceiver::new(ring, wait, copying)).granted([("ring_bytes", bytes)])
 }
 
-/// What `Mechanism::zero_copy` says of these options; `make` makes a ring of some bytes to try it on.
+/// The result of `Mechanism::zero_copy` for these options. `make` makes a ring with a number of bytes for the experiment.
 pub(super) fn evidence(
     options: &Options,
     make: impl FnOnce(usize) -> Result<Ring, OpenError>,
@@ -72,10 +72,10 @@ pub(super) fn evidence(
         return None;
     }
     let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
-    Some(verdict("what the sender changed after it had handed a block over", seen))
+    Some(verdict("a byte that the sender changed after it had handed a block over", seen))
 }
 
-/// Hands over a block that begins with 1, makes that a 2 behind the receiver's back, and says whether the receiver saw both.
+/// Hands over a block that begins with 1, changes that byte to 2 without another announcement, and returns whether the receiver saw both.
 fn change_is_seen(ring: Ring) -> io::Result<bool> {
     let (ring, wait) = (Arc::new(ring), RingWait::Never);
     let mut sender = RingSender::new(ring.clone(), wait, Copying::InPlace);

@@ -1,8 +1,8 @@
 //! `sendfile`: from a file in the page cache to a socket, sendfile(2), as web servers do. The sender produces its
 //! blocks in a memory-mapped file; the socket takes the file's pages by reference; the receiver reads.
 //!
-//! Nothing in the interface says when the pages may be written again, and a sender that does not ask overwrites what
-//! is still under way. Here the file is a ring, and the socket's books are asked: `pipe/file_ring.rs`.
+//! sendfile(2) does not report when the pages may be written again, and a sender that does not find out overwrites bytes
+//! that are not yet read. Here the file is a ring, and SIOCOUTQ tells how much was read: see `pipe/file_ring.rs`.
 
 use rustix::fs::sendfile;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -17,7 +17,7 @@ use crate::prelude::*;
 
 pub(super) static SENDFILE: Mechanism = Mechanism {
     name: "sendfile",
-    summary: "a file's pages to a Unix socket, by reference; copied once, by the receiver",
+    summary: "a file's pages, sent to a Unix socket by reference; copied once, by the receiver",
     options: &[SNDBUF_OPTION, WAIT_OPTION],
     limits: BUFFER_LIMITS,
     man_pages: &["sendfile(2)", "memfd_create(2)", "unix(7)"],
@@ -59,7 +59,7 @@ impl FileSender for FdEnd {
     }
 }
 
-/// Sends a page of a file, changes the file, and reads the socket: whether the reader sees the change.
+/// Sends a page of a file, changes the file, and reads the socket. Returns whether the reader sees the change.
 fn page_is_passed() -> io::Result<bool> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

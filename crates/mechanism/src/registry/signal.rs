@@ -1,6 +1,6 @@
-//! `signal`: realtime signals from task to task, rt_tgsigqueueinfo(2), taken by sigwaitinfo(2), never by a
-//! handler. Each side tells the other its process and thread number in shared memory before the barrier, once it
-//! has blocked the signal: a signal that came sooner would end it.
+//! `signal`: realtime signals from task to task, sent by rt_tgsigqueueinfo(2) and received by sigwaitinfo(2), without a
+//! handler. Before the barrier each task blocks the signal, and then writes its process and thread number to shared memory:
+//! a signal before that would kill it.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -25,7 +25,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let target = address.clone();
         let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
         let mut blocked: Option<Blocked> = None;
-        // Blocks the signal in the waiting thread, and says where it can be sent.
+        // Blocks the signal in the waiting thread, and writes the thread's address.
         let prepare = move || {
             drop(blocked.replace(Blocked::now()?));
             let address = self::address(&address);
@@ -43,7 +43,7 @@ fn signal() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// Where the waiting task can be reached; all zero until it can.
+/// The process and the thread to which signals are sent; zeros until it has blocked the signal.
 #[repr(C)]
 struct Address {
     process: AtomicI32,
@@ -60,14 +60,14 @@ fn address(memory: &SharedMemory) -> &Address {
 fn send_signal(to: &Address) -> io::Result<()> {
     let (thread, process) = (to.thread.load(Acquire), to.process.load(Relaxed));
     if thread == 0 {
-        return Err(io::Error::other("the other task has not said where to send signals"));
+        return Err(io::Error::other("the other task has not reported its thread number"));
     }
     // SAFETY: all zeros is a valid siginfo_t.
     let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
     info.si_signo = signal();
     info.si_code = libc::SI_QUEUE;
-    // SAFETY: `info` is alive and initialised; the kernel checks the numbers, and delivers only where
-    // the thread is one of the process, so that a number used anew after a death is not hit.
+    // SAFETY: `info` is alive and initialised; the kernel checks the numbers, and delivers only if the thread belongs to the
+    // process, so that no other thread gets the signal after the number was reused.
     let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &info) };
     if result == 0 {
         return Ok(());
@@ -75,7 +75,7 @@ fn send_signal(to: &Address) -> io::Result<()> {
     let error = io::Error::last_os_error();
     Err(match error.raw_os_error() {
         Some(libc::ESRCH) => io::Error::new(io::ErrorKind::UnexpectedEof, "the other task is gone"),
-        // No EAGAIN: that would be taken for a block that does not fit.
+        // Without the errno: EAGAIN would be treated as a block that does not fit.
         Some(libc::EAGAIN) => io::Error::other(
             "rt_tgsigqueueinfo: EAGAIN, too many signals are pending for this user (ulimit -i)",
         ),
@@ -83,7 +83,7 @@ fn send_signal(to: &Address) -> io::Result<()> {
     })
 }
 
-/// Returns how many system calls it took.
+/// Returns the number of system calls.
 fn wait_for_signal() -> io::Result<Option<u64>> {
     let set = only_our_signal();
     let mut syscalls = 0;
@@ -110,7 +110,7 @@ fn only_our_signal() -> libc::sigset_t {
     }
 }
 
-/// Our signal, blocked in one thread. Dropping this gives the thread its mask back.
+/// The signal, blocked in one thread. Dropping this restores the thread's signal mask.
 struct Blocked {
     thread: rustix::process::Pid,
     before: libc::sigset_t,
@@ -130,7 +130,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // An endpoint dropped by another thread than ran it leaves a mask that ends with its thread.
+        // If another thread drops this, the mask is not restored; it ends with its thread.
         if rustix::thread::gettid() == self.thread {
             // SAFETY: the set is the one that this thread had.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };

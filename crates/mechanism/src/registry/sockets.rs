@@ -1,4 +1,4 @@
-//! What the sockets share: how they are made, buffer options, read-back sizes, and a channel from a connected pair.
+//! Common code of the sockets: how they are made, options for buffers, granted sizes, and a channel from a connected pair.
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
 use rustix::net::{
@@ -14,7 +14,7 @@ pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
     name: "sndbuf",
     kind: OptionKind::Size,
     default: "net.core.wmem_default (AF_UNIX), autotuned (TCP)",
-    help: "send buffer asked for (SO_SNDBUF; the kernel doubles it for bookkeeping)",
+    help: "requested send buffer (SO_SNDBUF; the kernel doubles it for its own data)",
 };
 
 /// `rcvbuf=SIZE`.
@@ -22,13 +22,13 @@ pub(super) const RCVBUF_OPTION: OptionSpec = OptionSpec {
     name: "rcvbuf",
     kind: OptionKind::Size,
     default: "net.core.rmem_default (AF_UNIX), autotuned (TCP)",
-    help: "receive buffer asked for (SO_RCVBUF; the kernel doubles it for bookkeeping)",
+    help: "requested receive buffer (SO_RCVBUF; the kernel doubles it for its own data)",
 };
 
-/// What bounds a socket's buffers.
+/// The limits of a socket's buffers.
 pub(super) const BUFFER_LIMITS: &str = "sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max";
 
-/// What a call is about, as man pages write it.
+/// The arguments of a call, as in man pages.
 fn arguments(family: AddressFamily, kind: SocketType) -> String {
     let family = if family == AddressFamily::UNIX { "UNIX" } else { "INET" };
     let kind = match kind {
@@ -39,7 +39,7 @@ fn arguments(family: AddressFamily, kind: SocketType) -> String {
     format!("AF_{family}, SOCK_{kind}")
 }
 
-/// A socket with the buffers that the options ask for.
+/// A socket with the buffers that the options request.
 pub(super) fn socket(
     options: &Options,
     family: AddressFamily,
@@ -51,7 +51,7 @@ pub(super) fn socket(
     Ok(socket)
 }
 
-/// A connected pair of Unix sockets with the buffers that the options ask for.
+/// A connected pair of Unix sockets with the buffers that the options request.
 pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
     let (near, far) =
@@ -61,11 +61,11 @@ pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd,
     Ok((near, far))
 }
 
-/// The name of a Unix socket in a file system; dropping it removes the name, and connections live on.
+/// The name of a Unix socket in a file system. Dropping it removes the name; connections stay open.
 pub(super) struct SocketName {
-    /// What to connect to.
+    /// The address for connect(2).
     pub(super) address: SocketAddrUnix,
-    /// The address leads through this descriptor.
+    /// The address is a path through this descriptor in /proc.
     _folder: OwnedFd,
     _path: TemporaryPath,
 }
@@ -75,7 +75,7 @@ impl SocketName {
     pub(super) fn bind(socket: &OwnedFd, folder: &Folder) -> Result<Self, OpenError> {
         let folder = folder.path()?;
         let name = folder.join("socket");
-        // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
+        // A socket's name has at most 108 bytes (unix(7)); the path through /proc is short even if that of TMPDIR is long.
         let folder = open(&folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(OpenError::system(format!("open({})", folder.display())))?;
         let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
@@ -89,7 +89,7 @@ impl SocketName {
     }
 }
 
-/// Asks for the buffers the options name; the kernel clamps them without a word, so they are read back later.
+/// Sets the buffers to the sizes in the options. The kernel may reduce them without an error, so the granted sizes are read later.
 pub(super) fn set_buffers(options: &Options, socket: impl AsFd + Copy) -> Result<(), OpenError> {
     // setsockopt takes a C int.
     let asked = |name| options.size(name).map(|bytes| bytes.min(i32::MAX as u64) as usize);
@@ -129,13 +129,13 @@ pub(super) fn over_pairs(
     })
 }
 
-/// Makes a connected pair the ends of a link: the second socket reads.
+/// Makes the ends of a link from a connected pair; the second socket is the reading end.
 pub(super) fn socket_ends((near, far): (OwnedFd, OwnedFd)) -> Result<LinkEnds, OpenError> {
     let granted = granted([("sndbuf_bytes", sndbuf_bytes(&near)?), ("rcvbuf_bytes", rcvbuf_bytes(&far)?)]);
     LinkEnds::new(near, far, granted, LinkKind::Stream)
 }
 
-/// A mechanism that is not there because the loopback interface is down.
+/// The error of a mechanism that cannot be used because the loopback interface is down.
 pub(super) fn no_loopback(error: OpenError) -> Unsupported {
     Unsupported {
         reason: error.to_string(),

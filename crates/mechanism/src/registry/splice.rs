@@ -1,12 +1,11 @@
-//! `splice`: the hop in the middle moves pages, not bytes, splice(2).
+//! `splice`: splice(2) moves pages by reference from one pipe to another pipe or to a socket.
 //!
-//! splice(2) needs a pipe at one end, so that a sender with bytes in its memory writes them into a pipe of its own
-//! and splices from there to where the receiver reads: what `cat`, `pv` and a proxy do between two descriptors, with
-//! the reading left out. Two copies, as through a plain pipe, and one call more; but the first copy is made into a
-//! pipe whose lock nothing else takes, where a plain pipe's writer and reader wait for each other's copies, and there
-//! are two buffers. `send=vmsplice` saves the first copy: the pages in the socket are then the sender's own. In a
-//! chain every relay splices, and no byte comes near its memory: compare with the chain of `pipe` or `socketpair`,
-//! whose relays read and write.
+//! splice(2) needs a pipe at one end. So the sender writes its bytes into its own pipe, and splices them from there to the
+//! pipe or socket that the receiver reads, as `cat`, `pv` and proxies do between two descriptors. There are two copies, as
+//! through a plain pipe, and one more call. But the lock of the first pipe has no other user, while the writer and the
+//! reader of a plain pipe wait for each other's copies, and there are two buffers. With `send=vmsplice` there is no first
+//! copy: the pages in the socket are the sender's own. In a chain every relay splices, and no byte is copied to its memory;
+//! the relays in a chain of `pipe` or `socketpair` read and write.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
@@ -24,13 +23,13 @@ use crate::prelude::*;
 
 pub(super) static SPLICE: Mechanism = Mechanism {
     name: "splice",
-    summary: "written into a pipe and spliced on by reference, to a second pipe or a Unix socket",
+    summary: "written into a pipe, then spliced by reference to a second pipe or a Unix socket",
     options: &[
         OptionSpec {
             name: "to",
             kind: OptionKind::Choice(&["pipe", "socket"]),
             default: "pipe",
-            help: "what the receiver reads from",
+            help: "the receiver reads from this",
         },
         OptionSpec {
             name: "send",
@@ -73,7 +72,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-/// What a spec of `splice` says.
+/// The options of a spec of `splice`.
 #[derive(Clone, Copy)]
 struct SpliceOptions {
     to_socket: bool,
@@ -91,14 +90,14 @@ impl SpliceOptions {
     fn check(&self, request: &Request<'_>) -> Result<(), OpenError> {
         if self.vmspliced && !self.to_socket {
             return Err(OpenError::unsupported(
-                "a pipe needs no second pipe to be given pages",
+                "vmsplice(2) passes pages to a pipe directly: a second pipe is useless",
                 "pipe:send=vmsplice, or splice:to=socket,send=vmsplice",
             ));
         }
         if self.vmspliced && request.relays > 0 && request.data != DataLevel::None {
-            // The books of the first socket know nothing of the pages that a relay has passed on.
+            // SIOCOUTQ of the first socket does not count pages that a relay has passed on.
             return Err(OpenError::unsupported(
-                "nothing says when pages that a relay passes on by reference may be written again",
+                "it is unknown when pages that a relay passes on by reference may be written again",
                 "send=write, or --data none",
             ));
         }
@@ -108,7 +107,7 @@ impl SpliceOptions {
         Ok(())
     }
 
-    /// A channel whose senders are made of a hop and a pipe of their own: sender | splicing relay | … | receiver.
+    /// A channel: sender | splicing relay | … | receiver. `make_sender` makes a sender from its hop and its own pipe.
     fn open<S: Sender + 'static>(
         &self,
         request: &Request<'_>,
@@ -139,7 +138,7 @@ impl SpliceOptions {
         Ok(channel)
     }
 
-    /// What lies between two tasks, or between the sender's own pipe and the receiver; and its reading end.
+    /// Makes the pipe or socket between two tasks; returns its writing side and its reading end.
     fn hop(&self, request: &Request<'_>) -> Result<(Hop, OwnedFd), OpenError> {
         if self.to_socket {
             let (writer, reader) = unix_pair(request.options, SocketType::STREAM)?;
@@ -156,26 +155,26 @@ impl SpliceOptions {
         let wait = FdWait::for_request(request);
         wait.apply(&from)?;
         if !self.to_socket {
-            return Ok(SpliceRelay { inward: Onward::new(from, to, wait)?, onward: None });
+            return Ok(SpliceRelay { inward: PageMover::new(from, to, wait)?, onward: None });
         }
         let (read_end, write_end) = new_pipe()?;
         size_as_asked(request.options, &write_end)?;
-        let onward = Some(Onward::new(read_end, to, wait)?);
-        Ok(SpliceRelay { inward: Onward::new(from, write_end, wait)?, onward })
+        let onward = Some(PageMover::new(read_end, to, wait)?);
+        Ok(SpliceRelay { inward: PageMover::new(from, write_end, wait)?, onward })
     }
 }
 
-/// A pipe or a socket, as the one who writes sees it.
+/// The writing side of a pipe or a socket between two tasks.
 struct Hop {
     writer: OwnedFd,
     granted: Granted,
     sndbuf_bytes: u64,
 }
 
-/// A pipe of the sender's own, always emptied into a hop before it is filled again.
+/// The sender's own pipe, always emptied into a hop before it is filled again.
 struct OwnPipe {
     write_end: OwnedFd,
-    onward: Onward,
+    onward: PageMover,
 }
 
 impl OwnPipe {
@@ -184,10 +183,10 @@ impl OwnPipe {
         size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
         let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
-        Ok(Self { write_end, onward: Onward::new(read_end, out, FdWait::for_request(request))? })
+        Ok(Self { write_end, onward: PageMover::new(read_end, out, FdWait::for_request(request))? })
     }
 
-    /// Fills the pipe with as much as it takes, empties it onwards, and so on to the last byte.
+    /// Fills the pipe with as many bytes as fit, empties it into the hop, and repeats that up to the last byte.
     #[inline(always)]
     fn pass(
         &mut self,
@@ -199,7 +198,7 @@ impl OwnPipe {
             self.onward.to.syscalls += 1;
             match fill(&self.write_end, rest) {
                 Ok(taken) => {
-                    self.onward.all(taken)?;
+                    self.onward.move_all(taken)?;
                     rest = &rest[taken..];
                 }
                 Err(Errno::INTR) => {}
@@ -212,7 +211,7 @@ impl OwnPipe {
 
 counted_by!(OwnPipe, onward.to);
 
-/// Bytes are copied into the pipe by write(2).
+/// With `send=write`: bytes are copied into the pipe by write(2).
 impl Sender for OwnPipe {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -224,7 +223,7 @@ impl Sender for OwnPipe {
     }
 }
 
-/// A file's pages get there by vmsplice(2) from where it is mapped.
+/// With `send=vmsplice`: the mapped pages of a file are passed to the pipe by vmsplice(2).
 impl FileSender for OwnPipe {
     fn socket(&self) -> io::Result<&OwnedFd> {
         self.onward.to.fd()
@@ -236,21 +235,20 @@ impl FileSender for OwnPipe {
     }
 }
 
-/// A task in a chain that splices on what comes without looking at it, as `cat` does between two pipes: no byte comes
-/// near its memory.
+/// A task in a chain that splices all bytes, as `cat` does between two pipes: no byte is copied to its memory.
 struct SpliceRelay {
-    /// From the hop before.
-    inward: Onward,
-    /// To the hop after, by way of a pipe of the relay's own, where neither hop is a pipe.
-    onward: Option<Onward>,
+    /// From the hop before it, to the hop after it or to the relay's own pipe.
+    inward: PageMover,
+    /// From the relay's own pipe to the hop after it, if the hops are sockets: splice(2) needs a pipe at one end.
+    onward: Option<PageMover>,
 }
 
 impl SpliceRelay {
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         each_piece(job, |_, most, _| {
-            let moved = self.inward.some(most)?;
+            let moved = self.inward.move_some(most)?;
             if let Some(onward) = &mut self.onward {
-                onward.all(moved)?;
+                onward.move_all(moved)?;
             }
             Ok(moved)
         })?;
@@ -266,21 +264,21 @@ impl End for SpliceRelay {
 }
 
 /// Moves pages from one descriptor to another.
-struct Onward {
+struct PageMover {
     from: OwnedFd,
     to: FdEnd,
 }
 
-impl Onward {
+impl PageMover {
     fn new(from: OwnedFd, to: OwnedFd, wait: FdWait) -> Result<Self, OpenError> {
         Ok(Self { from, to: FdEnd::new(to, wait)? })
     }
 
-    /// Moves at most `most` bytes, once there are any. 0 is the end of the stream.
+    /// Waits for bytes and moves at most `most` of them; returns their number. 0 is the end of the stream.
     #[inline]
-    fn some(&mut self, most: usize) -> io::Result<usize> {
+    fn move_some(&mut self, most: usize) -> io::Result<usize> {
         let (from, flags) = (&self.from, self.to.wait.splice_flags());
-        // A call that would block does not say on which side: it waits for something to move, then for room.
+        // EAGAIN does not tell which side would block, so this waits for bytes, then for room.
         let wait_for_both = |to: &OwnedFd, wait: FdWait| {
             let syscalls = wait.after_would_block(from, PollFlags::IN)?;
             Ok(syscalls + wait.after_would_block(to, PollFlags::OUT)?)
@@ -288,9 +286,9 @@ impl Onward {
         self.to.retry_with(|to| splice(from, None, to, None, most, flags), wait_for_both)
     }
 
-    /// Moves all of `len` bytes that lie in `from`.
+    /// Moves all of `len` bytes that are in `from`.
     #[inline]
-    fn all(&mut self, len: usize) -> io::Result<()> {
+    fn move_all(&mut self, len: usize) -> io::Result<()> {
         let (from, flags) = (&self.from, self.to.wait.splice_flags());
         self.to.write_all(len, |to, left| splice(from, None, to, None, left, flags))
     }

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::queue::{Queue, QueueEnd, never_waits, queue};
+use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
 use crate::leftover::{queue_keys, remove_queue};
 use crate::prelude::*;
 
@@ -24,7 +24,7 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
     ..queue(open_channel)
 };
 
-/// A queue outlives its maker, and a probe has no cleaner: a signal that ends this process waits until the queue is removed.
+/// Makes a queue and removes it. Signals are blocked meanwhile: a queue outlives the process that made it, and a probe has no cleaner.
 fn probe() -> Result<(), Unsupported> {
     without_signals(|| SysvQueue::make(0).map(drop)).map_err(|error| Unsupported {
         reason: format!("msgget: {}", describe_errno(&error)),
@@ -32,7 +32,7 @@ fn probe() -> Result<(), Unsupported> {
     })
 }
 
-/// Does something while signals to this thread wait.
+/// Runs `work` with all signals blocked in this thread.
 fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::uninit());
     // SAFETY: sigfillset(3) fills the set that pthread_sigmask(3) reads; that fills the other one.
@@ -69,7 +69,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 fn queue_remedy(error: &io::Error) -> Option<String> {
     let remedy = match error.raw_os_error()? {
         libc::ENOSPC => "raise kernel.msgmni, or remove stale queues (ipcs -q, ipcrm -q ID)",
-        libc::EEXIST => "hosepipe keeps track of 64 queues at a time: fewer --pairs",
+        libc::EEXIST => "hosepipe can have 64 queues at the same time: fewer --pairs",
         libc::ENOSYS => "this kernel has no System V IPC (CONFIG_SYSVIPC)",
         _ => return None,
     };
@@ -77,7 +77,7 @@ fn queue_remedy(error: &io::Error) -> Option<String> {
 }
 
 fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
-    let flags = if never_waits(request) { libc::IPC_NOWAIT } else { 0 };
+    let flags = if is_nonblocking(request) { libc::IPC_NOWAIT } else { 0 };
     let queue = SysvQueue::make(flags).map_err(|error| {
         let remedy = queue_remedy(&error);
         OpenError::system_with("msgget", error, remedy)
@@ -149,7 +149,7 @@ impl Drop for SysvQueue {
 }
 
 impl Queue for SysvQueue {
-    /// `long mtype`, which is not 0.
+    /// `long mtype` of msgop(2), which must be above 0.
     const HEADER: &'static [u8] = &(1 as libc::c_long).to_ne_bytes();
 
     fn send(&self, message: &[u8]) -> io::Result<()> {

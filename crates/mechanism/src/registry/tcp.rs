@@ -45,11 +45,12 @@ pub(super) static TCP: Mechanism = Mechanism {
     ..Mechanism::stream(open_channel)
 };
 
-/// Connections that wait to be accepted. Where strangers fill this queue before our own connection is made, connect(2) waits for minutes.
-const CALLERS_MAX: i32 = 128;
+/// Most connections that wait to be accepted. If other programs filled this queue before the own connection, connect(2) would wait for
+/// minutes.
+const BACKLOG: i32 = 128;
 
 fn probe() -> Result<(), Unsupported> {
-    // A listener alone is granted without a loopback interface.
+    // A listener alone would succeed without a loopback interface, so a pair is connected.
     connect_pair(&Options::default()).map(drop).map_err(no_loopback)
 }
 
@@ -66,8 +67,8 @@ fn open_end(request: &Request<'_>, meeting: &Meeting) -> Result<Box<dyn Endpoint
 
 fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
     let (near, far) = connect_pair(options)?;
-    // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
-    // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
+    // The reader never sends. After this call a writer whose reader has ended gets EPIPE and SIGPIPE, as over a pipe, and not
+    // ECONNRESET (tcp_reset() in state CLOSE_WAIT).
     shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
     socket_ends((near, far))
 }
@@ -86,7 +87,7 @@ fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
     Ok((near, far))
 }
 
-/// Accepts the connection that `near` made: anybody on this machine may call the port, and earlier.
+/// Accepts the connection that `near` made: any program of this machine may connect to the port before it.
 fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let own = getsockname(near).map_err(OpenError::system("getsockname"))?;
     loop {
@@ -98,13 +99,13 @@ fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> Result<OwnedFd, OpenError> 
     }
 }
 
-/// A listener on a port of the kernel's choice, and its address. Buffers are set here, before the connection is made,
-/// so that the window is agreed on with them (tcp(7)); accepted sockets inherit them.
+/// A listener on a port of the kernel's choice, and its address. Its buffers are set before the connection is made, so that the
+/// TCP window fits them (tcp(7)); accepted sockets inherit them.
 fn loopback_listener(options: &Options) -> Result<(OwnedFd, SocketAddrAny), OpenError> {
     let listener = socket(options, AddressFamily::INET, SocketType::STREAM)?;
     let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     bind(&listener, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-    listen(&listener, CALLERS_MAX).map_err(OpenError::system("listen"))?;
+    listen(&listener, BACKLOG).map_err(OpenError::system("listen"))?;
     let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
     Ok((listener, address))
 }

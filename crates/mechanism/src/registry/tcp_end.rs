@@ -9,17 +9,18 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, Shutdown, SocketType, connect, shutdown, sockopt};
 
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
-use crate::meeting::{Callers, Heard, MEETING_PATIENCE};
+use crate::meeting::{CallerCheck, Callers, MEETING_PATIENCE};
 use crate::prelude::*;
 
-/// `lowat=SIZE`: how many bytes wake the receiver of a stream.
+/// `lowat=SIZE`: the number of bytes that wakes the receiver of a stream.
 pub(super) const LOWAT_OPTION: &str = "lowat";
 
-/// What an end says that is ready, and what the one with the clock says when it starts it.
+/// Sent by an end that is ready.
 const READY: u8 = b'r';
+/// Sent by the end that has the clock when it starts the clock.
 const GO: u8 = b'g';
 
-/// One end, which has its connection once it is prepared.
+/// One end. It has no connection before [`End::prepare`].
 pub(super) struct TcpEnd {
     end: FdEnd,
     options: Options,
@@ -33,69 +34,69 @@ impl TcpEnd {
         Self { end: FdEnd::none(FdWait::for_request(request)), options, meeting, workload }
     }
 
-    /// Whether the clock of the trial is this end's.
+    /// Whether this end times the trial.
     fn has_clock(&self) -> bool {
         self.meeting.is_first == (self.workload == Workload::PingPong)
     }
 
-    /// Only there more bytes always follow, or the end of the stream, which wakes a receiver as well. A round trip's answer would be
-    /// waited for without end.
+    /// Whether `lowat` applies. The receiver of a stream always gets more bytes, or the end of the stream, which also wakes it. A round
+    /// trip with fewer bytes would wait for ever.
     fn receives_stream(&self) -> bool {
         self.workload == Workload::Stream && !self.meeting.is_first
     }
 
-    /// Calls, or answers. Buffers are set before a call is made, so that the window is agreed on with them; who answers sets his
-    /// afterwards, as all trials have one listener.
+    /// Connects, or waits for the other end to connect. An end that connects sets its buffers before, so that the TCP window fits them;
+    /// an end that listens sets them afterwards, since all trials have one listener.
     fn meet(&self) -> io::Result<TcpStream> {
-        match &self.meeting.place {
-            Place::Call(address) => {
-                let mut stream = call(&self.options, address).map_err(|error| match error.kind() {
-                    io::ErrorKind::TimedOut => self.meeting.missed(),
+        match &self.meeting.mode {
+            MeetingMode::Connect(address) => {
+                let mut stream = connect_to(&self.options, address).map_err(|error| match error.kind() {
+                    io::ErrorKind::TimedOut => self.meeting.timed_out(),
                     _ => with_address(&error, address),
                 })?;
-                stream.write_all(&self.meeting.word)?;
+                stream.write_all(&self.meeting.key)?;
                 Ok(stream)
             }
-            Place::Answer(listener) => {
-                let known = &self.meeting.word[..];
-                let met = Callers::new(Arc::clone(listener), known.len()).next(
+            MeetingMode::Listen(listener) => {
+                let key = &self.meeting.key[..];
+                let accepted = Callers::new(Arc::clone(listener), key.len()).next(
                     MEETING_PATIENCE,
                     &mut Vec::new,
-                    &mut |_, heard| match known.starts_with(heard) {
-                        true if heard.len() == known.len() => Heard::Right(()),
-                        true => Heard::More,
-                        false => Heard::Wrong,
+                    &mut |_, received| match key.starts_with(received) {
+                        true if received.len() == key.len() => CallerCheck::Right(()),
+                        true => CallerCheck::Incomplete,
+                        false => CallerCheck::Wrong,
                     },
                     &mut || true,
                 )?;
-                let (stream, ()) = met.ok_or_else(|| self.meeting.missed())?;
+                let (stream, ()) = accepted.ok_or_else(|| self.meeting.timed_out())?;
                 set_buffers(&self.options, stream.as_fd()).map_err(io::Error::other)?;
                 Ok(stream)
             }
         }
     }
 
-    /// Both ends leave together: who has the clock starts it when he knows that the other is ready, and tells him to go; of round trips
-    /// the first question does. So nothing small is on its way when the first block is sent, which would wait for its acknowledgement
-    /// (Nagle's algorithm, RFC 896), 40 ms where that is delayed.
+    /// Makes both ends start at the same time: the end with the clock starts when the other end is ready, and sends it [`GO`]; in round
+    /// trips the first message takes the place of that. So no small message is unacknowledged when the first block is sent. The block
+    /// would wait for that acknowledgement (Nagle's algorithm, RFC 896), for 40 ms if it is delayed.
     fn start(&self, stream: &mut TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(MEETING_PATIENCE))?;
-        let hear = |stream: &mut TcpStream, word: u8| -> io::Result<()> {
-            let mut heard = [0];
-            stream.read_exact(&mut heard).map_err(|error| match error.kind() {
+        let expect = |stream: &mut TcpStream, byte: u8| -> io::Result<()> {
+            let mut received = [0];
+            stream.read_exact(&mut received).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock => io::Error::new(
                     io::ErrorKind::TimedOut,
                     format!("the other end is not ready within {} s", MEETING_PATIENCE.as_secs()),
                 ),
                 _ => error,
             })?;
-            let problem = "the other end does not begin as it must";
-            if heard == [word] { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidData, problem)) }
+            let problem = "the other end sent an invalid first byte";
+            if received == [byte] { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidData, problem)) }
         };
         let says_go = self.workload == Workload::Stream;
         match (self.has_clock(), says_go) {
-            (true, _) => hear(stream, READY)?,
-            (false, true) => stream.write_all(&[READY]).and_then(|()| hear(stream, GO))?,
+            (true, _) => expect(stream, READY)?,
+            (false, true) => stream.write_all(&[READY]).and_then(|()| expect(stream, GO))?,
             (false, false) => stream.write_all(&[READY])?,
         }
         stream.set_read_timeout(None)?;
@@ -103,8 +104,8 @@ impl TcpEnd {
     }
 }
 
-/// Calls an address, with patience.
-fn call(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
+/// Connects to an address; fails with `TimedOut` after [`MEETING_PATIENCE`].
+fn connect_to(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(options, family, SocketType::STREAM).map_err(io::Error::other)?;
     let flags = fcntl_getfl(&socket)?;
@@ -142,7 +143,7 @@ impl End for TcpEnd {
         self.end.syscalls()
     }
 
-    /// Of a connection that was made; the sender's buffer, segments and congestion control, the receiver's buffer.
+    /// For a sender its buffer, segment size, congestion control and retransmits; for a receiver its buffer.
     fn connection(&self) -> Option<ConnectionFacts> {
         let socket = self.end.fd().ok()?;
         if !self.meeting.is_first {
@@ -170,8 +171,8 @@ impl Sender for TcpEnd {
         self.end.send(block)
     }
 
-    /// Waits until the receiver has everything and closes: what is sent again until then is counted. The clock is not this end's. It says
-    /// that nothing more comes, as closing does: a last part of a segment would wait for an acknowledgement, as above.
+    /// Shuts the stream down, so that the last, partial segment does not wait for an acknowledgement, as in [`Self::start`]. Then waits until
+    /// the receiver has all bytes and closes: so segments that are sent again until then are counted. This end does not have the clock.
     fn finish(&mut self) -> io::Result<()> {
         if self.workload != Workload::Stream {
             return Ok(());
@@ -200,7 +201,7 @@ fn set_lowat(socket: &TcpStream, bytes: u64) -> io::Result<()> {
     answered(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
 }
 
-/// What the kernel made of it.
+/// The value that the kernel has set.
 fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     let mut len = size_of_val(&bytes) as libc::socklen_t;
@@ -211,7 +212,7 @@ fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
 }
 
 fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
-    // SAFETY: numbers, for which zeros are valid; an older kernel fills in a shorter part.
+    // SAFETY: the fields are numbers, for which zeros are valid; an older kernel fills in fewer of them.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of_val(&info) as libc::socklen_t;
     let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());

@@ -1,5 +1,5 @@
-//! `tmpfile`: a file without a name, open(2) O_TMPFILE (study `comp517`). Also the home of what both file
-//! mechanisms share: a writer that appends, a reader that follows it.
+//! `tmpfile`: a file without a name, open(2) O_TMPFILE (study `comp517`). Also the common code of both file mechanisms: a
+//! writer that appends, and a reader that follows it.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) const DIR_OPTION: OptionSpec = OptionSpec {
     name: "dir",
     kind: OptionKind::Folder,
     default: "TMPDIR, or /tmp",
-    help: "where the file lies, which decides on which file system",
+    help: "the folder of the file; its file system stores the bytes",
 };
 
 pub(super) static TMPFILE: Mechanism = Mechanism {
@@ -36,8 +36,8 @@ pub(super) static TMPFILE: Mechanism = Mechanism {
     waits: BLOCK_OR_SPIN,
     options: &[ORDER_OPTION, DIR_OPTION],
     link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
-    link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
-                   a file, which has a size and can be sought in, and the writer never loses its reader",
+    link_differs: "a writer that opens /dev/stdout again with > removes the bytes written before; with order=sequential the reader \
+                   has a file, which has a size and can be sought in, and the writer never gets SIGPIPE",
     limits: "bytes: the free space of the file system",
     man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
     default_specs: &["tmpfile", "tmpfile:order=sequential"],
@@ -69,14 +69,14 @@ fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
         .map_err(|errno| refused(format!("open({}, O_TMPFILE)", folder.display()), errno))
 }
 
-/// A file that could not be made, as a rule for its folder's sake.
+/// The error of a file that could not be made. The remedy is another folder, unless the error does not depend on the folder.
 fn refused(call: String, errno: Errno) -> OpenError {
-    let ours = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
-    let remedy = (!ours).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
+    let any_folder = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
+    let remedy = (!any_folder).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
     OpenError::system_with(call, errno, remedy)
 }
 
-/// Where the file system has no O_TMPFILE: a file whose name is removed as soon as it is open.
+/// A file without a name. If the file system has no O_TMPFILE, a file whose name is removed as soon as it is open.
 fn open_or_unlink(folder: &Path) -> Result<OwnedFd, OpenError> {
     match open_nameless(folder) {
         // EISDIR and ENOENT: kernels and file systems that do not know the flag (open(2)).
@@ -102,12 +102,12 @@ pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, Own
     Ok((StoredName::new(path, name), writer))
 }
 
-/// Not to be found in anybody's folder yet, nor to be guessed: another user may make names in it, too.
+/// A random name, which is not in use and cannot be guessed: other users may also make names in the folder.
 fn unique_name() -> String {
     format!(".hosepipe-{:016x}", fastrand::u64(..))
 }
 
-/// Makes a file that is open for appending the ends of a link.
+/// Makes the ends of a link from a file that is open for appending.
 pub(super) fn file_ends(
     options: &Options,
     folder: &Path,
@@ -120,7 +120,7 @@ pub(super) fn file_ends(
     LinkEnds::new(writer, reader, Granted::new(), kind)
 }
 
-/// A description of its own, at its own offset; /proc reaches a file that has no name too.
+/// Opens the file again for reading, with its own offset. The path in /proc also works for a file without a name.
 fn reader_of(writer: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let path = proc_path(writer);
     open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -131,17 +131,17 @@ fn proc_path(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Where a file with a name lies: `dir=`, or the run's own folder.
+/// The folder of a file with a name: that of the option `dir`, or the run's own folder.
 pub(super) fn storage_folder(options: &Options, folder: &Folder) -> Result<PathBuf, OpenError> {
     options.folder(DIR_OPTION.name).map_or_else(|| folder.path(), |dir| Ok(dir.to_owned()))
 }
 
-/// Where a file without one lies: beside that folder, which need not be made for it.
+/// The folder of a file without a name: that of the option `dir`, or the folder above the run's own one, which is then not made.
 fn nameless_folder<'a>(options: &'a Options, folder: &'a Folder) -> &'a Path {
     options.folder(DIR_OPTION.name).unwrap_or(folder.place())
 }
 
-/// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.
+/// Refuses a trial that does not fit into the free space. If the disk becomes full during the trial, that is ENOSPC, a failed row.
 pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
     let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
     let Some(free) = free_bytes(&space).filter(|free| *free < request.total_bytes) else { return Ok(()) };
@@ -152,7 +152,7 @@ pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(
     ))
 }
 
-/// Makes a direction of a file that is open for appending.
+/// Makes a direction from a file that is open for appending.
 pub(super) fn follow_direction(
     request: &Request<'_>,
     writer: OwnedFd,
@@ -178,7 +178,8 @@ pub(super) fn follow_direction(
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
     let refused = |call: String, limit: &str| {
-        let remedy = format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does without", sudo());
+        let remedy =
+            format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does not need it", sudo());
         move |error: Errno| {
             let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
             OpenError::system_with(call, error, spent.then_some(remedy))
@@ -191,7 +192,7 @@ fn watch(path: &str) -> Result<OwnedFd, OpenError> {
     Ok(watcher)
 }
 
-/// The writer: appends, whatever the reader does.
+/// The writer: appends, and never waits for the reader.
 pub(super) struct Appender {
     file: FdEnd,
     /// Closed after the file: the sequential reader waits for that.
@@ -212,13 +213,13 @@ impl Sender for Appender {
     }
 }
 
-/// How a reader at the end of the file learns that there is more.
+/// How a reader at the end of the file waits for more bytes.
 enum Follow {
-    /// Asleep until the file changes (inotify(7)).
+    /// Sleeps until the file changes (inotify(7)).
     Watch(OwnedFd),
-    /// Looks again at once.
+    /// Reads again at once.
     Spin,
-    /// Does not begin before the writer has finished: the end of this pipe says so.
+    /// Begins only after the writer has finished, which closes the other end of this pipe.
     AfterTheEnd(Option<OwnedFd>),
 }
 
@@ -253,8 +254,8 @@ impl Receiver for Follower {
     }
 }
 
-/// Sleeps until the file changed since the last call, or until the writer's end of the pipe is closed. What is read
-/// does not matter.
+/// Sleeps until the file has changed since the last call, or until the writer's end of the pipe is closed. The bytes that
+/// are read from `events` are ignored.
 fn sleep_in(events: &OwnedFd) -> io::Result<()> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(events, &mut [0u8; 4096])).map(drop)?)
 }

@@ -1,15 +1,14 @@
-//! `udp`: datagrams over the loopback interface, udp(7), with the acknowledgements it takes to lose none.
+//! `udp`: datagrams over the loopback interface, udp(7), with acknowledgements so that none is lost.
 //!
-//! UDP itself never makes a sender wait: a datagram that finds the receiver's buffer full is thrown away, in
-//! silence. A stream over it is only as fast as what arrives, so the ends do what every protocol over UDP does:
-//! the sender keeps at most a *window* of datagrams unacknowledged, and the receiver acknowledges every half
-//! window with a small datagram the other way. Both sides' system calls for that are counted in the figures.
-//! A round trip needs no acknowledgement, since the answer is one.
+//! UDP itself never makes a sender wait: if the receiver's buffer is full, the kernel drops a datagram without an error. So
+//! the ends do what every protocol over UDP does: the sender has at most a *window* of unacknowledged datagrams, and the
+//! receiver acknowledges every half window with a small datagram. The system calls of both sides for that are counted in the
+//! figures. A round trip needs no acknowledgement, since the answer is one.
 //!
-//! The window comes from the receive buffer as granted, and from what a datagram is really charged for in it
-//! (payload, headers and the kernel's rounding: 832 bytes for 1, 66 KiB for 64), which is measured with one
-//! datagram when the channel is opened. Should one be lost all the same, the receiver runs out of patience and
-//! says how many the kernel dropped; no end waits for ever.
+//! The window is computed from the granted receive buffer and the charge of a datagram in it (payload, headers and the
+//! kernel's rounding: 832 bytes for a payload of 1 byte, 66 KiB for 64 KiB), which is measured with one datagram when the
+//! channel is opened. If a datagram is lost nevertheless, the receiver fails after [`RECEIVER_PATIENCE`] and reports how many
+//! the kernel dropped; no end waits for ever.
 #![allow(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -23,22 +22,22 @@ use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, rcvbuf_bytes, sn
 use super::udp_end::{DATAGRAM_BYTES_MAX, UdpEnd, WINDOW_MAX};
 use crate::prelude::*;
 
-/// Nothing for so long, and something was lost. The receiver is the first to lose patience, since it can say
-/// why; both do before the supervisor, who would call it a hang.
+/// Longest wait for a datagram; after it one was lost. That of the receiver is shorter, since only it can report the cause; both
+/// are shorter than that of the supervisor, which would report a hang.
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(3);
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) static UDP: Mechanism = Mechanism {
     name: "udp",
     summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
-    // No program on a shell's line acknowledges anything, and none learns of the end.
+    // No link: unmodified programs send no acknowledgements, and their reader would not see the end.
     capabilities: Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS),
     options: &[
         OptionSpec {
             name: "datagram",
             kind: OptionKind::Size,
             default: "off: a block is a datagram",
-            help: "cut blocks into datagrams of this size, which lets larger ones through",
+            help: "cut blocks into datagrams of this size, so that blocks may be larger than a datagram",
         },
         SNDBUF_OPTION,
         RCVBUF_OPTION,
@@ -64,7 +63,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     one_way(request, || direction(request, datagram_bytes))
 }
 
-/// Bytes in a datagram; a block is cut into as many as it takes.
+/// Bytes in a datagram; a block is cut into as many as necessary.
 fn datagram_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
     let block = request.block_bytes as u64;
     let asked = request.options.size("datagram");
@@ -97,8 +96,8 @@ fn direction(
         ("charge_bytes", charge),
         ("window_datagrams", window.datagrams),
     ];
-    // Where a block must be answered, or received by the same task, before the next is sent, a window that
-    // holds it can never be exceeded.
+    // If each block is answered, or received by the same task, before the next is sent, a window that holds one block can
+    // never be exceeded.
     let in_turns = request.workload == Workload::PingPong || request.tasks == Tasks::Single;
     let pieces = request.block_bytes.div_ceil(datagram_bytes) as u64;
     let window = if in_turns && pieces <= window.datagrams { None } else { Some(window) };
@@ -108,7 +107,8 @@ fn direction(
     Ok(Direction::new(sender, UdpReceiver { socket, window, received: 0 }).granted(granted))
 }
 
-/// Two sockets connected to each other: each receives from the other only. Until it is connected, a socket takes what any process sends to its port.
+/// Two sockets connected to each other: each receives only from the other. A socket that is not connected receives datagrams of every
+/// process that sends to its port.
 fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let (near, far) = (loopback_socket(options)?, loopback_socket(options)?);
     connect_both(&near, &far)?;
@@ -131,7 +131,7 @@ fn connect_both(near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     discard_unread(far)
 }
 
-/// Takes out what came from others before the socket was connected.
+/// Drops datagrams that other processes have sent before the socket was connected.
 fn discard_unread(socket: &OwnedFd) -> Result<(), OpenError> {
     loop {
         match recv(socket, &mut [0; 1], RecvFlags::DONTWAIT) {
@@ -142,8 +142,7 @@ fn discard_unread(socket: &OwnedFd) -> Result<(), OpenError> {
     }
 }
 
-/// Sends one datagram of this size and takes it out again. Returns what it was charged for in the receive
-/// buffer, in bytes.
+/// Sends one datagram of this size and receives it. Returns its charge in the receive buffer, in bytes.
 fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, OpenError> {
     let mut datagram = vec![0xA5; datagram_bytes];
     send(near, &datagram, SendFlags::NOSIGNAL)
@@ -154,12 +153,12 @@ fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, 
         let remedy = "look for a firewall rule on the loopback interface, or a small MTU on it";
         return Err(OpenError::system_with(call, Errno::TIMEDOUT, Some(remedy.to_owned())));
     }
-    let charge = Account::read(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
+    let charge = SocketMemory::read(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
     recv(far, &mut datagram[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
     Ok(charge.max(datagram_bytes as u64))
 }
 
-/// How many datagrams may be under way, and how often the receiver says that they came.
+/// Most unacknowledged datagrams, and the number of datagrams for each acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     datagrams: u64,
@@ -167,18 +166,18 @@ struct Window {
 }
 
 impl Window {
-    /// What fits in three quarters of the buffer: the kernel gives room back only once a quarter of it was read
-    /// (`udp_rmem_release`, net/ipv4/udp.c). One always fits, whatever its size, in an empty buffer.
+    /// The datagrams that fit into three quarters of the buffer: the kernel frees room only after a quarter of it was read
+    /// (`udp_rmem_release`, net/ipv4/udp.c). At least one: an empty buffer accepts a datagram of any size.
     fn for_buffer(rcvbuf_bytes: u64, charge_bytes: u64) -> Self {
         let datagrams = (rcvbuf_bytes / 4 * 3 / charge_bytes.max(1)).clamp(1, WINDOW_MAX);
         Self { datagrams, datagrams_per_ack: (datagrams / 2).max(1) }
     }
 }
 
-/// An acknowledgement: how many datagrams have come, in all.
+/// Bytes of an acknowledgement: the total number of received datagrams.
 const ACK_BYTES: usize = size_of::<u64>();
 
-/// Sends, and stops for an acknowledgement when the window is full.
+/// Sends; waits for an acknowledgement when the window is full.
 struct UdpSender {
     socket: MessageEnd,
     datagram_bytes: usize,
@@ -225,8 +224,8 @@ impl Sender for UdpSender {
         Ok(())
     }
 
-    /// Waits for every acknowledgement that is due: one sent to a socket that has gone would come back to the
-    /// receiver as an error, before the datagrams that still lie there. The clock is the receiver's.
+    /// Waits for all acknowledgements. If this socket were closed before, the receiver would get an error for its acknowledgement, before
+    /// the datagrams that it has not read. This wait is not measured, since the receiver has the clock.
     fn finish(&mut self) -> io::Result<()> {
         while let Some(window) = self.window.filter(|window| self.unacknowledged >= window.datagrams_per_ack)
         {
@@ -248,7 +247,7 @@ counted_by!(UdpReceiver, socket);
 impl Receiver for UdpReceiver {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let len = self.socket.receive_message(room).map_err(|error| self.what_was_lost(error))?;
+        let len = self.socket.receive_message(room).map_err(|error| self.with_losses(error))?;
         self.received += 1;
         if let Some(window) = self.window
             && self.received.is_multiple_of(window.datagrams_per_ack)
@@ -260,29 +259,30 @@ impl Receiver for UdpReceiver {
 }
 
 impl UdpReceiver {
+    /// Adds the number of received and lost datagrams to a timeout.
     #[cold]
-    fn what_was_lost(&self, error: io::Error) -> io::Error {
+    fn with_losses(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::TimedOut {
             return error;
         }
-        let account = self.socket.fd().and_then(Account::read);
-        let dropped = account.map_or(0, |account| account.dropped);
+        let memory = self.socket.fd().and_then(SocketMemory::read);
+        let dropped = memory.map_or(0, |memory| memory.dropped);
         let came = self.received;
         let text = match dropped {
-            0 => format!("{error} after {came} datagrams; this socket dropped none (look at `nstat -az`)"),
+            0 => format!("{error} after {came} datagrams; this socket dropped none (see `nstat -az`)"),
             lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
         };
         io::Error::new(error.kind(), text)
     }
 }
 
-/// What the kernel keeps of a socket's memory (SO_MEMINFO, linux/sock_diag.h).
-struct Account {
+/// The kernel's figures of a socket's receive memory (SO_MEMINFO, linux/sock_diag.h).
+struct SocketMemory {
     charged_bytes: u64,
     dropped: u64,
 }
 
-impl Account {
+impl SocketMemory {
     fn read(socket: &OwnedFd) -> io::Result<Self> {
         /// asm-generic/socket.h; the libc crate does not have it for every target.
         const SO_MEMINFO: libc::c_int = 55;
@@ -311,10 +311,10 @@ mod tests {
         assert_eq!(Window::for_buffer(8 << 20, 832).datagrams, WINDOW_MAX);
     }
 
-    /// Expected: the ends hear each other and no other process. Happened: a datagram that came before a socket was connected was read as the
-    /// first one of the trial.
+    /// Expected: each end receives datagrams only from the other. Happened: a datagram of another process that came before a socket was
+    /// connected was read as the first one of the trial.
     #[test]
-    fn what_came_before_the_sockets_were_connected_is_not_heard() {
+    fn datagrams_from_before_the_sockets_were_connected_are_dropped() {
         let options = Options::default();
         let made = || loopback_socket(&options).expect("a socket");
         let (near, far, stranger) = (made(), made(), made());
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Found where it is: without a window, datagrams are lost and the receiver says how many.
+    /// Without a window datagrams are lost, and the receiver reports how many.
     #[test]
     fn a_lost_datagram_is_an_error_and_no_hang() {
         for wait in [FdWait::InCall, FdWait::InPoll, FdWait::Spin] {
@@ -357,7 +357,7 @@ mod tests {
             let window = Window::for_buffer(rcvbuf_bytes(&far).expect("size"), charge).datagrams;
             let block = vec![1; bytes];
             let mut room = vec![0; bytes];
-            // Half a window is read before the next is sent: room given back late would be missing.
+            // Half a window is read before the next datagrams are sent: room that the kernel frees too late would be missing.
             let mut unread = 0;
             for _ in 0..20 {
                 while unread < window {
@@ -369,7 +369,7 @@ mod tests {
                     unread -= 1;
                 }
             }
-            assert_eq!(Account::read(&far).expect("account").dropped, 0, "{bytes} bytes");
+            assert_eq!(SocketMemory::read(&far).expect("its memory").dropped, 0, "{bytes} bytes");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! One end of UDP with another host, on a way that loses datagrams and swaps them. Each datagram has a number and says which one its
-//! sender waits for itself. A receiver keeps what came too early and asks for what is missing; what is not acknowledged is sent again
-//! after a while. So every byte arrives, in order, and what that took is counted.
+//! One end of UDP with another host, over a network that loses and reorders datagrams. Each datagram has a number, and the number of
+//! the datagram that its sender waits for. A receiver keeps datagrams that come too early and requests missing ones; datagrams that are
+//! not acknowledged are sent again after a time. So every byte arrives, in order, and the datagrams sent again are counted.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -15,29 +15,32 @@ use crate::prelude::*;
 /// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
 pub(super) const DATAGRAM_BYTES_MAX: u64 = 65507;
 
-/// No larger window than this: what is under way is also in a CPU's queue of packets, which holds
-/// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
+/// Largest window in datagrams: unacknowledged datagrams are also in a CPU's queue of packets, which holds
+/// net.core.netdev_max_backlog packets (1000 by default) of all programs of the machine.
 pub(super) const WINDOW_MAX: u64 = 256;
 
-/// What an Ethernet frame holds of our payload: 1500 bytes less the headers of IPv6, UDP and ours.
+/// Payload of an Ethernet frame: 1500 bytes less the headers of IPv6, UDP and this protocol.
 const DATAGRAM_BYTES: u64 = 1500 - 40 - 8 - HEADER as u64;
 
-/// Of every datagram: what it is, the beginning of the trial's word, its number, and the number that its sender waits for.
+/// Bytes of the header of every datagram: its kind, 4 bytes of the trial's key, its number, and the number that its sender waits for.
 const HEADER: usize = 21;
+/// The kinds of datagrams. DATA: a part of a block.
 const DATA: u8 = b'd';
-/// No data. Everything before the number came; of what came after it something is missing, or not.
+/// No data: the sender has all datagrams before the number that it waits for.
 const ACK: u8 = b'a';
+/// The same, and the sender waits for that number, perhaps because the datagram was lost.
 const MISSING: u8 = b'm';
-/// The word, and the sender's receive buffer; that the stream may begin, and how long a round trip takes in microseconds.
+/// The trial's key, and the size of the sender's receive buffer.
 const HELLO: u8 = b'h';
+/// The stream may begin. Its number is the time after which a datagram is sent again, in microseconds.
 const GO: u8 = b'g';
 
-/// The shortest and the longest time after which something is sent again.
+/// The shortest and the longest time after which a datagram is sent again.
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
-/// After so long without a word the other end is not waited for; less than its supervisor's patience.
+/// Longest wait without a datagram from the other end; shorter than that of the supervisor.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// What a datagram is charged for in a receive buffer: this and its bytes, twice.
+/// Bytes that a receive buffer is charged for a datagram in addition to its payload; the sum is counted twice.
 const CHARGE_BYTES: u64 = 1024;
 
 pub(super) struct UdpEnd {
@@ -45,25 +48,33 @@ pub(super) struct UdpEnd {
     meeting: Meeting,
     workload: Workload,
     datagram_bytes: usize,
-    /// Datagrams in a block, and those that come in all, of a stream.
+    /// Datagrams in a block.
     pieces: u64,
+    /// Datagrams in a stream.
     total: u64,
     socket: Option<UdpSocket>,
-    /// How many may be unacknowledged, and what was sent last, by number.
+    /// Most datagrams that may be unacknowledged.
     window: u64,
+    /// The last `window` datagrams that were sent, at their number modulo `window`.
     sent: Vec<Vec<u8>>,
+    /// The number of the next datagram to send.
     next: u64,
+    /// All datagrams below this number are acknowledged.
     acknowledged: u64,
-    /// The number that is waited for, those that came too early, and whether one was asked for.
+    /// The number of the next datagram to receive.
     expected: u64,
+    /// Datagrams that came too early, by number.
     early: BTreeMap<u64, Vec<u8>>,
-    asked_for: Option<u64>,
+    /// The number that was requested last.
+    requested: Option<u64>,
+    /// Datagrams received since the last datagram with an acknowledgement was sent.
     unanswered: u64,
-    /// With more than this many unanswered an acknowledgement is sent.
-    told_after: u64,
+    /// With more than this many unanswered datagrams an acknowledgement is sent.
+    unanswered_max: u64,
     room: Block,
-    /// After so long something is sent again; and how often in a row that has passed without a word.
+    /// The time after which a datagram is sent again.
     again: Duration,
+    /// How often in a row that time has passed without a datagram from the other end.
     silences: u32,
     retransmits: u64,
     syscalls: u64,
@@ -72,7 +83,7 @@ pub(super) struct UdpEnd {
 impl UdpEnd {
     pub(super) fn new(request: &Request<'_>, meeting: &Meeting) -> Result<Self, OpenError> {
         if FdWait::for_request(request) != FdWait::InCall {
-            let text = "to another host its ends wait in the call itself";
+            let text = "its ends on two hosts can only sleep in the call";
             return Err(OpenError::unsupported(text, "--wait block"));
         }
         let asked = request.options.size("datagram");
@@ -97,9 +108,9 @@ impl UdpEnd {
             acknowledged: 0,
             expected: 0,
             early: BTreeMap::new(),
-            asked_for: None,
+            requested: None,
             unanswered: 0,
-            told_after: 0,
+            unanswered_max: 0,
             room: Block::new(HEADER + DATAGRAM_BYTES_MAX as usize),
             again: AGAIN_MAX,
             silences: 0,
@@ -119,46 +130,49 @@ impl UdpEnd {
         }
     }
 
-    fn say(&mut self, kind: u8, first: u64, second: u64) -> io::Result<()> {
+    /// Sends a datagram without data.
+    fn send_control(&mut self, kind: u8, first: u64, second: u64) -> io::Result<()> {
         self.syscalls += 1;
-        unless_gone(self.socket()?.send(&self.message(kind, first, second)))
+        unless_gone(self.socket()?.send(&self.header(kind, first, second)))
     }
 
-    fn message(&self, kind: u8, first: u64, second: u64) -> [u8; HEADER] {
+    fn header(&self, kind: u8, first: u64, second: u64) -> [u8; HEADER] {
         let mut bytes = [kind; HEADER];
-        bytes[1..5].copy_from_slice(&self.meeting.word[..4]);
+        bytes[1..5].copy_from_slice(&self.meeting.key[..4]);
         bytes[5..13].copy_from_slice(&first.to_le_bytes());
         bytes[13..].copy_from_slice(&second.to_le_bytes());
         bytes
     }
 
-    /// The kind and the two numbers of what lies in the room; `None` of what is of no message of this trial.
-    fn heard(&self, len: usize) -> Option<(u8, u64, u64)> {
+    /// The kind and the two numbers of the received datagram in `room`; `None` if it is not a datagram of this trial.
+    fn parse_header(&self, len: usize) -> Option<(u8, u64, u64)> {
         let bytes = self.room.get(..len)?;
         let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
-        let own = bytes.get(1..5)? == &self.meeting.word[..4];
+        let own = bytes.get(1..5)? == &self.meeting.key[..4];
         Some((*bytes.first()?, number(5)?, number(13)?)).filter(|_| own)
     }
 
-    /// The word and the receive buffer.
+    /// The first datagram of an end: the key and the size of the receive buffer.
     fn hello(&self, socket: &UdpSocket) -> io::Result<Vec<u8>> {
         let rcvbuf = rcvbuf_bytes(&socket.try_clone()?.into()).map_err(io::Error::other)?;
-        Ok([&[HELLO][..], &self.meeting.word, &rcvbuf.to_le_bytes()].concat())
+        Ok([&[HELLO][..], &self.meeting.key, &rcvbuf.to_le_bytes()].concat())
     }
 
-    /// The other end's receive buffer, where this is its word.
-    fn heard_hello(&self, bytes: &[u8]) -> Option<u64> {
-        let rcvbuf = bytes.strip_prefix(&[HELLO])?.strip_prefix(&self.meeting.word)?;
+    /// The size of the other end's receive buffer, if this is its [`HELLO`].
+    fn parse_hello(&self, bytes: &[u8]) -> Option<u64> {
+        let rcvbuf = bytes.strip_prefix(&[HELLO])?.strip_prefix(&self.meeting.key)?;
         Some(u64::from_le_bytes(rcvbuf.try_into().ok()?))
     }
 
-    /// Finds the other end and tells how much it takes at once. Who calls repeats it until he is answered.
+    /// Finds the other end; returns the size of its receive buffer. An end that connects sends its [`HELLO`] until it gets an answer.
     fn meet(&mut self) -> io::Result<u64> {
         let began = Instant::now();
-        let (local, peer): (SocketAddr, _) = match &self.meeting.place {
-            Place::Call(address) if address.is_ipv4() => ((Ipv4Addr::UNSPECIFIED, 0).into(), Some(*address)),
-            Place::Call(address) => ((Ipv6Addr::UNSPECIFIED, 0).into(), Some(*address)),
-            Place::Answer(listener) => (listener.local_addr()?, None),
+        let (local, peer): (SocketAddr, _) = match &self.meeting.mode {
+            MeetingMode::Connect(address) if address.is_ipv4() => {
+                ((Ipv4Addr::UNSPECIFIED, 0).into(), Some(*address))
+            }
+            MeetingMode::Connect(address) => ((Ipv6Addr::UNSPECIFIED, 0).into(), Some(*address)),
+            MeetingMode::Listen(listener) => (listener.local_addr()?, None),
         };
         let socket = UdpSocket::bind(local)?;
         set_buffers(&self.options, socket.as_fd()).map_err(io::Error::other)?;
@@ -173,14 +187,15 @@ impl UdpEnd {
             let (len, from) = match socket.recv_from(&mut self.room) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // Not there yet. Who asks at once again and again is soon not even refused (icmp(7), icmp_msgs_per_sec).
+                    // The other end does not listen yet. Without a pause the kernel would soon send no more refusals (icmp(7),
+                    // icmp_msgs_per_sec).
                     std::thread::sleep(AGAIN_MIN / 10);
                     asked = Instant::now();
                     continue;
                 }
                 Err(_) => continue,
             };
-            if let Some(rcvbuf) = self.heard_hello(&self.room[..len]) {
+            if let Some(rcvbuf) = self.parse_hello(&self.room[..len]) {
                 if peer.is_none() {
                     socket.connect(from)?;
                     socket.send(&hello)?;
@@ -191,33 +206,34 @@ impl UdpEnd {
                 return Ok(rcvbuf);
             }
         }
-        Err(self.meeting.missed())
+        Err(self.meeting.timed_out())
     }
 
-    /// How many datagrams a receive buffer takes.
+    /// The number of datagrams that fit into a receive buffer, at most [`WINDOW_MAX`].
     fn window_of(&self, rcvbuf_bytes: u64) -> u64 {
         let charge = 2 * (self.datagram_bytes as u64 + CHARGE_BYTES);
         (rcvbuf_bytes / charge).clamp(1, WINDOW_MAX)
     }
 
-    /// Whether this end called and its clock runs: a stream from the other end begins at its word.
-    fn says_go(&self) -> bool {
+    /// Whether this end connected and times a stream: the other end waits for its [`GO`] before it sends.
+    fn sends_go(&self) -> bool {
         self.workload == Workload::Stream
             && !self.meeting.is_first
-            && matches!(self.meeting.place, Place::Call(_))
+            && matches!(self.meeting.mode, MeetingMode::Connect(_))
     }
 
     fn awaits_go(&self) -> bool {
         self.workload == Workload::Stream
             && self.meeting.is_first
-            && matches!(self.meeting.place, Place::Answer(_))
+            && matches!(self.meeting.mode, MeetingMode::Listen(_))
     }
 
     fn go(&mut self) -> io::Result<()> {
-        self.say(GO, self.again.as_micros() as u64, 0)
+        self.send_control(GO, self.again.as_micros() as u64, 0)
     }
 
-    /// Takes one datagram in. Data that is the next comes back as how much it is; it lies in the room, behind the header.
+    /// Receives and processes one datagram. If it is the next one with data, returns the number of its bytes; they are in `room`, after
+    /// the header.
     fn take(&mut self) -> io::Result<Option<usize>> {
         self.syscalls += 1;
         let len = match self.receive() {
@@ -227,13 +243,13 @@ impl UdpEnd {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(gone()),
             Err(error) => return Err(error),
         };
-        let Some((kind, number, waits_for)) = self.heard(len) else { return Ok(None) };
+        let Some((kind, number, waits_for)) = self.parse_header(len) else { return Ok(None) };
         self.silences = 0;
         match kind {
             // Our answer was lost.
             HELLO
-                if self.heard_hello(&self.room[..len]).is_some()
-                    && matches!(self.meeting.place, Place::Answer(_)) =>
+                if self.parse_hello(&self.room[..len]).is_some()
+                    && matches!(self.meeting.mode, MeetingMode::Listen(_)) =>
             {
                 let hello = self.hello(self.socket()?)?;
                 unless_gone(self.socket()?.send(&hello))?;
@@ -248,32 +264,33 @@ impl UdpEnd {
         match kind {
             MISSING if waits_for == self.acknowledged => self.send_again(),
             DATA if number < self.expected => {
-                // It came before: the acknowledgement was lost, and an answer has to be sent again.
+                // A duplicate: the acknowledgement was lost. In round trips the answer, which acknowledges it, is sent again.
                 if self.workload == Workload::PingPong && self.acknowledged < self.next {
                     return self.send_again().map(|()| None);
                 }
-                self.say(ACK, 0, self.expected)
+                self.send_control(ACK, 0, self.expected)
             }
             DATA if number == self.expected => return Ok(Some(len - HEADER)),
-            // No sender has more under way.
+            // No sender has more datagrams unacknowledged.
             DATA if number - self.expected < WINDOW_MAX => {
                 self.early.insert(number, self.room[HEADER..len].to_vec());
-                self.ask_for_missing()
+                self.request_missing()
             }
             _ => Ok(()),
         }?;
         Ok(None)
     }
 
-    /// Once for each number: what was asked for may be under way.
-    fn ask_for_missing(&mut self) -> io::Result<()> {
+    /// Requests the expected datagram if later ones have come. Only once for each number, since it may already be on the way.
+    fn request_missing(&mut self) -> io::Result<()> {
         let missing = !self.early.is_empty() && !self.early.contains_key(&self.expected);
-        if !missing || self.asked_for.replace(self.expected) == Some(self.expected) {
+        if !missing || self.requested.replace(self.expected) == Some(self.expected) {
             return Ok(());
         }
-        self.say(MISSING, 0, self.expected)
+        self.send_control(MISSING, 0, self.expected)
     }
 
+    /// Sends the first datagram that is not acknowledged again.
     fn send_again(&mut self) -> io::Result<()> {
         if self.acknowledged == self.next {
             return Ok(());
@@ -283,32 +300,34 @@ impl UdpEnd {
         unless_gone(self.socket()?.send(slot))
     }
 
-    /// Nothing came for a while.
+    /// Handles a timeout: no datagram came for the time `again`.
     fn silence(&mut self) -> io::Result<()> {
         self.silences += 1;
         if self.again * self.silences > SILENCE_MAX {
             let (seconds, again) = (SILENCE_MAX.as_secs(), self.retransmits);
-            let text = format!("nothing came for {seconds} s; {again} datagrams were sent again before that");
+            let text =
+                format!("no datagram arrived for {seconds} s; {again} datagrams were sent again before that");
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
-        if self.says_go() && self.expected == 0 {
+        if self.sends_go() && self.expected == 0 {
             self.go()?;
         }
-        // The other end may not know that anything is waited for: of the last datagram it sent nothing behind it tells.
-        self.asked_for = Some(self.expected);
-        self.say(MISSING, 0, self.expected)?;
+        // Requests the expected datagram even without later ones: if the last datagram of the other end was lost, none follows it.
+        self.requested = Some(self.expected);
+        self.send_control(MISSING, 0, self.expected)?;
         self.send_again()
     }
 
-    /// The next data was taken: it is acknowledged after half a window, at the end, and where something is missing behind it.
-    fn came(&mut self) -> io::Result<()> {
+    /// Counts the expected datagram as received. Acknowledges after half a window and at the end, and requests the next datagram if it is
+    /// missing.
+    fn advance(&mut self) -> io::Result<()> {
         self.expected += 1;
         self.unanswered += 1;
-        self.ask_for_missing()?;
+        self.request_missing()?;
         let last = self.workload == Workload::Stream && self.expected == self.total;
-        if last || self.unanswered > self.told_after {
+        if last || self.unanswered > self.unanswered_max {
             self.unanswered = 0;
-            self.say(ACK, 0, self.expected)?;
+            self.send_control(ACK, 0, self.expected)?;
         }
         Ok(())
     }
@@ -320,8 +339,8 @@ impl End for UdpEnd {
         self.window = self.window_of(rcvbuf);
         let own =
             self.window_of(rcvbuf_bytes(&self.socket()?.try_clone()?.into()).map_err(io::Error::other)?);
-        // The answer to a question tells that it came.
-        self.told_after =
+        // In round trips the answer is the acknowledgement.
+        self.unanswered_max =
             if self.workload == Workload::Stream { own / 2 } else { self.pieces.min(own - 1).max(1) };
         self.sent = vec![Vec::with_capacity(HEADER + self.datagram_bytes); self.window as usize];
         let began = Instant::now();
@@ -329,15 +348,15 @@ impl End for UdpEnd {
             let len = match self.receive() {
                 Ok(len) => len,
                 Err(_) if began.elapsed() < MEETING_PATIENCE => continue,
-                Err(_) => return Err(self.meeting.missed()),
+                Err(_) => return Err(self.meeting.timed_out()),
             };
-            if let Some((GO, microseconds, _)) = self.heard(len) {
+            if let Some((GO, microseconds, _)) = self.parse_header(len) {
                 self.again = Duration::from_micros(microseconds).clamp(AGAIN_MIN, AGAIN_MAX);
                 break;
             }
         }
         self.socket()?.set_read_timeout(Some(self.again))?;
-        if self.says_go() { self.go() } else { Ok(()) }
+        if self.sends_go() { self.go() } else { Ok(()) }
     }
 
     fn syscalls(&self) -> Option<u64> {
@@ -366,7 +385,7 @@ impl Sender for UdpEnd {
             while self.next - self.acknowledged >= self.window {
                 self.take()?;
             }
-            let header = self.message(DATA, self.next, self.expected);
+            let header = self.header(DATA, self.next, self.expected);
             let slot = &mut self.sent[(self.next % self.window) as usize];
             slot.clear();
             slot.extend_from_slice(&header);
@@ -378,10 +397,10 @@ impl Sender for UdpEnd {
         Ok(())
     }
 
-    /// Waits until all of it came. That the other end has gone is no failure here: what it received it reports itself.
+    /// Waits until all datagrams are acknowledged. It is not an error if the other end has ended: its own report tells what it received.
     fn finish(&mut self) -> io::Result<()> {
         if self.unanswered > 0 {
-            self.say(ACK, 0, self.expected)?;
+            self.send_control(ACK, 0, self.expected)?;
         }
         while self.acknowledged < self.next && self.silences < 5 {
             if self.take().is_err() {
@@ -398,20 +417,21 @@ impl Receiver for UdpEnd {
         loop {
             if let Some(datagram) = self.early.remove(&self.expected) {
                 room.get_mut(..datagram.len()).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&datagram);
-                self.came()?;
+                self.advance()?;
                 return Ok(datagram.len());
             }
             if let Some(len) = self.take()? {
                 let bytes = &self.room[HEADER..HEADER + len];
                 room.get_mut(..len).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(bytes);
-                self.came()?;
+                self.advance()?;
                 return Ok(len);
             }
         }
     }
 }
 
-/// An earlier datagram was refused because the other end is not there yet, or no longer: an end that waits for an answer finds out.
+/// Ignores ECONNREFUSED: an earlier datagram was refused because the other end does not listen yet, or no longer. An end that waits for
+/// an answer notices the latter.
 fn unless_gone(sent: io::Result<usize>) -> io::Result<()> {
     match sent {
         Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Err(error),

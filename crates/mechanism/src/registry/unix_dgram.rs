@@ -1,10 +1,9 @@
 //! `unix-dgram`: Unix datagram sockets, unix(7): the receiver is bound to a name and the sender connected to it, like a
 //! syslog daemon and a program that logs.
 //!
-//! Unlike UDP they lose nothing: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
-//! lie unread, however small they are. In a connected pair (`pair`) the kernel does not count messages, because the
-//! receiver has no other sender; only the send buffer bounds the bytes in flight. The two specs exist to show that
-//! difference. A receiver with a name takes messages from every process that can connect to it. So the name is in
+//! Unlike UDP they lose no messages: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
+//! are unread, even if they are small. In a connected pair (`pair`) the kernel does not count messages, because the
+//! receiver has no other sender; only the send buffer limits the bytes in flight. The two specs show that difference. A receiver with a name takes messages from every process that can connect to it. So the name is in
 //! a file system, where only its own user can connect, and is removed as soon as the sender is connected. (Abstract names have no
 //! permissions, and all of them can be read in /proc/net/unix.) A receiver does not notice that its sender has gone; a
 //! sender whose receiver has gone gets ECONNREFUSED.
@@ -67,8 +66,8 @@ fn connect_by_name(options: &Options, folder: &Folder) -> Result<(OwnedFd, Owned
     Ok((near, far))
 }
 
-/// Messages that may lie unread in a socket made now. The kernel lets one more in than the limit says
-/// (`unix_recvq_full`, net/unix/af_unix.c).
+/// Most unread messages of a new socket. The kernel accepts one more than the limit (`unix_recvq_full`,
+/// net/unix/af_unix.c).
 fn queue_messages() -> Option<u64> {
     Some(kernel_setting("net/unix/max_dgram_qlen")? + 1)
 }
@@ -104,10 +103,11 @@ mod tests {
             );
         }
     }
-    /// Expected: the receiver hears its sender and no other process.
-    /// Happened: its abstract name stood in /proc/net/unix, and took the messages of every user.
+
+    /// Expected: the receiver gets messages of its sender, and of no other process.
+    /// Happened: its abstract name was listed in /proc/net/unix, and every user could send to it.
     #[test]
-    fn nobody_else_can_send_to_the_name() {
+    fn no_other_process_can_send_to_the_name() {
         let folder = Folder::private();
         let (_near, far) = connect_by_name(&Options::default(), &folder).expect("sockets");
         let stranger = socket(&Options::default(), AddressFamily::UNIX, SocketType::DGRAM).expect("a socket");

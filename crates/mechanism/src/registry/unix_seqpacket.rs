@@ -1,8 +1,7 @@
 //! `unix-seqpacket`: a connected pair of Unix sockets that keep message boundaries, unix(7).
 //!
-//! Nothing is lost and nothing overtakes, as on a stream, and the end of it is seen by the receiver; but a
-//! message arrives whole. Between unmodified programs it is no link: a read smaller than the message throws
-//! the rest away.
+//! As on a stream, no message is lost or reordered, and the receiver sees the end; but each message arrives as a whole. It
+//! cannot link unmodified programs: after a read that is smaller than the message, the kernel drops the rest.
 
 use rustix::net::SocketType;
 
@@ -13,7 +12,7 @@ use crate::prelude::*;
 pub(super) static UNIX_SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
     summary: "a connected pair of Unix sockets that keep message boundaries",
-    // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+    // No rcvbuf: the kernel charges unread bytes of a Unix socket to the sender's buffer.
     options: &[SNDBUF_OPTION],
     limits: MESSAGE_LIMITS,
     man_pages: &["unix(7)", "socketpair(2)"],

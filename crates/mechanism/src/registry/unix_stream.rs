@@ -32,7 +32,7 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
     socket_ends(connect_pair(options, &Folder::for_brief_names())?)
 }
 
-/// Connects two sockets through a name, and removes the name: the connection lives on without it.
+/// Connects two sockets through a name, and removes the name, which the connection does not need.
 fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let listener = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
     let name = SocketName::bind(&listener, folder)?;
@@ -44,7 +44,7 @@ fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd)
     Ok((near, far))
 }
 
-/// Accepts the connection that this process made: where a folder is not ours alone, others may call, and earlier.
+/// Accepts the connection that this process made: if other users can enter the folder, they may connect before it.
 fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let own = getpid();
     loop {
@@ -66,18 +66,18 @@ mod tests {
         socket(&Options::default(), AddressFamily::UNIX, SocketType::STREAM).expect("a socket")
     }
 
-    /// Expected: the reader is given what the writer writes.
-    /// Happened: it was given what the first to call had to say, another user's process too.
+    /// Expected: the reader gets the bytes of the writer.
+    /// Happened: it got the bytes of the first process that connected, even if that was another user's.
     #[test]
     #[allow(unsafe_code)]
-    fn whoever_else_calls_first_is_turned_away() {
+    fn another_process_that_connects_first_is_not_accepted() {
         let folder = tempfile::tempdir().expect("temp dir");
         let address = SocketAddrUnix::new(folder.path().join("socket")).expect("a short path");
         let listener = stream_socket();
         bind(&listener, &address).expect("a new name");
         listen(&listener, 1).expect("bound");
         let stranger = stream_socket();
-        // SAFETY: the child makes one system call and leaves.
+        // SAFETY: the child makes one system call and exits.
         match unsafe { libc::fork() } {
             // SAFETY: as above.
             0 => unsafe { libc::_exit(i32::from(connect(&stranger, &address).is_err())) },

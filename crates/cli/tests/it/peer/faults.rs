@@ -125,13 +125,13 @@ fn a_far_side_that_lies_is_not_believed() {
             |line| line.replace("\"checksum\":\"", "\"checksum\":\"0"),
             "bytes were lost, repeated, swapped or changed",
         ),
-        (|_| "{\"news\":[1,{\"Ok\":{\"report\":[]}}]}".to_owned(), "report is none"),
+        (|_| "{\"news\":[1,{\"Ok\":{\"report\":[]}}]}".to_owned(), "report is invalid"),
         (
             |line| {
                 let end_ns = line.find("\"start_ns\":").expect("a time") + "\"start_ns\":".len();
                 format!("{}99999999999999999999{}", &line[..end_ns], &line[end_ns..])
             },
-            "report is none",
+            "report is invalid",
         ),
     ];
     for (lie, says) in lies {

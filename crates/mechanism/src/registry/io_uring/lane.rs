@@ -1,4 +1,4 @@
-//! One direction of a task: which slots are free, in flight, or waiting, and what the kernel's answers mean.
+//! One direction of a task: which slots are free, queued or in flight, and the meaning of the kernel's completions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,22 +12,22 @@ pub(super) struct Span {
     pub(super) to: usize,
 }
 
-/// One direction. Its slots are numbered from the first on; no two lanes of a task share one.
+/// One direction of a task. Its slots have consecutive numbers; the two lanes of a task have different slots.
 pub(super) struct Lane {
-    /// `None` also once it was closed.
+    /// `None` if the task does not use this direction, or has closed it.
     pub(super) fd: Option<OwnedFd>,
     /// The descriptor's number, or its index where it is registered.
     pub(super) target: RawFd,
     pub(super) free: Vec<usize>,
     /// Blocks to be written, or bytes that were read, in the order of the stream.
     pub(super) ready: VecDeque<Span>,
-    /// The one chain in flight, in order, with what the kernel answered.
+    /// The only chain in flight, in order, with the results of its completed requests.
     pub(super) flight: VecDeque<(Span, Option<i32>)>,
-    /// How many of those were answered.
-    pub(super) answered: usize,
+    /// The number of completed requests in `flight`.
+    pub(super) completed: usize,
 }
 
-/// What a chain of reads met, beside bytes.
+/// What a chain of reads has found besides bytes: the end of the stream, or no bytes (EAGAIN).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     pub(super) ended: bool,
@@ -35,7 +35,7 @@ pub(super) struct Reads {
 }
 
 impl Lane {
-    /// A lane with `depth` slots, or without a descriptor and any slot: one that is never used.
+    /// A lane with `depth` slots; without a descriptor it has no slots and is not used.
     pub(super) fn new(fd: Option<OwnedFd>, first_slot: usize, depth: usize) -> Self {
         let depth = if fd.is_some() { depth } else { 0 };
         Self {
@@ -44,36 +44,37 @@ impl Lane {
             free: (first_slot..first_slot + depth).rev().collect(),
             ready: VecDeque::with_capacity(depth),
             flight: VecDeque::with_capacity(depth),
-            answered: 0,
+            completed: 0,
         }
     }
 
-    /// Notes an answer, if it is to a request of this lane.
-    pub(super) fn take_answer(&mut self, slot: usize, answer: i32) {
-        if let Some((_, result)) = self.flight.iter_mut().find(|(span, _)| span.slot == slot) {
-            *result = Some(answer);
-            self.answered += 1;
+    /// Stores the result of the request for `slot`, if it is a request of this lane.
+    pub(super) fn complete(&mut self, slot: usize, result: i32) {
+        if let Some((_, stored)) = self.flight.iter_mut().find(|(span, _)| span.slot == slot) {
+            *stored = Some(result);
+            self.completed += 1;
         }
     }
 
-    /// Whether this slot is in flight in this lane.
-    pub(super) fn has_asked(&self, slot: usize) -> bool {
+    /// Whether this lane has a request for `slot`.
+    pub(super) fn is_reading(&self, slot: usize) -> bool {
         self.flight.iter().any(|(span, _)| span.slot == slot)
     }
 
-    /// Takes it that what was not answered was written: nothing else is left unsaid.
-    pub(super) fn take_silence(&mut self) {
-        for (span, answer) in &mut self.flight {
-            if answer.is_none() {
-                *answer = Some((span.to - span.from) as i32);
-                self.answered += 1;
+    /// Completes all writes without a result as whole ones: the kernel reports only short writes and errors
+    /// (IOSQE_CQE_SKIP_SUCCESS).
+    pub(super) fn complete_unreported_writes(&mut self) {
+        for (span, result) in &mut self.flight {
+            if result.is_none() {
+                *result = Some((span.to - span.from) as i32);
+                self.completed += 1;
             }
         }
     }
 
-    /// Whether the kernel has requests it has not answered.
+    /// Whether the kernel has requests that are not completed.
     pub(super) fn in_flight(&self) -> bool {
-        self.flight.len() > self.answered
+        self.flight.len() > self.completed
     }
 
     /// Whether nothing is queued or in flight.
@@ -81,19 +82,19 @@ impl Lane {
         self.ready.is_empty() && self.flight.is_empty()
     }
 
-    /// Frees the slots of a chain of writes once all of it was answered, and queues again, in front, what was
-    /// not written. True where there is such a rest.
+    /// Frees the slots of a chain of writes when all of it is completed, and queues again, in front, the bytes that were
+    /// not written. Returns whether there are any.
     pub(super) fn settle_writes(&mut self) -> io::Result<bool> {
         if self.flight.is_empty() || self.in_flight() {
             return Ok(false);
         }
-        self.answered = 0;
+        self.completed = 0;
         let mut rest: Vec<Span> = Vec::new();
-        for (span, answer) in self.flight.drain(..) {
-            let written = match answer.unwrap_or(-libc::ECANCELED) {
+        for (span, result) in self.flight.drain(..) {
+            let written = match result.unwrap_or(-libc::ECANCELED) {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written @ 1.. => written as usize,
-                refused => again(refused).map(|()| 0)?,
+                errno => error_unless_retryable(errno).map(|()| 0)?,
             };
             if written > 0 && !rest.is_empty() {
                 return Err(io::Error::other("a write overtook the rest of a short one (a bug in hosepipe)"));
@@ -108,22 +109,22 @@ impl Lane {
         Ok(!rest.is_empty())
     }
 
-    /// Takes in what was read, as far as the chain was answered.
+    /// Queues the bytes that were read, from the beginning of the chain up to the first request that is not completed.
     pub(super) fn settle_reads(&mut self) -> io::Result<Reads> {
         let mut reads = Reads::default();
-        while let Some((span, Some(answer))) = self.flight.front().copied() {
+        while let Some((span, Some(result))) = self.flight.front().copied() {
             self.flight.pop_front();
-            self.answered -= 1;
-            if answer > 0 {
-                self.ready.push_back(Span { to: span.from + answer as usize, ..span });
+            self.completed -= 1;
+            if result > 0 {
+                self.ready.push_back(Span { to: span.from + result as usize, ..span });
                 continue;
             }
             self.free.push(span.slot);
-            match answer {
+            match result {
                 0 => reads.ended = true,
-                refused => {
-                    reads.dry |= refused == -libc::EAGAIN;
-                    again(refused)?;
+                errno => {
+                    reads.dry |= errno == -libc::EAGAIN;
+                    error_unless_retryable(errno)?;
                 }
             }
         }
@@ -131,9 +132,9 @@ impl Lane {
     }
 }
 
-/// Whether a request that was answered so is to be made again; else the error.
-fn again(answer: i32) -> io::Result<()> {
-    match -answer {
+/// The error for a negative result, unless the request is simply made again.
+fn error_unless_retryable(result: i32) -> io::Result<()> {
+    match -result {
         libc::EINTR | libc::EAGAIN | libc::ECANCELED => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
@@ -151,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_short_write_left_over_is_written_first() {
+    fn the_remainder_of_a_short_write_is_written_first() {
         let mut lane = lane(&[10, 10, 10]);
         let later = Span { slot: 9, from: 0, to: 10 };
         lane.ready.push_back(later);
-        lane.take_answer(0, 10);
-        lane.take_answer(1, 4);
-        assert!(!lane.settle_writes().expect("not all answered"));
-        lane.take_answer(2, -libc::ECANCELED);
+        lane.complete(0, 10);
+        lane.complete(1, 4);
+        assert!(!lane.settle_writes().expect("not all completed"));
+        lane.complete(2, -libc::ECANCELED);
         assert!(lane.settle_writes().expect("a rest"));
         let expected = [Span { slot: 1, from: 4, to: 10 }, Span { slot: 2, from: 0, to: 10 }, later];
         assert_eq!(Vec::from(lane.ready.clone()), expected);
@@ -168,19 +169,19 @@ mod tests {
     #[test]
     fn a_write_that_overtakes_is_an_error() {
         let mut lane = lane(&[10, 10]);
-        lane.take_answer(0, 4);
-        lane.take_answer(1, 10);
+        lane.complete(0, 4);
+        lane.complete(1, 10);
         assert!(lane.settle_writes().is_err());
     }
 
     #[test]
     fn reads_are_taken_in_the_order_of_the_chain() {
         let mut lane = lane(&[10, 10, 10, 10]);
-        lane.take_answer(1, 5);
+        lane.complete(1, 5);
         assert_eq!(lane.settle_reads().expect("nothing yet"), Reads::default());
-        lane.take_answer(0, 3);
-        lane.take_answer(2, 0);
-        lane.take_answer(3, -libc::EPIPE);
+        lane.complete(0, 3);
+        lane.complete(2, 0);
+        lane.complete(3, -libc::EPIPE);
         assert!(lane.settle_reads().is_err());
         let expected = [Span { slot: 0, from: 0, to: 3 }, Span { slot: 1, from: 0, to: 5 }];
         assert_eq!(Vec::from(lane.ready), expected);

@@ -6,13 +6,13 @@ use std::os::fd::RawFd;
 
 use io_uring::{IoUring, cqueue, squeue, types};
 
-/// How long the kernel's thread looks at an idle queue before it sleeps (IORING_SETUP_SQPOLL).
+/// How long the kernel's thread polls an idle queue before it sleeps (IORING_SETUP_SQPOLL).
 const SQ_THREAD_IDLE_MS: u32 = 20;
 
-/// A ring in use.
+/// A ring with its settings and the count of its system calls.
 pub(super) struct Ring {
     ring: IoUring,
-    /// A task that waits for a completion looks at the queue again and again; else it sleeps in io_uring_enter(2).
+    /// A task that waits for a completion polls the queue; else it sleeps in io_uring_enter(2).
     spins: bool,
     /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
     sqpoll: bool,
@@ -20,7 +20,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// io_uring_setup(2). Older kernels refuse the flags that make waiting cheaper: then without them.
+    /// io_uring_setup(2). Older kernels refuse the flags that make waiting cheaper; then the ring is made without them.
     pub(super) fn set_up(entries: u32, spins: bool, sqpoll: bool) -> io::Result<Self> {
         let plain = || {
             let mut builder = IoUring::builder();
@@ -33,7 +33,7 @@ impl Ring {
         let mut tuned = plain();
         tuned.setup_single_issuer();
         if !spins && !sqpoll {
-            // Completions are worked off when we come to wait for them, not by an interrupt in between.
+            // The kernel processes completions when the task waits for them, and does not interrupt it before.
             tuned.setup_defer_taskrun();
         }
         let ring = match tuned.build(entries) {
@@ -43,7 +43,7 @@ impl Ring {
         Ok(Self { ring, spins, sqpoll, enters: 0 })
     }
 
-    /// Registers memory, so that the kernel need not look its pages up for each request.
+    /// Registers memory, so that the kernel does not look up its pages for each request.
     ///
     /// # Safety
     /// The memory must stay mapped until the ring is gone.
@@ -52,7 +52,7 @@ impl Ring {
         unsafe { self.ring.submitter().register_buffers(buffers) }
     }
 
-    /// Lets go of the registered memory now: a ring that is dropped does so later, from a queue of the kernel's.
+    /// Unregisters the memory at once. After a drop of the ring the kernel does it later, in a work queue.
     pub(super) fn unregister_buffers(&self) -> io::Result<()> {
         self.ring.submitter().unregister_buffers()
     }
@@ -62,17 +62,17 @@ impl Ring {
         self.ring.submitter().register_files(files)
     }
 
-    /// Lets go of the registered descriptors.
+    /// Unregisters the descriptors.
     pub(super) fn unregister_files(&self) -> io::Result<()> {
         self.ring.submitter().unregister_files()
     }
 
-    /// Queues requests, all at once; the kernel hears of them at the next [`Ring::submit`] or [`Ring::wait`], its thread
-    /// (SQPOLL) immediately: of a linked chain that came one by one it would see the first half and run it as a chain of
-    /// its own, beside the second.
+    /// Queues all requests in one step. The kernel gets them at the next [`Ring::submit`] or [`Ring::wait`], but its thread
+    /// (SQPOLL) immediately: if a linked chain were queued one by one, the thread could see only its first part, and run the
+    /// two parts as two chains at the same time.
     ///
     /// # Safety
-    /// What the requests point at must stay as it is until their completions were taken.
+    /// The memory of the requests must stay valid and unchanged until their completions were taken.
     pub(super) unsafe fn push(&mut self, requests: &[squeue::Entry]) -> io::Result<()> {
         // SAFETY: the caller's promise.
         let pushed = unsafe { self.ring.submission().push_multiple(requests) };
@@ -89,8 +89,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands the queued requests over and waits until there is a completion to take; one that sleeps is
-    /// woken for `want` of them.
+    /// Hands the queued requests to the kernel and waits until there is a completion. A task that sleeps is woken when there are
+    /// `want` completions.
     pub(super) fn wait(&mut self, want: usize) -> io::Result<()> {
         if self.spins {
             self.submit()?;
@@ -105,7 +105,7 @@ impl Ring {
         Ok(())
     }
 
-    /// One io_uring_enter(2), unless the kernel's thread does without. False where it must be made again.
+    /// One io_uring_enter(2), unless the kernel's thread makes it unnecessary. Returns false if it must be repeated.
     fn enter(&mut self, want: usize) -> io::Result<bool> {
         if !self.sqpoll || want > 0 || self.ring.submission().need_wakeup() {
             self.enters += 1;
@@ -113,7 +113,7 @@ impl Ring {
         match self.ring.submit_and_wait(want) {
             Ok(_) => Ok(true),
             Err(error) => match error.raw_os_error() {
-                // EBUSY: completions must be taken first; those who call do that next.
+                // EBUSY: completions must be taken first; the caller does that next.
                 Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(false),
                 _ => Err(error),
             },

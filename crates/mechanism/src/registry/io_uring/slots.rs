@@ -1,5 +1,5 @@
-//! The buffers of a task: memory of its own, cut into slots, each handed to the kernel by a request or looked
-//! at by us, never both.
+//! The buffers of a task: private memory divided into slots. A slot is used either by the kernel for a request or by the
+//! task, never by both.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -16,10 +16,10 @@ use crate::SharedMemory;
 /// Each slot begins on a page.
 const PAGE_BYTES: usize = 4096;
 
-/// "The file's own offset": pipes and sockets have no other place (io_uring_enter(2)).
-const HERE: u64 = u64::MAX;
+/// The offset -1, "the current file position" (io_uring_enter(2)): pipes and sockets have no other one.
+const CURRENT_POSITION: u64 = u64::MAX;
 
-/// Slots side by side.
+/// The slots of one task, one after the other in memory.
 pub(super) struct Slots {
     memory: Option<SharedMemory>,
     count: usize,
@@ -34,7 +34,7 @@ pub(super) fn bytes_of(count: usize, block_bytes: usize) -> Option<usize> {
 impl Slots {
     pub(super) fn new(count: usize, block_bytes: usize) -> io::Result<Self> {
         let memory = SharedMemory::new(bytes_of(count, block_bytes).ok_or(io::ErrorKind::OutOfMemory)?)?;
-        // SAFETY: the memory is ours alone, and that long. Not zeros: see `payload::Block`.
+        // SAFETY: the memory is private and `len()` bytes long. It is not filled with zeros: see `payload::Block`.
         unsafe { std::ptr::write_bytes(memory.as_ptr(), 0xA5, memory.len()) };
         Ok(Self { memory: Some(memory), count, block_bytes })
     }
@@ -45,20 +45,20 @@ impl Slots {
         start.wrapping_add(span.slot * self.block_bytes.next_multiple_of(PAGE_BYTES) + span.from)
     }
 
-    /// A slot's bytes. Those of a slot in flight are the kernel's: a lane keeps the two apart.
+    /// A slot's bytes. The kernel uses the slots in flight; the lane does not give those to the task.
     pub(super) fn bytes(&mut self, span: Span) -> &mut [u8] {
         // SAFETY: `at` checked that the span lies in a slot; the memory is initialised and ours alone.
         unsafe { std::slice::from_raw_parts_mut(self.at(span), span.to - span.from) }
     }
 
-    /// Registers each slot as the buffer of its number, so that the kernel need not look up its pages again.
+    /// Registers each slot as the buffer with the slot's number, so that the kernel does not look up its pages for each request.
     pub(super) fn register_with(&self, ring: &Ring) -> io::Result<()> {
         let whole = |slot| libc::iovec {
             iov_base: self.at(Span { slot, from: 0, to: self.block_bytes }).cast(),
             iov_len: self.block_bytes,
         };
         let buffers: Vec<libc::iovec> = (0..self.count).map(whole).collect();
-        // SAFETY: the ring is dropped before the slots (`Working` in stream.rs), and pins the pages besides.
+        // SAFETY: the ring is dropped before the slots (`Working` in stream.rs); the kernel also pins the pages.
         unsafe { ring.register_buffers(&buffers) }
     }
 
@@ -66,8 +66,10 @@ impl Slots {
     pub(super) fn write(&self, plan: &Plan, to: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span).cast_const(), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
-            (true, _) => opcode::WriteFixed::new(types::Fixed(to as u32), at, len, slot).offset(HERE).build(),
-            (false, false) => opcode::Write::new(types::Fd(to), at, len).offset(HERE).build(),
+            (true, _) => opcode::WriteFixed::new(types::Fixed(to as u32), at, len, slot)
+                .offset(CURRENT_POSITION)
+                .build(),
+            (false, false) => opcode::Write::new(types::Fd(to), at, len).offset(CURRENT_POSITION).build(),
             (false, true) => opcode::Send::new(types::Fd(to), at, len)
                 .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
                 .build(),
@@ -79,16 +81,16 @@ impl Slots {
     pub(super) fn read(&self, plan: &Plan, from: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
-            (true, _) => {
-                opcode::ReadFixed::new(types::Fixed(from as u32), at, len, slot).offset(HERE).build()
-            }
-            (false, false) => opcode::Read::new(types::Fd(from), at, len).offset(HERE).build(),
+            (true, _) => opcode::ReadFixed::new(types::Fixed(from as u32), at, len, slot)
+                .offset(CURRENT_POSITION)
+                .build(),
+            (false, false) => opcode::Read::new(types::Fd(from), at, len).offset(CURRENT_POSITION).build(),
             (false, true) => opcode::Recv::new(types::Fd(from), at, len).build(),
         };
         request.flags(flags).user_data(span.slot as u64)
     }
 
-    /// Leaves the memory mapped for good.
+    /// Leaves the memory mapped until the process ends.
     pub(super) fn leak(&mut self) {
         std::mem::forget(self.memory.take());
     }
@@ -96,7 +98,7 @@ impl Slots {
 
 /// Queues requests made by [`Slots::write`] and [`Slots::read`], as one chain where they are linked.
 pub(super) fn push(ring: &mut Ring, chain: &[squeue::Entry]) -> io::Result<()> {
-    // SAFETY: a slot in a request is neither free nor handed out until its lane has the answer, and the memory stays
-    // mapped until no request is in flight (the drop of `Task`).
+    // SAFETY: a slot in a request is neither free nor given to the task until its lane has the completion, and the memory
+    // stays mapped until no request is in flight (the drop of `Task`).
     unsafe { ring.push(chain) }
 }

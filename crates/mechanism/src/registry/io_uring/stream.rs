@@ -1,13 +1,13 @@
 //! Ends that read and write a pipe or a socket through a ring.
 //!
-//! **Order.** Requests in flight at the same time run in any order the kernel likes, and a short transfer in
-//! the middle would let the next one overtake its remainder. So at most one chain is in flight in each
-//! direction: writes linked so that a short one cancels those behind it (IOSQE_IO_LINK), which are then made
-//! again in their order; reads linked so that a short one does not (IOSQE_IO_HARDLINK): each takes what is
-//! there when its turn comes. Meanwhile the other half of the buffers is produced or checked.
+//! **Order.** The kernel may run requests that are in flight at the same time in any order, and after a short transfer
+//! the next request would overtake the remainder. So at most one chain is in flight in each direction. Writes are linked
+//! so that a short write cancels those behind it (IOSQE_IO_LINK); these are then requested again in their order. Reads
+//! are linked so that a short read does not cancel the others (IOSQE_IO_HARDLINK): each reads the bytes that are there
+//! when it runs. Meanwhile the task fills or checks the other half of the buffers.
 //!
-//! **Round trips.** The task that sends and receives has one ring for both: the question is queued, and
-//! handed to the kernel by the call that waits for the answer.
+//! **Round trips.** A task that sends and receives has one ring for both: its message is queued, and the call that waits
+//! for the answer hands it to the kernel.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,26 +25,26 @@ struct Task {
     plan: Plan,
     out: Lane,
     incoming: Lane,
-    /// A read met the end of the stream.
+    /// A read has returned the end of the stream.
     ended: bool,
-    /// No answer will come any more to what is sent.
+    /// The messages that are still to be sent get no answer.
     last: bool,
-    /// A read found nothing and was not to wait.
+    /// A non-blocking read has found no bytes.
     dry: bool,
     working: Option<Working>,
 }
 
-/// What is made in the task that uses it.
+/// The ring and its memory, made in the task that uses them.
 struct Working {
     // Dropped first, so that no request outlives the memory.
     ring: Ring,
     slots: Slots,
-    /// The chain that is being put together.
+    /// The requests of the next chain.
     chain: Vec<squeue::Entry>,
 }
 
 impl Working {
-    /// Queues the chain that was put together.
+    /// Queues the requests in `chain`.
     fn push_chain(&mut self) -> io::Result<()> {
         let pushed = push(&mut self.ring, &self.chain);
         self.chain.clear();
@@ -52,7 +52,7 @@ impl Working {
     }
 }
 
-/// What [`Task::prepare`] has made.
+/// The ring and its memory; an error before [`Task::prepare`].
 fn prepared(working: &mut Option<Working>) -> io::Result<&mut Working> {
     working.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
@@ -65,7 +65,7 @@ impl Task {
         Self { plan, out, incoming, ended: false, last: false, dry: false, working: None }
     }
 
-    /// Whether nothing is read: what is written has to be handed to the kernel by a call of its own.
+    /// Whether the task reads nothing: then no call that waits for an answer submits its writes.
     fn only_writes(&self) -> bool {
         self.incoming.fd.is_none()
     }
@@ -76,7 +76,7 @@ impl Task {
         }
         let plan = self.plan;
         let count = self.out.free.len() + self.incoming.free.len();
-        // The kernel's thread (SQPOLL) answers a request before it says that the request's place in the queue is free.
+        // The kernel's thread (SQPOLL) completes a request before it reports that the request's place in the queue is free.
         let places = if plan.sqpoll { 2 * count } else { count };
         let ring = Ring::set_up(places.next_power_of_two() as u32, plan.spins, plan.sqpoll)?;
         let slots = Slots::new(count, plan.block_bytes)?;
@@ -93,15 +93,15 @@ impl Task {
         Ok(())
     }
 
-    /// Queues at most a block; hands it to the kernel unless a read will soon do that in the same call.
+    /// Queues `len` bytes, at most a block, that `fill` writes. If the task only writes, hands a full batch to the kernel.
     fn send(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        self.take_answers()?;
+        self.take_completions()?;
         let slot = loop {
             if let Some(slot) = self.out.free.pop() {
                 break slot;
             }
             self.start_writes()?;
-            self.turn()?;
+            self.wait_for_completions()?;
         };
         let span = Span { slot, from: 0, to: len };
         fill(prepared(&mut self.working)?.slots.bytes(span));
@@ -113,16 +113,16 @@ impl Task {
         Ok(())
     }
 
-    /// Waits until everything queued was written, and closes the way out.
+    /// Waits until all queued bytes are written; closes the descriptor if the task only writes.
     fn finish(&mut self) -> io::Result<()> {
         self.last = true;
         loop {
-            self.take_answers()?;
+            self.take_completions()?;
             if self.out.is_idle() {
                 break;
             }
             self.start_writes()?;
-            self.turn()?;
+            self.wait_for_completions()?;
         }
         if self.only_writes() {
             self.out.fd = None;
@@ -133,15 +133,15 @@ impl Task {
         Ok(())
     }
 
-    /// Hands what was read to `take`, at most `most` bytes. 0 is the end of the stream.
+    /// Waits for bytes and gives at most `most` of them to `take`. Returns their number; 0 is the end of the stream.
     fn recv(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
         loop {
-            // In this order: the answer cannot come before the question is asked.
+            // Writes first: the other task answers only after it has the message.
             self.start_writes()?;
             self.start_reads()?;
             let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
             if self.plan.sqpoll && incoming.in_flight() {
-                // The kernel's thread reads on while we look at what is there.
+                // Wakes the kernel's thread if it sleeps, so that it reads on while this task uses the bytes.
                 working.ring.submit()?;
             }
             if let Some(front) = incoming.ready.front_mut() {
@@ -160,13 +160,13 @@ impl Task {
             if self.dry && self.out.is_idle() {
                 return Err(would_wait_for_itself());
             }
-            self.turn()?;
+            self.wait_for_completions()?;
         }
     }
 
-    /// Makes one chain of every block queued, if none is in flight.
+    /// Makes one chain of all queued blocks, unless one is in flight.
     fn start_writes(&mut self) -> io::Result<()> {
-        let (out, quiet) = (&mut self.out, self.plan.answered && !self.last);
+        let (out, unreported) = (&mut self.out, self.plan.answered && !self.last);
         if !out.flight.is_empty() || out.ready.is_empty() {
             return Ok(());
         }
@@ -174,14 +174,14 @@ impl Task {
         while let Some(span) = out.ready.pop_front() {
             let linked = !out.ready.is_empty();
             let flags = if linked { Flags::IO_LINK } else { Flags::empty() };
-            let flags = if quiet { flags | Flags::SKIP_SUCCESS } else { flags };
+            let flags = if unreported { flags | Flags::SKIP_SUCCESS } else { flags };
             working.chain.push(working.slots.write(&self.plan, out.target, span, flags));
             out.flight.push_back((span, None));
         }
         working.push_chain()
     }
 
-    /// Makes one chain of reads into the free slots, if none is in flight.
+    /// Makes one chain of reads into free slots, unless one is in flight.
     fn start_reads(&mut self) -> io::Result<()> {
         let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
         if self.ended || !incoming.flight.is_empty() {
@@ -198,26 +198,28 @@ impl Task {
         working.push_chain()
     }
 
-    /// Waits until something was answered, and takes it in.
-    fn turn(&mut self) -> io::Result<()> {
-        // Who only writes is woken once for the whole chain.
-        let want = if self.only_writes() { self.out.flight.len() - self.out.answered } else { 1 };
+    /// Waits for completions and processes them.
+    fn wait_for_completions(&mut self) -> io::Result<()> {
+        // A task that only writes is woken once for the whole chain.
+        let want = if self.only_writes() { self.out.flight.len() - self.out.completed } else { 1 };
         prepared(&mut self.working)?.ring.wait(want.max(1))?;
-        self.take_answers()
+        self.take_completions()
     }
 
-    fn take_answers(&mut self) -> io::Result<()> {
+    /// Processes the completions that are there.
+    fn take_completions(&mut self) -> io::Result<()> {
         let working = prepared(&mut self.working)?;
-        while let Some(answer) = working.ring.next() {
-            let slot = answer.user_data() as usize;
-            if self.plan.answered && answer.result() > 0 && self.incoming.has_asked(slot) {
-                self.out.take_silence();
+        while let Some(completion) = working.ring.next() {
+            let slot = completion.user_data() as usize;
+            // Bytes have arrived, so the message that they answer was written (`Plan::answered`).
+            if self.plan.answered && completion.result() > 0 && self.incoming.is_reading(slot) {
+                self.out.complete_unreported_writes();
             }
-            self.out.take_answer(slot, answer.result());
-            self.incoming.take_answer(slot, answer.result());
+            self.out.complete(slot, completion.result());
+            self.incoming.complete(slot, completion.result());
         }
         if self.out.settle_writes()? {
-            // What a short write left over goes first, and at once.
+            // The remainder of a short write is sent before other blocks, and at once.
             self.start_writes()?;
             if self.only_writes() {
                 prepared(&mut self.working)?.ring.submit()?;
@@ -237,11 +239,11 @@ impl Drop for Task {
             && let Err(error) = working.ring.cancel_all()
             && error.raw_os_error() != Some(libc::ENOENT)
         {
-            // The kernel may still write there: better never unmapped.
+            // The kernel may still write to the memory, so it is never unmapped.
             working.slots.leak();
         }
         if self.plan.fixed {
-            // Or the next trial would find it still counted against RLIMIT_MEMLOCK.
+            // Otherwise the memory would still count against RLIMIT_MEMLOCK when the next trial starts.
             let _ = working.ring.unregister_buffers();
         }
     }
@@ -250,14 +252,14 @@ impl Drop for Task {
 fn would_wait_for_itself() -> io::Error {
     io::Error::new(
         io::ErrorKind::WouldBlock,
-        "one task that sends and then receives would wait for itself: nothing is on its way",
+        "one task that sends and then receives would wait for itself: no bytes are in the channel",
     )
 }
 
-/// The sending or the receiving end of a task: both share its ring. The lock is never waited for.
+/// The sending or the receiving end of a task: both share its ring. Only this task takes the lock, so it is always free.
 pub(super) struct TaskEnd {
     task: Arc<Mutex<Task>>,
-    /// Whether this end counts the ring's system calls: where there are two, the receiving one does.
+    /// Whether this end counts the ring's system calls: if a task has two ends, the receiving one does.
     counts: bool,
 }
 

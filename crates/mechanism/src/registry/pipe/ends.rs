@@ -1,7 +1,7 @@
-//! `send=writev`: the block in pieces, gathered by the kernel, as a program sends a header and a body that lie in
-//! different places. `recv=splice`: what comes is moved to /dev/null by reference; nothing looks at it, and nothing could,
-//! since the bytes never come near the receiver's memory. `send=tee`: a pipe kept full of one block, out of which tee(2)
-//! hands the same pages over ([`payload::Reservoir`]); it cannot send anything new, and is for `--data none`.
+//! Three other ends of a pipe. `send=writev`: the kernel gathers the block from pieces, as when a program sends a header and a
+//! body from different buffers. `recv=splice`: the bytes are moved to /dev/null by reference; they cannot be checked, since
+//! they are never copied to the receiver's memory. `send=tee`: tee(2) passes the pages of a pipe that stays full
+//! ([`payload::Reservoir`]); every block is the same, so it requires `--data none`.
 
 use std::io::IoSlice;
 
@@ -12,13 +12,13 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use crate::prelude::*;
 
-/// Bytes in a piece: a page, so that a block of one page is one piece and costs what write(2) costs.
+/// Bytes in a piece: a page, so that a block of one page is one piece and takes as long as write(2).
 const PIECE_BYTES: usize = 4096;
 
-/// Pieces in a call: a quarter of a megabyte, far below what writev(2) takes (IOV_MAX, 1024).
+/// Most pieces in a call: 256 KiB, far fewer pieces than writev(2) accepts (IOV_MAX, 1024).
 const PIECES_MAX: usize = 64;
 
-/// The writing end of a pipe, gathering.
+/// The writing end of a pipe with `send=writev`.
 pub(super) struct WritevSender(pub(super) FdEnd);
 
 counted_by!(WritevSender, 0);
@@ -42,7 +42,7 @@ impl Sender for WritevSender {
     }
 }
 
-/// The first bytes of `rest`, in pieces; returns how many there are.
+/// Splits the first bytes of `rest` into pieces; returns the number of pieces.
 #[inline]
 fn cut<'a>(rest: &'a [u8], pieces: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
     let mut count = 0;
@@ -53,39 +53,39 @@ fn cut<'a>(rest: &'a [u8], pieces: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
     count
 }
 
-/// The reading end of a pipe, emptied into nothing.
+/// The reading end of a pipe with `recv=splice`: moves the bytes to /dev/null.
 pub(super) struct Drain {
     end: FdEnd,
-    nowhere: OwnedFd,
+    dev_null: OwnedFd,
     flags: SpliceFlags,
 }
 
 impl Drain {
     pub(super) fn new(end: FdEnd) -> Result<Self, OpenError> {
-        let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        let dev_null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(OpenError::system("open(/dev/null)"))?;
-        Ok(Self { flags: end.wait.splice_flags(), end, nowhere })
+        Ok(Self { flags: end.wait.splice_flags(), end, dev_null })
     }
 }
 
 counted_by!(Drain, end);
 
 impl Receiver for Drain {
-    /// What went to /dev/null cannot be passed on.
+    /// Not supported: the bytes go to /dev/null and cannot be copied to a buffer.
     fn recv(&mut self, _room: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     #[inline]
     fn recv_next(&mut self, _consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.end.retry(PollFlags::IN, |fd| splice(fd, None, &self.nowhere, None, most, self.flags))
+        self.end.retry(PollFlags::IN, |fd| splice(fd, None, &self.dev_null, None, most, self.flags))
     }
 }
 
-/// The most slots of a reservoir that are worth filling.
+/// Most slots of a reservoir: more would not be faster.
 const SLOTS_MAX: usize = 64;
 
-/// The writing end of a pipe, fed by reference.
+/// The writing end of a pipe with `send=tee`.
 pub(super) struct TeeSender {
     end: FdEnd,
     reservoir: Option<Reservoir>,
@@ -101,12 +101,12 @@ impl TeeSender {
 counted_by!(TeeSender, end);
 
 impl Sender for TeeSender {
-    /// Only the block that the reservoir was filled with can be sent.
+    /// Not supported: only the block in the reservoir can be sent.
     fn send(&mut self, _block: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// After a short count the rest is again the block's beginning: nothing looks at it.
+    /// After a short tee(2) the rest is again the beginning of the block; that is allowed, as no byte is checked.
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         let reservoir = match &mut self.reservoir {

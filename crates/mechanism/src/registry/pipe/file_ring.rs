@@ -1,15 +1,15 @@
-//! A file in the page cache whose pages are handed to a Unix socket by reference and written again only once the
+//! A file in the page cache whose pages are handed to a Unix socket by reference, and written again only after the
 //! other end has read them.
 //!
-//! sendfile(2) and splice(2) say when the socket has taken the pages, not when they were read. The socket's own
-//! books say that: what is queued on a Unix socket stays charged to its sender until the receiver has copied it and
-//! lets go of the buffer (unix_stream_read_generic in net/unix/af_unix.c), and SIOCOUTQ gives the charge in bytes,
-//! never less than what is unread: a buffer half read counts whole. So `handed over - SIOCOUTQ` bytes at least have
-//! been read, and a chunk whose last byte is among them may be written again. The question is asked only when the
-//! answer is not already known, once in several blocks.
+//! sendfile(2) and splice(2) report when the socket has taken the pages, not when they were read. SIOCOUTQ reports that:
+//! bytes queued on a Unix socket stay charged to its sender until the receiver has copied them and releases the buffer
+//! (unix_stream_read_generic in net/unix/af_unix.c). SIOCOUTQ returns this charge in bytes, which is at least the number
+//! of unread bytes: a buffer that is half read still counts as a whole. So at least `handed_over - SIOCOUTQ` bytes have
+//! been read, and a chunk whose last byte is among them may be written again. SIOCOUTQ is called only if the last result
+//! does not suffice, once in several blocks.
 //!
-//! It does not hold for TCP, where SIOCOUTQ forgets what the peer's kernel has and its program has not read, nor
-//! for a reader that splices onwards. Neither applies here.
+//! This is not true of TCP, where SIOCOUTQ does not count bytes that the peer's kernel has but its program has not read,
+//! nor of a reader that splices the pages on to another descriptor. Neither is used here.
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, Timespec, poll};
@@ -19,19 +19,19 @@ use super::page_ring::Lengths;
 use crate::prelude::*;
 use crate::shared::READ_WRITE;
 
-/// The least a queued block is charged with, in bytes: less than the buffer header that each has.
+/// Smallest charge of a queued block, in bytes: less than the buffer header that each block has.
 const CHARGE_MIN: usize = 512;
 
-/// What a socket may take beyond its send buffer, in pages: one buffer of 17 (MAX_SKB_FRAGS), and its header.
+/// Pages that a socket may take beyond its send buffer: one buffer of 17 pages (MAX_SKB_FRAGS), and its header.
 const OVERSHOOT_PAGES: usize = 18;
 
-/// The smallest chunk, in bytes: a cache line and the neighbour that is fetched with it.
+/// The smallest chunk, in bytes: a cache line and the adjacent line that the CPU prefetches with it.
 const CHUNK_BYTES_MIN: usize = 128;
 
-/// How long to sleep when the other end has not read far enough; seldom, since the ring is longer than the queue.
-const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Sleep between two calls of SIOCOUTQ while the other end has not read far enough. That is rare: the ring is longer than the queue.
+const RECHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// How long the ring is.
+/// The number of chunks in the ring and their length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileLayout {
     chunk_bytes: usize,
@@ -58,24 +58,23 @@ impl FileLayout {
     }
 }
 
-/// The file, mapped, and what was handed over of it.
+/// The mapped file, and how much of it was handed over.
 pub(crate) struct FileRing {
     file: OwnedFd,
     memory: SharedMemory,
     chunk_bytes: usize,
-    /// For each chunk, how many bytes had been handed over when its own last one was.
+    /// For each chunk, the value of `handed_over` after its last byte.
     handed_over_by: Vec<u64>,
-    /// The chunk that [`Self::next`] gave last.
+    /// The chunk that the last call of [`Self::next`] returned.
     chunk: usize,
     handed_over: u64,
-    /// Bytes that are known to have been read.
-    drained: u64,
+    /// Bytes that the other end has certainly read.
+    read: u64,
     syscalls: u64,
 }
 
 impl FileRing {
-    /// Makes the file and maps it. To be called in the task that sends, whose page table then has the pages from
-    /// the start.
+    /// Makes the file and maps it. Call it in the task that sends, so that the pages are in its page table.
     pub(crate) fn new(layout: FileLayout) -> io::Result<Self> {
         let file = memfd_create("hosepipe", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, layout.bytes() as u64)?;
@@ -86,24 +85,24 @@ impl FileRing {
             handed_over_by: vec![0; layout.chunks],
             chunk: 0,
             handed_over: 0,
-            drained: 0,
+            read: 0,
             syscalls: 0,
         })
     }
 
-    /// Room for the next block, once `socket`'s other end has read what lay there.
+    /// Room for the next block. Waits until the other end of `socket` has read the block that was there before.
     #[inline]
     pub(crate) fn next(&mut self, socket: BorrowedFd<'_>, len: usize) -> io::Result<&mut [u8]> {
         let next = if self.chunk + 1 == self.handed_over_by.len() { 0 } else { self.chunk + 1 };
         self.wait_until_read(socket, self.handed_over_by[next])?;
         self.chunk = next;
         assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
-        // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
-        // it; and no socket does any more: see the top of this file.
+        // SAFETY: the range is inside the mapping (see the assertion) and borrowed from `self`, so no other reference to it
+        // exists; and no socket refers to it any more (see the top of this file).
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(self.offset()), len) })
     }
 
-    /// The file, and where in it the block lies that [`Self::next`] made room for.
+    /// The file, and the offset in it of the block that [`Self::next`] made room for.
     pub(crate) fn file(&self) -> (BorrowedFd<'_>, u64) {
         (self.file.as_fd(), self.offset() as u64)
     }
@@ -111,7 +110,7 @@ impl FileRing {
     /// The first `len` bytes of that block, in memory.
     pub(crate) fn block(&self, len: usize) -> &[u8] {
         assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
-        // SAFETY: as in `next`; written through `self` alone.
+        // SAFETY: as in `next`; only `self` writes it.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset()), len) }
     }
 
@@ -133,23 +132,23 @@ impl FileRing {
 
     #[inline]
     fn wait_until_read(&mut self, socket: BorrowedFd<'_>, upto: u64) -> io::Result<()> {
-        while self.drained < upto {
+        while self.read < upto {
             self.syscalls += 1;
-            self.drained = self.handed_over - unread(socket)?.min(self.handed_over);
-            if self.drained < upto {
-                // Wakes up early only where the other end has gone: what it had not read is then free.
+            self.read = self.handed_over - unread(socket)?.min(self.handed_over);
+            if self.read < upto {
+                // Wakes up early only if the other end has closed: then the kernel releases what it had not read.
                 self.syscalls += 1;
-                poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::empty())], Some(&LOOK_AGAIN))?;
+                poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::empty())], Some(&RECHECK_INTERVAL))?;
             }
         }
         Ok(())
     }
 }
 
-/// Bytes that the other end has not read yet, and a little more (SIOCOUTQ, unix(7) by way of tcp(7)).
+/// Upper bound of the bytes that the other end has not read yet (SIOCOUTQ; unix(7) refers to tcp(7)).
 fn unread(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
+    // SAFETY: SIOCOUTQ, the same number as TIOCOUTQ, writes one int.
     answered(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
     Ok(bytes.max(0) as u64)
 }

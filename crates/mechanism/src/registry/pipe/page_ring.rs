@@ -1,14 +1,14 @@
-//! Memory whose pages are handed to a pipe by reference and written again only once the pipe was drained of them.
+//! Memory whose pages are handed to a pipe by reference, and written again only after they have left the pipe.
 //!
-//! vmsplice(2) has no completion: no call reports when the reader is done with a page. It follows from the pipe's
-//! size. A pipe of S slots holds at most S pages, one page a slot, first in, first out; a slot is free again only
-//! after read(2) has copied it (pipe_read in fs/pipe.c lets go of the
-//! page after the copy, under the pipe's lock) or splice(2) has dropped it. So when the pipe has taken S more slots
-//! after a page, that page has been drained. The ring below is so long that this is true whenever a page is used
-//! again. The same holds for several pipes in a row, with S the sum of their slots, because pages pass in order.
+//! vmsplice(2) has no completion: no call reports when the reader has read a page. The size of the pipe tells it. A pipe of
+//! S slots holds at most S pages, one in each slot, first in, first out. A slot is free again only after read(2) has copied
+//! its page (pipe_read in fs/pipe.c releases the page after the copy, under the pipe's lock) or splice(2) has dropped it.
+//! So when the pipe has taken S more pages after a page, that page has left it. The ring below is so long that this is true
+//! whenever a page is written again. The same is true of several pipes in a row, with S the sum of their slots, because
+//! pages pass in order.
 //!
-//! It does not hold for a reader that splices the pages on or tees them: it keeps pages that no pipe counts any
-//! more. The mechanisms here have no such reader. That a slot holds one page is checked by [`takes_pages`].
+//! It is not true of a reader that passes the pages on with splice(2) or tee(2): it may keep pages that no pipe counts. The
+//! mechanisms here have no such reader. [`takes_pages`] checks that a slot holds one page.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -23,10 +23,10 @@ use crate::{OpenError, Request, SharedMemory};
 /// measured.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The smallest unit, in bytes: a cache line and the neighbour that is fetched with it.
+/// The smallest unit, in bytes: a cache line and the adjacent line that the CPU prefetches with it.
 const UNIT_BYTES_MIN: usize = 128;
 
-/// How blocks lie in the ring: each begins at a unit, and each unit it lies in is one slot of the pipe.
+/// The layout of blocks in the ring: each block begins at a unit, and each of its units takes one slot of the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     unit_bytes: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Layout {
 pub(crate) enum Lengths {
     /// Every block is as long as the first.
     Even,
-    /// Any length up to a block, as a relay passes on what it has read.
+    /// Any length up to a block: a relay sends the bytes of each read.
     Uneven,
 }
 
@@ -50,23 +50,23 @@ impl Lengths {
 }
 
 impl Layout {
-    /// A layout with so many units that none is used again before the pipes, `slots` slots together, took `slots`
-    /// later units.
+    /// A layout with enough units: none is written again before the pipes, which have `slots` slots together, have taken
+    /// `slots` later units.
     pub(crate) fn new(block_bytes: usize, slots: usize, page_bytes: usize, lengths: Lengths) -> Self {
         // A unit whose size is a power of two up to a page lies in one page, so it takes one slot.
         let unit_bytes = block_bytes.next_power_of_two().clamp(UNIT_BYTES_MIN, page_bytes);
         let block_units = block_bytes.div_ceil(unit_bytes);
         let units = match lengths {
-            // After a block, all the others of the ring come before it again.
+            // Between two uses of a block all other blocks of the ring are used: at least `slots` units.
             Lengths::Even => (slots.div_ceil(block_units) + 1) * block_units,
-            // Less than a block of units is left over at the end of the ring, and a unit may be the last of its
-            // block in one round and the first in the next.
+            // At the end of the ring fewer units than a block has may stay unused, and a unit may be the last of its block in
+            // one round and the first in the next.
             Lengths::Uneven => slots + 2 * block_units,
         };
         Self { unit_bytes, units }
     }
 
-    /// Room for one block of constant content, which may be sent again at once.
+    /// A layout for one block of constant content, which may be sent again at once.
     pub(crate) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
         Self::new(block_bytes, 0, page_bytes, Lengths::Even)
     }
@@ -77,7 +77,7 @@ impl Layout {
     }
 }
 
-/// The memory, and where the next block goes.
+/// The memory, and the position of the next block.
 pub(crate) struct PageRing {
     memory: SharedMemory,
     layout: Layout,
@@ -92,7 +92,7 @@ impl PageRing {
         Self::map(layout, layout.bytes())
     }
 
-    /// The same on huge pages, however little is needed of them.
+    /// The same with at least the size of a huge page, so that the kernel can use one.
     pub(crate) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
         Self::map(layout, layout.bytes().max(HUGE_PAGE_BYTES))
     }
@@ -110,16 +110,16 @@ impl PageRing {
         self.next_unit = first + wanted;
         self.offset = first * unit_bytes;
         assert!(self.offset + len <= self.memory.len(), "a block longer than the ring was made for");
-        // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
-        // it; and no pipe does any more: see the top of this file.
+        // SAFETY: the range is inside the mapping (see the assertion) and borrowed from `self`, so no other reference to it
+        // exists; and no pipe refers to it any more (see the top of this file).
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(self.offset), len) }
     }
 
-    /// The first `len` bytes of the last block; of the ring before the first block.
+    /// The first `len` bytes of the last block, or of the ring if there was no block yet.
     #[inline]
     pub(crate) fn block(&self, len: usize) -> &[u8] {
         assert!(self.offset + len <= self.memory.len(), "a block longer than the ring was made for");
-        // SAFETY: inside the mapping, and borrowed from `self`, through which alone it is written.
+        // SAFETY: inside the mapping, and borrowed from `self`; only `self` writes it.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset), len) }
     }
 }
@@ -127,13 +127,13 @@ impl PageRing {
 /// Hands bytes of a [`PageRing`] to a pipe by reference; returns how many it took.
 #[inline]
 pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
-    // SAFETY: a ring's bytes are not written again before the pipe was drained of them (top of this file). The
+    // SAFETY: a ring's bytes are not written again before they have left the pipe (see the top of this file). The
     // descriptor is a pipe's write end: the bytes are only read.
     unsafe { vmsplice(pipe, &[IoSliceRaw::from_slice(block)], flags) }
 }
 
-/// Whether this kernel's pipes take one page a slot, on which the ring's safety rests: a pipe of S slots must take
-/// S pages of a larger offer, no more.
+/// Checks that a slot of this kernel's pipes takes one page, which the safety of the ring requires: a pipe of S slots must
+/// take at most S pages if more are offered.
 pub(crate) fn takes_pages() -> Result<(), OpenError> {
     let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
     let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
@@ -144,13 +144,13 @@ pub(crate) fn takes_pages() -> Result<(), OpenError> {
         return Ok(());
     }
     Err(OpenError::unsupported(
-        "this kernel's pipes hold more than a page a slot: nothing says when a page may be written again",
+        "this kernel's pipes hold more than one page in a slot: it is unknown when a page may be written again",
         "--data none, or send=write",
     ))
 }
 
-/// Sends a page into a pipe by reference, lets `transfer` carry it from there to the descriptor it returns, changes the
-/// page, and reads: whether the reader sees the change. For experiments: this is what must not happen to a payload.
+/// Sends a page into a pipe by reference, lets `transfer` move it from there to the descriptor that it returns, changes the
+/// page, and reads it. Returns whether the reader sees the change. For experiments only: a payload must never change so.
 pub(crate) fn page_is_passed<F: AsFd>(
     transfer: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
 ) -> io::Result<bool> {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_comes_round_only_after_as_many_slots_as_the_pipe_has() {
+    fn a_unit_is_used_again_only_after_as_many_slots_as_the_pipe_has() {
         // Lengths without a pattern: a multiplicative generator (Lehmer's), whose quality matters little here.
         let mut state = 48_271u64;
         let mut some_length = |most: usize| {
@@ -216,8 +216,8 @@ mod tests {
         }
     }
 
-    /// Fills a pipe from a ring, produces as many blocks more as the ring has room for before it would hand them
-    /// over, and only then reads: whether the pipe's blocks are as they were sent.
+    /// Fills a pipe from a ring, produces the next block without sending it, and then reads. Returns whether the pipe's blocks
+    /// are as they were sent.
     fn survives(ring_slots: usize) -> bool {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("pipe");
         let page_bytes = page_size();
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pipe_keeps_what_it_was_given_while_the_next_block_is_produced() {
+    fn the_blocks_in_a_full_pipe_do_not_change_while_the_next_block_is_produced() {
         assert!(survives(16), "a pipe has 16 slots by itself");
         // The test can fail: a ring one slot too short overwrites the oldest block in the pipe.
         assert!(!survives(14));
     }
 
     #[test]
-    fn this_kernel_takes_a_page_a_slot() {
+    fn a_slot_of_this_kernel_takes_one_page() {
         takes_pages().expect("fs/splice.c, iter_to_pipe");
     }
 }

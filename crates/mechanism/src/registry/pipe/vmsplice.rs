@@ -1,4 +1,4 @@
-//! `send=vmsplice`: the sender's own pages, by reference. Why that is safe: `page_ring.rs`.
+//! `send=vmsplice`: passes the sender's own pages by reference. `page_ring.rs` explains why that is safe.
 
 use rustix::param::page_size;
 
@@ -6,7 +6,7 @@ use super::super::by_reference::{Content, PageSender, Pages};
 use super::page_ring::{Layout, Lengths, PageRing, refer, takes_pages};
 use crate::prelude::*;
 
-/// The writing end of a pipe, and pages of ours to feed it with.
+/// The writing end of a pipe, and the pages that are passed to it.
 pub(super) struct PipePages {
     end: FdEnd,
     layout: Layout,
@@ -14,7 +14,7 @@ pub(super) struct PipePages {
 }
 
 impl PipePages {
-    /// A sender for a pipe of this size, and how many bytes of memory its blocks take.
+    /// A sender for a pipe of this size, and the size of its memory for blocks in bytes.
     pub(super) fn sender(
         request: &Request<'_>,
         end: FdEnd,

@@ -1,5 +1,5 @@
-//! The two ends of a ring. What both ways of using it come down to: a slot is reserved, filled and committed; bytes
-//! are peeked at and released.
+//! The two ends of a ring. The sender reserves, fills and commits room; the receiver peeks at bytes and releases them. Copying
+//! ends and ends that work in place both use these calls.
 #![allow(unsafe_code)]
 
 use super::layout::{Control, Ring, RingWait};
@@ -7,7 +7,7 @@ use super::protocol::{AsWritten, Position, ReceiverCursor, SHORT_BYTES, SenderCu
 use super::wait::{Side, Waiter};
 use crate::prelude::*;
 
-/// Whether the payload is copied into and out of the ring, or made and looked at in it.
+/// Whether the payload is copied into and out of the ring, or made and checked in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copying {
     InOut,
@@ -28,28 +28,28 @@ impl Copying {
 /// Most bytes that are copied before they are checked.
 const CHECKED_BYTES_MAX: usize = 16 << 10;
 
-/// Pauses of a CPU after a look that found nothing, in a stream of small messages: some 50 ns, less than a message takes to
-/// the other CPU and back.
+/// Pause instructions after a check that found no message, in a stream of small messages: about 50 ns, less than a cache line
+/// takes to the other CPU and back.
 const PAUSES: u32 = 2;
 
-/// The longest blocks of which many are moved in a call: for longer ones the call costs little, and buffers of many take more of
-/// the first cache than one block does.
+/// The longest blocks of which one call moves many: for longer ones the cost of a call is small, and buffers of many blocks take more
+/// of the L1 cache than one block does.
 const MANY_BYTES_MAX: usize = 1 << 10;
 
-/// Copies of up to this length are made here: a call of memcpy(3) for so little was a tenth of a round trip.
+/// Copies of up to this length are made here: a call of memcpy(3) for so few bytes took a tenth of a round trip.
 const STEPS_BYTES_MAX: usize = 2 * SHORT_BYTES;
 
-/// Copies of at most this length use no `rep movsb` in glibc, which has it from 2 KiB on.
+/// Copies of at most this length use no `rep movsb` in glibc, which uses it from 2 KiB on.
 const PLAIN_BYTES_MAX: usize = 1 << 10;
 
-/// Whether `rep movsb` would be slow on AMD Zen 3 and kin: the destination lies 1 to 31 bytes ahead of the source modulo 4096.
+/// Whether `rep movsb` would be slow on AMD Zen 3 and related CPUs: the destination is 1 to 31 bytes ahead of the source modulo 4096.
 #[inline(always)]
 fn is_slow_distance(to: &[u8], from: &[u8]) -> bool {
     let distance = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()) % 4096;
     (1..32).contains(&distance)
 }
 
-/// Copies between slices of one length: short ones in steps of one size, the last of which may overlap the one before.
+/// Copies between slices of equal length: short ones in steps of one size, the last of which may overlap the one before.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     #[inline(always)]
@@ -80,19 +80,19 @@ pub(crate) struct RingSender {
     ring: Arc<Ring>,
     cursor: SenderCursor<AsWritten>,
     waiter: Waiter,
-    /// Bytes that are lent.
+    /// Length of the room that [`Self::reserve`] returned last, in bytes.
     reserved: usize,
     copying: Copying,
 }
 
 impl RingSender {
-    /// The only sender of a fresh ring.
+    /// The only sender of a new ring.
     pub(crate) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
         let cursor = ring.sender_cursor();
         Self { cursor, waiter: Waiter::new(ring.clone(), wait, Side::Sender), ring, reserved: 0, copying }
     }
 
-    /// Waits until the receiver has returned all but the last `most` bytes.
+    /// Waits until at most the last `most` bytes are not yet returned by the receiver.
     #[inline(always)]
     pub(crate) fn wait_until_left(&mut self, most: u64) -> io::Result<()> {
         let Self { ring, cursor, waiter, .. } = self;
@@ -105,7 +105,7 @@ impl RingSender {
         })
     }
 
-    /// Takes the next slot where this one is of no use, and waits until there is room.
+    /// Changes to the next slot if this one cannot take the message, and waits until there is room.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, len: usize, long: bool) -> io::Result<()> {
@@ -121,15 +121,15 @@ impl RingSender {
         })
     }
 
-    /// Sends blocks of `len` bytes that follow each other, each a message that is announced before the next one is written. A receiver
-    /// that sleeps is woken after those that fit at once: they take nanoseconds, and its wake-up takes microseconds.
+    /// Sends consecutive blocks of `len` bytes, each as a message that is announced before the next one is written. A receiver that sleeps
+    /// is woken after all blocks that fit at once: they take nanoseconds, and its wake-up takes microseconds.
     #[inline(always)]
     fn send_each(&mut self, mut blocks: &[u8], len: usize) -> io::Result<()> {
         while !blocks.is_empty() {
             if !self.cursor.has_room(len, true) {
                 self.make_room(len, true)?;
             }
-            // A copy, so that the compiler keeps it in registers.
+            // A local copy, so that the compiler keeps it in registers.
             let mut cursor = self.cursor;
             let fitting = cursor.free_bytes() / len * len;
             let (now, rest) = blocks.split_at(fitting.min(blocks.len()));
@@ -146,8 +146,7 @@ impl RingSender {
         Ok(())
     }
 
-    /// Waits until there is room, and lends a part of it in one piece: `most` bytes, or less where that is more
-    /// than one message takes.
+    /// Waits until there is room, and returns a contiguous part of it: `most` bytes, or the largest message if that is less.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, most: usize) -> io::Result<&mut [u8]> {
         let len = most.min(self.ring.piece_bytes());
@@ -156,12 +155,12 @@ impl RingSender {
             self.make_room(len, long)?;
         }
         self.reserved = len;
-        // SAFETY: `len` bytes from there on are ours: the receiver has returned what stood there, and reads them only
+        // SAFETY: only this sender uses these `len` bytes: the receiver has returned what was there before, and reads them only
         // after they are announced, for which this borrow must have ended.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ring.at(self.cursor.position()), len) })
     }
 
-    /// Hands over what is lent.
+    /// Announces the reserved bytes to the receiver.
     #[inline(always)]
     pub(crate) fn commit(&mut self) -> io::Result<()> {
         self.cursor.announce(self.ring.control(), self.reserved);
@@ -219,7 +218,7 @@ impl Sender for RingSender {
         while left > 0 {
             let ready = producer.next_blocks(left / len);
             left -= ready.len();
-            // The compiler makes a loop without a choice of copies for each of these lengths.
+            // For each of these lengths the compiler makes a loop with one fixed copy.
             match len {
                 4 => self.send_each(ready, 4),
                 8 => self.send_each(ready, 8),
@@ -240,52 +239,52 @@ pub(crate) struct RingReceiver {
 }
 
 impl RingReceiver {
-    /// The only receiver of a fresh ring.
+    /// The only receiver of a new ring.
     pub(crate) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
         let cursor = ring.receiver_cursor(wait != RingWait::Never);
         Self { cursor, waiter: Waiter::new(ring.clone(), wait, Side::Receiver), ring, copying }
     }
 
-    /// Returns all room at once, for a sender that waits until all was received.
-    pub(crate) fn keeping_nothing(self) -> Self {
+    /// The same, but returns room after each message, for a sender that waits until all messages are received.
+    pub(crate) fn returning_at_once(self) -> Self {
         Self { cursor: self.ring.receiver_cursor(false), ..self }
     }
 
     #[cold]
     #[inline(never)]
-    fn look_until_arrived(&mut self) -> io::Result<()> {
+    fn wait_for_bytes(&mut self) -> io::Result<()> {
         let Self { ring, cursor, waiter, .. } = self;
         let control: &Control = ring.control();
-        if cursor.look(control) {
+        if cursor.has_bytes(control) {
             return Ok(());
         }
         waiter.wait_until(|| {
             if let Position::Ring(_) = cursor.position() {
                 prefetch(ring.at(cursor.position()));
             }
-            cursor.look(control)
+            cursor.has_bytes(control)
         })
     }
 
-    /// The same in a stream of small messages. Where none has come yet it looks again after a pause, not at once: each look takes the
-    /// line of the announcements away from the sender, and so does a prefetch of the message.
+    /// The same in a stream of small messages. If none has come yet, it checks again after a pause: each check takes the cache line of the
+    /// announcements away from the sender, and so does a prefetch of the message.
     #[cold]
     #[inline(never)]
-    fn look_until_some_arrived(&mut self) -> io::Result<()> {
+    fn wait_for_small_messages(&mut self) -> io::Result<()> {
         let Self { ring, cursor, waiter, .. } = self;
         let control: &Control = ring.control();
-        if cursor.look(control) {
+        if cursor.has_bytes(control) {
             return Ok(());
         }
         (0..PAUSES).for_each(|_| std::hint::spin_loop());
-        waiter.wait_until(|| cursor.look(control))
+        waiter.wait_until(|| cursor.has_bytes(control))
     }
 
     /// Receives messages of `len` bytes one by one, until there are no more or `room` is full.
     #[inline(always)]
     fn recv_each(&mut self, room: &mut [u8], len: usize) -> io::Result<usize> {
         if self.cursor.left() == 0 {
-            self.look_until_some_arrived()?;
+            self.wait_for_small_messages()?;
         }
         let bytes = self.peek(room.len())?;
         if bytes.len() < len {
@@ -293,7 +292,7 @@ impl RingReceiver {
         }
         for (place, message) in room.chunks_exact_mut(len).zip(bytes.chunks_exact(len)) {
             copy(place, message);
-            // What a program does that uses each message: copies of several must not become one.
+            // Marks each message as used, as a program would use it: the compiler must not merge the copies of several.
             std::hint::black_box(place.as_ptr());
         }
         let received = bytes.len() / len * len;
@@ -301,19 +300,19 @@ impl RingReceiver {
         Ok(received)
     }
 
-    /// Waits for bytes, and lends those that have come in one piece: at most `most`.
+    /// Waits for bytes, and returns those that have come and are contiguous, at most `most`.
     #[inline(always)]
     pub(crate) fn peek(&mut self, most: usize) -> io::Result<&[u8]> {
         if self.cursor.left() == 0 {
-            self.look_until_arrived()?;
+            self.wait_for_bytes()?;
         }
         let len = most.min(self.cursor.left());
-        // SAFETY: these bytes were handed over by the sender, which writes them again only after they are returned,
-        // for which this borrow must have ended.
+        // SAFETY: the sender has announced these bytes, and writes them again only after they are returned, for which this borrow
+        // must have ended.
         Ok(unsafe { std::slice::from_raw_parts(self.ring.at(self.cursor.position()), len) })
     }
 
-    /// Gives back the first `len` bytes of what was lent.
+    /// Releases the first `len` bytes that [`Self::peek`] returned.
     #[inline(always)]
     pub(crate) fn release(&mut self, len: usize) -> io::Result<()> {
         let returned = self.cursor.take(self.ring.control(), len);
@@ -321,8 +320,8 @@ impl RingReceiver {
     }
 }
 
-/// Fetches the cache line of a message that will lie beside its announcement while that is awaited: later it would be a second
-/// cache miss after the first.
+/// Fetches the cache line of the next message while its announcement is awaited: otherwise it would be a second cache miss after
+/// that of the announcement.
 #[inline]
 fn prefetch(line: *const u8) {
     // SAFETY: a hint; it reads nothing.
@@ -358,7 +357,7 @@ impl Receiver for RingReceiver {
     #[inline(always)]
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         if self.copying == Copying::InOut {
-            // What is checked is copied in pieces: they are in the core's first cache when they are checked.
+            // Bytes that are checked are copied in small pieces, so that they are still in the L1 cache.
             let most = if consumer.checks() { most.min(CHECKED_BYTES_MAX) } else { most };
             let received = self.recv(&mut consumer.room()[..most])?;
             consumer.accept(received);
@@ -393,9 +392,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Blocks of an odd length lie at every offset of a ring in turn: glibc's `rep movsb` would meet the slow ones.
+    /// Blocks of an odd length are at every offset of a ring in turn, also at those that are slow for glibc's `rep movsb`.
     #[test]
-    fn copies_are_whole_at_every_distance_and_those_at_slow_ones_are_found() {
+    fn copies_are_right_at_every_distance_and_slow_distances_are_recognised() {
         let from: Vec<u8> = (0..20_000u32).map(|byte| (byte % 251) as u8).collect();
         for (distance, len) in (0..70).chain([2048, 4064, 4095]).flat_map(|far| [(far, 1024), (far, 9_001)]) {
             let mut to = vec![0; 20_000];
@@ -407,7 +406,7 @@ mod tests {
         }
     }
 
-    /// A message to send, or a look at what is there.
+    /// A message to send, or the largest number of bytes to receive.
     #[derive(Debug, Clone)]
     enum Step {
         Send(usize),
@@ -454,12 +453,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out_in_order_however_it_is_cut(steps in prop::collection::vec(step(), 1..400)) {
+        fn bytes_arrive_in_order_with_any_sizes_of_messages(steps in prop::collection::vec(step(), 1..400)) {
             let ring = Arc::new(Ring::new(4096, RingWait::Never).expect("a ring"));
             let mut sender = RingSender::new(ring.clone(), RingWait::Never, Copying::InOut);
             let mut receiver = RingReceiver::new(ring, RingWait::Never, Copying::InOut);
             let (mut sent, mut received) = (0u64, 0u64);
-            // No run of 251 bytes is like the next one of 256.
+            // A period of 251 bytes, so that a message at a wrong offset in the ring is noticed.
             let byte = |at: u64| (at % 251) as u8;
             for step in steps {
                 match step {
@@ -469,7 +468,7 @@ mod tests {
                             (sent..).zip(room).for_each(|(at, place)| *place = byte(at));
                             sender.commit().expect("no sleeper");
                             sent += len as u64;
-                            prop_assert!(sent - received <= 4096, "more on its way than the ring holds");
+                            prop_assert!(sent - received <= 4096, "more in flight than the ring holds");
                         }
                         Err(error) => prop_assert!(would_block(&error), "{error}"),
                     },

@@ -1,4 +1,4 @@
-//! The memory layout of a ring: its bytes, what both ends share beside them, and what they sleep on.
+//! The memory layout of a ring: its bytes, the shared control data, and the eventfds on which ends sleep.
 #![allow(unsafe_code)]
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -19,28 +19,28 @@ pub(super) const BYTES_MAX: u64 = 128 << 20;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const _: () = assert!(PIECE_BYTES_MAX < 1 << protocol::LEN_BITS);
 
-/// Slots in flight: enough for lone messages of a few bytes. They fit into the L2 cache of a core.
+/// Number of slots: enough for lone messages of a few bytes. All slots fit into the L2 cache of a core.
 const SLOTS: usize = 1024;
 pub(super) type Control = protocol::Control<SLOTS>;
 
-/// The share of the slots and of the bytes that a receiver may keep before it returns them.
+/// A receiver returns slots and bytes to the sender when it has received 1/8 of all.
 const KEPT_SHARE: u64 = 8;
 
 /// How an end of a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RingWait {
-    /// Looks again at once.
+    /// Checks again at once.
     Spin,
-    /// Asleep in futex(2).
+    /// Sleeps in futex(2).
     Futex,
-    /// Asleep in read(2) of an eventfd(2): what a program that also waits for descriptors would do.
+    /// Sleeps in read(2) of an eventfd(2), as a program would that also waits for other descriptors.
     Eventfd,
-    /// Not at all: a single task that waited for itself would wait for ever.
+    /// Never waits: a single task would wait for itself for ever.
     Never,
 }
 
 impl RingWait {
-    /// How the ends of this request wait: the spec's `wait=` comes before the request's.
+    /// How the ends of this request wait: as the spec's option `wait` says, or else as the request says.
     pub(crate) fn for_request(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.word("wait"), request.wait) {
             (Tasks::Single, ..) => Self::Never,
@@ -56,23 +56,23 @@ impl RingWait {
     }
 }
 
-/// The eventfds that the ends sleep on where `wait=eventfd`.
+/// The eventfds on which the ends sleep with `wait=eventfd`.
 pub(super) struct WakeFds {
     pub(super) sender: OwnedFd,
     pub(super) receiver: OwnedFd,
 }
 
-/// Bytes of the control lines, in whole pages.
+/// Size of the control data in bytes, rounded up to whole pages.
 pub(crate) fn control_bytes() -> usize {
     size_of::<Control>().next_multiple_of(page_size())
 }
 
-/// Bytes that a ring of this size takes of a memory that is mapped in whole pages.
+/// Size of a ring's bytes in memory, rounded up to whole pages.
 pub(crate) fn mapped_bytes(ring_bytes: usize) -> usize {
     ring_bytes.next_multiple_of(page_size())
 }
 
-/// The ring as both ends see it: its bytes twice, back to back, so that nothing ever wraps, then the control lines.
+/// The ring in memory: its bytes, mapped twice one after the other so that every message is contiguous, then the control data.
 pub(crate) struct Ring {
     memory: SharedMemory,
     bytes: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Ring {
     /// See [`PIECE_BYTES_MAX`].
     piece_bytes: usize,
     wake_fds: Option<WakeFds>,
-    /// Both ends are reached by membarrier(2): see `wait.rs`.
+    /// Whether the ends use membarrier(2), as `wait.rs` explains.
     pub(super) barriers: bool,
 }
 
@@ -91,7 +91,7 @@ impl Ring {
         Self::over(memory.map_err(OpenError::system("mmap(MAP_SHARED) of the ring"))?, bytes, wait)
     }
 
-    /// A ring in memory that was mapped twice, all zeros. `bytes` is a power of two.
+    /// A ring in memory from [`SharedMemory::twice`] that is all zeros. `bytes` is a power of two.
     pub(crate) fn over(memory: SharedMemory, bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
         let mapped_bytes = mapped_bytes(bytes);
         assert!(bytes.is_power_of_two() && memory.len() >= 2 * mapped_bytes + control_bytes());
@@ -105,12 +105,12 @@ impl Ring {
         Ok(Self { memory, bytes, mapped_bytes, piece_bytes, wake_fds, barriers })
     }
 
-    /// Bytes it holds.
+    /// The number of bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The most that is published at once.
+    /// Most bytes of one announcement.
     #[inline]
     pub(super) fn piece_bytes(&self) -> usize {
         self.piece_bytes
@@ -133,11 +133,11 @@ impl Ring {
         self.wake_fds.as_ref()
     }
 
-    /// Where a message begins. As many bytes as the ring holds follow any place in it.
+    /// The address of a message. A position in the ring is followed by as many bytes as the ring holds.
     #[inline]
     pub(super) fn at(&self, position: Position) -> *mut u8 {
         match position {
-            // SAFETY: a message in a slot begins and ends within its bytes.
+            // SAFETY: a message in a slot is within the slot's bytes.
             Position::Slot(number, at) => unsafe { self.control().slot(number).short().add(at) },
             // SAFETY: the index is less than the bytes of the first copy.
             Position::Ring(offset) => unsafe {
@@ -150,7 +150,8 @@ impl Ring {
         SenderCursor::new(self.control(), self.bytes as u64, self.piece_bytes)
     }
 
-    /// A task that sends and receives, and a sender that must know that all was received, need all room back at once.
+    /// The cursor of a receiver. If `keeps` is false it returns room after each message, as is necessary for a task that sends and receives,
+    /// and for a sender that waits until all was received.
     pub(super) fn receiver_cursor(&self, keeps: bool) -> ReceiverCursor<AsWritten> {
         let share = |all: usize| if keeps { all as u64 / KEPT_SHARE } else { 0 };
         ReceiverCursor::new(share(SLOTS), share(self.bytes))

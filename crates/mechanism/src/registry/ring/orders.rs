@@ -1,5 +1,6 @@
-//! The ring's protocol under every order of its two ends (loom): no byte is read before it was written or written over before it was
-//! read, and no wake-up is lost. Each memory order, fence and check is then weakened, and the fault must be found.
+//! Tests of the ring's protocol with the model checker loom, under every order of the steps of its two ends: no byte is read before it
+//! was written or overwritten before it was read, and no wake-up is lost. Other tests weaken one memory order, fence or check each, and
+//! loom must find the fault.
 
 // The protocol takes its atomics from `std`.
 extern crate loom as std;
@@ -21,7 +22,7 @@ use protocol::{Control, Kernel, Position, Protocol, ReceiverCursor, SenderCursor
 const SLOTS: usize = 2;
 const SHORT_BYTES: usize = 2;
 
-/// One part of the protocol that is not as it should be.
+/// A change to one part of the protocol that makes it wrong.
 trait Fault: Copy + Send + 'static {
     const ANNOUNCE: Ordering = Ordering::Release;
     const SEE: Ordering = Ordering::Acquire;
@@ -29,10 +30,10 @@ trait Fault: Copy + Send + 'static {
     const REUSE: Ordering = Ordering::Acquire;
     const LIGHT_FENCE: bool = true;
     const HEAVY_FENCE: bool = true;
-    /// Raises the flag after the last look, not before.
-    const LOOKS_FIRST: bool = false;
-    /// Wakes no end after a return of room.
-    const RETURNS_IN_SILENCE: bool = false;
+    /// Raises the flag after the last check, not before.
+    const CHECKS_FIRST: bool = false;
+    /// Does not wake the other end after a return of room.
+    const RETURNS_WITHOUT_WAKE: bool = false;
     /// Bytes of room that the ring does not have.
     const EXCESS_BYTES: u64 = 0;
 }
@@ -48,7 +49,7 @@ impl<F: Fault> Protocol for Orders<F> {
     const REUSE: Ordering = F::REUSE;
 }
 
-/// futex(2): the end that lowers the flag also wakes. A lost wake-up sleeps for ever, which loom reports.
+/// A model of futex(2): lowering the flag wakes the end that sleeps. After a lost wake-up that end sleeps for ever, which loom reports.
 impl<F: Fault> Kernel for Orders<F> {
     type Error = Infallible;
 
@@ -66,7 +67,7 @@ impl<F: Fault> Kernel for Orders<F> {
     }
 
     fn raise(&self, flag: &AtomicU32) -> Result<(), Infallible> {
-        if F::LOOKS_FIRST {
+        if F::CHECKS_FIRST {
             return Ok(());
         }
         flag.store(1, Relaxed);
@@ -74,7 +75,7 @@ impl<F: Fault> Kernel for Orders<F> {
     }
 
     fn sleep(&self, flag: &AtomicU32) -> Result<(), Infallible> {
-        if F::LOOKS_FIRST {
+        if F::CHECKS_FIRST {
             flag.store(1, Relaxed);
             self.heavy_fence()?;
         }
@@ -89,7 +90,7 @@ impl<F: Fault> Kernel for Orders<F> {
     }
 }
 
-/// What both ends share: each byte is a cell of its own, whose accesses loom checks against each other.
+/// The memory of both ends. Each byte is a separate cell, whose accesses loom checks against each other.
 struct Memory<const RING_BYTES: usize> {
     control: Control<SLOTS>,
     slots: [[UnsafeCell<u8>; SHORT_BYTES]; SLOTS],
@@ -109,17 +110,17 @@ impl<const RING_BYTES: usize> Memory<RING_BYTES> {
     }
 }
 
-/// Where a message lies.
+/// Whether a message is in a slot or in the ring.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Storage {
     Slot,
     Ring,
 }
-use Place::{Ring, Slot};
+use Storage::{Ring, Slot};
 
-/// Sends these messages. The most preemptions of an order that is tried bound the time that it takes.
+/// Sends these messages in every order of the two ends. A limit of preemptions in an order limits the time of the check.
 #[allow(unsafe_code)]
-fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Place, usize)]) {
+fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Storage, usize)]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
@@ -137,16 +138,16 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Place, us
             let mut received = 0;
             while received < total {
                 if cursor.left() == 0 {
-                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.look(control));
+                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.has_bytes(control));
                 }
                 let len = cursor.left();
                 for at in 0..len {
-                    // SAFETY: loom checks what it is checked for.
+                    // SAFETY: loom checks every access to the cell.
                     let byte = theirs.cell(cursor.position(), at).with(|byte| unsafe { *byte });
                     assert_eq!(usize::from(byte), received + at + 1);
                 }
                 received += len;
-                if cursor.take(control, len) && !F::RETURNS_IN_SILENCE {
+                if cursor.take(control, len) && !F::RETURNS_WITHOUT_WAKE {
                     let _ = wake(&kernel, &control.sleepers.sender);
                 }
             }
@@ -177,13 +178,13 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Place, us
 }
 
 /// More tiny messages than the slots hold.
-const TINY: &[(Place, usize)] = &[(Slot, 1); 5];
+const TINY: &[(Storage, usize)] = &[(Slot, 1); 5];
 /// Messages in slots and in the ring, more than the ring holds.
-const MIXED: &[(Place, usize)] = &[(Slot, 1), (Ring, 3), (Ring, 3), (Slot, 2)];
+const MIXED: &[(Storage, usize)] = &[(Slot, 1), (Ring, 3), (Ring, 3), (Slot, 2)];
 /// Tiny messages in the ring, with a lone one between them.
-const TINY_MIXED: &[(Place, usize)] = &[(Ring, 1), (Slot, 1), (Ring, 1)];
+const TINY_MIXED: &[(Storage, usize)] = &[(Ring, 1), (Slot, 1), (Ring, 1)];
 /// More tiny messages than a ring of two bytes holds.
-const TINY_IN_RING: &[(Place, usize)] = &[(Ring, 1); 3];
+const TINY_IN_RING: &[(Storage, usize)] = &[(Ring, 1); 3];
 
 #[derive(Clone, Copy)]
 struct Faultless;
@@ -232,8 +233,8 @@ found! {
     bytes_written_before_their_return_is_seen_are_found: REUSE: Ordering = Relaxed, 8, TINY;
     a_publication_without_a_fence_is_found: LIGHT_FENCE: bool = false, 8, TINY;
     a_sleep_without_a_fence_is_found: HEAVY_FENCE: bool = false, 8, TINY;
-    a_look_before_the_flag_is_raised_is_found: LOOKS_FIRST: bool = true, 8, TINY;
-    a_return_without_a_wake_up_is_found: RETURNS_IN_SILENCE: bool = true, 8, TINY;
+    a_check_before_the_flag_is_raised_is_found: CHECKS_FIRST: bool = true, 8, TINY;
+    a_return_without_a_wake_up_is_found: RETURNS_WITHOUT_WAKE: bool = true, 8, TINY;
     an_overrun_is_found: EXCESS_BYTES: u64 = 8, 8, &[(Ring, 3); 3];
     an_announcement_before_its_tiny_bytes_in_the_ring_is_found: ANNOUNCE: Ordering = Relaxed, 2, TINY_IN_RING;
     tiny_bytes_read_before_their_announcement_are_found: SEE: Ordering = Relaxed, 2, TINY_IN_RING;

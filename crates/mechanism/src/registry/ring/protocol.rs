@@ -1,5 +1,5 @@
-//! The protocol of a ring: how its two ends hand bytes over, return room, sleep and wake each other. Nothing but counters and
-//! flags: where the bytes lie is for others to say. Its atomics come from `std`, in whose place `orders.rs` puts the model checker.
+//! The protocol of a ring: how its two ends announce bytes, return room, sleep and wake each other. It has only counters and flags;
+//! `layout.rs` has the memory of the bytes. Its atomics come from `std`; `orders.rs` replaces them by those of the model checker.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// its lines ahead of the receiver, and one stamp announces thousands of them.
 pub(super) const SHORT_BYTES: usize = 56;
 
-/// What the protocol rests on. The model checker weakens each of them, and must find the fault.
+/// The memory orders of the protocol. The tests with the model checker weaken each of them, and the checker must find the fault.
 pub(super) trait Protocol {
     const SHORT_BYTES: usize = SHORT_BYTES;
     /// The sender announces what it has written.
@@ -266,9 +266,9 @@ impl<P: Protocol> ReceiverCursor<P> {
         if self.seen & LONG > 0 { Position::Ring(self.tail) } else { Position::Slot(self.slot, self.taken) }
     }
 
-    /// Whether bytes have come, after all that were seen are taken.
+    /// Reads the announcements, after all known bytes were taken. Returns whether there are more bytes.
     #[inline]
-    pub(super) fn look<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
+    pub(super) fn has_bytes<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
         loop {
             let stamp = control.slot(self.slot).stamp.load(P::SEE);
             // The slot's last use, or none.
@@ -320,41 +320,42 @@ impl<P: Protocol> ReceiverCursor<P> {
 /// publishes sees the flag. A sleep is rare and a publication is not, so their costs may differ.
 pub(super) trait Kernel {
     type Error;
-    /// Between a publication and the look at the other end's flag.
+    /// Between a publication and reading the other end's flag.
     fn light_fence(&self);
-    /// Between raising the flag and the last look before a sleep.
+    /// Between raising the flag and the last check before a sleep.
     fn heavy_fence(&self) -> Result<(), Self::Error>;
     /// Sleeps while the flag is raised; may return early.
     fn sleep(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
     /// Wakes the end that sleeps on the flag, which was lowered.
     fn wake(&self, flag: &AtomicU32) -> Result<(), Self::Error>;
 
-    /// Says that the end will sleep, before it looks once more.
+    /// Raises the flag of an end that will sleep, before its last check.
     fn raise(&self, flag: &AtomicU32) -> Result<(), Self::Error> {
         flag.store(1, Relaxed);
         self.heavy_fence()
     }
 }
 
-/// Waits until `ready`: looks so often, then sleeps, then looks again. Returns the looks since the last sleep, and whether it slept.
+/// Waits until `ready`: makes `checks` checks, then sleeps, then checks again. Returns the number of checks since the last sleep, and
+/// whether it slept.
 pub(super) fn wait_until<K: Kernel>(
     kernel: &K,
     flag: &AtomicU32,
-    looks: u32,
+    checks: u32,
     mut ready: impl FnMut() -> bool,
 ) -> Result<(u32, bool), K::Error> {
     let mut slept = false;
     loop {
-        for look in 0..looks {
+        for made in 0..checks {
             if ready() {
-                return Ok((look, slept));
+                return Ok((made, slept));
             }
             std::hint::spin_loop();
         }
         kernel.raise(flag)?;
         if ready() {
             flag.store(0, Relaxed);
-            return Ok((looks, slept));
+            return Ok((checks, slept));
         }
         kernel.sleep(flag)?;
         slept = true;

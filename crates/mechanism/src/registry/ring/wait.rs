@@ -1,8 +1,8 @@
-//! How an end of a ring waits for the other end: it spins, or it looks for a moment and then sleeps until it is woken.
+//! How an end of a ring waits for the other end: it spins, or it spins for some microseconds and then sleeps until it is woken.
 //!
-//! A full fence after each publication would cost more than the publication. So the end that publishes has none, only an order that the
-//! compiler keeps, and the end that is about to sleep makes all CPUs that run the other one pass a fence: membarrier(2). Where the
-//! kernel has no such call both ends have their own fence.
+//! A full memory fence after each announcement would take longer than the announcement. So the end that announces has only a compiler
+//! fence, and an end that is about to sleep makes the CPU of the other end execute a fence: membarrier(2). If the kernel does not have
+//! that call, both ends execute their own fence.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
@@ -15,10 +15,10 @@ use super::layout::{Ring, RingWait};
 use super::protocol::{self, Kernel};
 use crate::prelude::*;
 
-/// Looks before the first sleep: a few microseconds, many times what a message takes from one CPU to another.
-const LOOKS_MAX: u32 = 200;
-/// Looks that are always made: about as long as a message takes.
-const LOOKS_MIN: u32 = 10;
+/// Most checks before a sleep: a few microseconds, many times the time of a message from one CPU to another.
+const CHECKS_MAX: u32 = 200;
+/// Fewest checks before a sleep: about the time of a message.
+const CHECKS_MIN: u32 = 10;
 
 /// An end of the ring, which may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,30 +33,30 @@ impl Side {
     }
 }
 
-/// Allows the other end to put a fence into this process, also after fork(2).
+/// Allows the other end to make this process execute a fence by membarrier(2), also after fork(2).
 pub(super) fn register_for_barriers() -> io::Result<()> {
     Ok(membarrier(MembarrierCommand::RegisterGlobalExpedited)?)
 }
 
-/// One end's way to wait and to wake.
+/// How one end waits and wakes the other.
 pub(super) struct Waiter {
     ring: Arc<Ring>,
     wait: RingWait,
     side: Side,
-    /// Looks that a wait has taken lately.
-    usual_looks: u32,
+    /// Moving average of the checks in recent waits.
+    usual_checks: u32,
     syscalls: Cell<u64>,
 }
 
 impl Waiter {
     pub(super) fn new(ring: Arc<Ring>, wait: RingWait, side: Side) -> Self {
-        Self { ring, wait, side, usual_looks: LOOKS_MAX / 2, syscalls: Cell::new(0) }
+        Self { ring, wait, side, usual_checks: CHECKS_MAX / 2, syscalls: Cell::new(0) }
     }
 
-    /// What must be done in the task that uses the end.
+    /// Faults in the ring's pages, and registers this process for barriers. Called in the task that uses the end.
     ///
     /// # Errors
-    /// membarrier(2) worked when the ring was made, and does not here.
+    /// membarrier(2) worked when the ring was made, and fails in this task.
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.ring.populate();
         if self.ring.barriers { register_for_barriers() } else { Ok(()) }
@@ -67,17 +67,17 @@ impl Waiter {
         self.syscalls.get()
     }
 
-    /// Waits until `ready`. Looks somewhat longer than it took lately, and no longer where a sleep came of it: on one CPU the other end
-    /// does nothing while this one looks.
+    /// Waits until `ready`. Before a sleep it makes more checks than recent waits needed, and fewer after each wait that ended in a sleep: if
+    /// both ends share one CPU, the other end does not run while this one checks.
     pub(super) fn wait_until(&mut self, ready: impl FnMut() -> bool) -> io::Result<()> {
-        let looks = match self.wait {
+        let checks = match self.wait {
             RingWait::Spin => u32::MAX,
             RingWait::Never => 1,
-            RingWait::Futex | RingWait::Eventfd => (2 * self.usual_looks + LOOKS_MIN).min(LOOKS_MAX),
+            RingWait::Futex | RingWait::Eventfd => (2 * self.usual_checks + CHECKS_MIN).min(CHECKS_MAX),
         };
         let (flag, _) = self.sleeper(self.side);
-        let (looked, slept) = protocol::wait_until(self, flag, looks, ready)?;
-        self.usual_looks = if slept { self.usual_looks / 2 } else { (7 * self.usual_looks + looked) / 8 };
+        let (made, slept) = protocol::wait_until(self, flag, checks, ready)?;
+        self.usual_checks = if slept { self.usual_checks / 2 } else { (7 * self.usual_checks + made) / 8 };
         Ok(())
     }
 
@@ -126,8 +126,8 @@ impl Kernel for Waiter {
             (RingWait::Never, _) => return Err(would_wait_for_itself()),
             (RingWait::Spin, _) => return Ok(()),
             (_, None) => futex::wait(flag, futex::Flags::empty(), 1, None),
-            // The count may be left from a wake-up that came when we did not sleep: then read(2) returns at once and
-            // the caller checks once more.
+            // A wake-up that came while this end did not sleep leaves a count: then read(2) returns at once, and the caller
+            // checks again.
             (_, Some(wake_fd)) => rustix::io::read(wake_fd, &mut [0; size_of::<u64>()]).map(|_| ()),
         };
         self.count_syscall();
@@ -148,7 +148,7 @@ impl Kernel for Waiter {
     }
 }
 
-/// The error of a task that would have to wait for itself.
+/// The error of a single task that would wait for itself.
 #[cold]
 fn would_wait_for_itself() -> io::Error {
     io::Error::new(
