@@ -16,7 +16,7 @@ fn main() {
     if variable("PROFILE") == "release" && variable("DEBUG") == "false" && panics_abort() {
         leave_out_unwind_tables();
     }
-    let is_static = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
+    let is_static = variable("CARGO_CFG_TARGET_ENV") == "musl";
     let is_debug = variable("PROFILE") == "debug";
     let features = [(is_static, "static"), (has_fixed_address, "fixed address"), (is_debug, "debug")];
     let features = features.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word.to_owned());
