@@ -1,0 +1,194 @@
+//! Tests of the ring's protocol with shuttle: hundreds of messages under thousands of random schedules of the two ends, which are longer
+//! than those that `orders.rs` tries one by one. All memory is sequentially consistent here: what a weak order breaks, only loom finds.
+
+// The protocol takes its atomics from `std`.
+extern crate shuttle as std;
+
+use core::convert::Infallible;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::atomic::Ordering::{Relaxed, SeqCst};
+use shuttle::sync::atomic::{AtomicU8, AtomicU32, fence};
+use shuttle::sync::{Arc, Condvar, Mutex};
+use shuttle::{Config, Runner};
+
+#[path = "protocol.rs"]
+#[allow(dead_code, unreachable_pub, unsafe_code)]
+mod protocol;
+
+use protocol::{
+    AsWritten, Control, Kernel, Position, ReceiverCursor, SHORT_BYTES, SenderCursor, wait_until, wake,
+};
+
+const SLOTS: usize = 4;
+const RING_BYTES: usize = 8;
+const MESSAGES: usize = 150;
+const SCHEDULES: usize = 2000;
+/// Each byte of the ring is a variable whose accesses shuttle follows, and takes hundreds.
+const STACK_BYTES: usize = 1 << 20;
+/// Changes of priority in a schedule of PCT, which finds faults of that depth with a known probability.
+const DEPTH: usize = 4;
+
+/// What is wrong with the protocol.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    /// The flag is raised after the last check.
+    ChecksFirst,
+    /// A return of room wakes nobody.
+    ReturnsWithoutWake,
+    /// The sender believes in room that the ring does not have.
+    Overruns,
+}
+
+/// A model of futex(2): a wake-up that is lost leaves both ends asleep, which shuttle reports.
+struct Futex<'a> {
+    asleep: &'a (Mutex<()>, Condvar),
+    fault: Fault,
+}
+
+impl Kernel for Futex<'_> {
+    type Error = Infallible;
+
+    fn light_fence(&self) {
+        fence(SeqCst);
+    }
+
+    fn heavy_fence(&self) -> Result<(), Infallible> {
+        fence(SeqCst);
+        Ok(())
+    }
+
+    fn raise(&self, flag: &AtomicU32) -> Result<(), Infallible> {
+        if self.fault != Fault::ChecksFirst {
+            flag.store(1, Relaxed);
+        }
+        self.heavy_fence()
+    }
+
+    fn sleep(&self, flag: &AtomicU32) -> Result<(), Infallible> {
+        let mut held = self.asleep.0.lock().expect("no panic under the lock");
+        if self.fault == Fault::ChecksFirst {
+            flag.store(1, Relaxed);
+        }
+        while flag.load(Relaxed) == 1 {
+            held = self.asleep.1.wait(held).expect("no panic under the lock");
+        }
+        Ok(())
+    }
+
+    fn wake(&self, _: &AtomicU32) -> Result<(), Infallible> {
+        let _held = self.asleep.0.lock().expect("no panic under the lock");
+        self.asleep.1.notify_all();
+        Ok(())
+    }
+}
+
+struct Memory {
+    control: Control<SLOTS>,
+    slots: [[AtomicU8; SHORT_BYTES]; SLOTS],
+    ring: [AtomicU8; RING_BYTES],
+    asleep: (Mutex<()>, Condvar),
+}
+
+impl Memory {
+    fn byte(&self, position: Position, at: usize) -> &AtomicU8 {
+        match position {
+            Position::Slot(number, from) => &self.slots[number as usize % SLOTS][from + at],
+            Position::Ring(offset) => &self.ring[(offset as usize + at) % RING_BYTES],
+        }
+    }
+}
+
+/// The number of bytes of a message, and whether they lie in the ring.
+fn message(number: usize) -> (usize, bool) {
+    (1 + number * 7 % 5, number % 3 != 0)
+}
+
+fn stream(fault: Fault) {
+    let byte = |_| AtomicU8::new(0);
+    let memory = Arc::new(Memory {
+        control: Control::default(),
+        slots: core::array::from_fn(|_| core::array::from_fn(byte)),
+        ring: core::array::from_fn(byte),
+        asleep: (Mutex::new(()), Condvar::new()),
+    });
+    let total: usize = (0..MESSAGES).map(|number| message(number).0).sum();
+    let theirs = memory.clone();
+    let receives = shuttle::thread::spawn(move || {
+        let (kernel, control) = (Futex { asleep: &theirs.asleep, fault }, &theirs.control);
+        let mut cursor = ReceiverCursor::<AsWritten>::new(0, 0);
+        let mut received = 0;
+        while received < total {
+            if cursor.left() == 0 {
+                let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.has_bytes(control));
+            }
+            let len = cursor.left();
+            for at in 0..len {
+                let byte = theirs.byte(cursor.position(), at).load(Relaxed);
+                assert_eq!(byte, (received + at) as u8, "byte {}", received + at);
+            }
+            received += len;
+            if cursor.take(control, len) && fault != Fault::ReturnsWithoutWake {
+                let _ = wake(&kernel, &control.sleepers.sender);
+            }
+        }
+    });
+    let (kernel, control) = (Futex { asleep: &memory.asleep, fault }, &memory.control);
+    let excess = if fault == Fault::Overruns { RING_BYTES } else { 0 };
+    let mut cursor = SenderCursor::<AsWritten>::new(control, (RING_BYTES + excess) as u64, RING_BYTES);
+    let mut sent = 0;
+    for (len, long) in (0..MESSAGES).map(message) {
+        cursor.begin(control, len, long);
+        if !cursor.has_room(len, long) {
+            let _ = wait_until(&kernel, &control.sleepers.sender, 1, || {
+                cursor.refresh(control);
+                cursor.has_room(len, long)
+            });
+        }
+        for at in 0..len {
+            memory.byte(cursor.position(), at).store(sent as u8, Relaxed);
+            sent += 1;
+        }
+        cursor.announce(control, len);
+        let _ = wake(&kernel, &control.sleepers.receiver);
+    }
+    receives.join().expect("the receiver");
+}
+
+fn try_schedules(fault: Fault, scheduler: impl Scheduler + 'static) {
+    let mut config = Config::new();
+    config.silence_warnings = true;
+    config.stack_size = STACK_BYTES;
+    Runner::new(scheduler, config).run(move || stream(fault));
+}
+
+const SEED: u64 = 1;
+
+#[test]
+fn messages_arrive_under_random_schedules() {
+    try_schedules(Fault::None, RandomScheduler::new_from_seed(SEED, SCHEDULES));
+}
+
+#[test]
+fn messages_arrive_under_schedules_with_few_preemptions() {
+    try_schedules(Fault::None, PctScheduler::new_from_seed(SEED, DEPTH, SCHEDULES));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_check_before_the_flag_is_raised_is_found() {
+    try_schedules(Fault::ChecksFirst, RandomScheduler::new_from_seed(SEED, SCHEDULES));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_return_without_a_wake_up_is_found() {
+    try_schedules(Fault::ReturnsWithoutWake, RandomScheduler::new_from_seed(SEED, SCHEDULES));
+}
+
+#[test]
+#[should_panic(expected = "byte ")]
+fn an_overrun_is_found() {
+    try_schedules(Fault::Overruns, PctScheduler::new_from_seed(SEED, DEPTH, SCHEDULES));
+}
