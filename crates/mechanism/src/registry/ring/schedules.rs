@@ -102,7 +102,7 @@ impl Memory {
 
 /// The number of bytes of a message, and whether they lie in the ring.
 fn message(number: usize) -> (usize, bool) {
-    (1 + number * 7 % 5, number % 3 != 0)
+    (1 + number * 7 % 5, !number.is_multiple_of(3))
 }
 
 fn stream(fault: Fault) {
