@@ -1,5 +1,6 @@
 //! The protocol of a ring: how its two ends announce bytes, return room, sleep and wake each other. It has only counters and flags;
-//! `layout.rs` has the memory of the bytes. Its atomics come from `std`; `orders.rs` replaces them by those of the model checker.
+//! `layout.rs` has the memory of the bytes. Its atomics come from `std`; the tests `shm_ring_orders` and
+//! `shm_ring_schedules` replace them by those of a model checker.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;

@@ -1,5 +1,5 @@
 //! Tests of the ring's protocol with shuttle: hundreds of messages under thousands of random schedules of the two ends, which are longer
-//! than those that `orders.rs` tries one by one. All memory is sequentially consistent here: what a weak order breaks, only loom finds.
+//! than those that `shm_ring_orders.rs` tries one by one. All memory is sequentially consistent here: what a weak order breaks, only loom finds.
 
 // The protocol takes its atomics from `std`.
 extern crate shuttle as std;
@@ -12,7 +12,7 @@ use shuttle::sync::atomic::{AtomicU8, AtomicU32, fence};
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::{Config, Runner};
 
-#[path = "protocol.rs"]
+#[path = "../src/registry/ring/protocol.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 mod protocol;
 

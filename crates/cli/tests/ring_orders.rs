@@ -6,7 +6,7 @@ extern crate loom as std;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-#[path = "ring.rs"]
+#[path = "../src/recommend/programs/ring.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 mod ring;
 

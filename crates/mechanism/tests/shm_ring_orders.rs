@@ -13,7 +13,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 use loom::sync::atomic::{AtomicU32, fence};
 
-#[path = "protocol.rs"]
+#[path = "../src/registry/ring/protocol.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 mod protocol;
 
