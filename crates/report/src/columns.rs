@@ -5,7 +5,8 @@ use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
 use crate::case_figure::{FigureText, common_unit, estimated, quantity};
 use crate::layout::{self, Tone};
-use crate::reason::reasons;
+use crate::lists::grouped;
+use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
 use crate::verdict::cpu_per_block_ns;
 use crate::view::{RankedRow, Ranking};
@@ -137,4 +138,30 @@ pub(crate) fn seat_text(group: TrialGroup, workload: Workload) -> String {
 /// Segments that the sender sent again in the median trial, on the way to another host.
 fn retransmits(case: &CaseRecord) -> Option<String> {
     figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
+}
+
+/// The failure and its remedy, once for each different reason of a row. Names the cases if others of the row did not fail.
+fn reasons(row: &RankedRow, interrupted: bool) -> Vec<String> {
+    let reasons = grouped(row.cases().filter_map(|case| Some((reason(case, interrupted)?, case))));
+    let all = row.cases().count();
+    let sentence = |(reason, cases): (String, Vec<&CaseRecord>)| {
+        if cases.len() == all { reason } else { format!("{}: {reason}", names(&cases, row)) }
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+/// Some of a row's cases in words: "stream", "round trips", "stream placed `cross`".
+fn names(cases: &[&CaseRecord], row: &RankedRow) -> String {
+    let name = |(workload, word): (Workload, &str)| {
+        let all = row.cases().filter(|case| case.workload == workload).count();
+        let named: Vec<_> = cases.iter().filter(|case| case.workload == workload).collect();
+        let first = named.first()?;
+        Some(if named.len() == all {
+            word.to_owned()
+        } else {
+            format!("{word} placed `{}`", first.placement)
+        })
+    };
+    let names = [(Workload::Stream, "stream"), (Workload::PingPong, "round trips")];
+    names.into_iter().filter_map(name).collect::<Vec<String>>().join(" and ")
 }

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, Role, Workload};
+use model::{BenchRecord, CaseRecord, DataLevel, Placement, Role, Workload};
 
 use crate::lists::grouped;
-use crate::view::RankingAxes;
 
 /// A case and its index in the record.
 type Indexed<'a> = (usize, &'a CaseRecord);
@@ -35,12 +34,17 @@ impl<'a> References<'a> {
         Self(kinds.into_iter().map(kind).collect())
     }
 
-    /// The cases of a role that share most with a ranking, in their order in the record.
-    pub(crate) fn nearest(&self, role: Role, axes: &RankingAxes) -> Vec<&'a CaseRecord> {
+    /// The cases of a role that share most with a ranking, whose streams and round trips have these blocks, in their order in the record.
+    pub(crate) fn nearest(
+        &self,
+        role: Role,
+        (data, placement): (DataLevel, Placement),
+        blocks: [Option<u64>; 2],
+    ) -> Vec<&'a CaseRecord> {
         let mut found: Vec<Indexed> = Vec::new();
         for kind in self.0.iter().filter(|kind| kind.role == role) {
-            let Some(block) = axes.block_bytes[kind.workload as usize] else { continue };
-            let distance = |case: &CaseRecord| (case.data != axes.data, case.placement != axes.placement);
+            let Some(block) = blocks[kind.workload as usize] else { continue };
+            let distance = |case: &CaseRecord| (case.data != data, case.placement != placement);
             let cases = kind.by_block.get(&block).unwrap_or(&kind.all);
             let least = cases.iter().map(|(_, case)| distance(case)).min();
             found.extend(cases.iter().filter(|(_, case)| Some(distance(case)) == least));

@@ -116,7 +116,8 @@ impl<'a> View<'a> {
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
-        self.references.nearest(role, &ranking.axes)
+        let RankingAxes { data, placement, block_bytes, .. } = ranking.axes;
+        self.references.nearest(role, (data, placement), block_bytes)
     }
 
     /// What all rankings have in common; `None` if they differ.

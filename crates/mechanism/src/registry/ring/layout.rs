@@ -3,9 +3,9 @@
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::param::page_size;
+use rustix::thread::{MembarrierCommand, membarrier};
 
 use super::protocol::{self, AsWritten, Position, ReceiverCursor, SenderCursor};
-use super::wait::register_for_barriers;
 use crate::prelude::*;
 
 /// Bytes in a ring when `size=` is not given.
@@ -70,6 +70,11 @@ pub(crate) fn control_bytes() -> usize {
 /// Size of a ring's bytes in memory, rounded up to whole pages.
 pub(crate) fn mapped_bytes(ring_bytes: usize) -> usize {
     ring_bytes.next_multiple_of(page_size())
+}
+
+/// Allows the other end to make this process execute a fence by membarrier(2), also after fork(2).
+pub(super) fn register_for_barriers() -> io::Result<()> {
+    Ok(membarrier(MembarrierCommand::RegisterGlobalExpedited)?)
 }
 
 /// The ring in memory: its bytes, mapped twice one after the other so that every message is contiguous, then the control data.

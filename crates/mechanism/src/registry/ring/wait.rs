@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, compiler_fence, fence};
 use rustix::io::retry_on_intr;
 use rustix::thread::{MembarrierCommand, futex, membarrier};
 
-use super::layout::{Ring, RingWait};
+use super::layout::{Ring, RingWait, register_for_barriers};
 use super::protocol::{self, Kernel};
 use crate::prelude::*;
 
@@ -31,11 +31,6 @@ impl Side {
     fn other(self) -> Self {
         if self == Self::Sender { Self::Receiver } else { Self::Sender }
     }
-}
-
-/// Allows the other end to make this process execute a fence by membarrier(2), also after fork(2).
-pub(super) fn register_for_barriers() -> io::Result<()> {
-    Ok(membarrier(MembarrierCommand::RegisterGlobalExpedited)?)
 }
 
 /// How one end waits and wakes the other.
