@@ -153,8 +153,7 @@ impl Live {
             let (then, was) = before.bytes.unwrap_or((0, is));
             (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
         };
-        let rate =
-            stage.bytes.and_then(new).map(|(rate, is)| numbers::known(is, report::chains::speed(rate)));
+        let rate = stage.bytes.and_then(new).map(|(rate, is)| numbers::known(is, numbers::speed(rate)));
         let lines = stage.lines.map(|lines| {
             let new = lines.saturating_sub(before.lines.unwrap_or(0));
             format!(" {:>8} lines/s", numbers::amount(new as f64 / since.as_secs_f64()))

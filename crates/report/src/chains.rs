@@ -8,7 +8,7 @@ use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
 use crate::lists::distinct;
-use crate::numbers::{binary_size, known, percent, throughput, time};
+use crate::numbers::{binary_size, known, percent, speed, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
 use crate::{held_back, slow_copies};
@@ -270,11 +270,6 @@ impl ChainLine {
         self.pieces.push(format!("{arrow}{}{above}", name(&chain.stages[at])));
         !again
     }
-}
-
-/// Bytes per second.
-pub fn speed(rate: f64) -> String {
-    if rate > 0.0 { throughput(rate) } else { "0 B/s".to_owned() }
 }
 
 pub(crate) fn rate(link: &ChainLink) -> String {

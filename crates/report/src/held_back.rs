@@ -2,8 +2,7 @@
 
 use model::HeldBack;
 
-use crate::chains::speed;
-use crate::numbers::{binary_size, decimal_size, time};
+use crate::numbers::{binary_size, decimal_size, speed, time};
 
 /// The cure for every program.
 const OPTION: &str = "`hosepipe run --line-buffered`";

@@ -13,6 +13,11 @@ pub fn throughput(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
+/// Bytes per second that something writes; nothing written has no digits.
+pub fn speed(bytes_per_s: f64) -> String {
+    if bytes_per_s > 0.0 { throughput(bytes_per_s) } else { "0 B/s".to_owned() }
+}
+
 /// Bytes per second in binary units, as in "22.4 GiB/s".
 pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])

@@ -8,12 +8,11 @@ use model::{
     StageRecord,
 };
 
-use crate::chains::speed;
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::{Tone, shortened};
 use crate::lists::grouped as grouped_by;
-use crate::numbers::{amount, decimal_size, grouped, known, percent, size, time};
+use crate::numbers::{amount, decimal_size, grouped, known, percent, size, speed, time};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN};

@@ -19,6 +19,7 @@ use twox_hash::XxHash3_64;
 
 use crate::build_cache::BuildCache;
 use crate::command::{NotFinished, run, shown};
+use crate::environment::{CACHES, cache_of, environment, expand};
 use crate::registry::Language;
 use crate::sources::Files;
 
@@ -37,8 +38,7 @@ const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 /// A build that was not used for this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The folder of the caches that languages keep between builds, and a compiler's TMPDIR.
-const CACHES: &str = "cache";
+/// The folder of a compiler's TMPDIR, beside that of the caches.
 const TEMPORARY: &str = "tmp";
 
 /// A language's program, built.
@@ -89,38 +89,6 @@ impl Built {
     pub(crate) fn expand(&self, word: &str) -> OsString {
         expand(word, &self.folder, &self.cache)
     }
-}
-
-/// The folder that a language keeps between builds.
-pub(crate) fn cache_of(language: &Language, root: &Path) -> PathBuf {
-    root.join(CACHES).join(&language.key)
-}
-
-/// The variables that are set for a language's programs and tools.
-pub(crate) fn environment<'a>(
-    language: &'a Language,
-    folder: &'a Path,
-    cache: &'a Path,
-) -> impl Iterator<Item = (&'a String, OsString)> {
-    language.environment.iter().map(|(name, value)| (name, expand(value, folder, cache)))
-}
-
-fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
-    let folders =
-        [("{src}", folder.join("src")), ("{out}", folder.join("out")), ("{cache}", cache.to_owned())];
-    let mut expanded = OsString::new();
-    let mut rest = word;
-    while let Some(next) = rest.chars().next() {
-        let found = folders.iter().find_map(|(name, folder)| Some((rest.strip_prefix(name)?, folder)));
-        rest = if let Some((behind, folder)) = found {
-            expanded.push(folder);
-            behind
-        } else {
-            expanded.push(&rest[..next.len_utf8()]);
-            &rest[next.len_utf8()..]
-        };
-    }
-    expanded
 }
 
 impl BuildCache {

@@ -10,7 +10,8 @@ use model::{Observer, Silent, WorkerEnd, describe_errno};
 use process::{Cleaner, POLL_INTERVAL};
 use rustix::process::geteuid;
 
-use crate::build::{Built, Unbuilt, environment};
+use crate::build::{Built, Unbuilt};
+use crate::environment::environment;
 use crate::launcher::start_cleaner;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};

@@ -5,6 +5,7 @@ mod build_cache;
 mod ceiling;
 mod command;
 mod end_sampler;
+mod environment;
 mod job;
 mod judge;
 mod launcher;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use model::{CaseError, ErrorKind, describe_errno};
 use process::{Captured, Cleaner, describe_ending};
 
-use crate::build::{cache_of, environment};
 use crate::command::{NotFinished, run, shown};
+use crate::environment::{cache_of, environment};
 use crate::registry::Language;
 
 /// Time limit for printing a version. Java on a busy machine needs two seconds.
