@@ -7,7 +7,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 use report::chains::{self, ChainLine};
-use report::numbers::{percent, time};
+use report::numbers::{percent, speed, time};
 
 use super::screen::{Screen, cpus, rate};
 use super::which::Which;
@@ -75,7 +75,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chains: &[&Chain]) {
     for (at, chain) in chains.iter().enumerate() {
         for (number, line) in chains::lines(chain).into_iter().enumerate() {
             let before = match number {
-                0 => format!("{:>12} {:>6}  ", numbers::speed(rate(chain)), percent(cpus(chain))),
+                0 => format!("{:>12} {:>6}  ", speed(rate(chain)), percent(cpus(chain))),
                 _ => " ".repeat(BEFORE_COLUMNS),
             };
             let style = if at == selected { SELECTED } else { Style::new() };
@@ -146,7 +146,7 @@ fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
             .unwrap_or_default();
         let most = rates.iter().copied().flatten().max();
         let most = most.map_or("how much is not known".to_owned(), |most| {
-            format!("peak {}", numbers::speed(most as f64))
+            format!("peak {}", speed(most as f64))
         });
         let title = format!(" {} {} · {most}", link.kind, visible(&link.name));
         let y = area.y + at as u16 * each;
