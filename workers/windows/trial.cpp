@@ -49,7 +49,7 @@ struct Times {
 
 // The study's first program: each block is written and read back. Overlapped, up to `depth` blocks are on their way.
 Times one_thread(const Case &wanted, Sender &sender, Receiver &receiver, Guard &guard) {
-    guard.enlist_this_thread();
+    guard.register_this_thread();
     const EndUsage before = thread_usage();
     Times times;
     times.began_ns = now_ns();
@@ -81,7 +81,7 @@ Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard 
     std::exception_ptr trouble;
     // Written by the end that fails first, and read when both have ended.
     const auto run_end = [&](std::size_t end, auto &&loop, const auto &calls) {
-        guard.enlist_this_thread();
+        guard.register_this_thread();
         const EndUsage before = thread_usage();
         ready.fetch_add(1);
         while (ready.load() < 2) SwitchToThread();
@@ -89,7 +89,7 @@ Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard 
         try {
             loop();
         } catch (...) {
-            if (guard.give_up()) trouble = std::current_exception();
+            if (guard.stop_after_failure()) trouble = std::current_exception();
         }
         times.ends[end] = usage_since(before, calls.calls());
     };

@@ -11,7 +11,7 @@ use clap::Args;
 use model::RunRecord;
 use pipeline::{Ran, ShellUse, Text, Watched};
 use process::{create_at, write_anew};
-use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
+use remote::spread::{FeedProcess, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
@@ -140,12 +140,12 @@ fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&ran))
 }
 
-fn finish(fed: Fed) -> anyhow::Result<()> {
+fn finish(fed: FeedProcess) -> anyhow::Result<()> {
     fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))
 }
 
 /// Makes the bytes of these ranges standard input.
-fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
+fn feed_stdin(ranges: &[Range]) -> anyhow::Result<FeedProcess> {
     ensure_unchanged(ranges)?;
     let (input, fed) = feed(ranges.to_vec()).context("the input")?;
     dup2_stdin(&input)?;

@@ -154,7 +154,7 @@ impl ChainSampler {
                 let known = self.census.known.get(pid).and_then(|known| known.holdings.as_ref());
                 let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.joint, true);
                 if known.is_some_and(|held| held.ends.iter().any(is_output))
-                    && let Some(held) = self.buffers.look(*pid, now_ns, is_blocked)
+                    && let Some(held) = self.buffers.sample(*pid, now_ns, is_blocked)
                 {
                     self.held_back.insert(*pid, held);
                 }

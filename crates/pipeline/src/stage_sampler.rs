@@ -248,7 +248,7 @@ impl StageSampler {
         let mut writers =
             stage.processes.pids().iter().filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
         let is_blocked = fill.is_some_and(Fill::is_full);
-        stage.held_back = writers.find_map(|pid| self.held_back.look(*pid, now_ns, is_blocked));
+        stage.held_back = writers.find_map(|pid| self.held_back.sample(*pid, now_ns, is_blocked));
         let longest_ns = stage.longest_held_back.as_ref().map_or(0, |held| held.for_ns);
         if let Some(held) = stage.held_back.as_ref().filter(|held| held.for_ns > longest_ns) {
             stage.longest_held_back = Some(held.clone());
