@@ -71,9 +71,9 @@ class Producer {
 // The receiver's side: at level `verify` every byte is compared with what it must be, and XORed for the record.
 class Checker {
   public:
-    Checker(const Tile &tile, DataLevel level) : tile(tile), looks(level == DataLevel::Verify) {}
+    Checker(const Tile &tile, DataLevel level) : tile(tile), verifies(level == DataLevel::Verify) {}
     // False where a byte differs.
-    bool accept(const std::byte *received, std::size_t size) { return !looks || compare(received, size); }
+    bool accept(const std::byte *received, std::size_t size) { return !verifies || compare(received, size); }
     // Position of the first piece that differed, in bytes from the stream's beginning.
     std::uint64_t position() const { return seen; }
     std::optional<std::string> checksum() const;
@@ -82,7 +82,7 @@ class Checker {
     bool compare(const std::byte *received, std::size_t size);
 
     const Tile &tile;
-    bool looks;
+    bool verifies;
     std::size_t phase = 0;
     std::uint64_t seen = 0;
     std::uint64_t sum = 0;

@@ -74,7 +74,7 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
         count = work.blocks().unwrap_or(0);
     }
     if let Some(number) = number.filter(|_| plan.is_stdin) {
-        let block = InputFile::look(&work.file(Some(number), "in")).map_err(Error::msg)?;
+        let block = InputFile::from_path(&work.file(Some(number), "in")).map_err(Error::msg)?;
         plan.partitions = vec![vec![block.whole()]];
     }
     Ok((plan, count))
@@ -154,7 +154,7 @@ fn feed_stdin(ranges: &[Range]) -> anyhow::Result<FeedProcess> {
 
 fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     for file in ranges.iter().map(|range| &range.file) {
-        let found = InputFile::look(&file.path).map_err(Error::msg)?;
+        let found = InputFile::from_path(&file.path).map_err(Error::msg)?;
         let name = model::one_line(&file.path.to_string_lossy());
         ensure!(found == *file, "{name} has changed since the work was begun: begin anew");
     }

@@ -17,7 +17,7 @@ use std::time::Instant;
 use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
-use crate::end::{End, Joint, nameless};
+use crate::end::{End, IpcFile, nameless};
 use crate::fullness::{Fill, Gauge};
 use crate::held_back::HeldBackTracker;
 use crate::open_file::Identity;
@@ -151,8 +151,8 @@ impl ChainSampler {
         {
             let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
             for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
-                let known = self.census.known.get(pid).and_then(|known| known.holdings.as_ref());
-                let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.joint, true);
+                let known = self.census.known.get(pid).and_then(|known| known.process_files.as_ref());
+                let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.ipc_file, true);
                 if known.is_some_and(|held| held.ends.iter().any(is_output))
                     && let Some(held) = self.buffers.sample(*pid, now_ns, is_blocked)
                 {
@@ -171,7 +171,7 @@ impl ChainSampler {
     /// The sides of links that each process holds, without the links of this process and the pipes of jobservers.
     fn holders(&mut self) -> Vec<Holder> {
         let ends = || self.census.ends();
-        let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
+        let any_socket = ends().any(|(_, end)| matches!(end.ipc_file, IpcFile::Socket(_)));
         self.pairs = if any_socket { sockets::pairs().unwrap_or_default() } else { HashMap::new() };
         let ends = || self.census.ends().chain(self.census.terminals());
         let ways = Ways::new(&self.pairs, ends());
@@ -332,8 +332,8 @@ impl ChainSampler {
 
 /// The end of a pipe that a process holds.
 fn end_of(census: &Census, pid: i32, file: Identity, writes: bool) -> Option<End> {
-    let ends = &census.known.get(&pid)?.holdings.as_ref()?.ends;
+    let ends = &census.known.get(&pid)?.process_files.as_ref()?.ends;
     ends.iter()
         .copied()
-        .find(|end| end.joint == Joint::Pipe(file) && if writes { end.writes } else { end.reads })
+        .find(|end| end.ipc_file == IpcFile::Pipe(file) && if writes { end.writes } else { end.reads })
 }

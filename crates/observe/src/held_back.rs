@@ -95,7 +95,7 @@ impl HeldBackTracker {
 impl History {
     /// Reads the counters and the buffer of a process; `None` if it has ended, or is another user's.
     fn read(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<OutputCounters> {
-        let mut counters = OutputCounters::parse(&proc::short(&format!("/proc/{pid}/io"))?)?;
+        let mut counters = OutputCounters::parse(&proc::read_short_file(&format!("/proc/{pid}/io"))?)?;
         counters.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
         if counters.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS)
         {

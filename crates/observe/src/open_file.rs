@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use process::proc::{descriptors, others, signal_if};
+use process::proc::{descriptors, other_processes, signal_if};
 use rustix::fs::{Stat, stat};
 use rustix::process::Signal;
 
@@ -44,7 +44,7 @@ impl OpenFile {
     /// Kills every other process that has the file, a pipe's reading end, open. `shell` has ends open of the pipes that it makes for its children,
     /// so it is killed only if the pipe is its standard input; at a prompt it gets SIGINT instead, as by Ctrl-C.
     pub fn end_readers(&self, shell: i32, at_prompt: bool) {
-        for pid in others() {
+        for pid in other_processes() {
             let is_shell = pid == shell;
             let reads =
                 || if is_shell { self.is(pid, 0) } else { descriptors(pid).any(|fd| self.is(pid, fd)) };

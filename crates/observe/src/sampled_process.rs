@@ -27,7 +27,7 @@ impl Kept {
     }
 
     fn read(&self) -> Option<Vec<u8>> {
-        self.file.as_ref().map_or_else(|| proc::short(&self.path), proc::read_at)
+        self.file.as_ref().map_or_else(|| proc::read_short_file(&self.path), proc::read_at)
     }
 }
 
@@ -158,7 +158,7 @@ impl SampledProcess {
         };
         if self.last.activity.threads > 1 {
             for (_, folder) in proc::threads(pid).take(THREADS_MAX) {
-                add(&folder, proc::short(&format!("{folder}/syscall")));
+                add(&folder, proc::read_short_file(&format!("{folder}/syscall")));
             }
         } else {
             add(&format!("/proc/{pid}"), self.files.syscall.read());

@@ -48,7 +48,7 @@ pub enum Waits {
 /// What a thread, or the first thread of a process, waits for, by its folder in /proc; `None` if it has ended, or this user may not inspect it
 /// (ptrace(2), "ptrace access mode checking").
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
-    from_syscall(pid, folder, proc::short(&format!("{folder}/syscall")))
+    from_syscall(pid, folder, proc::read_short_file(&format!("{folder}/syscall")))
 }
 
 /// The same if `syscall` of that folder was read already.
@@ -56,7 +56,9 @@ pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> 
     match syscall {
         Some(bytes) => Some(by_number(pid, &String::from_utf8_lossy(&bytes))),
         // On a system that lets only parents read `syscall` (kernel documentation, admin-guide/LSM/Yama.rst).
-        None => Some(by_function(&String::from_utf8_lossy(&proc::short(&format!("{folder}/wchan"))?))),
+        None => {
+            Some(by_function(&String::from_utf8_lossy(&proc::read_short_file(&format!("{folder}/wchan"))?)))
+        }
     }
 }
 

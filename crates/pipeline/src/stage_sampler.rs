@@ -7,14 +7,14 @@ use std::time::Duration;
 use model::{HeldBack, LinkRecord, StageRecord};
 use observe::activity::{Activity, Awaits, Slice, peak_memory};
 use observe::blame::{LinkState, StageState, assign_waiting};
-use observe::end::{end, holdings};
+use observe::end::{end, process_files};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
 use observe::pace::Pace;
 use observe::stage_processes::StageProcesses;
-use process::proc::{descriptors, short};
+use process::proc::{descriptors, read_short_file};
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
@@ -167,7 +167,7 @@ impl StageSampler {
         let process = &ledger.processes[index];
         let is_shell = ledger.is_shell(process);
         let stage = self.stages.entry(index).or_default();
-        stage.processes.sample(process.pid, !is_shell, &process.aside, keep)?;
+        stage.processes.sample(process.pid, !is_shell, &process.earlier_children, keep)?;
         let activity = *stage.processes.activity();
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let peak = peak_memory(process.pid).unwrap_or(0);
@@ -424,9 +424,9 @@ impl LinkHistory {
 /// process's counters, a thread's are without those of ended children.)
 fn read_by_only_thread(reader: &StageProcesses) -> Option<u64> {
     let ([pid], 1) = (reader.pids(), reader.activity().threads) else { return None };
-    let held = holdings(*pid).ok().filter(|held| !held.reads_elsewhere)?;
+    let held = process_files(*pid).ok().filter(|held| !held.reads_elsewhere)?;
     let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
-    let counters = short(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
+    let counters = read_short_file(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
     Some(Moved::parse(&counters)?.read)
 }
 
@@ -436,7 +436,7 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
     for pid in pids {
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
         for end in side.filter_map(|fd| end(*pid, fd)) {
-            let Some(pipe) = end.joint.pipe() else { continue };
+            let Some(pipe) = end.ipc_file.pipe() else { continue };
             let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
             if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
                 return at_other_end(ledger, &OpenFile::pipe(pipe), i32::from(end.reads), stage);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use model::ChainLinkKind;
 
 use super::graph::{LinkId, Side};
-use crate::end::{End, Joint};
+use crate::end::{End, IpcFile};
 use crate::sockets::PairEnd;
 
 /// A process with more connections, or more terminals, than this is a server, and its clients are not one chain.
@@ -17,7 +17,7 @@ pub(super) struct Ways<'a> {
     /// By the inode of a socket, the processes that have it, and their descriptors.
     fds: HashMap<u64, Vec<(i32, i32)>>,
     /// By the side of a pseudoterminal, the processes that have it.
-    terminals: HashMap<Joint, HashSet<i32>>,
+    terminals: HashMap<IpcFile, HashSet<i32>>,
     /// Processes that serve others.
     servers: HashSet<i32>,
 }
@@ -26,19 +26,19 @@ impl<'a> Ways<'a> {
     pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, End)>) -> Self {
         let (fds, terminals, servers) = Default::default();
         let mut ways = Self { pairs, fds, terminals, servers };
-        let mut served: HashMap<i32, HashSet<Joint>> = HashMap::new();
+        let mut served: HashMap<i32, HashSet<IpcFile>> = HashMap::new();
         for (pid, end) in ends {
-            match end.joint {
-                Joint::Socket(inode) => {
+            match end.ipc_file {
+                IpcFile::Socket(inode) => {
                     ways.fds.entry(inode).or_default().push((pid, end.fd));
                     let serves = pairs.get(&inode).is_some_and(|end| end.kind != ChainLinkKind::Socketpair);
-                    served.entry(pid).or_default().extend(serves.then_some(end.joint));
+                    served.entry(pid).or_default().extend(serves.then_some(end.ipc_file));
                 }
-                Joint::Terminal { is_master, .. } => {
-                    ways.terminals.entry(end.joint).or_default().insert(pid);
-                    served.entry(pid).or_default().extend(is_master.then_some(end.joint));
+                IpcFile::Terminal { is_master, .. } => {
+                    ways.terminals.entry(end.ipc_file).or_default().insert(pid);
+                    served.entry(pid).or_default().extend(is_master.then_some(end.ipc_file));
                 }
-                Joint::Pipe(_) => {}
+                IpcFile::Pipe(_) => {}
             }
         }
         ways.servers =
@@ -50,7 +50,7 @@ impl<'a> Ways<'a> {
         self.fds.get(&inode).into_iter().flatten().map(|(pid, _)| *pid)
     }
 
-    fn sharers(&self, terminal: &Joint) -> impl Iterator<Item = &i32> {
+    fn sharers(&self, terminal: &IpcFile) -> impl Iterator<Item = &i32> {
         self.terminals.get(terminal).into_iter().flatten()
     }
 
@@ -96,8 +96,8 @@ impl<'a> Ways<'a> {
     }
 
     pub(super) fn sides(&self, end: &End) -> Vec<Side> {
-        match end.joint {
-            Joint::Pipe(file) => {
+        match end.ipc_file {
+            IpcFile::Pipe(file) => {
                 let side = |writes| Side { link: LinkId::Pipe(file), writes };
                 [(end.reads, side(false)), (end.writes, side(true))]
                     .into_iter()
@@ -105,20 +105,20 @@ impl<'a> Ways<'a> {
                     .map(|(_, side)| side)
                     .collect()
             }
-            Joint::Socket(inode) => {
+            IpcFile::Socket(inode) => {
                 let Some(peer) = self.pairs.get(&inode).map(|end| end.peer) else { return Vec::new() };
                 let ways = [(inode, peer, true), (peer, inode, false)].into_iter();
                 ways.filter(|(from, to, _)| self.goes(*from, *to))
                     .map(|(from, to, writes)| Side { link: LinkId::Pair { from, to }, writes })
                     .collect()
             }
-            Joint::Terminal { number, namespace, is_master } => {
+            IpcFile::Terminal { number, namespace, is_master } => {
                 let side = |written| Side {
                     link: LinkId::Terminal { number, namespace, written },
                     writes: written != is_master,
                 };
-                let other = Joint::Terminal { number, namespace, is_master: !is_master };
-                let masters = if is_master { end.joint } else { other };
+                let other = IpcFile::Terminal { number, namespace, is_master: !is_master };
+                let masters = if is_master { end.ipc_file } else { other };
                 let serves = self.sharers(&masters).any(|pid| self.servers.contains(pid));
                 if serves || self.sharers(&other).next().is_none() {
                     return Vec::new();

@@ -8,7 +8,7 @@ use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
 use super::owner::Owners;
 use crate::blame::stands_out;
-use crate::end::{Joint, nameless};
+use crate::end::{IpcFile, nameless};
 use crate::flow::{EndFlow, flow};
 use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
@@ -112,12 +112,12 @@ impl ChainSampler {
         waits: &Waits,
     ) -> (StageActivity, Option<usize>) {
         let place = |fd: i32, writes: bool| {
-            let holdings = self.census.known.get(&pid)?.holdings.as_ref()?;
-            let end = holdings.ends.iter().chain(&holdings.terminals).find(|end| end.fd == fd)?;
+            let process_files = self.census.known.get(&pid)?.process_files.as_ref()?;
+            let end = process_files.ends.iter().chain(&process_files.terminals).find(|end| end.fd == fd)?;
             graph
                 .links
                 .iter()
-                .position(|link| is_end(link, end.joint, writes) && stages(link, writes).contains(&at))
+                .position(|link| is_end(link, end.ipc_file, writes) && stages(link, writes).contains(&at))
         };
         let known = |places: Vec<(StageActivity, Option<usize>)>| {
             places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((StageActivity::Elsewhere, None))
@@ -156,12 +156,15 @@ impl ChainSampler {
         writes: bool,
         place: impl Fn(i32, bool) -> Option<usize>,
     ) -> Option<Option<usize>> {
-        let ends = &self.census.known.get(&pid)?.holdings.as_ref()?.ends;
-        let mut pipes = ends
-            .iter()
-            .filter(|end| matches!(end.joint, Joint::Pipe(_)) && if writes { end.writes } else { end.reads });
+        let ends = &self.census.known.get(&pid)?.process_files.as_ref()?.ends;
+        let mut pipes = ends.iter().filter(|end| {
+            matches!(end.ipc_file, IpcFile::Pipe(_)) && if writes { end.writes } else { end.reads }
+        });
         let first = pipes.next()?;
-        pipes.all(|end| end.joint == first.joint).then(|| place(first.fd, writes)).filter(Option::is_some)
+        pipes
+            .all(|end| end.ipc_file == first.ipc_file)
+            .then(|| place(first.fd, writes))
+            .filter(Option::is_some)
     }
 
     fn link(&self, graph: &ChainGraph, link: &GraphLink) -> ChainLink {
@@ -202,11 +205,13 @@ impl ChainSampler {
         let rate =
             rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
         let only_here = |pid: i32| {
-            let holdings = self.census.known.get(&pid).and_then(|known| known.holdings.as_ref());
-            holdings.is_some_and(|holdings| {
-                let elsewhere = if writes { holdings.writes_elsewhere } else { holdings.reads_elsewhere };
-                let mut ends = holdings.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
-                !elsewhere && ends.all(|end| is_end(link, end.joint, writes))
+            let process_files = self.census.known.get(&pid).and_then(|known| known.process_files.as_ref());
+            process_files.is_some_and(|process_files| {
+                let elsewhere =
+                    if writes { process_files.writes_elsewhere } else { process_files.reads_elsewhere };
+                let mut ends =
+                    process_files.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
+                !elsewhere && ends.all(|end| is_end(link, end.ipc_file, writes))
             })
         };
         EndFlow {
@@ -250,12 +255,12 @@ fn stages(link: &GraphLink, writes: bool) -> &[usize] {
     if writes { &link.writers } else { &link.readers }
 }
 
-pub(super) fn is_end(link: &GraphLink, joint: Joint, writes: bool) -> bool {
-    match (link.id, joint) {
-        (LinkId::Pipe(file), Joint::Pipe(end)) => file == end,
-        (LinkId::Pair { from, to }, Joint::Socket(end)) => end == if writes { from } else { to },
-        (LinkId::Terminal { number, namespace, written }, joint) => {
-            joint == Joint::Terminal { number, namespace, is_master: written != writes }
+pub(super) fn is_end(link: &GraphLink, ipc_file: IpcFile, writes: bool) -> bool {
+    match (link.id, ipc_file) {
+        (LinkId::Pipe(file), IpcFile::Pipe(end)) => file == end,
+        (LinkId::Pair { from, to }, IpcFile::Socket(end)) => end == if writes { from } else { to },
+        (LinkId::Terminal { number, namespace, written }, ipc_file) => {
+            ipc_file == IpcFile::Terminal { number, namespace, is_master: written != writes }
         }
         _ => false,
     }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use model::{SeenCopies, SlowBuffer};
 use observe::buffers::BufferOffsets;
-use observe::end::{End, Joint, end, ends, nameless};
+use observe::end::{End, IpcFile, end, ends, nameless};
 use observe::fullness::Gauge;
 use observe::open_file::Identity;
 use observe::pace::Pace;
 use observe::waits::{Awaited, Waits};
-use process::proc::{Stat, command_line, named, value};
+use process::proc::{Stat, command_line, field_value, named};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -74,7 +74,7 @@ impl Rate {
     }
 
     fn moved_by_now(&self) -> Option<u64> {
-        value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
+        field_value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
     }
 
     /// Whether the rate before a pipe of this size is enlarged has been measured, as far as possible. The measurement begins when bytes
@@ -151,7 +151,7 @@ pub(super) struct TreeSampler {
 
 impl TreeSampler {
     pub(super) fn new(root: i32, notes_buffers: bool) -> Self {
-        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.joint.pipe());
+        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.ipc_file.pipe());
         let now = Instant::now();
         Self {
             tree: ProcessTree::new(root),
@@ -236,7 +236,7 @@ impl TreeSampler {
     fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
         let pid = process.pid;
         let place = |end: End, asleep| {
-            let pipe = end.joint.pipe().filter(|_| end.writes)?;
+            let pipe = end.ipc_file.pipe().filter(|_| end.writes)?;
             Some(PipeEnd { pipe, pid, fd: end.fd, asleep })
         };
         let mut places = Vec::new();
@@ -275,7 +275,7 @@ impl TreeSampler {
         let is_awaited = |process: &TreeProcess| {
             let read = process.waits.iter().filter_map(sole).filter(|awaited| awaited.reads);
             let mut ends = read.filter_map(|awaited| end(process.pid, awaited.fd));
-            ends.any(|end| end.joint == Joint::Pipe(pipe))
+            ends.any(|end| end.ipc_file == IpcFile::Pipe(pipe))
         };
         (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
     }
@@ -338,7 +338,7 @@ impl TreeSampler {
     /// Notes the processes at the ends of a pipe that was enlarged.
     fn name_ends(&mut self, place: PipeEnd, at: usize, processes: &[TreeProcess]) {
         let has = |pid: i32, fd: i32, reads: bool| {
-            end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
+            end(pid, fd).is_some_and(|end| end.ipc_file == IpcFile::Pipe(place.pipe) && end.reads == reads)
         };
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
         let reader = processes.iter().map(|process| process.pid).find(|pid| has(*pid, 0, true));

@@ -165,14 +165,14 @@ impl Holders {
 
     /// Every other process that has the file open for writing.
     fn find(&self) -> Vec<i32> {
-        proc::others().filter(|pid| is_held_by(&self.file, *pid)).collect()
+        proc::other_processes().filter(|pid| is_held_by(&self.file, *pid)).collect()
     }
 }
 
 /// Whether another process has the file open for writing, as far as this user may know.
 pub(super) fn is_written(file: &OwnedFd) -> bool {
     let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
-    file.is_some_and(|file| proc::others().any(|pid| is_held_by(&file, pid)))
+    file.is_some_and(|file| proc::other_processes().any(|pid| is_held_by(&file, pid)))
 }
 
 fn is_held_by(file: &OpenFile, pid: i32) -> bool {
@@ -180,14 +180,14 @@ fn is_held_by(file: &OpenFile, pid: i32) -> bool {
 }
 
 fn is_for_writing(pid: i32, fd: i32) -> bool {
-    let flags = proc::value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
+    let flags = proc::field_value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
     let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
 /// Bytes that the reaped children of a process (and its ended threads) have written: the difference to those of its threads.
 fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
-    let all: u64 = proc::value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
+    let all: u64 = proc::field_value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
     all.checked_sub(own?.values().sum())
 }
 
@@ -195,7 +195,7 @@ fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
 /// reaped children.
 fn written_bytes(pid: i32) -> Option<Threads> {
     let count = |(thread, folder): (i32, String)| {
-        Some((thread, proc::value(&(folder + "/io"), "wchar")?.parse().ok()?))
+        Some((thread, proc::field_value(&(folder + "/io"), "wchar")?.parse().ok()?))
     };
     Some(proc::threads(pid).filter_map(count).collect::<Threads>()).filter(|threads| !threads.is_empty())
 }

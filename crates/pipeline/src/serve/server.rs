@@ -151,7 +151,7 @@ impl<'a> Server<'a> {
                 let mut words = text.splitn(2, |byte| *byte == 0);
                 let children = String::from_utf8_lossy(words.next().unwrap_or_default());
                 let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-                self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
+                self.ledger.executes(&head, words.next().unwrap_or_default(), children);
             }
             kind::LIMIT => {
                 if let Some(served) = self.links.get_mut(&head.id) {
