@@ -2,8 +2,8 @@
 //!
 //! Lines of two links are matched by the first of these rules that applies: lines with the same content that occur equally often
 //! in both (the stage is a filter or a sort); the n-th line with the n-th, if both have the same number of lines (the stage
-//! rewrites lines); else each block that entered the first link with the next block that entered the second. A rule does not apply if a line would leave
-//! the stage before it entered it.
+//! rewrites lines); else each block that entered the first link with the next block that entered the second. A rule does not apply if
+//! a line would leave the stage before it entered it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};

@@ -50,7 +50,8 @@ pub struct Launch<'a> {
     pub cpus: &'a [u32],
 }
 
-/// Starts workers, one run at a time. Dropping it ends their processes and removes their files; if this process is killed, the cleaner process does that.
+/// Starts workers, one run at a time. Dropping it ends their processes and removes their files; if this process is killed, the cleaner
+/// process does that.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,

@@ -13,12 +13,12 @@ use crate::flow::{EndFlow, flow};
 use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
 
-/// Share of a CPU above which a stage computes, and share of the time above which it queues for one.
-const MOST: f64 = 0.5;
-/// Share of the last samples at which a stage slept until time had passed, from which on it sleeps, even if it runs at this moment.
-const SLEEPS: f64 = 0.25;
-/// A stage that used less of a CPU than this, and whose input is empty, is not what the chain waits for: there is nothing to do.
-const ACTIVE: f64 = 0.01;
+/// Share of a CPU above which a stage counts as computing; also the share of the time above which it counts as queueing for a CPU.
+const BUSY_SHARE_MIN: f64 = 0.5;
+/// Smallest share of the last samples in which a stage waited for time to pass, for it to count as sleeping even if it runs in this sample.
+const SLEEP_SHARE_MIN: f64 = 0.25;
+/// Smallest share of a CPU of an active stage. An inactive stage with an empty input does not hold the chain up: it has nothing to do.
+const ACTIVE_CPU_MIN: f64 = 0.01;
 
 impl ChainSampler {
     /// The record of a chain; `None` if a stage has no process any more.
@@ -44,8 +44,8 @@ impl ChainSampler {
         };
         let (doing, waits_at) = self.doing(graph, at);
         let shares = self.shares.get(&group.pids[0]).copied().unwrap_or_default();
-        // A loop of short sleeps runs at many of the samples, but hardly works.
-        let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEPS;
+        // A loop of short sleeps runs in many of the samples, but uses little CPU time.
+        let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEP_SHARE_MIN;
         ChainStage {
             stage: at,
             leaders: group.pids[..group.leaders]
@@ -71,10 +71,10 @@ impl ChainSampler {
     /// What a stage does, and the link that it waits for.
     pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (StageActivity, Option<usize>) {
         let processes = || self.processes_of(graph, at);
-        if processes().map(|process| process.slice.cpu).sum::<f64>() > MOST {
+        if processes().map(|process| process.slice.cpu).sum::<f64>() > BUSY_SHARE_MIN {
             return (StageActivity::Computes, None);
         }
-        if processes().any(|process| process.slice.queued > MOST) {
+        if processes().any(|process| process.slice.queued > BUSY_SHARE_MIN) {
             return (StageActivity::Queues, None);
         }
         let each = processes().flat_map(|process| {
@@ -87,7 +87,7 @@ impl ChainSampler {
             let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
-        // Of several processes and threads the most informative one; the order of the enum is another.
+        // Takes the most informative state of all processes and threads. (The order of the enum is not this order.)
         let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
             StageActivity::Disk => 0,
             StageActivity::WaitsToWrite if link.is_some() => 1,
@@ -123,7 +123,7 @@ impl ChainSampler {
             places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((StageActivity::Elsewhere, None))
         };
         match waits {
-            Waits::Not => (StageActivity::Works, None),
+            Waits::Nothing => (StageActivity::Works, None),
             Waits::For(fds) => known(
                 fds.iter()
                     .flat_map(|awaited| {
@@ -149,7 +149,7 @@ impl ChainSampler {
         }
     }
 
-    /// The index of the only pipe that a process can read, or write: if it sleeps in a pipe, it is that one. `None` if there are several.
+    /// The index of the only pipe that a process can read, or write: it is the pipe for which the process waits. `None` if there are several.
     fn only_pipe(
         &self,
         pid: i32,
@@ -244,7 +244,7 @@ impl ChainSampler {
     }
 }
 
-/// The offset of a stage's processes; `None` if they have different ones.
+/// The offset that all processes of a stage have; `None` if their offsets differ.
 fn only(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let mut seen = offsets.flatten();
     let first = seen.next()?;
@@ -278,8 +278,8 @@ fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
     let first = *order.first()?;
     let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));
-    let is_active = stages[first].cpus > ACTIVE
-        || stages[first].queued > ACTIVE
+    let is_active = stages[first].cpus > ACTIVE_CPU_MIN
+        || stages[first].queued > ACTIVE_CPU_MIN
         || stages[first].doing == StageActivity::Disk;
     let waited_for = links
         .iter()

@@ -9,7 +9,7 @@ use model::LinkRecord;
 use observe::open_file::OpenFile;
 use pipes::protocol::{Reply, share_in_burst};
 
-use super::served::{Served, State, fill_source, finish};
+use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
@@ -35,7 +35,7 @@ impl Server<'_> {
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
-                self.add_link(id, Served::new(link, order, fill_source(&read), self.keep.clone()));
+                self.add_link(id, ServedLink::new(link, order, fill_source(&read), self.keep.clone()));
             }
             Err(error) => {
                 print_trouble(&self.settings.via.refusal(&error));
@@ -80,7 +80,7 @@ impl Server<'_> {
     pub(super) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
         self.end_readers_of_failed();
         let links = &mut self.links;
-        let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::update);
+        let is_over = |id: &u64| links.get_mut(id).is_none_or(ServedLink::update);
         let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
         if !over.is_empty() {
             // The messages that their writers sent before they ended have arrived by now.
@@ -114,7 +114,7 @@ impl Server<'_> {
     /// show that data is missing.
     pub(super) fn finish_cut_short(&mut self) {
         let is_cut_short =
-            |id: &u64| self.links.get(id).and_then(Served::link).is_some_and(Link::is_cut_short);
+            |id: &u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::is_cut_short);
         let cut_short: Vec<u64> = self.open.iter().copied().filter(is_cut_short).collect();
         cut_short.into_iter().for_each(|id| self.finish(id));
     }
@@ -138,7 +138,8 @@ impl Server<'_> {
     /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look
     /// complete.
     fn end_readers_of_failed(&self) {
-        let has_failed = |id: &&u64| self.links.get(id).and_then(Served::link).is_some_and(Link::has_failed);
+        let has_failed =
+            |id: &&u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::has_failed);
         let failed = self.open.iter().filter(has_failed);
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
         // The last stage first, so that no stage reads end-of-file because the stage before it was killed.
@@ -153,7 +154,7 @@ impl Server<'_> {
 
     /// Whether the copy of one of these links is still being made.
     pub(super) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
-        let is_copying = |served: &Served| matches!(served.state, State::Finishing(_));
+        let is_copying = |served: &ServedLink| matches!(served.state, State::Finishing(_));
         links.into_iter().any(|id| self.links.get(&id).is_some_and(is_copying))
     }
 

@@ -44,7 +44,7 @@ impl Server<'_> {
                 let chosen = (*folder != "off").then(|| PathBuf::from(folder));
                 // A folder that cannot be used is reported now, too.
                 chosen.as_ref().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| {
-                    format!("cannot keep anything in {folder}: {}", model::describe_errno(&error))
+                    format!("cannot keep data in {folder}: {}", model::describe_errno(&error))
                 })?;
                 (self.settings.keep, self.keep) = (chosen, None);
                 Ok(String::new())

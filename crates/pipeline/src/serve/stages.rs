@@ -7,7 +7,7 @@ use mechanism::Order;
 use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
 use observe::fullness::Fill;
 
-use super::served::Served;
+use super::served::ServedLink;
 use super::server::Server;
 use crate::bottleneck::{Observed, judge};
 use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
@@ -54,7 +54,7 @@ impl Server<'_> {
         let snapshot = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !running.contains(index));
             let behind = pipeline.links.get(at).and_then(|id| Some((*id, self.links.get(id)?)));
-            let lines = |served: &Served| served.link().map_or(served.record.lines, Link::lines);
+            let lines = |served: &ServedLink| served.link().map_or(served.record.lines, Link::lines);
             StageSnapshot {
                 command,
                 ended,
@@ -141,7 +141,7 @@ impl Server<'_> {
     }
 
     /// Bytes that went through a link so far: counted by a relay, or estimated from what its ends have read and written.
-    fn flowed(&self, id: u64, served: &Served) -> Option<(u64, Certainty)> {
+    fn flowed(&self, id: u64, served: &ServedLink) -> Option<(u64, Certainty)> {
         let counted = match served.link() {
             Some(link) => link.bytes().map(|bytes| (bytes, Certainty::Exact)),
             None => served.record.bytes.zip(served.record.bytes_is),

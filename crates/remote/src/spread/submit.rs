@@ -100,7 +100,7 @@ impl SpreadJob<'_> {
         }));
         if failures.is_empty() && self.work.record().is_none() {
             let said = last_words(&self.work.file(None, "log"), 0);
-            let how = format!("but their reduce did not come to its end{said}");
+            let how = format!("but the reduce step did not finish{said}");
             failures.push(format!("all partitions are finished, {how}. With --resume it is run here"));
         }
         Ok(failures)
