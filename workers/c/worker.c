@@ -1,4 +1,4 @@
-// A worker in C: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where README.md says.
+// A worker in C: one end of a pipe, or both. docs/WORKERS.md describes its arguments and results, README.md its two variants.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -47,7 +47,7 @@ static uint64_t now_ns(void) {
 
 // ---- the ends ----
 
-// A buffer of `bytes` rounded up to whole pages; the tuned way begins on a page, so that vectors and copies are aligned.
+// A buffer of `bytes` rounded up to whole pages; in the tuned variant it begins at a page boundary, so that vectors and copies are aligned.
 static uint8_t *buffer_of(const struct job *job, uint64_t bytes) {
     size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
     uint8_t *buffer = job->tuned ? aligned_alloc(PAGE, rounded) : malloc(rounded);
@@ -71,7 +71,7 @@ static void write_all(int output, const uint8_t *block, size_t bytes) {
     }
 }
 
-// Writes `bytes` from position `from` on in whole blocks, the last one shorter if need be; returns the position reached.
+// Writes `bytes` bytes from position `from` on in blocks, of which the last may be shorter; returns the new position.
 static uint64_t write_part(int output, const uint8_t *sequence, uint64_t block, uint64_t from, uint64_t bytes) {
     uint64_t position = from;
     while (bytes > 0) {
@@ -91,7 +91,7 @@ static uint8_t xor_idiomatic(const uint8_t *bytes, size_t length) {
     return xor;
 }
 
-// Words of 64 bits, which the compiler turns into vectors, and what is left over byte by byte.
+// Words of 64 bits, which the compiler vectorises; the remaining bytes one by one.
 static uint8_t xor_tuned(const uint8_t *bytes, size_t length) {
     const uint8_t *aligned = __builtin_assume_aligned(bytes, PAGE);
     const size_t words = length / sizeof(uint64_t);

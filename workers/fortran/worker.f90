@@ -1,8 +1,8 @@
-! A worker in Fortran: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where README.md
-! says.
+! A worker in Fortran: one end of a pipe, or both. docs/WORKERS.md describes its arguments and results, README.md its two
+! variants.
 
-!> Functions of the C library for what Fortran does not have: processes, descriptors, an append mode. (c_size_t
-!> serves as ssize_t too: it is as wide, and Fortran's integers have a sign.)
+!> Functions of the C library that Fortran lacks: processes, descriptors, an append mode. (c_size_t also
+!> stands for ssize_t: it has the same width, and Fortran's integers are signed.)
 module c_library
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_ptr, c_size_t
   implicit none
@@ -70,7 +70,7 @@ module c_library
   end interface
 end module c_library
 
-!> What was asked for, and the few things that every role needs.
+!> The parsed command line, and the procedures that every role needs.
 module jobs
   use, intrinsic :: iso_c_binding, only: c_associated, c_loc, c_null_char, c_ptr
   use, intrinsic :: iso_fortran_env, only: error_unit, int8, int64
@@ -99,14 +99,14 @@ contains
     stop status, quiet=.true.
   end subroutine fail
 
-  !> The same after a call of the C library, whose errno(3) says why.
+  !> Ends the program after a failed call of the C library, with the text of errno(3).
   subroutine fail_with_errno(what)
     character(len=*), intent(in) :: what
     call perror('worker: '//what)
     stop 1, quiet=.true.
   end subroutine fail_with_errno
 
-  !> Nanoseconds of CLOCK_MONOTONIC: what gfortran's SYSTEM_CLOCK counts with 64 bits.
+  !> Nanoseconds of CLOCK_MONOTONIC, which gfortran's SYSTEM_CLOCK counts if its argument has 64 bits.
   function now_ns() result(count_ns)
     integer(int64) :: count_ns
     call system_clock(count_ns)
@@ -129,8 +129,8 @@ contains
     text = trim(digits)
   end function decimal
 
-  !> A buffer of a block and `extra` bytes. The tuned way's begins on a page, at byte `start`, so that vectors and copies
-  !> are aligned; the idiomatic way's begins at 1.
+  !> A buffer of a block and `extra` bytes, which begins at byte `start`. In the tuned variant that is a page boundary, so that
+  !> vectors and copies are aligned; in the idiomatic variant it is 1.
   subroutine allocate_buffer(job, block, extra, buffer, start)
     type(job_type), intent(in) :: job
     integer(int64), intent(in) :: block, extra
@@ -146,8 +146,8 @@ contains
     if (job%tuned) start = 1 + modulo(-transfer(c_loc(buffer), start), int(page_bytes, int64))
   end subroutine allocate_buffer
 
-  !> Appends the line in one write, because the two ends of a pair share the file. Fortran's position='append' only starts at
-  !> the end; the C library's "a" is O_APPEND.
+  !> Appends the line in one write, because the two ends of a pair share the file. Fortran's position='append' only sets the
+  !> initial position; the C library's "a" is O_APPEND.
   subroutine append_result(job, line)
     type(job_type), intent(in) :: job
     character(len=*), intent(in) :: line
@@ -159,7 +159,7 @@ contains
   end subroutine append_result
 end module jobs
 
-!> Both ends, for either way: the idiomatic one has a unit, the tuned one a descriptor.
+!> Both ends, for both variants: the idiomatic variant uses a unit, the tuned variant a descriptor.
 module ends
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int, c_loc, c_size_t
   use, intrinsic :: iso_fortran_env, only: int8, int64, iostat_end
@@ -171,7 +171,8 @@ module ends
 
 contains
 
-  !> A file as a stream of bytes. /dev/stdin and /dev/stdout are not in the standard; units 5 and 6 are for text.
+  !> Opens a file as a stream of bytes. The names /dev/stdin and /dev/stdout are used, which are not in the standard, because
+  !> units 5 and 6 are for text.
   function stream_unit(path, action) result(unit)
     character(len=*), intent(in) :: path, action
     integer :: unit, status
@@ -198,7 +199,7 @@ contains
     call check_written(status, errno_before)
   end subroutine flush_unit
 
-  !> The runtime library of gfortran 12 says nothing when emptying its buffer fails; errno(3) does.
+  !> The runtime library of gfortran 12 does not report a failed write of its buffer; only errno(3) shows it.
   subroutine check_written(status, errno_before)
     integer, intent(in) :: status, errno_before
     integer :: errno_after
@@ -222,7 +223,7 @@ contains
     end do
   end subroutine write_descriptor
 
-  !> Writes both parts of the stream to `target_end`, a unit or a descriptor, and makes the line of it.
+  !> Writes both parts of the stream to `target_end`, a unit or a descriptor, and makes the result line.
   subroutine send_stream(job, target_end, line)
     type(job_type), intent(in) :: job
     integer, intent(in) :: target_end
@@ -243,7 +244,7 @@ contains
 
   contains
 
-    !> Whole blocks, the last one shorter if need be.
+    !> Sends a part of the stream in blocks, of which the last may be shorter.
     subroutine send_part(bytes)
       integer(int64), intent(in) :: bytes
       integer(int64) :: length, first, part_end
@@ -270,8 +271,8 @@ contains
     call append_result(job, line)
   end subroutine run_send
 
-  !> The bytes that one READ brought. gfortran reports the end of the file whenever a pipe gave fewer than were asked for;
-  !> the change of the position is their number, and at the true end the position does not change.
+  !> The number of bytes that one READ returned. gfortran reports end-of-file whenever a pipe returns fewer bytes than requested,
+  !> so the number is the change of the position; at the real end the position does not change.
   function read_unit(unit, block, position) result(got)
     integer, intent(in) :: unit
     integer(int8), intent(inout) :: block(:)
@@ -297,7 +298,7 @@ contains
     end do
   end function read_descriptor
 
-  !> Words of 64 bits, which the compiler turns into vectors, and what is left over byte by byte.
+  !> Words of 64 bits, which the compiler vectorises; the remaining bytes one by one.
   function xor_tuned(bytes) result(folded)
     integer(int8), contiguous, target, intent(in) :: bytes(:)
     integer(int8) :: folded
@@ -341,7 +342,7 @@ contains
   end subroutine run_recv
 end module ends
 
-!> A parent and the child it starts. Each way waits for its child and gives back its status as wait(2) does.
+!> A parent and the child that it starts. Both variants wait for the child and return its status as wait(2) does.
 module pairs
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_loc, c_null_char, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int64
@@ -352,7 +353,7 @@ module pairs
 
 contains
 
-  !> popen(3) starts the child through a shell; the pipe is then opened once more as a stream of Fortran's.
+  !> popen(3) starts the child through a shell; then the pipe is opened again as a Fortran stream.
   subroutine pair_idiomatic(job, line, status)
     type(job_type), intent(in) :: job
     character(len=:), allocatable, intent(out) :: line
@@ -372,7 +373,7 @@ contains
     status = c_pclose(pipe)
   end subroutine pair_idiomatic
 
-  !> One word of the shell.
+  !> Quotes a text as one word for the shell.
   function quoted(text) result(word)
     character(len=*), intent(in) :: text
     character(len=:), allocatable :: word
@@ -402,7 +403,7 @@ contains
     end do
   end subroutine pair_tuned
 
-  !> In the new process: the pipe's end to read becomes standard input, and the child's program takes over.
+  !> In the new process: makes the pipe's reading end standard input, and executes the child's program.
   subroutine become_child(both)
     integer(c_int), intent(in) :: both(2)
     character(kind=c_char, len=:), pointer :: word

@@ -1,5 +1,5 @@
-// A worker of hosepipe in Go: `worker idiomatic|tuned ROLE ...`, the contract of docs/WORKERS.md.
-// The idiomatic way is os/exec and os.File; the tuned way is package syscall and words of 64 bits.
+// A worker of hosepipe in Go: `worker idiomatic|tuned ROLE ...`, as docs/WORKERS.md requires.
+// The idiomatic variant uses os/exec and os.File; the tuned variant uses package syscall and words of 64 bits.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 // period is the length of the byte sequence of the stream: byte i is i mod period.
 const period = 256
 
-// job is what the command line asks for.
+// job is the command line in parsed form.
 type job struct {
 	role   string
 	bytes  uint64
@@ -28,10 +28,10 @@ type job struct {
 	child  []string
 }
 
-// way is one of the two ways in which this language moves and folds bytes.
+// way is a variant of the program, idiomatic or tuned: how it moves bytes and computes their XOR.
 type way struct {
 	name string
-	// start runs the child of a pair and returns the pipe to its standard input and what waits for its end.
+	// start starts the child of a pair and returns the pipe to its standard input and a function that waits for it.
 	start func(child []string) (pipe io.WriteCloser, wait func() error, err error)
 	// output and input are standard output and standard input.
 	output io.Writer
@@ -51,7 +51,7 @@ func main() {
 	case "tuned":
 		chosen = way{"tuned", startProcess, descriptor(1), descriptor(0), foldWords}
 		runtime.LockOSThread()
-		debug.SetGCPercent(-1) // nothing is allocated once the stream flows
+		debug.SetGCPercent(-1) // nothing is allocated while the stream is sent
 	default:
 		refuse("the first argument is idiomatic or tuned, not " + strconv.Quote(os.Args[1]))
 	}
@@ -97,7 +97,7 @@ func parse(arguments []string) job {
 	return asked
 }
 
-// number is a decimal argument of digits alone: strconv.ParseUint takes no sign and, in base 10, no underscore.
+// number parses a decimal argument that has only digits: strconv.ParseUint takes no sign and, in base 10, no underscore.
 func number(name, text string, least uint64, bits int) uint64 {
 	value, err := strconv.ParseUint(text, 10, bits)
 	if err != nil || value < least {
@@ -106,7 +106,7 @@ func number(name, text string, least uint64, bits int) uint64 {
 	return value
 }
 
-// refuse says what is wrong with the command line and ends the program.
+// refuse prints what is wrong with the command line and ends the program.
 func refuse(sentence string) {
 	fmt.Fprintln(os.Stderr, "go worker: "+sentence)
 	os.Exit(2)
@@ -185,7 +185,7 @@ func receive(asked job, chosen way) error {
 	return nil
 }
 
-// pair starts the child, streams into its standard input and waits for it whatever became of the stream.
+// pair starts the child, sends the stream to its standard input, and waits for it even if sending failed.
 func pair(asked job, chosen way) error {
 	pipe, wait, err := chosen.start(asked.child)
 	if err != nil {
@@ -215,17 +215,17 @@ func appendResult(path, line string) error {
 	return err
 }
 
-// now is CLOCK_MONOTONIC in nanoseconds; package time shows no absolute monotonic reading. See clock_gettime(2).
+// now is CLOCK_MONOTONIC in nanoseconds; package time gives no absolute value of it. See clock_gettime(2).
 func now() int64 {
 	const clockMonotonic = 1
-	var moment syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&moment)), 0)
-	return moment.Nano()
+	var time syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&time)), 0)
+	return time.Nano()
 }
 
 // --- idiomatic ---
 
-// startCommand is the way of package os/exec: its pipe's parent end does not block, the runtime polls it.
+// startCommand starts the child by package os/exec. Our end of its pipe is non-blocking, and the runtime polls it.
 func startCommand(child []string) (io.WriteCloser, func() error, error) {
 	command := exec.Command(child[0], child[1:]...)
 	command.Stdout = os.Stdout
@@ -240,7 +240,7 @@ func startCommand(child []string) (io.WriteCloser, func() error, error) {
 	return pipe, command.Wait, nil
 }
 
-// foldBytes is the loop that everybody writes first.
+// foldBytes is the simple loop over bytes.
 func foldBytes(block []byte) byte {
 	var xor byte
 	for _, b := range block {
@@ -252,7 +252,7 @@ func foldBytes(block []byte) byte {
 // --- tuned ---
 
 // descriptor reads and writes by system calls that bypass the scheduler of the runtime: the only goroutine of
-// this program may block its thread, and no other thread is woken to take its place.
+// this program may block its thread, so that no other thread has to be woken to replace it.
 type descriptor int
 
 func (fd descriptor) Write(block []byte) (int, error) {
@@ -287,7 +287,7 @@ func (fd descriptor) Read(block []byte) (int, error) {
 
 func (fd descriptor) Close() error { return syscall.Close(int(fd)) }
 
-// startProcess makes a pipe whose both ends block.
+// startProcess starts the child with a pipe of which both ends are blocking.
 func startProcess(child []string) (io.WriteCloser, func() error, error) {
 	path, err := exec.LookPath(child[0])
 	if err != nil {
@@ -314,7 +314,7 @@ func startProcess(child []string) (io.WriteCloser, func() error, error) {
 	return descriptor(ends[1]), wait, nil
 }
 
-// foldWords is the XOR of eight independent words at a time, folded at the end; the rest goes byte by byte.
+// foldWords computes the XOR eight words at a time and reduces it to a byte at the end; the remaining bytes one by one.
 func foldWords(block []byte) byte {
 	if len(block) < 8 {
 		return foldBytes(block)

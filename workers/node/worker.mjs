@@ -1,5 +1,5 @@
-// A worker of hosepipe in JavaScript on Node: `node worker.mjs idiomatic|tuned ROLE ...`, the contract of docs/WORKERS.md.
-// The idiomatic way is child_process with streams; the tuned way is synchronous reads and writes of descriptors.
+// A worker of hosepipe in JavaScript on Node: `node worker.mjs idiomatic|tuned ROLE ...`, as docs/WORKERS.md requires.
+// The idiomatic variant uses child_process with streams; the tuned variant uses synchronous reads and writes of descriptors.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
-// `process` is the global: to import node:process opens standard input as a stream, and that makes it non-blocking.
+// `process` is the global object: importing node:process would open standard input as a stream and make it non-blocking.
 
 /** The length of the byte sequence of the stream: byte i is i mod PERIOD. */
 const PERIOD = 256;
@@ -16,7 +16,7 @@ const PERIOD = 256;
 /** The longest block that one call of fs.readSync or fs.writeSync takes. */
 const BLOCK_BYTES_MAX = 2 ** 31 - 1;
 
-/** A command line that breaks the contract. */
+/** The command line is wrong. */
 class Refusal extends Error {}
 
 /** Reads ROLE BYTES BLOCK WARMUP RESULT [CHILD...]. */
@@ -51,7 +51,7 @@ function parse([role, bytes, block, warmup, result, ...child]) {
   return job;
 }
 
-/** A decimal argument of digits alone. */
+/** Parses a decimal argument that has only digits. */
 function number(name, text, least, most) {
   const value = /^[0-9]+$/.test(text) ? Number(text) : NaN;
   if (!(value >= least && value <= most)) {
@@ -63,7 +63,7 @@ function number(name, text, least, most) {
 /** CLOCK_MONOTONIC in nanoseconds; a Number would round after 104 days of uptime. */
 const now = () => process.hrtime.bigint();
 
-/** The blocks of the whole stream; they note in `marks` when it was ready, when its timed part began and what was taken. */
+/** The blocks of the whole stream. `marks` gets the time when it was ready, the time when its timed part began, and the bytes sent. */
 function* blocks(job, marks) {
   const sequence = Uint8Array.from({ length: PERIOD }, (_, i) => i);
   const pattern = Buffer.alloc(job.block + PERIOD, sequence);
@@ -83,7 +83,7 @@ function* blocks(job, marks) {
   marks.sent = position;
 }
 
-/** What a receiver has counted and folded so far. */
+/** The bytes that a receiver has counted so far, and their XOR. */
 class Tally {
   received = 0;
   xor = 0;
@@ -102,7 +102,7 @@ class Tally {
     }
   }
 
-  /** Appends the result line; a stream of the wrong length is an error all the same. */
+  /** Appends the result line; then throws if the stream had the wrong length. */
   finish() {
     const { job, received, xor, ready } = this;
     const ended = received === job.total ? (this.ended ?? now()) : now();
@@ -129,7 +129,7 @@ function checkChild(job, [status, signal]) {
   }
 }
 
-/** Streams: a pipeline that awaits `drain`, and an asynchronous iteration. */
+/** Sends by a stream pipeline, which awaits `drain`; receives by asynchronous iteration. */
 const idiomatic = {
   async send(job) {
     const marks = {};
@@ -166,7 +166,7 @@ const idiomatic = {
   },
 };
 
-/** Synchronous calls, one system call each, and words of 32 bits. */
+/** Synchronous calls, each of which makes one system call, and XOR of words of 32 bits. */
 const tuned = {
   send(job) {
     const marks = {};
@@ -199,7 +199,7 @@ const tuned = {
     const exit = once(child, 'exit');
     fs.closeSync(reader);
     if (child.pid === undefined) {
-      await exit; // it rejects with the reason
+      await exit; // rejects with the error
     }
     const marks = {};
     let trouble;
@@ -228,7 +228,7 @@ function writeStream(descriptor, job, marks) {
   }
 }
 
-/** The XOR of the first words of a block, folded into one byte: four independent words at a time. */
+/** The XOR of the first `count` words of a block, reduced to one byte; four sums are computed independently. */
 function foldWords(words, count) {
   let a = 0;
   let b = 0;
@@ -251,8 +251,8 @@ function foldWords(words, count) {
 }
 
 /**
- * A true pipe as two blocking descriptors. Node connects its children by socket pairs and has no call that makes a pipe
- * or a FIFO; mkfifo(1) makes the name, which is gone again before the first byte flows.
+ * A pipe, as two blocking descriptors. Node connects its children by socket pairs and has no call that makes a pipe or a FIFO,
+ * so this opens a FIFO that mkfifo(1) made, and removes its name before the first byte is sent.
  */
 function makePipe() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'hosepipe-node-'));

@@ -1,5 +1,5 @@
-//! A worker in Rust: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where README.md
-//! says.
+//! A worker in Rust: one end of a pipe, or both. docs/WORKERS.md describes its arguments and results, README.md its two
+//! variants.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -28,7 +28,7 @@ struct Job {
     child: Vec<OsString>,
 }
 
-/// Why a worker ends early: its exit status and its sentence.
+/// Why a worker ends early: its exit status and its message.
 struct Failure(u8, String);
 
 impl Failure {
@@ -45,7 +45,7 @@ impl Failure {
     }
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC. `std::time::Instant` reads the same clock, but keeps its value to itself.
+/// Nanoseconds of CLOCK_MONOTONIC. `std::time::Instant` reads the same clock, but does not give its value.
 fn now_ns() -> u64 {
     #[repr(C)]
     struct Timespec {
@@ -64,7 +64,7 @@ fn now_ns() -> u64 {
 
 // ---- the ends ----
 
-/// A buffer of zeros; the tuned way begins on a page, so that vectors and copies are aligned.
+/// A buffer of zeros; in the tuned variant it begins at a page boundary, so that vectors and copies are aligned.
 struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -77,7 +77,7 @@ impl Buffer {
         memory
             .try_reserve_exact(bytes.saturating_add(spare))
             .map_err(|_| Failure::run("no memory for the block"))?;
-        // Asked for again as zeros: that is calloc(3), which touches no page.
+        // Allocated again, by calloc(3), which does not touch the pages: the first allocation only found out whether there is memory.
         drop(memory);
         memory = vec![0; bytes + spare];
         let start = if way == Way::Tuned { memory.as_ptr().align_offset(PAGE) } else { 0 };
@@ -109,7 +109,7 @@ fn send_stream(job: &Job, output: &mut impl Write) -> Result<Sent, Failure> {
     Ok(Sent { bytes, ready_ns, began_ns })
 }
 
-/// Writes `bytes` from position `from` on in whole blocks, the last one shorter if need be; returns the position reached.
+/// Writes `bytes` bytes from position `from` on in blocks, of which the last may be shorter; returns the new position.
 fn send_part(
     output: &mut impl Write,
     sequence: &[u8],
@@ -169,7 +169,7 @@ fn xor_idiomatic(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |xor, byte| xor ^ byte)
 }
 
-/// Words of 64 bits, which the compiler turns into vectors, and what is left over byte by byte.
+/// Words of 64 bits, which the compiler vectorises; the remaining bytes one by one.
 fn xor_tuned(bytes: &[u8]) -> u8 {
     let (words, rest) = bytes.as_chunks::<8>();
     let folded = words.iter().fold(0, |xor, word| xor ^ u64::from_ne_bytes(*word));

@@ -1,13 +1,13 @@
 #!/bin/bash
-# A worker in the shell: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; how tools of POSIX can do
-# it, and what they cannot, is in README.md. No byte of the stream goes through the shell itself.
+# A worker in the shell: one end of a pipe, or both. docs/WORKERS.md describes its arguments and results, README.md how it
+# uses POSIX tools and what these cannot do. No byte of the stream goes through the shell itself.
 
 export LC_ALL=C # bytes, not characters; a decimal point, not a comma
 set -u
 
 readonly PERIOD=256
-readonly PATTERN_BYTES=$((16 << 20))     # one dd sends about as much: its start is then a small part
-readonly LARGEST_FILE_BYTES=$((1 << 30)) # of the pattern
+readonly PATTERN_BYTES=$((16 << 20))     # about as much as one dd sends, so that its start takes a small part of the time
+readonly LARGEST_FILE_BYTES=$((1 << 30)) # largest file of the pattern
 
 fail() { # STATUS SENTENCE
     printf 'worker: %s\n' "$2" >&2
@@ -16,13 +16,13 @@ fail() { # STATUS SENTENCE
 
 # ---- the clock ----
 
-# Finds what CLOCK_MONOTONIC has more than EPOCHREALTIME, in nanoseconds. The kernel shows the clock in hundredths of a
-# second (/proc/uptime); when a hundredth becomes the next is known as exactly as two looks are apart.
+# Sets offset_ns to CLOCK_MONOTONIC minus EPOCHREALTIME, in nanoseconds. The kernel shows CLOCK_MONOTONIC in hundredths of a
+# second (/proc/uptime), so this waits for a change of that value. The error is at most the time between two reads.
 calibrate_clock() {
     local try uptime last
     local -i before previous after apart_us best_us=1000000000
     [[ $(cat /sys/power/suspend_stats/success 2>/dev/null || echo 0) == 0 ]] ||
-        fail 1 'this machine has slept: /proc/uptime is no longer CLOCK_MONOTONIC'
+        fail 1 'this machine was suspended: /proc/uptime differs from CLOCK_MONOTONIC'
     for try in {1..10}; do
         before=${EPOCHREALTIME/./}
         read -r last _ </proc/uptime
@@ -38,7 +38,7 @@ calibrate_clock() {
             best_us=apart_us
             offset_ns=$((10#${uptime/./} * 10000000 - (previous + after) / 2 * 1000))
         fi
-        ((best_us < 100)) && return # more, and this process was interrupted between the looks
+        ((best_us < 100)) && return # a larger value: this process was interrupted between the reads
     done
 }
 
@@ -48,7 +48,7 @@ now_ns() { # VARIABLE
 
 # ---- the sender ----
 
-# Makes a file of the stream: number of bytes, and position of the first one.
+# Makes a file with BYTES bytes of the stream, from POSITION on.
 make_pattern() { # FILE POSITION BYTES
     local i text=
     local -i bytes=PERIOD
@@ -65,7 +65,7 @@ make_pattern() { # FILE POSITION BYTES
     mv "$scratch/cut" "$1"
 }
 
-# Prepares a part of the stream: NAME.whole, to be sent as often as it fits, and NAME.rest, which is shorter.
+# Prepares a part of the stream: NAME.whole, which is sent as often as it fits into the part, and NAME.rest, the shorter rest.
 prepare_part() { # NAME POSITION BYTES
     local -i block divisor=PERIOD whole
     (($3 > 0)) || return 0
@@ -73,7 +73,7 @@ prepare_part() { # NAME POSITION BYTES
     while ((block % divisor)); do
         divisor=divisor/2
     done
-    whole=$((block * (PERIOD / divisor))) # the blocks after which the pattern starts over
+    whole=$((block * (PERIOD / divisor))) # bytes of whole blocks after which the pattern repeats
     ((whole < PATTERN_BYTES)) && whole+=$(((PATTERN_BYTES - 1) / whole * whole))
     whole=$((whole < $3 ? whole : $3))
     make_pattern "$scratch/$1.whole" "$2" "$whole"
@@ -113,7 +113,7 @@ prepare_stream() {
     prepare_part timed "$WARMUP" "$BYTES"
 }
 
-append_result() { # LINE: printf makes one write of it
+append_result() { # LINE, which printf writes with one write(2)
     printf '%s\n' "$1" 2>/dev/null >>"$RESULT" || fail 1 "$RESULT: cannot be written"
 }
 
@@ -128,14 +128,14 @@ run_pair() { # CHILD [ARGUMENT]...
     prepare_stream
     send_stream | "$@"
     status=("${PIPESTATUS[@]}")
-    ((status[0] == 0)) || exit 1 # the sender has said why
+    ((status[0] == 0)) || exit 1 # the sender has printed the reason
     append_result "$(<"$scratch/line")"
     ((status[1] == 0)) || fail 1 "$1: exit status ${status[1]}"
 }
 
 # ---- the receiver ----
 
-# XOR is, bit by bit, whether an odd number of bytes have that bit: `tr` keeps those that do, `wc` counts them.
+# A bit of the XOR is 1 if the number of bytes with this bit is odd: `tr` keeps these bytes, `wc` counts them.
 count_bytes_with_bit() { # BIT
     local text=
     local -i byte
@@ -168,7 +168,7 @@ run_recv() {
 
 # ---- the command line ----
 
-# Sets the variable NAME to the value of TEXT: only digits, and no more than the shell can count.
+# Sets the variable NAME to the number TEXT, which has only digits and must fit into 64 bits.
 number() { # NAME TEXT SMALLEST
     local digits=$2 largest=9223372036854775807
     if [[ $digits =~ ^[0-9]+$ ]]; then

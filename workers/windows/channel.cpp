@@ -35,7 +35,7 @@ std::wstring fresh_name() {
 }
 
 [[noreturn]] void refused(const std::string &what) {
-    throw Failed({"open", what + " was answered with " + error_name(GetLastError()), std::nullopt, false});
+    throw Failed({"open", what + " failed with " + error_name(GetLastError()), std::nullopt, false});
 }
 
 }  // namespace

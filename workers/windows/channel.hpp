@@ -1,4 +1,4 @@
-// A named pipe and its two ends, as the study made it.
+// A named pipe and its two ends, made as in the study.
 #pragma once
 
 #include <windows.h>
@@ -8,7 +8,7 @@
 
 #include "words.hpp"
 
-// A handle that is closed with its owner.
+// Owns a handle and closes it.
 class Handle {
   public:
     Handle() = default;
@@ -28,10 +28,10 @@ class Handle {
     HANDLE handle = nullptr;
 };
 
-// "ERROR_BROKEN_PIPE (109)": the names a pipe's calls answer with; others by number.
+// The name and number of an error of the pipe calls, such as "ERROR_BROKEN_PIPE (109)"; for other errors only the number.
 std::string error_name(DWORD code);
 
-// What a case failed with, thrown where it is found.
+// Thrown when a case fails.
 struct Failed : std::runtime_error {
     explicit Failed(Trouble trouble) : std::runtime_error(trouble.message), trouble(std::move(trouble)) {}
     Trouble trouble;

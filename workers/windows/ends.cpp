@@ -3,7 +3,7 @@
 namespace {
 
 [[noreturn]] void failed(const char *call, DWORD code) {
-    throw Failed({"failed", std::string(call) + " was answered with " + error_name(code), std::nullopt, false});
+    throw Failed({"failed", std::string(call) + " failed with " + error_name(code), std::nullopt, false});
 }
 
 [[noreturn]] void corrupt(const std::string &what) {
@@ -11,7 +11,7 @@ namespace {
 }
 
 void wait_for_the_end_of(HANDLE pipe, Overlap &call) {
-    if (!call.under_way) return;
+    if (!call.in_progress) return;
     CancelIoEx(pipe, &call.state);
     DWORD moved = 0;
     GetOverlappedResult(pipe, &call.state, &moved, TRUE);
@@ -31,7 +31,7 @@ OVERLAPPED *Overlap::fresh() {
 
 Sender::Sender(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile)
     : pipe(channel.writer.get()), guard(guard), producer(tile, wanted.data),
-      block_bytes(static_cast<DWORD>(wanted.block_bytes)), calls_under_way(wanted.overlapped ? wanted.depth : 0) {
+      block_bytes(static_cast<DWORD>(wanted.block_bytes)), calls_in_progress(wanted.overlapped ? wanted.depth : 0) {
     // A block under way must not change; one that never changes can be under way many times.
     const std::size_t buffers = wanted.overlapped && producer.makes_fresh_blocks() ? wanted.depth : 1;
     for (std::size_t i = 0; i < buffers; ++i) {
@@ -41,42 +41,42 @@ Sender::Sender(const Case &wanted, const Channel &channel, Guard &guard, const T
 }
 
 Sender::~Sender() {
-    for (Overlap &call : calls_under_way) wait_for_the_end_of(pipe, call);
+    for (Overlap &call : calls_in_progress) wait_for_the_end_of(pipe, call);
 }
 
 void Sender::begin_block() {
     const Block &block = buffer(sent);
     DWORD moved = 0;
-    if (calls_under_way.empty()) {
+    if (calls_in_progress.empty()) {
         producer.fill(block);
         ++syscalls;
         if (!WriteFile(pipe, block.data(), block_bytes, &moved, nullptr)) failed("WriteFile", GetLastError());
         if (moved != block_bytes) corrupt("WriteFile took " + std::to_string(moved) + " bytes of a block");
     } else {
-        Overlap &call = calls_under_way[sent % calls_under_way.size()];
+        Overlap &call = calls_in_progress[sent % calls_in_progress.size()];
         await(call);
         producer.fill(block);
         ++syscalls;
         const bool done = WriteFile(pipe, block.data(), block_bytes, nullptr, call.fresh());
         if (!done && GetLastError() != ERROR_IO_PENDING) failed("WriteFile", GetLastError());
-        call.under_way = true;
+        call.in_progress = true;
     }
     guard.sent.set(++sent);
 }
 
 // Waits where the call has not ended yet; looking at one that has is no system call.
 void Sender::await(Overlap &call) {
-    if (!call.under_way) return;
+    if (!call.in_progress) return;
     if (!HasOverlappedIoCompleted(&call.state)) ++syscalls;
     DWORD moved = 0;
     const bool done = GetOverlappedResult(pipe, &call.state, &moved, TRUE);
-    call.under_way = false;
+    call.in_progress = false;
     if (!done) failed("WriteFile (overlapped)", GetLastError());
     if (moved != block_bytes) corrupt("WriteFile took " + std::to_string(moved) + " bytes of a block");
 }
 
 void Sender::finish() {
-    for (Overlap &call : calls_under_way) await(call);
+    for (Overlap &call : calls_in_progress) await(call);
 }
 
 Receiver::Receiver(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile)
@@ -98,10 +98,10 @@ DWORD Receiver::read(DWORD wanted_bytes) {
     } else {
         done = ReadFile(pipe, room.data(), wanted_bytes, nullptr, call->fresh());
         if (done || GetLastError() == ERROR_IO_PENDING) {
-            call->under_way = true;
+            call->in_progress = true;
             if (!HasOverlappedIoCompleted(&call->state)) ++syscalls;
             done = GetOverlappedResult(pipe, &call->state, &moved, TRUE);
-            call->under_way = false;
+            call->in_progress = false;
         }
     }
     if (done) return moved;

@@ -1,4 +1,4 @@
-// The two ends of a stream, each with its hot loop: blocking calls, or overlapped ones.
+// The two ends of a stream, with blocking or with overlapped calls.
 #pragma once
 
 #include "guard.hpp"
@@ -13,15 +13,15 @@ class Overlap {
 
     Handle event;
     OVERLAPPED state{};
-    bool under_way = false;
+    bool in_progress = false;
 };
 
-// Sends blocks. `begin` returns when the block has been taken, or, overlapped, when the call has begun and no more
-// than `depth` are under way. All of it throws Failed.
+// Sends blocks. `begin_block` returns when the block has been written, or, with overlapped calls, when the call has begun
+// and at most `depth` are in progress. Every member function can throw Failed.
 class Sender {
   public:
     Sender(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile);
-    // Cancels what is under way and waits for it: the system owns those buffers until then.
+    // Cancels the calls in progress and waits for their end: until then the system uses their buffers.
     ~Sender();
     void begin_block();
     void finish();
@@ -36,12 +36,12 @@ class Sender {
     Producer producer;
     const DWORD block_bytes;
     std::vector<Block> blocks;
-    std::vector<Overlap> calls_under_way;  // empty where calls block
+    std::vector<Overlap> calls_in_progress;  // empty if calls block
     std::uint64_t sent = 0;
     std::uint64_t syscalls = 0;
 };
 
-// Receives blocks. Of a message pipe each must come as one message of the right length.
+// Receives blocks. From a message pipe each block must arrive as one message of the right length.
 class Receiver {
   public:
     Receiver(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile);

@@ -1,5 +1,5 @@
-// Sees to it that nothing hangs: cancels the calls of a trial that makes no progress, that failed at the other
-// end, or that the user wants to end.
+// Keeps trials from hanging: cancels the calls of a trial that makes no progress, of which the other end failed, or
+// that the user wants to end.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 #include "channel.hpp"
 
-// Set by Ctrl-C; ends the trial under way and the run.
+// Set by Ctrl-C; ends the current trial and the run.
 extern std::atomic<bool> interrupted;
 
 enum class Stop { None, Hung, Interrupted, Failed };
@@ -16,16 +16,17 @@ enum class Stop { None, Hung, Interrupted, Failed };
 class Guard {
   public:
     Guard(const Channel &channel, std::chrono::milliseconds hangs_after);
-    // No call of the trial may be under way any more.
+    // The trial's calls must have returned.
     ~Guard();
     Guard(const Guard &) = delete;
     Guard &operator=(const Guard &) = delete;
 
-    // Of each thread that makes calls, before its first one. Never throws: the other end waits for this one.
-    void enlist_this_thread() noexcept;
-    // An end failed: the other one must not wait for it for ever. False where the trial was being stopped already,
-    // and the failure may only be what came of that.
-    bool give_up() { return stop_at(Stop::Failed); }
+    // Makes the calling thread's calls cancellable; each thread calls it before its first call. Never throws: the other end
+    // waits for this one.
+    void register_this_thread() noexcept;
+    // Stops the trial because an end failed: the other one would wait for it for ever. False if the trial was already
+    // being stopped, which may have caused the failure.
+    bool stop_after_failure() { return stop_at(Stop::Failed); }
     Stop stopped() const { return stop.load(std::memory_order_relaxed); }
 
     // One counter for each end, a cache line apart, so that counting costs the ends nothing.
@@ -44,6 +45,6 @@ class Guard {
     const std::chrono::milliseconds hangs_after;
     std::atomic<Stop> stop{Stop::None};
     std::atomic<HANDLE> threads[2] = {nullptr, nullptr};
-    Handle over;
+    Handle trial_ended;
     std::thread watcher;
 };

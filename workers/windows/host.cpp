@@ -13,7 +13,7 @@ template <typename Function> Function *ntdll(const char *name) {
     return library ? reinterpret_cast<Function *>(reinterpret_cast<void *>(GetProcAddress(library, name))) : nullptr;
 }
 
-// Wine exports what it is; no Windows has these functions.
+// Wine exports functions that give its version; Windows does not have them.
 std::optional<std::string> wine_version() {
     const auto version = ntdll<const char *CDECL()>("wine_get_version");
     if (!version) return std::nullopt;
@@ -42,7 +42,7 @@ std::string trimmed(const std::string &text) {
     return from == std::string::npos ? "" : text.substr(from, to - from + 1);
 }
 
-// CPUID leaves 0x80000002 to 0x80000004: 48 characters of the brand.
+// The brand of the CPU: 48 characters in the CPUID leaves 0x80000002 to 0x80000004.
 std::string cpu_brand() {
     unsigned words[12] = {};
     if (__get_cpuid_max(0x80000000, nullptr) < 0x80000004) return "unknown CPU";
@@ -56,7 +56,8 @@ std::string cpu_brand() {
     return brand.empty() ? "unknown CPU" : brand;
 }
 
-// CPUID leaf 0x40000000, where leaf 1 says that a hypervisor is there. A Windows that runs Hyper-V is its guest.
+// The signature in CPUID leaf 0x40000000, if a bit of leaf 1 shows that there is a hypervisor. With Hyper-V enabled, Windows itself
+// is a guest of Hyper-V.
 std::optional<std::string> hypervisor_name() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31 & 1)) return std::nullopt;

@@ -9,7 +9,7 @@
 namespace {
 
 constexpr std::size_t PERIOD = (1 << 17) - 1;
-constexpr std::size_t LAP_BYTES = 64 << 10;
+constexpr std::size_t OVERLAP_BYTES = 64 << 10;
 constexpr std::size_t PAGE_BYTES = 4096;
 
 }  // namespace
@@ -24,13 +24,13 @@ std::uint64_t Random::below(std::uint64_t bound) {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(next()) * bound >> 64);
 }
 
-Tile::Tile(std::uint64_t seed) : bytes(PERIOD + LAP_BYTES) {
+Tile::Tile(std::uint64_t seed) : bytes(PERIOD + OVERLAP_BYTES) {
     Random random(seed);
     for (std::size_t at = 0; at < PERIOD; at += 8) {
         const std::uint64_t word = random.next();
         std::memcpy(&bytes[at], &word, std::min<std::size_t>(8, PERIOD - at));
     }
-    std::memcpy(&bytes[PERIOD], bytes.data(), LAP_BYTES);
+    std::memcpy(&bytes[PERIOD], bytes.data(), OVERLAP_BYTES);
 }
 
 const std::byte *Tile::piece(std::size_t phase, std::size_t &size) const {
@@ -39,7 +39,7 @@ const std::byte *Tile::piece(std::size_t phase, std::size_t &size) const {
 }
 
 std::size_t Tile::advance(std::size_t phase, std::size_t size) const {
-    // A division per 1-byte block would show.
+    // Avoids a division for each 1-byte block, whose cost would be measurable.
     const std::size_t next = phase + size;
     return next < PERIOD ? next : next % PERIOD;
 }
@@ -98,7 +98,7 @@ bool Checker::compare(const std::byte *received, std::size_t size) {
 }
 
 std::optional<std::string> Checker::checksum() const {
-    if (!looks) return std::nullopt;
+    if (!verifies) return std::nullopt;
     std::uint64_t folded = sum ^ (sum >> 32);
     folded ^= folded >> 16;
     folded ^= folded >> 8;

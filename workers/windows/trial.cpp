@@ -22,7 +22,7 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(ticks.QuadPart) * 1'000'000'000 / per_second);
 }
 
-// CPU time of the calling thread so far. The system counts it in ticks of its clock, some 15.6 ms on Windows.
+// CPU time of the calling thread so far. Its resolution is the clock tick, about 15.6 ms on Windows.
 EndUsage thread_usage() {
     FILETIME created, ended, kernel, user;
     if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) return {};
@@ -47,9 +47,9 @@ struct Times {
     std::vector<EndUsage> ends;
 };
 
-// The study's first program: each block is written and read back. Overlapped, up to `depth` blocks are on their way.
+// The study's first program: each block is written and read back. With overlapped calls up to `depth` blocks are in the pipe.
 Times one_thread(const Case &wanted, Sender &sender, Receiver &receiver, Guard &guard) {
-    guard.enlist_this_thread();
+    guard.register_this_thread();
     const EndUsage before = thread_usage();
     Times times;
     times.began_ns = now_ns();
@@ -72,7 +72,7 @@ Times one_thread(const Case &wanted, Sender &sender, Receiver &receiver, Guard &
     return times;
 }
 
-// The study's second program. The clock stops when everything was sent and the reading thread has ended.
+// The study's second program. The clock stops when all blocks are sent and the reading thread has ended.
 Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard &guard) {
     Times times;
     times.ends.resize(2);
@@ -81,7 +81,7 @@ Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard 
     std::exception_ptr trouble;
     // Written by the end that fails first, and read when both have ended.
     const auto run_end = [&](std::size_t end, auto &&loop, const auto &calls) {
-        guard.enlist_this_thread();
+        guard.register_this_thread();
         const EndUsage before = thread_usage();
         ready.fetch_add(1);
         while (ready.load() < 2) SwitchToThread();
@@ -89,7 +89,7 @@ Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard 
         try {
             loop();
         } catch (...) {
-            if (guard.give_up()) trouble = std::current_exception();
+            if (guard.stop_after_failure()) trouble = std::current_exception();
         }
         times.ends[end] = usage_since(before, calls.calls());
     };
@@ -119,7 +119,7 @@ Times two_threads(const Case &wanted, Sender &sender, Receiver &receiver, Guard 
     if (wanted.threads == 1 && !wanted.overlapped) {
         trouble.message += ": a write of " + std::to_string(wanted.block_bytes) +
                            " bytes found no room in a pipe of " + std::to_string(buffer_bytes(wanted)) +
-                           ", and the thread that would read is the one that waits";
+                           ", and the thread that should read the pipe waits in this write";
         trouble.remedy = "a larger --slack (see --check-24), --overlapped, or --threads 2";
     }
     throw Failed(std::move(trouble));
@@ -139,7 +139,7 @@ Outcome run_trial(const Case &wanted, const Tile &tile, std::chrono::millisecond
         Times times = loop(wanted, sender, receiver, guard);
         if (guard.stopped() == Stop::None) {
             outcome.granted = channel.granted;
-            // The clock may tick every 100 ns only: a trial of one small block can be shorter.
+            // The clock's resolution may be 100 ns, and a trial of one small block can be shorter.
             outcome.sample.elapsed_ns = std::max<std::uint64_t>(times.ended_ns - times.began_ns, 1);
             outcome.sample.setup_ns = times.began_ns - setup_from_ns;
             outcome.sample.bytes = receiver.bytes();
@@ -152,7 +152,7 @@ Outcome run_trial(const Case &wanted, const Tile &tile, std::chrono::millisecond
         throw Failed({"open", "no memory for blocks of " + std::to_string(wanted.block_bytes) + " bytes",
                       "a smaller --block, or a smaller --depth", false});
     } catch (const Failed &) {
-        // A cancelled call fails; why it was cancelled is what counts.
+        // A cancelled call fails; the reason for cancelling it is reported below.
         if (guard.stopped() == Stop::None || guard.stopped() == Stop::Failed) throw;
     }
     if (guard.stopped() == Stop::Interrupted) throw Interrupted{};

@@ -13,7 +13,7 @@ use clap::Args;
 use model::{CompareRecord, CompareResult};
 use pipeline::contest::{Contender, Contest, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::shell::{Kind, Shell};
-use pipeline::{Carrier, Start};
+use pipeline::{Start, TrialOptions};
 use process::Refused;
 use report::read::Loaded;
 use stats::changes::{PAIRS_MAX, looks_for_order};
@@ -322,16 +322,16 @@ fn contenders(
     vias: &[String],
     shell: &Shell,
 ) -> anyhow::Result<Vec<Contender>> {
-    let plain = Carrier { latency: args.by == "latency", ..Carrier::default() };
+    let plain = TrialOptions { latency: args.by == "latency", ..TrialOptions::default() };
     let mut variants = vec![(None, plain.clone())];
     variants.extend(args.without.iter().map(|calls| {
-        (Some(("without", calls.to_string())), Carrier { without: Some(calls.clone()), ..plain.clone() })
+        (Some(("without", calls.to_string())), TrialOptions { without: Some(calls.clone()), ..plain.clone() })
     }));
     let aligned = Some(("align-buffers", "yes".to_owned()));
-    variants.extend(aligns.then_some((aligned, Carrier { align_buffers: true, ..plain })));
+    variants.extend(aligns.then_some((aligned, TrialOptions { align_buffers: true, ..plain })));
     let mut all = Vec::new();
     for (text, values) in pipelines {
-        for (parameter, carrier) in &variants {
+        for (parameter, options) in &variants {
             let (mut shown, mut parameters) = (called(text, values), values.clone());
             if let Some((name, value)) = parameter {
                 shown += &format!(" # {name}={value}");
@@ -342,7 +342,7 @@ fn contenders(
                     .map_err(|problem| UsageError(problem.to_string()))?;
                 contender.prepare = args.prepare.as_ref().map(|text| filled(text, values));
                 contender.conclude = args.conclude.as_ref().map(|text| filled(text, values));
-                contender.carrier = Carrier { via: contender.carrier.via, ..carrier.clone() };
+                contender.options = TrialOptions { via: contender.options.via, ..options.clone() };
                 contender.result.parameters = parameters.clone();
                 all.push(contender);
             }

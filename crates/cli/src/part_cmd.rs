@@ -11,7 +11,7 @@ use clap::Args;
 use model::RunRecord;
 use pipeline::{Ran, ShellUse, Text, Watched};
 use process::{create_at, write_anew};
-use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
+use remote::spread::{FeedProcess, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
@@ -74,7 +74,7 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
         count = work.blocks().unwrap_or(0);
     }
     if let Some(number) = number.filter(|_| plan.is_stdin) {
-        let block = InputFile::look(&work.file(Some(number), "in")).map_err(Error::msg)?;
+        let block = InputFile::from_path(&work.file(Some(number), "in")).map_err(Error::msg)?;
         plan.partitions = vec![vec![block.whole()]];
     }
     Ok((plan, count))
@@ -140,12 +140,12 @@ fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&ran))
 }
 
-fn finish(fed: Fed) -> anyhow::Result<()> {
+fn finish(fed: FeedProcess) -> anyhow::Result<()> {
     fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))
 }
 
 /// Makes the bytes of these ranges standard input.
-fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
+fn feed_stdin(ranges: &[Range]) -> anyhow::Result<FeedProcess> {
     ensure_unchanged(ranges)?;
     let (input, fed) = feed(ranges.to_vec()).context("the input")?;
     dup2_stdin(&input)?;
@@ -154,7 +154,7 @@ fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
 
 fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     for file in ranges.iter().map(|range| &range.file) {
-        let found = InputFile::look(&file.path).map_err(Error::msg)?;
+        let found = InputFile::from_path(&file.path).map_err(Error::msg)?;
         let name = model::one_line(&file.path.to_string_lossy());
         ensure!(found == *file, "{name} has changed since the work was begun: begin anew");
     }

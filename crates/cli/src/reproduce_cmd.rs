@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use model::{Observer, Record, StudyRecord};
 use report::read::Loaded;
-use study::{Have, Job, STUDIES, Scale, Study};
+use study::{Available, Job, STUDIES, Scale, Study};
 
 use crate::bar::Bar;
 use crate::destination::Destination;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
     if args.study.is_missing_any(&args.part, &record) {
-        Have::here(&model::temporary_folder()).suffices(args.study, args.scale).map_err(UsageError)?;
+        Available::here(&model::temporary_folder()).suffices(args.study, args.scale).map_err(UsageError)?;
     }
     let file = |to: &Destination| to.file().map(PathBuf::from);
     let save = args.outputs.of("json").map_or(args.resume.clone(), file).map(Destination::File);

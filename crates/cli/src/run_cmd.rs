@@ -10,7 +10,7 @@ use clap::Args;
 use model::{RecordHead, RunRecord, SeenCopies, StageRecord};
 use pipeline::link::{LinkSpec, Order};
 use pipeline::{
-    Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, tell_outcome,
+    Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, write_outcome,
 };
 use process::Refused;
 use report::read::Loaded;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(outcome) = &args.outcome {
         process::end_with_parent()?;
         // Stays in the file if this program is killed.
-        tell_outcome(outcome, &Ok(&Summary::default()))?;
+        write_outcome(outcome, &Ok(&Summary::default()))?;
     }
     let head = args.outputs.begin();
     let is_watched = watched.is_some();
@@ -139,8 +139,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
-        let came = ran.as_ref().map(|ran| &ran.summary);
-        tell_outcome(outcome, &came.map_err(ToString::to_string))?;
+        let summary = ran.as_ref().map(|ran| &ran.summary);
+        write_outcome(outcome, &summary.map_err(ToString::to_string))?;
     }
     let ran = ran?;
     if is_watched {

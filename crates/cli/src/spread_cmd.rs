@@ -260,7 +260,7 @@ fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option
         job.count().to_string() + " partitions"
     };
     let has_changed = |input: &InputFile| {
-        !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
+        !spread::is_url(&input.path) && InputFile::from_path(&input.path).ok().as_ref() != Some(input)
     };
     // A run cannot be continued if its input was cut short or has changed, or if nothing is finished.
     let can_resume =

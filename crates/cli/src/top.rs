@@ -74,7 +74,7 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
         stop.wait(args.interval.unwrap_or(ONCE_INTERVAL) / SAMPLES);
         sampler.sample();
     }
-    let mut seen = sampler.seen();
+    let mut seen = sampler.snapshot();
     seen.chains.retain(|chain| which.matches(chain));
     CostsOnDemand::default().judge_all(&mut seen);
     let text = if args.dot {

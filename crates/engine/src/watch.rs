@@ -149,7 +149,7 @@ impl StallTimer {
 }
 
 pub(crate) fn reports(child: &Child<'_>) -> Vec<EndReport> {
-    model::from_json(child.said()).unwrap_or_default()
+    model::from_json(child.output_text()).unwrap_or_default()
 }
 
 fn failed(failure: &EndFailure, case: &Case) -> CaseError {

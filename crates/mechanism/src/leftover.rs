@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use process::{Announcer, Cleaner, LeftCleaner};
+use process::{Announcer, Cleaner, DetachedCleaner};
 use rustix::process::geteuid;
 
 /// Where names are announced.
@@ -49,10 +49,10 @@ pub fn end_cleaner() {
     drop(lock(&ENSURED).take());
 }
 
-/// Leaves the cleaner, if there is one, to the other processes that announce names to it.
-pub fn leave_cleaner() -> Option<LeftCleaner> {
+/// Gives up the cleaner, if there is one; it goes on for the other processes that announce names to it.
+pub fn leave_cleaner() -> Option<DetachedCleaner> {
     announce_to(None);
-    lock(&ENSURED).take().and_then(Cleaner::leave)
+    lock(&ENSURED).take().and_then(Cleaner::detach)
 }
 
 /// Where names that are made now are announced.

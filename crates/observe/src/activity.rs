@@ -40,7 +40,7 @@ impl Activity {
         };
         if stat.threads > 1 {
             for (_, thread) in proc::threads(pid) {
-                let schedstat = proc::short(&format!("{thread}/schedstat"));
+                let schedstat = proc::read_short_file(&format!("{thread}/schedstat"));
                 activity.queued_ns += schedstat.map_or(0, |bytes| queued_from(&bytes));
                 activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
             }
@@ -110,7 +110,7 @@ pub(crate) fn queued_from(bytes: &[u8]) -> u64 {
 
 /// `VmHWM` of /proc/PID/status, in bytes.
 pub fn peak_memory(pid: i32) -> Option<u64> {
-    let peak = proc::value(&format!("/proc/{pid}/status"), "VmHWM")?;
+    let peak = proc::field_value(&format!("/proc/{pid}/status"), "VmHWM")?;
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 

@@ -65,8 +65,9 @@ pub struct BufferOffsets {
 impl BufferOffsets {
     /// Takes a sample of a process that has this many threads.
     pub fn sample(&mut self, pid: i32, threads: u64) {
-        let read =
-            |folder: &str| LargeCall::read(pid, proc::short(&format!("{folder}/syscall")).as_deref(), None);
+        let read = |folder: &str| {
+            LargeCall::read(pid, proc::read_short_file(&format!("{folder}/syscall")).as_deref(), None)
+        };
         if threads > 1 {
             proc::threads(pid).take(THREADS_MAX).for_each(|(_, folder)| self.add(read(&folder).as_slice()));
         } else {

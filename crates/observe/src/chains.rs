@@ -1,15 +1,15 @@
 //! Samples all chains of processes on this machine that pipes, FIFOs, sockets and pseudoterminals connect.
 //!
-//! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graph`); each sample
-//! asks what those processes do (`crate::sampled_process`) and how full the links between them are, and from that what flows (`crate::flow`) and for which stage
-//! the chain waits (`blame`).
+//! `census` remembers which files the processes have open. From these files `graph` finds the stages and the chains. Each sample reads what their
+//! processes do (`crate::sampled_process`) and how full the links between them are; from this follow the flow of bytes (`crate::flow`) and
+//! the stage for which the chain waits (`blame`).
 
 mod census;
+mod directions;
 mod graph;
 mod jobserver;
 mod owner;
 mod record;
-mod ways;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use std::time::Instant;
 use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
-use crate::end::{End, Joint, nameless};
+use crate::end::{End, IpcFile, nameless};
 use crate::fullness::{Fill, Gauge};
 use crate::held_back::HeldBackTracker;
 use crate::open_file::Identity;
@@ -26,21 +26,21 @@ use crate::sampled_process::SampledProcess;
 use crate::sockets::{self, PairEnd};
 use crate::waits::{Waits, pass_time};
 use census::Census;
+use directions::Directions;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
 use owner::Owners;
-use ways::Ways;
 
-/// The most processes whose files in /proc are kept open: a program may have 1024 descriptors, as a rule.
+/// Largest number of processes whose files in /proc are kept open: the usual limit is 1024 descriptors.
 const KEPT_PROCESSES_MAX: usize = 200;
-/// The weight of all earlier samples beside the latest one: about four samples count.
-const REMEMBERED: f64 = 0.6;
+/// The weight of all earlier samples; the latest sample has the rest. So about the last four samples count.
+const EARLIER_WEIGHT: f64 = 0.6;
 
-/// Shares of the last samples, of one stage.
+/// Two shares of one stage, over the last samples.
 #[derive(Debug, Default, Clone, Copy)]
 struct StageShares {
-    /// The chain waited for it.
+    /// Share of the time for which the chain waited for it.
     held_up: f64,
-    /// It slept until time had passed.
+    /// Share of the samples in which it waited for time to pass.
     passed_time: f64,
 }
 
@@ -56,12 +56,12 @@ pub struct ChainSampler {
     graphs: Vec<ChainGraph>,
     /// By the first process of a stage.
     shares: HashMap<i32, StageShares>,
-    /// The beginning of the time that rates cover.
+    /// The beginning of the time for which rates are computed.
     mark: Instant,
     marked_scan: u64,
     marked_fills: HashMap<LinkId, Fill>,
     two_way_sockets: usize,
-    /// The pipes of jobservers, each with the makes that hold it, and as which descriptor.
+    /// The pipes of jobservers; for each the make processes that have it open, with their descriptors.
     jobservers: BTreeMap<Identity, Vec<(i32, i32)>>,
     owners: Owners,
     /// Bytes that each TCP socket had received at the mark.
@@ -101,7 +101,7 @@ impl Default for ChainSampler {
 }
 
 impl ChainSampler {
-    /// Rates cover the time from now on.
+    /// Starts the time for which rates are computed.
     pub fn mark(&mut self) {
         self.mark = Instant::now();
         self.marked_scan = self.census.scans;
@@ -111,7 +111,7 @@ impl ChainSampler {
         self.processes.values_mut().for_each(SampledProcess::mark);
     }
 
-    /// Takes a sample of everything.
+    /// Samples all processes and links.
     pub fn sample(&mut self) {
         let active = self.processes.iter().filter(|(_, process)| process.has_run());
         let active: HashSet<i32> = active.map(|(pid, _)| *pid).collect();
@@ -122,8 +122,8 @@ impl ChainSampler {
             let child = self.processes.remove(&pid);
             let Some(parent) = self.processes.get_mut(&known.parent) else { continue };
             match child {
-                Some(child) => parent.has_lost(&child, of_the_same_stage),
-                // It was not sampled, and existed before: the bytes that it has moved are not known.
+                Some(child) => parent.note_ended_child(&child, of_the_same_stage),
+                // It was not sampled, and existed before the mark: the bytes that it has moved are not known.
                 None => parent.at_most |= known.since <= self.marked_scan,
             }
         }
@@ -151,10 +151,10 @@ impl ChainSampler {
         {
             let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
             for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
-                let known = self.census.known.get(pid).and_then(|known| known.holdings.as_ref());
-                let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.joint, true);
+                let known = self.census.known.get(pid).and_then(|known| known.process_files.as_ref());
+                let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.ipc_file, true);
                 if known.is_some_and(|held| held.ends.iter().any(is_output))
-                    && let Some(held) = self.buffers.look(*pid, now_ns, is_blocked)
+                    && let Some(held) = self.buffers.sample(*pid, now_ns, is_blocked)
                 {
                     self.held_back.insert(*pid, held);
                 }
@@ -168,25 +168,25 @@ impl ChainSampler {
         stages.into_iter().any(|stage| stage.pids.contains(&one) && stage.pids.contains(&other))
     }
 
-    /// The sides of links that each process holds, without the links of this process and the pipes of jobservers.
+    /// The sides of links that each process has open, without the links of this process and the pipes of jobservers.
     fn holders(&mut self) -> Vec<Holder> {
         let ends = || self.census.ends();
-        let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
+        let any_socket = ends().any(|(_, end)| matches!(end.ipc_file, IpcFile::Socket(_)));
         self.pairs = if any_socket { sockets::pairs().unwrap_or_default() } else { HashMap::new() };
         let ends = || self.census.ends().chain(self.census.terminals());
-        let ways = Ways::new(&self.pairs, ends());
-        self.two_way_sockets = ways.undirected();
+        let directions = Directions::new(&self.pairs, ends());
+        self.two_way_sockets = directions.undirected();
         let own = std::process::id().cast_signed();
         self.jobservers = jobserver::find(&self.census);
         let ours: HashSet<LinkId> = ends()
             .filter(|(pid, _)| *pid == own)
-            .flat_map(|(_, end)| ways.sides(&end))
+            .flat_map(|(_, end)| directions.sides(&end))
             .map(|side| side.link)
             .chain(self.jobservers.keys().copied().map(LinkId::Pipe))
             .collect();
         let mut holders: BTreeMap<i32, Holder> = BTreeMap::new();
         for (pid, end) in ends() {
-            for side in ways.sides(&end).into_iter().filter(|side| !ours.contains(&side.link)) {
+            for side in directions.sides(&end).into_iter().filter(|side| !ours.contains(&side.link)) {
                 let holder = holders.entry(pid).or_insert_with(|| Holder { pid, ..Holder::default() });
                 holder.sides.entry(side).or_default().push(end.fd);
             }
@@ -194,7 +194,7 @@ impl ChainSampler {
         holders.into_values().collect()
     }
 
-    /// Samples the processes that share a link, or have one as a standard stream; those that have ended are dropped.
+    /// Samples the processes that share a link, or have one as a standard stream, and removes those that have ended.
     fn sample_processes(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
         let mut holders_of: HashMap<LinkId, HashSet<i32>> = HashMap::new();
         for holder in holders.iter() {
@@ -247,7 +247,7 @@ impl ChainSampler {
                         let mut pids = stages.iter().flat_map(|at| &graph.stages[*at].pids).copied();
                         pids.find_map(|pid| Some((pid, end_of(&self.census, pid, file, writes)?)))
                     };
-                    // A writer that waits for a FIFO's reader would take this process for one.
+                    // A FIFO is opened only if it has a reader: opening it would wake a writer that waits for a reader.
                     let is_fifo = Some(file.0) != nameless();
                     let at =
                         of(&link.readers, false).or_else(|| of(&link.writers, true).filter(|_| !is_fifo));
@@ -289,7 +289,7 @@ impl ChainSampler {
             let waited = assign_waiting(&stages, &links).shares(&stages, &links);
             for ((stage, state), waited) in graph.stages.iter().zip(&stages).zip(waited) {
                 let before = self.shares.get(&stage.pids[0]).copied().unwrap_or_default();
-                let share = |before: f64, now: f64| before * REMEMBERED + now * (1.0 - REMEMBERED);
+                let share = |before: f64, now: f64| before * EARLIER_WEIGHT + now * (1.0 - EARLIER_WEIGHT);
                 let held_up = share(before.held_up, waited);
                 let passed_time = share(before.passed_time, f64::from(u8::from(state.passes_time)));
                 shares.insert(stage.pids[0], StageShares { held_up, passed_time });
@@ -298,13 +298,13 @@ impl ChainSampler {
         self.shares = shares;
     }
 
-    /// Whether all threads of a stage sleep until time has passed, or until a child ends.
+    /// Whether all threads of a stage wait for time to pass, or for the end of a child.
     fn passes_time(&self, graph: &ChainGraph, at: usize) -> bool {
         pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits))
     }
 
-    /// What was seen since [`ChainSampler::mark`].
-    pub fn seen(&mut self) -> TopSnapshot {
+    /// The chains of the last sample, with rates since [`ChainSampler::mark`].
+    pub fn snapshot(&mut self) -> TopSnapshot {
         let mut chains: Vec<Chain> = {
             let mut owners = std::mem::take(&mut self.owners);
             let chains = self.graphs.iter().filter_map(|graph| self.chain(graph, &mut owners)).collect();
@@ -330,10 +330,10 @@ impl ChainSampler {
     }
 }
 
-/// The end of a pipe that a process holds.
+/// The end of a pipe that a process has open.
 fn end_of(census: &Census, pid: i32, file: Identity, writes: bool) -> Option<End> {
-    let ends = &census.known.get(&pid)?.holdings.as_ref()?.ends;
+    let ends = &census.known.get(&pid)?.process_files.as_ref()?.ends;
     ends.iter()
         .copied()
-        .find(|end| end.joint == Joint::Pipe(file) && if writes { end.writes } else { end.reads })
+        .find(|end| end.ipc_file == IpcFile::Pipe(file) && if writes { end.writes } else { end.reads })
 }

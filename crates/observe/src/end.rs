@@ -1,4 +1,4 @@
-//! Ends of pipes, FIFOs and sockets that a process holds, by its descriptors (proc_pid_fd(5)).
+//! Ends of pipes, FIFOs, sockets and pseudoterminals that a process has open, by its descriptors (proc_pid_fd(5)).
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::open_file::Identity;
 
 /// A file that connects processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Joint {
+pub enum IpcFile {
     /// A pipe or a FIFO, by its device and inode.
     Pipe(Identity),
     /// A socket, by its inode; its other end is another socket.
@@ -22,8 +22,8 @@ pub enum Joint {
     Terminal { number: u32, namespace: u64, is_master: bool },
 }
 
-impl Joint {
-    /// The pipe or FIFO that it is.
+impl IpcFile {
+    /// The identity, if it is a pipe or a FIFO.
     pub fn pipe(self) -> Option<Identity> {
         match self {
             Self::Pipe(pipe) => Some(pipe),
@@ -32,13 +32,13 @@ impl Joint {
     }
 }
 
-/// A descriptor that is one end of a joint.
+/// A descriptor that is one end of an [`IpcFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
     /// The descriptor's number.
     pub fd: i32,
-    /// What it is an end of.
-    pub joint: Joint,
+    /// The file of which it is an end.
+    pub ipc_file: IpcFile,
     /// Whether it was opened for reading.
     pub reads: bool,
     /// Whether it was opened for writing.
@@ -47,48 +47,49 @@ pub struct End {
 
 /// The open files of a process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Holdings {
-    /// The ends of joints.
+pub struct ProcessFiles {
+    /// The ends of pipes, FIFOs and sockets.
     pub ends: Vec<End>,
-    /// Sides of pseudoterminals, which count as other files below.
+    /// Ends of pseudoterminals. The fields below treat them as other files.
     pub terminals: Vec<End>,
-    /// It could also read from another file, so its bytes read are not only from its ends.
+    /// Whether it can also read from another file, so that the bytes that it has read may come from there.
     pub reads_elsewhere: bool,
-    /// It could also write to another file, except messages to a terminal.
+    /// Whether it can also write to another file; standard error on a terminal does not count.
     pub writes_elsewhere: bool,
 }
 
-/// Most descriptors of one process that are read: a process may have a million, and a sample must end soon.
+/// Largest number of descriptors of one process that are read: a process may have a million, and a sample must be short.
 const DESCRIPTORS_MAX: usize = 4096;
 
 /// The open files of a process, at most [`DESCRIPTORS_MAX`].
 ///
 /// # Errors
 /// As [`ends`].
-pub fn holdings(pid: i32) -> io::Result<Holdings> {
-    let mut holdings = Holdings::default();
+pub fn process_files(pid: i32) -> io::Result<ProcessFiles> {
+    let mut process_files = ProcessFiles::default();
     for fd in numbers(pid)?.take(DESCRIPTORS_MAX) {
         let path = format!("/proc/{pid}/fd/{fd}");
         let Some(shown_as) = fs::read_link(&path).ok() else { continue };
         if let Some(end) = end_shown(fd, &path, &shown_as) {
-            holdings.ends.push(end);
+            process_files.ends.push(end);
             continue;
         }
         let shown_as = shown_as.as_os_str().as_encoded_bytes();
-        holdings.terminals.extend(terminal(pid, fd, shown_as));
+        process_files.terminals.extend(terminal(pid, fd, shown_as));
         // Events and similar files (anon_inode:[eventfd]) have no data. Bytes of io_uring are not counted by the kernel.
         let is_counter = shown_as.starts_with(b"anon_inode:") && !shown_as.ends_with(b"[io_uring]");
         let is_terminal = shown_as.starts_with(b"/dev/pts/") || shown_as == b"/dev/tty";
         let mode = lstat(&path).map_or(0o600, |stat| stat.st_mode);
         let holds_nothing = shown_as == b"/dev/null";
         let may_read = mode & 0o400 != 0 && !holds_nothing && !matches!(fd, 1 | 2);
-        holdings.reads_elsewhere |= !is_counter && may_read;
-        holdings.writes_elsewhere |= !is_counter && mode & 0o200 != 0 && fd != 0 && !(is_terminal && fd >= 2);
+        process_files.reads_elsewhere |= !is_counter && may_read;
+        process_files.writes_elsewhere |=
+            !is_counter && mode & 0o200 != 0 && fd != 0 && !(is_terminal && fd >= 2);
     }
-    Ok(holdings)
+    Ok(process_files)
 }
 
-/// The side of a pseudoterminal that a descriptor is (pty(7)). The number of a master is in /proc/PID/fdinfo.
+/// The end of a pseudoterminal to which a descriptor refers (pty(7)). The number of a master is in /proc/PID/fdinfo.
 fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
     let shown_as = str::from_utf8(shown_as).ok()?;
     let is_master = matches!(shown_as, "/dev/ptmx" | "/dev/pts/ptmx");
@@ -99,7 +100,7 @@ fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
         shown_as.strip_prefix("/dev/pts/")?.parse().ok()?
     };
     let namespace = fs::metadata(format!("/proc/{pid}/ns/mnt")).ok()?.ino();
-    Some(End { fd, joint: Joint::Terminal { number, namespace, is_master }, reads: true, writes: true })
+    Some(End { fd, ipc_file: IpcFile::Terminal { number, namespace, is_master }, reads: true, writes: true })
 }
 
 fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
@@ -107,7 +108,7 @@ fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// The ends that a process holds, read one by one.
+/// The ends that a process has open, read one by one.
 ///
 /// # Errors
 /// ENOENT if it has ended, EACCES if it is another user's (ptrace(2), "ptrace access mode checking").
@@ -115,7 +116,7 @@ pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
     Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
 }
 
-/// The end that a descriptor is; `None` if it is none, or is closed.
+/// The end to which a descriptor refers; `None` if it refers to another file, or is closed.
 pub fn end(pid: i32, fd: i32) -> Option<End> {
     let path = format!("/proc/{pid}/fd/{fd}");
     end_shown(fd, &path, &fs::read_link(&path).ok()?)
@@ -125,18 +126,19 @@ fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
     // A FIFO's name need not be text.
     let shown_as = shown_as.to_string_lossy();
     let number = |kind: &str| shown_as.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
-    let joint = match number("socket:[") {
-        Some(inode) => Joint::Socket(inode),
-        // A file with a path may be a FIFO; one that is shown in brackets is none, unless it is a pipe.
-        None if shown_as.starts_with('/') => Joint::Pipe(pipe(path)?),
-        None => Joint::Pipe((nameless()?, number("pipe:[")?)),
+    let ipc_file = match number("socket:[") {
+        Some(inode) => IpcFile::Socket(inode),
+        // A file with a path may be a FIFO. Without a path only `pipe:[INODE]` is a pipe.
+        None if shown_as.starts_with('/') => IpcFile::Pipe(pipe(path)?),
+        None => IpcFile::Pipe((nameless()?, number("pipe:[")?)),
     };
     // The mode of the symbolic link shows how it was opened (proc_pid_fd(5)).
     let mode = lstat(path).ok()?.st_mode;
-    Some(End { fd, joint, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
+    Some(End { fd, ipc_file, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
 }
 
-/// The identity of a pipe or a FIFO; `None` of another file. Does not wait for a dead network disk (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity of a pipe or a FIFO; `None` if it is another file. Does not wait for an unreachable network file system
+/// (statx(2), `AT_STATX_DONT_SYNC`).
 fn pipe(path: &str) -> Option<Identity> {
     let asked = StatxFlags::TYPE | StatxFlags::INO;
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
@@ -144,7 +146,7 @@ fn pipe(path: &str) -> Option<Identity> {
     is_pipe.then(|| (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 
-/// The device of pipes without a name, which FIFOs do not have.
+/// The device number of pipes without a name (pipefs). FIFOs have another one.
 pub fn nameless() -> Option<u64> {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     let made = || pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| fstat(reader)).ok();
@@ -164,7 +166,7 @@ mod tests {
         let own = std::process::id() as i32;
         let [reads, writes] =
             [reader.as_raw_fd(), writer.as_raw_fd()].map(|fd| end(own, fd).expect("an end"));
-        assert_eq!(reads.joint, writes.joint);
+        assert_eq!(reads.ipc_file, writes.ipc_file);
         assert_eq!([reads.reads, reads.writes, writes.reads, writes.writes], [true, false, false, true]);
         let all: Vec<End> = ends(own).expect("ours").collect();
         assert!(all.contains(&reads) && all.contains(&writes));
@@ -175,7 +177,7 @@ mod tests {
         let own = std::process::id() as i32;
         let (one, other) = UnixStream::pair().expect("a pair");
         let [one, other] = [one.as_raw_fd(), other.as_raw_fd()].map(|fd| end(own, fd).expect("an end"));
-        assert!(matches!((one.joint, other.joint), (Joint::Socket(a), Joint::Socket(b)) if a != b));
+        assert!(matches!((one.ipc_file, other.ipc_file), (IpcFile::Socket(a), IpcFile::Socket(b)) if a != b));
         assert!(one.reads && one.writes);
         let file = fs::File::open("/proc/self/stat").expect("opened");
         assert_eq!(end(own, file.as_raw_fd()), None);

@@ -1,13 +1,13 @@
-//! The bytes that flow through a link, from the counters of the processes at its ends, which count all their files. Pure.
+//! The bytes that flow through a link, computed from the counters of the processes at its ends. These counters cover all files of a process.
 //!
-//! The counters of proc_pid_io(5) are of processes, not of descriptors, and bytes that splice(2), vmsplice(2) or io_uring move are in
-//! none of them. So a figure is given as it is only where both ends say the same, and as a lower bound where one end has no other
-//! file that the bytes could be of.
+//! The counters of proc_pid_io(5) are per process, not per descriptor, and do not include bytes that splice(2), vmsplice(2) or io_uring move.
+//! So a figure is given as exact only if the counters of both ends agree, and as a lower bound if the processes of one end have no other
+//! file from which the bytes could come.
 
 use model::Certainty;
 
-/// Bytes that a process has read and written by system calls, from and to whatever file (proc_pid_io(5), `rchar` and `wchar`); those of
-/// children that it has waited for are among them.
+/// Bytes that a process has read and written by system calls, from and to any file (proc_pid_io(5), `rchar` and `wchar`), including those of
+/// children that it has waited for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     /// Bytes read.
@@ -17,13 +17,13 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// From the bytes of /proc/PID/io, or of a thread's.
+    /// Parses the content of /proc/PID/io, or of the same file of a thread.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self { read: counter(bytes, "rchar:")?, written: counter(bytes, "wchar:")? })
     }
 }
 
-/// A line of /proc/PID/io.
+/// The value of a line of /proc/PID/io.
 pub(crate) fn counter(bytes: &[u8], name: &str) -> Option<u64> {
     str::from_utf8(bytes).ok()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
@@ -37,8 +37,8 @@ impl std::iter::Sum for Moved {
     }
 }
 
-/// The counters of both ends agree if they differ by at most this share. Because they are not read at the same time, they may also differ by
-/// this many bytes, or by this share of a small number: tee(1) writes every byte twice.
+/// The counters of both ends agree if they differ by at most `SAME_SHARE`. Because they are not read at the same time, they may differ by
+/// `SAME_BYTES` in addition. For small numbers this addition is at most `SAME_SHARE_OF_FEW`, because tee(1) writes every byte twice.
 const SAME_SHARE: f64 = 0.05;
 const SAME_BYTES: f64 = 1024.0;
 const SAME_SHARE_OF_FEW: f64 = 0.2;
@@ -48,11 +48,11 @@ const SAME_SHARE_OF_FEW: f64 = 0.2;
 pub(crate) struct EndFlow {
     /// Bytes that the processes there moved in the direction of the link; `None` if that is not known.
     pub(crate) bytes: Option<f64>,
-    /// That may be too much: all bytes of ended children are counted.
+    /// Whether `bytes` is an upper bound, because it includes all bytes of ended children.
     pub(crate) at_most: bool,
-    /// They have no other file for this direction.
+    /// Whether they have no other file for this direction.
     pub(crate) only_here: bool,
-    /// None of them ran at all.
+    /// Whether none of them ran since the last sample.
     pub(crate) slept: bool,
 }
 
@@ -122,7 +122,7 @@ mod tests {
         let text = b"rchar: 191740\nwchar: 151445\nsyscr: 12\n";
         assert_eq!(Moved::parse(text), Some(Moved { read: 191_740, written: 151_445 }));
         assert_eq!(Moved::parse(&text[..20]), None);
-        let own = process::proc::short("/proc/self/io").and_then(|bytes| Moved::parse(&bytes));
+        let own = process::proc::read_short_file("/proc/self/io").and_then(|bytes| Moved::parse(&bytes));
         assert!(own.is_some_and(|moved| moved.read > 0));
     }
 

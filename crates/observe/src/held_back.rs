@@ -1,6 +1,6 @@
-//! Programs that hold their output back in a buffer. There are two signs: output in the buffer of glibc's stdout (`stdout_buffer`), or, of a program
-//! that does not use that, only writes of whole blocks with long pauses, during which it reads. (A program that drops its input looks the same
-//! from outside otherwise.)
+//! Programs that hold their output back in a buffer. There are two signs. The first is output in the buffer of glibc's stdout (`stdout_buffer`). A
+//! program that does not use that buffer is judged by its writes: it writes only whole blocks, with long pauses in which it reads. (Without this
+//! condition a program that drops most of its input could not be told from one that buffers.)
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,13 +12,13 @@ use crate::flow::counter;
 use crate::line_buffering;
 use crate::stdout_buffer::{StdoutBuffer, StdoutFinder, buffer_at};
 
-/// Shortest time in a buffer of output that is held back.
+/// Shortest time after which output in a buffer counts as held back.
 const HELD_MIN_NS: u64 = 500_000_000;
 /// Shortest mean time between two writes of a program that is judged by the sizes of its writes alone.
 const BLOCK_PAUSE_MIN_NS: u64 = 1_000_000_000;
-/// Smallest number of reads for each of its writes.
+/// Smallest number of reads for each write of such a program.
 const READS_PER_BLOCK_MIN: u64 = 4;
-/// Range of the usual sizes of buffers, which are powers of two.
+/// Usual sizes of buffers, which are powers of two.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4096..=131_072;
 /// Shortest time between two samples of one process.
 const SAMPLE_PAUSE_NS: u64 = 50_000_000;
@@ -34,7 +34,7 @@ pub struct HeldBackTracker {
 
 /// The counters of a process (proc_pid_io(5)), and its buffer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct OutputCounters {
     read_bytes: u64,
     read_calls: u64,
     written_bytes: u64,
@@ -43,10 +43,12 @@ struct Look {
     buffer: Option<StdoutBuffer>,
 }
 
-/// What was seen of one process.
+/// The samples of one process.
 #[derive(Debug, Default)]
 struct History {
-    looked_ns: u64,
+    /// Time of the last sample.
+    sampled_ns: u64,
+    /// When glibc's stdout was last searched, and where it is.
     searched_ns: u64,
     address: Option<u64>,
     /// The name of its program's file.
@@ -54,37 +56,37 @@ struct History {
     /// When it was started (CLOCK_MONOTONIC).
     started_ns: u64,
     /// The first sample of this program. The counters include those of the program that the process executed before.
-    first: (u64, Look),
-    /// The first sample after its last write, and when that was.
-    since: Option<(u64, Look)>,
+    first: (u64, OutputCounters),
+    /// The first sample after its last write, and the time of that sample.
+    since_write: Option<(u64, OutputCounters)>,
     held_back: Option<HeldBack>,
 }
 
 impl HeldBackTracker {
     /// Samples a process whose standard output is a pipe or a socket, at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its output,
     /// so that its buffer shows nothing.
-    pub fn look(&mut self, pid: i32, now_ns: u64, is_blocked: bool) -> Option<HeldBack> {
+    pub fn sample(&mut self, pid: i32, now_ns: u64, is_blocked: bool) -> Option<HeldBack> {
         let history = self.processes.entry(pid).or_default();
         if is_blocked {
-            (history.since, history.held_back) = (None, None);
+            (history.since_write, history.held_back) = (None, None);
             return None;
         }
-        if history.looked_ns > 0 && now_ns - history.looked_ns < SAMPLE_PAUSE_NS {
+        if history.sampled_ns > 0 && now_ns - history.sampled_ns < SAMPLE_PAUSE_NS {
             return history.held_back.clone();
         }
-        history.looked_ns = now_ns;
-        let Some(look) = history.take(pid, now_ns, &mut self.finder) else {
+        history.sampled_ns = now_ns;
+        let Some(counters) = history.read(pid, now_ns, &mut self.finder) else {
             self.processes.remove(&pid);
             return None;
         };
         if line_buffering::writes_blocks(&history.file) {
             return None;
         }
-        history.held_back = history.judge(pid, now_ns, look);
+        history.held_back = history.judge(pid, now_ns, counters);
         history.held_back.clone()
     }
 
-    /// Forgets all other processes.
+    /// Keeps only the processes for which `keep` is true.
     pub fn retain(&mut self, keep: impl Fn(i32) -> bool) {
         self.processes.retain(|pid, _| keep(*pid));
     }
@@ -92,37 +94,38 @@ impl HeldBackTracker {
 
 impl History {
     /// Reads the counters and the buffer of a process; `None` if it has ended, or is another user's.
-    fn take(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<Look> {
-        let mut look = Look::parse(&proc::short(&format!("/proc/{pid}/io"))?)?;
-        look.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
-        if look.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS) {
+    fn read(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<OutputCounters> {
+        let mut counters = OutputCounters::parse(&proc::read_short_file(&format!("/proc/{pid}/io"))?)?;
+        counters.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+        if counters.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS)
+        {
             self.searched_ns = now_ns;
-            // It is new, or has executed another program.
+            // The process is new, or has executed another program.
             let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
             self.file = file.file_name()?.to_string_lossy().into_owned();
             self.started_ns = started_ns(pid, now_ns)?;
             self.address = finder.address(pid);
-            (self.since, self.first) = (None, (now_ns, look));
-            look.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+            (self.since_write, self.first) = (None, (now_ns, counters));
+            counters.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
         }
-        Some(look)
+        Some(counters)
     }
 
-    fn judge(&mut self, pid: i32, now_ns: u64, look: Look) -> Option<HeldBack> {
-        let wrote = |before: &Look| before.write_calls != look.write_calls;
-        // A program that does not use it has a buffer without a size.
-        let is_empty = |before: &Look| {
+    fn judge(&mut self, pid: i32, now_ns: u64, counters: OutputCounters) -> Option<HeldBack> {
+        let wrote = |before: &OutputCounters| before.write_calls != counters.write_calls;
+        // The buffer of a program that does not use glibc's stdout has size 0.
+        let is_empty = |before: &OutputCounters| {
             before.buffer.is_some_and(|buffer| buffer.held_bytes == 0 && buffer.size_bytes > 0)
         };
-        if self.since.as_ref().is_none_or(|(_, before)| wrote(before) || is_empty(before)) {
-            self.since = Some((now_ns, look));
+        if self.since_write.as_ref().is_none_or(|(_, before)| wrote(before) || is_empty(before)) {
+            self.since_write = Some((now_ns, counters));
         }
-        let (since_ns, before) = self.since.as_ref()?;
+        let (since_ns, before) = self.since_write.as_ref()?;
         let for_ns = now_ns - since_ns;
         if for_ns < HELD_MIN_NS {
             return None;
         }
-        let (held_bytes, buffer_bytes, per_s) = match look.buffer {
+        let (held_bytes, buffer_bytes, per_s) = match counters.buffer {
             Some(StdoutBuffer { held_bytes: held @ 1.., size_bytes }) => {
                 let grown = held.saturating_sub(before.buffer.map_or(0, |buffer| buffer.held_bytes));
                 (Some(held), size_bytes, grown as f64 * 1e9 / for_ns as f64)
@@ -130,11 +133,11 @@ impl History {
             Some(StdoutBuffer { size_bytes: 1.., .. }) => return None,
             _ => {
                 let is_known = line_buffering::known_program(&self.file).is_some();
-                let all = [(self.started_ns, Look::default()), self.first];
+                let all = [(self.started_ns, OutputCounters::default()), self.first];
                 all.iter().find_map(|(from_ns, first)| {
                     let ns = now_ns.saturating_sub(*from_ns).max(1);
-                    let block = look.block_bytes(first, before, ns, is_known)?;
-                    let written = look.written_bytes - first.written_bytes;
+                    let block = counters.block_bytes(first, before, ns, is_known)?;
+                    let written = counters.written_bytes - first.written_bytes;
                     Some((None, block, written as f64 * 1e9 / ns as f64))
                 })?
             }
@@ -154,7 +157,7 @@ impl History {
     }
 }
 
-/// When a process was started, by CLOCK_MONOTONIC, if it is `now_ns` there.
+/// When a process was started, in ns of CLOCK_MONOTONIC, whose time is now `now_ns`.
 fn started_ns(pid: i32, now_ns: u64) -> Option<u64> {
     let stat = Stat::of(pid)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -163,7 +166,7 @@ fn started_ns(pid: i32, now_ns: u64) -> Option<u64> {
     Some(now_ns.saturating_sub(age_s * 1_000_000_000))
 }
 
-impl Look {
+impl OutputCounters {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let value = |name: &str| counter(bytes, name);
         Some(Self {
@@ -175,7 +178,7 @@ impl Look {
         })
     }
 
-    /// The size of a program's buffer, if it has written only whole ones since `first`, with long pauses, and has read since its last write. A
+    /// The size of a program's buffer, if it has written only whole buffers since `first`, with long pauses, and has read since its last write. A
     /// program that is known to hold lines back may have written a little less than a block, up to the end of a line.
     fn block_bytes(&self, first: &Self, last: &Self, ns: u64, is_known: bool) -> Option<u64> {
         let calls = self.write_calls.saturating_sub(first.write_calls);
@@ -197,13 +200,17 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn judged(looks: &[(u64, Look)]) -> Option<HeldBack> {
+    fn judged(looks: &[(u64, OutputCounters)]) -> Option<HeldBack> {
         let mut history = History { file: "grep".to_owned(), ..History::default() };
         looks.iter().map(|(at, look)| history.judge(7, *at, *look)).last().flatten()
     }
 
-    fn with(held_bytes: u64, write_calls: u64) -> Look {
-        Look { write_calls, buffer: Some(StdoutBuffer { held_bytes, size_bytes: 4096 }), ..Look::default() }
+    fn with(held_bytes: u64, write_calls: u64) -> OutputCounters {
+        OutputCounters {
+            write_calls,
+            buffer: Some(StdoutBuffer { held_bytes, size_bytes: 4096 }),
+            ..OutputCounters::default()
+        }
     }
 
     #[test]
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn writes_of_whole_blocks_with_long_pauses_tell_too() {
-        let look = |read_bytes, written_bytes, write_calls| Look {
+        let look = |read_bytes, written_bytes, write_calls| OutputCounters {
             read_bytes,
             read_calls: 90,
             written_bytes,

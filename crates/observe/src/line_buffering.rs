@@ -1,4 +1,4 @@
-//! Programs that hold lines back where their output is no terminal, and what makes them write line by line.
+//! Programs that buffer lines if their output is not a terminal, and what makes them write line by line.
 //!
 //! Sources, in the order of the table: the programs' manuals (grep(1), ripgrep's GUIDE, ugrep(1), sed(1), jq(1), mawk(1), gawk(1) on `fflush`,
 //! python(1) `-u`, perlvar(1) `$|`, Ruby's class IO `sync=`, tcpdump(8), tshark(1)), and stdbuf(1) for programs that have no such option
@@ -8,9 +8,9 @@
 pub struct KnownProgram {
     /// Its names, as file names without a version.
     names: &'static [&'static str],
-    /// Its own option, or another way to get each line at once; `{}` is the name of the program.
+    /// Its own option for this, or another way to make it write each line immediately; `{}` is the name of the program.
     advice: &'static str,
-    /// How `--line-buffered` does it.
+    /// How `--line-buffered` makes it write line by line.
     pub method: Method,
 }
 
@@ -58,7 +58,7 @@ const KNOWN_PROGRAMS: &[KnownProgram] = &[
     ),
 ];
 
-/// Programs that read all of their input before they write, or whose output has no lines: no buffer of their output is the reason.
+/// Programs that read all of their input before they write, or whose output has no lines. If they write late, an output buffer is not the cause.
 const WRITES_BLOCKS: &[&str] = &[
     "sort", "tac", "column", "iconv", "wc", "shuf", "tsort", "xz", "gzip", "pigz", "bzip2", "lbzip2", "zstd",
     "lz4", "lzop", "brotli", "openssl", "gpg", "tar", "cpio", "dd", "pv", "mbuffer", "buffer", "ffmpeg",
@@ -76,7 +76,7 @@ pub fn writes_blocks(file: &str) -> bool {
     WRITES_BLOCKS.contains(&file)
 }
 
-/// How to get each line of a program at once: `file` is its file's name, `uses_stdio` whether it writes with the C library.
+/// How to make a program write each line immediately. `file` is its file's name, `uses_stdio` whether it writes with the C library.
 pub(crate) fn advice(file: &str, uses_stdio: bool) -> Option<String> {
     match known_program(file) {
         Some(program) => Some(program.advice.replace("{}", file)),

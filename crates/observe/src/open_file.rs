@@ -1,8 +1,8 @@
-//! Files that processes hold open, by their descriptors in /proc (proc_pid_fd(5)).
+//! Finds processes that have a file open, by their descriptors in /proc (proc_pid_fd(5)).
 
 use std::fs;
 
-use process::proc::{descriptors, others, signal_if};
+use process::proc::{descriptors, other_processes, signal_if};
 use rustix::fs::{Stat, stat};
 use rustix::process::Signal;
 
@@ -14,37 +14,37 @@ pub fn identity(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
-/// An open file, which is searched among the descriptors of processes.
+/// A file that is looked for among the descriptors of processes.
 #[derive(Debug, Clone)]
 pub struct OpenFile {
     identity: Identity,
-    /// The last part of what /proc shows for it, whether it has a name or not.
+    /// The last component of the target that /proc shows for its descriptors, such as `pipe:[123]`.
     shown_as: String,
 }
 
 impl OpenFile {
-    /// The file of a descriptor.
+    /// The file to which a descriptor refers.
     pub fn of(pid: i32, fd: i32) -> Option<Self> {
         let path = format!("/proc/{pid}/fd/{fd}");
         Some(Self { shown_as: shown_as(&path)?, identity: identity(&stat(path).ok()?) })
     }
 
-    /// A pipe.
+    /// The pipe of this identity.
     pub fn pipe(identity: Identity) -> Self {
         Self { identity, shown_as: format!("pipe:[{}]", identity.1) }
     }
 
-    /// Whether a descriptor is of this file. The shown name is compared first, because stat(2) on a dead network disk may take forever.
+    /// Whether a descriptor refers to this file. The target is compared first, because stat(2) on a dead network disk may take forever.
     pub fn is(&self, pid: i32, fd: i32) -> bool {
         let path = format!("/proc/{pid}/fd/{fd}");
         shown_as(&path).is_some_and(|shown_as| shown_as == self.shown_as)
             && stat(path).is_ok_and(|found| identity(&found) == self.identity)
     }
 
-    /// Kills every other process that holds the file, a pipe's reading end. `shell` holds ends of pipes that it makes for others, so it is killed
-    /// only if it reads the pipe itself; at a prompt it is interrupted as by Ctrl-C instead.
+    /// Kills every other process that has the file, a pipe's reading end, open. `shell` has ends open of the pipes that it makes for its children,
+    /// so it is killed only if the pipe is its standard input; at a prompt it gets SIGINT instead, as by Ctrl-C.
     pub fn end_readers(&self, shell: i32, at_prompt: bool) {
-        for pid in others() {
+        for pid in other_processes() {
             let is_shell = pid == shell;
             let reads =
                 || if is_shell { self.is(pid, 0) } else { descriptors(pid).any(|fd| self.is(pid, fd)) };

@@ -1,31 +1,31 @@
-//! When to sample next: soon if something happens, seldom if nothing does. All samplers have the same CPU budget: a hundredth of one CPU.
+//! The time of the next sample: soon if something has changed, later if nothing has. Each sampler may use a hundredth of one CPU.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Samplers spend at most one part in this many of one CPU's time; half of that while nothing happens.
+/// A sampler uses at most 1/`CPU_PARTS` of one CPU's time, and 1/`IDLE_CPU_PARTS` while nothing changes.
 const CPU_PARTS: u32 = 100;
 const IDLE_CPU_PARTS: u32 = 200;
-/// CPU time that may be spent in advance, so that a pipeline of less than a second has samples, too.
+/// CPU time that may be used at once, so that a pipeline that runs for less than a second has samples, too.
 const CREDIT: Duration = Duration::from_millis(3);
 
-/// The clock of a sampler.
+/// Decides when a sampler takes its next sample.
 pub struct Pace {
     pause_min: Duration,
     pause_max: Duration,
     next: Instant,
     pause: Duration,
-    /// CPU time that may still be spent, at the time `settled`.
+    /// CPU time that may still be used, as computed at the time `credited`.
     credit: Duration,
-    settled: Instant,
+    credited: Instant,
     /// CPU time of this thread when the sample began, and of all samples so far.
     began: Duration,
     spent: Duration,
 }
 
 impl Pace {
-    /// The first sample is due after `first`, the others after pauses between these two, or longer ones if samples are expensive.
+    /// The first sample is due after `first`, the others after pauses of `pause_min` to `pause_max`, or longer ones if samples are expensive.
     pub fn new(first: Duration, pause_min: Duration, pause_max: Duration) -> Self {
         let now = Instant::now();
         let (next, zero) = (now + first, Duration::ZERO);
@@ -35,13 +35,13 @@ impl Pace {
             next,
             pause: pause_min,
             credit: CREDIT,
-            settled: now,
+            credited: now,
             began: zero,
             spent: zero,
         }
     }
 
-    /// How long it is until the next sample is due.
+    /// Time until the next sample is due.
     pub fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -52,16 +52,16 @@ impl Pace {
         self.left().is_zero()
     }
 
-    /// Ends a sample. If something happens, the next one comes soon.
+    /// Ends a sample. `happens`: something has changed, so the next sample is due soon.
     pub fn end(&mut self, happens: bool) {
         let now = Instant::now();
         let cost = cpu_time().saturating_sub(self.began);
         self.spent += cost;
-        let earned = self.credit + now.duration_since(self.settled) / CPU_PARTS;
+        let earned = self.credit + now.duration_since(self.credited) / CPU_PARTS;
         let debt = cost.saturating_sub(earned);
         self.credit = earned.saturating_sub(cost).min(CREDIT);
-        // Waiting pays the debt.
-        self.settled = now + debt * CPU_PARTS;
+        // The next sample waits until the excess has been earned.
+        self.credited = now + debt * CPU_PARTS;
         self.pause = if happens { self.pause_min } else { (self.pause * 2).min(self.pause_max) };
         let idles = !happens && self.pause == self.pause_max;
         let idle = if idles { cost * IDLE_CPU_PARTS } else { Duration::ZERO };

@@ -1,5 +1,5 @@
-//! The quota of pipe pages (pipe(7), "/proc files"), and how much of it users have spent: the kernel charges the user who made a pipe with the
-//! pages that it can hold, whether they are used or not.
+//! The quota of pipe pages (pipe(7), "/proc files"), and how much of it users have used. The kernel charges a pipe to the user who made it, with
+//! its capacity in pages, even if the pipe is empty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::brief_pipe::BriefPipe;
 use crate::end::{End, nameless};
 use crate::open_file::Identity;
 
-/// Pages of a new pipe while no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
+/// Pages of a new pipe while no quota is exceeded (the kernel's `PIPE_DEF_BUFFERS`).
 const NEW_PIPE_PAGES: u64 = 16;
 /// The kernel's default quota: 1024 pipes of that size.
 const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
@@ -22,20 +22,20 @@ const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
 /// The limits of this machine, in pages or in bytes; 0 pages mean no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipeLimits {
-    /// fs.pipe-user-pages-soft: past it a user's new pipes have two pages, and none grows.
+    /// fs.pipe-user-pages-soft: above it new pipes of a user have two pages, and no pipe can be enlarged.
     pub soft_pages: u64,
-    /// fs.pipe-user-pages-hard: past it a user has no new pipes.
+    /// fs.pipe-user-pages-hard: above it a user cannot make pipes.
     pub hard_pages: u64,
     /// fs.pipe-max-size, in bytes.
     pub pipe_bytes_max: u64,
 }
 
 impl PipeLimits {
-    /// Reads them; the kernel's default replaces one that cannot be read.
+    /// Reads the limits. If one cannot be read, it has the kernel's default.
     pub fn read() -> Self {
-        let number = |name: &str, else_wise: u64| {
+        let number = |name: &str, default: u64| {
             let text = fs::read_to_string(format!("/proc/sys/fs/{name}"));
-            text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(else_wise)
+            text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(default)
         };
         Self {
             soft_pages: number("pipe-user-pages-soft", SOFT_PAGES),
@@ -44,8 +44,8 @@ impl PipeLimits {
         }
     }
 
-    /// A quarter of the quota, in bytes: one program may take this much, so that all others still get whole pipes. Without a quota, a quarter of
-    /// the default one.
+    /// A quarter of the quota, in bytes: one program may use this much, so that other programs still get pipes of full size. Without a quota, a
+    /// quarter of the default quota.
     pub fn quarter_bytes(&self) -> u64 {
         let quotas = [self.soft_pages, self.hard_pages].into_iter().filter(|pages| *pages > 0);
         quotas.min().unwrap_or(SOFT_PAGES) * page_size() as u64 / 4
@@ -57,11 +57,11 @@ impl PipeLimits {
 pub struct ChargedPipes(HashMap<Identity, Option<(u32, u64)>>);
 
 impl ChargedPipes {
-    /// The user to whom most pages are charged, of the pipes at these ends, each given with the process that holds it.
+    /// The user to whom most pages of these pipes are charged. Each end of a pipe is given with the process that has it open.
     pub fn most_charged(&mut self, ends: impl Iterator<Item = (i32, End)>) -> Option<PipeQuota> {
         let mut seen = HashMap::new();
         for (pid, end) in ends {
-            let Some(pipe) = end.joint.pipe() else { continue };
+            let Some(pipe) = end.ipc_file.pipe() else { continue };
             let charge = seen.get(&pipe).or_else(|| self.0.get(&pipe)).copied().flatten();
             seen.insert(pipe, charge.or_else(|| charged(pid, &end, pipe)));
         }
@@ -93,7 +93,7 @@ fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
     Some((uid, pages))
 }
 
-/// Whether a new pipe of this user has its whole size. With CAP_SYS_RESOURCE or CAP_SYS_ADMIN it always has.
+/// Whether a new pipe of this user has the full default size. With CAP_SYS_RESOURCE or CAP_SYS_ADMIN it always has.
 pub fn new_pipes_are_whole() -> bool {
     let made = pipe_with(PipeFlags::CLOEXEC);
     made.and_then(|(reader, _)| fcntl_getpipe_size(reader))

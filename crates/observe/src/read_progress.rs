@@ -1,6 +1,6 @@
 //! How much of a file a process has read, if it reads it from the beginning to the end: by the position of the descriptor
-//! (proc_pid_fdinfo(5)) and the file's size. Nothing is reported of a file in memory (mmap(2)), one that is read in another order
-//! (pread(2), lseek(2)), one that grows, and of several files at once.
+//! (proc_pid_fdinfo(5)) and the file's size. Nothing is reported if the file is mapped (mmap(2)), is read in another order (pread(2), lseek(2)) or
+//! grows, or if several files are read at the same time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -8,34 +8,34 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use process::proc::{descriptors, value};
+use process::proc::{descriptors, field_value};
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxFlags, makedev, statx};
 
 use crate::open_file::Identity;
 
 /// Time without a read after which a file is not reported.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
-/// Time before the rate is measured: the first bytes only fill the buffers behind a reader.
-const FILLING: Duration = Duration::from_secs(1);
+/// Time before the rate is measured: the first bytes only fill the buffers of the pipeline.
+const FILL_TIME: Duration = Duration::from_secs(1);
 /// Most descriptors of a process, and most files of its command line, that are read.
 const DESCRIPTORS_MAX: usize = 64;
-const GIVEN_MAX: usize = 256;
+const LISTED_MAX: usize = 256;
 /// Most bytes of /proc/PID/maps that are read.
 const MAPS_BYTES_MAX: u64 = 256 << 10;
-/// Programs that read the files of their command line one after the other, each to its end. (A value behind an option is no file.)
+/// Programs that read the files of their command line one after the other, each to its end. (The values of their options are not files.)
 const READ_IN_TURN: [&str; 11] =
     ["cat", "zcat", "bzcat", "xzcat", "lzcat", "zstdcat", "gzip", "gunzip", "bzip2", "xz", "unxz"];
 
 /// How much a process has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadProgress {
-    /// What it reads: the file's name, or "3 files".
+    /// Its input: the file's name, or "3 files".
     pub what: String,
     /// Bytes of it that were read.
     pub read_bytes: u64,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// How long the rest takes at this rate, where that is known.
+    /// How long the rest takes at this rate; `None` if unknown.
     pub left: Option<Duration>,
 }
 
@@ -43,11 +43,11 @@ pub struct ReadProgress {
 #[derive(Debug, Default)]
 pub struct ReadProgressTracker(HashMap<Input, FileHistory>);
 
-/// What is read: a file, or all files of a process's command line.
+/// An input: a file, or all files of the command line of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Input {
     File(Identity),
-    Given(i32),
+    ListedFiles(i32),
 }
 
 /// The position of a reader.
@@ -58,15 +58,15 @@ struct Position {
     size_bytes: u64,
 }
 
-/// What was seen of an input.
+/// The samples of an input.
 #[derive(Debug)]
 struct FileHistory {
-    place: Position,
+    position: Position,
     first: Instant,
-    /// The number of samples at which the position had grown, and when it was the last one.
+    /// The number of samples in which the position had increased, and the time of the last of them.
     steps: u32,
     moved: Instant,
-    /// When its rate began to count, and at which byte.
+    /// The time and the position from which its rate is measured.
     since: Option<(Instant, u64)>,
     /// The position has decreased, or the size has changed.
     is_odd: bool,
@@ -75,25 +75,31 @@ struct FileHistory {
 impl ReadProgressTracker {
     /// Samples processes; `None` unless they read exactly one input.
     pub fn sample(&mut self, pids: &[i32]) -> Option<ReadProgress> {
-        let mut places: HashMap<Input, Position> = HashMap::new();
-        for (whole, place) in pids.iter().flat_map(|pid| places_of(*pid)) {
+        let mut positions: HashMap<Input, Position> = HashMap::new();
+        for (input, position) in pids.iter().flat_map(|pid| positions_of(*pid)) {
             // Several processes may have inherited one descriptor.
-            if places.get(&whole).is_none_or(|known| known.read_bytes < place.read_bytes) {
-                places.insert(whole, place);
+            if positions.get(&input).is_none_or(|known| known.read_bytes < position.read_bytes) {
+                positions.insert(input, position);
             }
         }
-        self.note(places, Instant::now())
+        self.add(positions, Instant::now())
     }
 
-    fn note(&mut self, places: HashMap<Input, Position>, now: Instant) -> Option<ReadProgress> {
-        self.0.retain(|whole, _| places.contains_key(whole));
-        for (whole, place) in places {
-            match self.0.get_mut(&whole) {
-                Some(seen) => seen.note(place, now),
+    fn add(&mut self, positions: HashMap<Input, Position>, now: Instant) -> Option<ReadProgress> {
+        self.0.retain(|input, _| positions.contains_key(input));
+        for (input, position) in positions {
+            match self.0.get_mut(&input) {
+                Some(seen) => seen.add(position, now),
                 None => {
-                    let seen =
-                        FileHistory { place, first: now, steps: 0, moved: now, since: None, is_odd: false };
-                    self.0.insert(whole, seen);
+                    let seen = FileHistory {
+                        position,
+                        first: now,
+                        steps: 0,
+                        moved: now,
+                        since: None,
+                        is_odd: false,
+                    };
+                    self.0.insert(input, seen);
                 }
             }
         }
@@ -104,29 +110,30 @@ impl ReadProgressTracker {
 }
 
 impl FileHistory {
-    fn note(&mut self, place: Position, now: Instant) {
-        self.is_odd |= place.read_bytes < self.place.read_bytes || place.size_bytes != self.place.size_bytes;
-        if place.read_bytes > self.place.read_bytes {
+    fn add(&mut self, position: Position, now: Instant) {
+        self.is_odd |=
+            position.read_bytes < self.position.read_bytes || position.size_bytes != self.position.size_bytes;
+        if position.read_bytes > self.position.read_bytes {
             self.steps += 1;
             self.moved = now;
         }
-        if now - self.first >= FILLING {
-            self.since.get_or_insert((now, place.read_bytes));
+        if now - self.first >= FILL_TIME {
+            self.since.get_or_insert((now, position.read_bytes));
         }
-        self.place = place;
+        self.position = position;
     }
 
-    /// After only one step, a header may have been read, and the rest mapped.
+    /// Whether the input is being read. One step is not enough: a program may read a header and map the rest.
     fn is_read_on(&self, now: Instant) -> bool {
         !self.is_odd && self.steps >= 2 && now - self.moved < UNREAD_MAX
     }
 
     fn progress(&self, now: Instant) -> ReadProgress {
-        let Position { what, read_bytes, size_bytes } = &self.place;
+        let Position { what, read_bytes, size_bytes } = &self.position;
         let left = self.since.and_then(|(since, from)| {
             let (time, read) = (now - since, read_bytes.saturating_sub(from));
             let rest = size_bytes.saturating_sub(*read_bytes);
-            let known = time >= FILLING && read > 0 && rest > 0;
+            let known = time >= FILL_TIME && read > 0 && rest > 0;
             known.then(|| Duration::try_from_secs_f64(time.as_secs_f64() * rest as f64 / read as f64).ok())?
         });
         ReadProgress { what: what.clone(), read_bytes: *read_bytes, size_bytes: *size_bytes, left }
@@ -134,11 +141,11 @@ impl FileHistory {
 }
 
 /// Files that a process has open for reading only, and has begun to read.
-fn places_of(pid: i32) -> Vec<(Input, Position)> {
+fn positions_of(pid: i32) -> Vec<(Input, Position)> {
     let opened = descriptors(pid).take(DESCRIPTORS_MAX).filter_map(|fd| {
         let info = format!("/proc/{pid}/fdinfo/{fd}");
-        let read_bytes = value(&info, "pos")?.parse::<u64>().ok().filter(|at| *at > 0)?;
-        let flags = u32::from_str_radix(&value(&info, "flags")?, 8).ok()?;
+        let read_bytes = field_value(&info, "pos")?.parse::<u64>().ok().filter(|at| *at > 0)?;
+        let flags = u32::from_str_radix(&field_value(&info, "flags")?, 8).ok()?;
         let reads = flags & (OFlags::ACCMODE | OFlags::PATH).bits() == OFlags::RDONLY.bits();
         let path = format!("/proc/{pid}/fd/{fd}");
         let (identity, size_bytes) = regular(Path::new(&path)).filter(|_| reads)?;
@@ -149,9 +156,9 @@ fn places_of(pid: i32) -> Vec<(Input, Position)> {
     });
     let opened: Vec<(Identity, Position)> = opened.collect();
     match &opened[..] {
-        [(identity, place)] => match given(pid, *identity, place) {
-            Some(Given::At(place)) => vec![(Input::Given(pid), place)],
-            Some(Given::Unclear) => Vec::new(),
+        [(identity, position)] => match listed_file(pid, *identity, position) {
+            Some(ListedFile::At(position)) => vec![(Input::ListedFiles(pid), position)],
+            Some(ListedFile::Unclear) => Vec::new(),
             None => as_files(opened),
         },
         _ => as_files(opened),
@@ -159,27 +166,27 @@ fn places_of(pid: i32) -> Vec<(Input, Position)> {
 }
 
 fn as_files(opened: Vec<(Identity, Position)>) -> Vec<(Input, Position)> {
-    opened.into_iter().map(|(identity, place)| (Input::File(identity), place)).collect()
+    opened.into_iter().map(|(identity, position)| (Input::File(identity), position)).collect()
 }
 
-/// What the command line shows of a file that a process reads.
-enum Given {
-    /// It is one of several that are read in turn, and this is the position in all of them.
+/// A file that a process reads, among the files of its command line.
+enum ListedFile {
+    /// It is one of several that are read in turn; the position is that in all of them together.
     At(Position),
-    /// It is given more than once, and it is not known which time this is.
+    /// It is listed more than once, and it is not known which time it is being read.
     Unclear,
 }
 
-/// For programs that read their files in turn; `None` for others.
-fn given(pid: i32, open: Identity, place: &Position) -> Option<Given> {
+/// Finds the open file on the command line of a program that reads its files in turn; `None` for other programs.
+fn listed_file(pid: i32, open: Identity, position: &Position) -> Option<ListedFile> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;
     let mut words = line.split_terminator('\0');
     let program = words.next()?.rsplit('/').next()?;
-    let files: Vec<&str> = words.filter(|word| !word.starts_with('-')).take(GIVEN_MAX + 1).collect();
+    let files: Vec<&str> = words.filter(|word| !word.starts_with('-')).take(LISTED_MAX + 1).collect();
     if !READ_IN_TURN.contains(&program)
         || files.len() < 2
-        || files.len() > GIVEN_MAX
+        || files.len() > LISTED_MAX
         || line.contains("\0-\0")
     {
         return None;
@@ -188,16 +195,16 @@ fn given(pid: i32, open: Identity, place: &Position) -> Option<Given> {
     let found = files.iter().map(|file| regular(&folder.join(file)));
     let found: Vec<(Identity, u64)> = found.collect::<Option<_>>()?;
     let mut at = (0..found.len()).filter(|at| found[*at].0 == open);
-    let (at, None) = (at.next()?, at.next()) else { return Some(Given::Unclear) };
+    let (at, None) = (at.next()?, at.next()) else { return Some(ListedFile::Unclear) };
     let sizes = |files: &[(Identity, u64)]| files.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    Some(Given::At(Position {
+    Some(ListedFile::At(Position {
         what: format!("{} files", found.len()),
-        read_bytes: sizes(&found[..at]) + place.read_bytes,
+        read_bytes: sizes(&found[..at]) + position.read_bytes,
         size_bytes: sizes(&found),
     }))
 }
 
-/// The identity and the size of a regular file. Does not wait for a dead network disk (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity and the size of a regular file. Does not wait for an unreachable network file system (statx(2), `AT_STATX_DONT_SYNC`).
 fn regular(path: &Path) -> Option<(Identity, u64)> {
     let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
@@ -206,8 +213,8 @@ fn regular(path: &Path) -> Option<(Identity, u64)> {
     is_regular.then_some((identity, found.stx_size))
 }
 
-/// Whether a process has mapped a file of this inode; the device is not compared, as some file systems show another one there. True if the list
-/// of maps is too long.
+/// Whether a process has mapped a file of this inode. The device is not compared, because some file systems show another device in the list.
+/// True if the list is too long to be read.
 fn is_mapped(pid: i32, inode: u64) -> bool {
     let mut maps = Vec::new();
     let opened = File::open(format!("/proc/{pid}/maps"));
@@ -227,38 +234,44 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn place(read_bytes: u64) -> HashMap<Input, Position> {
-        HashMap::from([(Input::Given(1), Position { what: "f".to_owned(), read_bytes, size_bytes: 1000 })])
+    fn position(read_bytes: u64) -> HashMap<Input, Position> {
+        HashMap::from([(
+            Input::ListedFiles(1),
+            Position { what: "f".to_owned(), read_bytes, size_bytes: 1000 },
+        )])
     }
 
     #[test]
     fn the_time_left_is_told_once_the_rate_is_known() {
         let began = Instant::now();
         let mut all = ReadProgressTracker::default();
-        let mut note = |at_s: f64, read| all.note(place(read), began + Duration::from_secs_f64(at_s));
-        assert_eq!(note(0.0, 300), None);
-        assert_eq!(note(0.1, 310), None, "a header, perhaps");
-        let shown = note(1.0, 400).expect("two steps");
+        let mut add = |at_s: f64, read| all.add(position(read), began + Duration::from_secs_f64(at_s));
+        assert_eq!(add(0.0, 300), None);
+        assert_eq!(add(0.1, 310), None, "a header, perhaps");
+        let shown = add(1.0, 400).expect("two steps");
         assert_eq!((shown.read_bytes, shown.left), (400, None));
-        let shown = note(3.0, 500).expect("goes on");
+        let shown = add(3.0, 500).expect("goes on");
         assert_eq!(shown.left, Some(Duration::from_secs(10)), "50 a second, and 500 to go");
-        assert_eq!(note(12.0, 500).and_then(|shown| shown.left), Some(Duration::from_secs(55)));
-        assert_eq!(note(13.0, 500), None, "no read for too long");
-        assert_eq!(note(14.0, 1000).map(|shown| shown.left), Some(None), "the end");
-        assert_eq!(note(15.0, 900), None, "it went back");
-        assert_eq!(note(16.0, 1000), None);
+        assert_eq!(add(12.0, 500).and_then(|shown| shown.left), Some(Duration::from_secs(55)));
+        assert_eq!(add(13.0, 500), None, "no read for too long");
+        assert_eq!(add(14.0, 1000).map(|shown| shown.left), Some(None), "the end");
+        assert_eq!(add(15.0, 900), None, "it went back");
+        assert_eq!(add(16.0, 1000), None);
     }
 
     #[test]
     fn of_two_files_at_once_nothing_is_said() {
         let began = Instant::now();
         let mut all = ReadProgressTracker::default();
-        let both =
-            |read| place(read).into_iter().chain(place(read).into_values().map(|one| (Input::Given(2), one)));
+        let both = |read| {
+            position(read)
+                .into_iter()
+                .chain(position(read).into_values().map(|one| (Input::ListedFiles(2), one)))
+        };
         for (at, read) in [(0, 1), (1, 2), (2, 3)] {
-            assert_eq!(all.note(both(read).collect(), began + Duration::from_secs(at)), None);
+            assert_eq!(all.add(both(read).collect(), began + Duration::from_secs(at)), None);
         }
-        assert!(all.note(place(4), began + Duration::from_secs(3)).is_some());
+        assert!(all.add(position(4), began + Duration::from_secs(3)).is_some());
     }
 
     /// Reads what a program writes, a piece at a time, and gives what was seen last.

@@ -36,13 +36,13 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::end::{Joint, end};
+    use crate::end::{IpcFile, end};
     use crate::waits::{self, Awaited, Waits};
 
     fn pipe_of(pid: i32, fd: i32) -> Identity {
-        match end(pid, fd).expect("an end").joint {
-            Joint::Pipe(pipe) => pipe,
-            Joint::Socket(_) | Joint::Terminal { .. } => panic!("no pipe"),
+        match end(pid, fd).expect("an end").ipc_file {
+            IpcFile::Pipe(pipe) => pipe,
+            IpcFile::Socket(_) | IpcFile::Terminal { .. } => panic!("no pipe"),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Samples one process. Its files in /proc are kept open: opening them again takes longer than reading them, and an open one never
-//! shows another process that got the same PID.
+//! Samples one process. Its files in /proc are kept open: opening them takes longer than reading them, and an open file never refers to
+//! another process that has got the same PID.
 
 use std::fs::File;
 use std::time::Instant;
@@ -11,23 +11,23 @@ use crate::buffers::{BufferOffsets, LargeCall};
 use crate::flow::Moved;
 use crate::waits::{self, Waits};
 
-/// Most threads of a process that are sampled.
+/// Largest number of threads of a process that are sampled.
 const THREADS_MAX: usize = 64;
 
-/// A file in /proc that is read again and again.
-struct Kept {
+/// A file in /proc that is read repeatedly, and may be kept open.
+struct ProcFile {
     path: String,
     file: Option<File>,
 }
 
-impl Kept {
+impl ProcFile {
     fn new(pid: i32, name: &str, keep: bool) -> Self {
         let path = format!("/proc/{pid}/{name}");
         Self { file: if keep { File::open(&path).ok() } else { None }, path }
     }
 
     fn read(&self) -> Option<Vec<u8>> {
-        self.file.as_ref().map_or_else(|| proc::short(&self.path), proc::read_at)
+        self.file.as_ref().map_or_else(|| proc::read_short_file(&self.path), proc::read_at)
     }
 }
 
@@ -36,19 +36,19 @@ impl Kept {
 pub(crate) struct ProcessSample {
     at: Instant,
     pub(crate) activity: Activity,
-    /// `None` where only its user may read it.
+    /// `None` if this user may not read it.
     pub(crate) moved: Option<Moved>,
 }
 
-/// Its files in /proc.
+/// The files of a process in /proc.
 struct Files {
-    stat: Kept,
-    io: Kept,
-    schedstat: Kept,
-    syscall: Kept,
+    stat: ProcFile,
+    io: ProcFile,
+    schedstat: ProcFile,
+    syscall: ProcFile,
 }
 
-/// A process that is sampled again and again.
+/// A process that is sampled repeatedly.
 pub(crate) struct SampledProcess {
     files: Files,
     pid: i32,
@@ -60,7 +60,7 @@ pub(crate) struct SampledProcess {
     pub(crate) state: char,
     /// What each of its threads waits for.
     pub(crate) waits: Vec<Waits>,
-    /// The large calls among that at the last sample, and the buffers of all of them so far.
+    /// The reads and writes with large buffers in which threads were at the last sample, and the offsets of all such buffers so far.
     pub(crate) large_calls: Vec<LargeCall>,
     pub(crate) buffers: BufferOffsets,
     /// The sample at the last `mark`, from which rates are computed; `None` if the process began after it.
@@ -71,9 +71,9 @@ pub(crate) struct SampledProcess {
     /// Bytes that its ended children had moved before the mark, or as another stage. The kernel has added them to this process's
     /// counters, so rates subtract them.
     pub(crate) not_its_own: Moved,
-    /// Its counters may hold more such bytes, of children that were not sampled: its rates are upper bounds.
+    /// Whether its counters may include bytes of children that were not sampled, so that its rates are upper bounds.
     pub(crate) at_most: bool,
-    /// Its last sample is an old one.
+    /// Whether the latest sample of the chains did not include it.
     pub(crate) is_stale: bool,
 }
 
@@ -88,10 +88,10 @@ pub(crate) struct Rates {
 }
 
 impl SampledProcess {
-    /// Takes the first sample. `began_meanwhile`: the process began after the mark. `None` if it has gone.
+    /// Takes the first sample. `began_meanwhile`: the process began after the mark. `None` if it has ended.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
         let [stat, io, schedstat, syscall] =
-            ["stat", "io", "schedstat", "syscall"].map(|name| Kept::new(pid, name, keep));
+            ["stat", "io", "schedstat", "syscall"].map(|name| ProcFile::new(pid, name, keep));
         let files = Files { stat, io, schedstat, syscall };
         let (state, name, last) = read(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());
@@ -116,12 +116,12 @@ impl SampledProcess {
         Some(process)
     }
 
-    /// Whether it has run since the last sample. If it slept then and has used no CPU time since, nothing else has changed.
+    /// Whether it has run since the last sample. If it slept at that sample and has used no CPU time since, none of its other figures has changed.
     pub(crate) fn has_run(&self) -> bool {
         self.state != 'S' || activity::cpu_time_ns(self.pid) != Some(self.last.activity.cpu_ns)
     }
 
-    /// Takes another sample; `None` if it has gone.
+    /// Takes another sample; `None` if it has ended.
     pub(crate) fn sample(&mut self, has_run: bool) -> Option<()> {
         if !has_run {
             self.large_calls.clear();
@@ -133,7 +133,7 @@ impl SampledProcess {
         }
         let (state, name, mut now) = read(self.pid, &self.files)?;
         if state == 'Z' {
-            // Of a zombie only root may open `io`.
+            // Only root may open `io` of a zombie.
             now.moved = now.moved.or(self.last.moved);
         }
         if name != self.name {
@@ -147,7 +147,8 @@ impl SampledProcess {
         Some(())
     }
 
-    /// Samples what its threads wait for. Its large calls count by what it has moved since it had moved `before`.
+    /// Samples what its threads wait for. `before` is the number of bytes that it had moved at the previous sample; its large calls
+    /// are weighted by the bytes since then.
     fn sample_threads(&mut self, before: Option<Moved>) {
         let (pid, moved) = (self.pid, self.last.moved.zip(before));
         self.waits.clear();
@@ -158,7 +159,7 @@ impl SampledProcess {
         };
         if self.last.activity.threads > 1 {
             for (_, folder) in proc::threads(pid).take(THREADS_MAX) {
-                add(&folder, proc::short(&format!("{folder}/syscall")));
+                add(&folder, proc::read_short_file(&format!("{folder}/syscall")));
             }
         } else {
             add(&format!("/proc/{pid}"), self.files.syscall.read());
@@ -170,20 +171,20 @@ impl SampledProcess {
         self.pid
     }
 
-    /// Makes the last sample the start of the time that rates cover.
+    /// Makes the last sample the start of the time for which rates are computed.
     pub(crate) fn mark(&mut self) {
         self.marked = Some(self.last.clone());
         (self.not_its_own, self.at_most) = (Moved::default(), false);
     }
 
     /// Notes that a child has ended, of the same stage or of another one: the kernel adds the child's counters to this process's.
-    pub(crate) fn has_lost(&mut self, child: &Self, of_the_same_stage: bool) {
-        let marked = child.marked.as_ref().map_or(Some(Moved::default()), |look| look.moved);
+    pub(crate) fn note_ended_child(&mut self, child: &Self, of_the_same_stage: bool) {
+        let marked = child.marked.as_ref().map_or(Some(Moved::default()), |sample| sample.moved);
         match if of_the_same_stage { marked } else { child.last.moved } {
             Some(moved) => {
                 self.not_its_own.read += moved.read + child.not_its_own.read;
                 self.not_its_own.written += moved.written + child.not_its_own.written;
-                // What the other stage did after its last sample is not known.
+                // The bytes that the other stage has moved after its last sample are not known.
                 self.at_most |= child.at_most || child.is_stale || !of_the_same_stage;
             }
             None => self.at_most = true,
@@ -193,7 +194,7 @@ impl SampledProcess {
     /// Its rates since the last mark, which was made at `mark`.
     pub(crate) fn rates(&self, mark: Instant) -> Rates {
         let (at, cpu_ns, moved) = match &self.marked {
-            Some(look) => (look.at, look.activity.cpu_ns, look.moved),
+            Some(sample) => (sample.at, sample.activity.cpu_ns, sample.moved),
             None => (mark, 0, Some(Moved::default())),
         };
         let seconds = self.last.at.duration_since(at).as_secs_f64();

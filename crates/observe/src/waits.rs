@@ -28,7 +28,7 @@ pub struct Awaited {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits {
     /// Nothing: it runs.
-    Not,
+    Nothing,
     /// The first of these descriptors.
     For(Vec<Awaited>),
     /// Something to be read from a pipe; from which one is not known.
@@ -48,7 +48,7 @@ pub enum Waits {
 /// What a thread, or the first thread of a process, waits for, by its folder in /proc; `None` if it has ended, or this user may not inspect it
 /// (ptrace(2), "ptrace access mode checking").
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
-    from_syscall(pid, folder, proc::short(&format!("{folder}/syscall")))
+    from_syscall(pid, folder, proc::read_short_file(&format!("{folder}/syscall")))
 }
 
 /// The same if `syscall` of that folder was read already.
@@ -56,7 +56,9 @@ pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> 
     match syscall {
         Some(bytes) => Some(by_number(pid, &String::from_utf8_lossy(&bytes))),
         // On a system that lets only parents read `syscall` (kernel documentation, admin-guide/LSM/Yama.rst).
-        None => Some(by_function(&String::from_utf8_lossy(&proc::short(&format!("{folder}/wchan"))?))),
+        None => {
+            Some(by_function(&String::from_utf8_lossy(&proc::read_short_file(&format!("{folder}/wchan"))?)))
+        }
     }
 }
 
@@ -89,7 +91,7 @@ impl Call {
 /// By the system call's number and its arguments.
 fn by_number(pid: i32, text: &str) -> Waits {
     let Some(call) = Call::parse(text) else {
-        return if text.trim_end() == "running" { Waits::Not } else { Waits::Other };
+        return if text.trim_end() == "running" { Waits::Nothing } else { Waits::Other };
     };
     let value = |at: usize| call.argument(at);
     let read = |at: usize| Awaited { fd: value(at) as i32, reads: true, writes: false };
@@ -131,7 +133,7 @@ fn by_number(pid: i32, text: &str) -> Waits {
 fn by_function(name: &str) -> Waits {
     let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     match name.trim() {
-        "" | "0" => Waits::Not,
+        "" | "0" => Waits::Nothing,
         _ if is(&["pipe_read"]) => Waits::ToRead,
         _ if is(&["pipe_write"]) => Waits::ToWrite,
         // Before Linux 5.5 readers and writers of pipes slept in one function.
@@ -245,7 +247,7 @@ mod tests {
         for (program, expected) in [
             ("exec cat", Waits::For(vec![reads(0)])),
             ("exec yes", Waits::For(vec![writes(1)])),
-            ("while :; do :; done", Waits::Not),
+            ("while :; do :; done", Waits::Nothing),
             ("exec sleep 100", Waits::Time),
         ] {
             let mut child = Command::new("sh")
@@ -268,12 +270,15 @@ mod tests {
 
     #[test]
     fn texts_of_the_kernel_are_read() {
-        assert_eq!(by_number(0, "running\n"), Waits::Not);
+        assert_eq!(by_number(0, "running\n"), Waits::Nothing);
         let splice = format!("{} 0x3 0x0 0x1 0x0 0x10000 0x1 0x7ffe 0x7f12\n", libc::SYS_splice);
         assert_eq!(by_number(0, &splice), Waits::For(vec![reads(3), writes(1)]));
         assert_eq!(by_number(0, "-1 0x7ffe 0x7f12"), Waits::Other);
         assert_eq!(by_number(0, ""), Waits::Other);
         let functions = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
-        assert_eq!(functions, [Waits::Not, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]);
+        assert_eq!(
+            functions,
+            [Waits::Nothing, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]
+        );
     }
 }

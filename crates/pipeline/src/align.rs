@@ -1,5 +1,5 @@
-//! How programs are started so that their large buffers have another page offset (`--align-buffers`). glibc's malloc takes a large block from
-//! mmap(2), and it begins 16 bytes after the start of a page; a block from the heap begins at any multiple of 16.
+//! How programs are started so that their large buffers have another page offset (`--align-buffers`). glibc's malloc gets a large block from
+//! mmap(2); such a block begins 16 bytes after the start of a page. A block from the heap begins at any multiple of 16.
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
@@ -11,14 +11,14 @@ use crate::program_file::Program;
 
 /// The variable that glibc reads.
 const VARIABLE: &str = "GLIBC_TUNABLES";
-/// Blocks up to this size come from the heap.
+/// The setting: blocks up to this size come from the heap.
 const THRESHOLD: &str = "glibc.malloc.mmap_threshold=";
-/// Older glibc refuses a larger one (half of HEAP_MAX_SIZE, malloc/arena.c); 2.36 takes any.
-const BYTES_OF_ANY: u64 = 32 << 20;
-const BYTES_OF_NEWER: u64 = 8 << 30;
+/// Largest threshold that every glibc accepts (half of HEAP_MAX_SIZE, malloc/arena.c), and the threshold for glibc 2.36 and later, which accept any.
+const THRESHOLD_BYTES_ANY: u64 = 32 << 20;
+const THRESHOLD_BYTES_NEWER: u64 = 8 << 30;
 const NEWER_MINOR: u32 = 36;
 
-/// How a program is started: in words, and the entry of [`change`], if one helps.
+/// How a program is started: a phrase for messages, and the entry of [`change`] that moves its buffers, if there is one.
 pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
     match &program.loader {
         None => ("as it is: it is linked statically", None),
@@ -27,10 +27,8 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
             ("as it is: glibc ignores its variable in a set-user-ID program", None)
         }
         Some(_) if program.has_own_allocator => ("as it is: it has an allocator of its own", None),
-        Some(_) if own_variable().is_none() => {
-            ("as it is: the threshold in your GLIBC_TUNABLES counts", None)
-        }
-        // In front: glibc takes the last of two values, which is the user's.
+        Some(_) if own_variable().is_none() => ("as it is: GLIBC_TUNABLES already sets the threshold", None),
+        // Before the user's value, because glibc uses the last one.
         Some(_) => {
             let entry = format!("{VARIABLE}={}", tunable());
             ("by GLIBC_TUNABLES", Some([&[change::FRONT], entry.as_bytes()].concat()))
@@ -38,7 +36,7 @@ pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
     }
 }
 
-/// The setting for programs with the glibc of this program; if this program has another C library, one that every glibc accepts.
+/// The setting, for the glibc version of this program; if this program has another C library, a setting that every glibc accepts.
 fn tunable() -> String {
     #[cfg(target_env = "gnu")]
     // SAFETY: a constant of the C library.
@@ -48,7 +46,7 @@ fn tunable() -> String {
     let minor =
         version.to_str().ok().and_then(|version| version.strip_prefix("2.")?.split('.').next()?.parse().ok());
     let is_newer = minor.is_some_and(|minor: u32| minor >= NEWER_MINOR);
-    format!("{THRESHOLD}{}", if is_newer { BYTES_OF_NEWER } else { BYTES_OF_ANY })
+    format!("{THRESHOLD}{}", if is_newer { THRESHOLD_BYTES_NEWER } else { THRESHOLD_BYTES_ANY })
 }
 
 /// Whether a loader is glibc's (ld.so(8)).
@@ -57,8 +55,8 @@ fn is_glibc(loader: &[u8]) -> bool {
     [&b"ld-linux"[..], b"ld64.so", b"ld.so"].iter().any(|glibc| name.starts_with(glibc))
 }
 
-/// The variable and its value for a program and all that it starts: before the value that the user has set; `None` if that has a threshold
-/// already.
+/// The variable and its value for a program and the programs that it starts. Our setting precedes the user's value `own`; `None` if that already
+/// has a threshold.
 pub(crate) fn variable(own: Option<OsString>) -> Option<(OsString, OsString)> {
     let own = own.unwrap_or_default().into_vec();
     let has_threshold = own.windows(THRESHOLD.len()).any(|window| window == THRESHOLD.as_bytes());
@@ -67,7 +65,7 @@ pub(crate) fn variable(own: Option<OsString>) -> Option<(OsString, OsString)> {
     (!has_threshold).then(|| (VARIABLE.into(), OsString::from_vec(value)))
 }
 
-/// The variable for what this process starts.
+/// The variable for the programs that this process starts.
 pub(crate) fn own_variable() -> Option<(OsString, OsString)> {
     variable(std::env::var_os(VARIABLE))
 }

@@ -1,6 +1,6 @@
-//! Enlarges pipes while they are in use: those of a command, or of a running process, and of all that these have started. A pipe that is full
+//! Enlarges pipes while they are in use: those of a command or of a running process, and of its descendants. A pipe that is full
 //! at two samples in a row becomes four times as large, up to 1 MiB, so that its ends no longer wake each other for each 64 KiB. Nothing else
-//! is changed: no library, no environment, no descriptor.
+//! is changed: no library is preloaded, and the environment and the descriptors stay the same.
 
 mod larger;
 mod process_tree;
@@ -39,12 +39,12 @@ pub enum BoostError {
     #[error("cannot execute {name}: {answer}", name = .0.display(), answer = describe_errno(.1))]
     NotExecutable(OsString, io::Error),
     /// There is no such process.
-    #[error("there is no process {0}: `ps -e` names those there are")]
+    #[error("there is no process {0}: `ps -e` lists the processes")]
     NoProcess(i32),
     /// Its descriptors may not be read.
     #[error("process {pid} belongs to another user: {sudo}hosepipe boost --pid {pid}", pid = .0, sudo = sudo())]
     NotOurs(i32),
-    /// /proc is of another PID namespace.
+    /// /proc belongs to another PID namespace.
     #[error("/proc is not of this PID namespace: mount one (mount -t proc proc /proc)")]
     OtherProc,
     /// The system refused something.
@@ -52,10 +52,10 @@ pub enum BoostError {
     System(&'static str, io::Error),
 }
 
-/// A hint for a name that looks like a line for a shell.
+/// A hint for a name that looks like a shell command.
 fn shell_hint(name: &OsStr) -> &'static str {
     let is_line = name.as_bytes().iter().any(|byte| b" |;<>&".contains(byte));
-    if is_line { "; a line for a shell is given as in: hosepipe boost bash -c 'cat BIG | wc -l'" } else { "" }
+    if is_line { "; run a shell command like this: hosepipe boost bash -c 'cat BIG | wc -l'" } else { "" }
 }
 
 /// The result.
@@ -75,19 +75,19 @@ pub struct Boosted {
     pub pipes: Vec<BoostedPipe>,
     /// Why other full pipes were not enlarged.
     pub refused: Option<String>,
-    /// How much of the quota was spent when the first of these was not enlarged.
+    /// How much of the quota was used when the first of these was not enlarged.
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be sampled.
     pub unseen: u64,
-    /// What `GLIBC_TUNABLES` of the command was set to.
+    /// The value to which `GLIBC_TUNABLES` of the command was set.
     pub tunables: Option<OsString>,
     /// Processes with a buffer at an address where this machine copies slowly.
     pub slow_buffers: Vec<SlowBuffer>,
 }
 
 /// Runs a command in the environment and with the standard streams of this process, except those in `streams` (see [`spawn`]), and boosts its
-/// pipes until it ends. If there are such streams, the caller writes to standard output afterwards. On a machine that `copies_slowly` into
-/// some addresses, a variable keeps buffers away from these.
+/// pipes until it ends. If there are such streams, the caller writes to standard output afterwards. `copies_slowly`: this machine
+/// copies slowly into some addresses, so a variable keeps the command's buffers away from them.
 ///
 /// # Errors
 /// It could not be started or waited for.
@@ -102,7 +102,7 @@ pub fn run(
     let variable = copies_slowly.then(align::own_variable).flatten();
     let pid = start(words, streams, variable.as_ref())?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
-    // Before the copy of its standard input in this process is closed.
+    // This must precede closing this process's copy of its standard input.
     let mut sampler = proc_is_of_this_namespace().then(|| TreeSampler::new(pid, false));
     release_descriptors(!streams.is_empty());
     let mut sample = || sampler.as_mut().map(TreeSampler::sample);
@@ -116,8 +116,8 @@ pub fn run(
     })
 }
 
-/// Boosts the pipes of a running process until it ends or `stopped` returns true. On a machine that `copies_slowly` into some addresses, the
-/// processes with buffers there are noted.
+/// Boosts the pipes of a running process until it ends or `stopped` returns true. `copies_slowly`: this machine copies slowly into some
+/// addresses, so the processes with buffers there are reported.
 ///
 /// # Errors
 /// There is no such process, or it is another user's.
@@ -127,7 +127,7 @@ pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Resu
     }
     let began = Instant::now();
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
-    // The number of a thread that is not the first of its process is refused, too.
+    // The number of a thread that is not its process's first thread is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
     match std::fs::read_dir(format!("/proc/{pid}/fd")) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -173,7 +173,7 @@ fn start(
     started.map_err(|error| BoostError::NotExecutable(path.into(), error))
 }
 
-/// Whether /proc is of this PID namespace: otherwise its numbers belong to other processes.
+/// Whether /proc belongs to this PID namespace: otherwise its numbers are those of other processes.
 fn proc_is_of_this_namespace() -> bool {
     let own = std::fs::read_link("/proc/self");
     own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))

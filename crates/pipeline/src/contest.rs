@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::link::{LinkProblem, LinkSpec};
 use crate::shell::Shell;
 use crate::text::RunError;
-use crate::trial::{Carrier, Complaints, Start, Trial, run_text, trial};
+use crate::trial::{Start, Trial, TrialOptions, TrialStderr, run_text, trial};
 
 /// The name, among links, of the shell's own pipes.
 pub const SHELL: &str = "shell";
@@ -39,7 +39,7 @@ pub struct Contest<'a> {
 pub struct Contender {
     text: String,
     /// How its runs are carried out.
-    pub carrier: Carrier,
+    pub options: TrialOptions,
     /// What the shell runs before each run, untimed.
     pub prepare: Option<String>,
     /// What the shell runs after each run, untimed.
@@ -60,7 +60,7 @@ impl Contender {
         let link = if is_shell { None } else { Some(LinkSpec::parse(via)?) };
         Ok(Self {
             text: text.to_owned(),
-            carrier: Carrier { via: link, ..Carrier::default() },
+            options: TrialOptions { via: link, ..TrialOptions::default() },
             prepare: None,
             conclude: None,
             result: CompareResult::new(shown, if is_shell { own } else { via }),
@@ -68,12 +68,12 @@ impl Contender {
     }
 
     /// Makes a trial between its preparation and its conclusion.
-    fn run(&self, start: &Start<'_>, complaints: Complaints) -> Result<Result<Trial, RunError>, NotPrepared> {
+    fn run(&self, start: &Start<'_>, stderr: TrialStderr) -> Result<Result<Trial, RunError>, NotPrepared> {
         let beside = |option, text: &Option<String>| {
             text.as_ref().map_or(Ok(()), |text| run_beside(start.shell, option, text))
         };
         beside("--prepare", &self.prepare)?;
-        let made = trial(start, &self.text, &self.carrier, complaints);
+        let made = trial(start, &self.text, &self.options, stderr);
         beside("--conclude", &self.conclude).map(|()| made)
     }
 }
@@ -115,7 +115,7 @@ pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrep
 
 /// The times of the shell alone for a text that does nothing, in seconds; fewer than `runs` if one failed.
 pub fn shell_starts_s(start: &Start<'_>, runs: u32) -> Vec<f64> {
-    let one = || trial(start, ":", &Carrier::default(), Complaints::Hidden).ok();
+    let one = || trial(start, ":", &TrialOptions::default(), TrialStderr::Hidden).ok();
     (0..runs).map_while(|_| Some(one()?.wall.as_secs_f64())).collect()
 }
 
@@ -159,11 +159,11 @@ impl Contest<'_> {
                     return Ok(None);
                 }
                 let contender = &mut contenders[*index];
-                let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
+                let stderr = if round == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
                 let mut made = None;
                 follower.turn(&contender.result, turn / turns, &mut || {
                     let fails = contender.result.error.is_some();
-                    made = (!fails).then(|| contender.run(&self.start, complaints));
+                    made = (!fails).then(|| contender.run(&self.start, stderr));
                 });
                 turn += 1.0;
                 match made.transpose() {
@@ -192,7 +192,7 @@ impl Contest<'_> {
                     format!("ended with status {status} (if that is intended, write `(…) || true`)");
                 result.error = Some(problem);
             }
-            Ok(made) => add(result, made, is_timed, contender.carrier.latency),
+            Ok(made) => add(result, made, is_timed, contender.options.latency),
             Err(error) => result.error = Some(error.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! The bytes of each link, kept in files that are named by position and command.
+//! Keeps the bytes of each link in a file, which is named by position and command.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::ledger::IN_THE_SHELL;
 
-/// The longest part of a command in a file's name, in characters.
+/// Longest part of a command in a file's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 24;
 
 /// Suffix of a file that is not complete.
@@ -25,39 +25,39 @@ const UNFINISHED: &str = "unfinished-";
 /// The folder for the bytes of a text's links.
 #[derive(Debug)]
 pub struct Keep {
-    /// As it is shown.
+    /// The path for messages.
     path: PathBuf,
-    /// The open folder: after a `cd` of the text a relative path leads elsewhere.
+    /// The open folder. Its path cannot be used: if it is relative, it is wrong after a `cd` of the text.
     folder: OwnedFd,
     overwrite: bool,
-    /// How many pipelines have a number here.
+    /// Number of pipelines that have a number in this folder.
     numbered: Cell<usize>,
 }
 
 /// Why a folder cannot be used.
 #[derive(Debug, Error)]
 pub enum KeepProblem {
-    /// The system refuses to make or use it.
-    #[error("cannot keep anything in {folder}: {}", describe_errno(.source))]
+    /// The folder cannot be made or used.
+    #[error("cannot keep data in {folder}: {}", describe_errno(.source))]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something was kept there before.
+    /// The folder has files of an earlier run.
     #[error(
         "{0} exists, and the files of two pipelines in one folder cannot be distinguished: name another folder, \
          or add --force"
     )]
     Exists(PathBuf),
-    /// Another process keeps something there now.
+    /// Another process uses the folder now.
     #[error("another hosepipe keeps its links in {0} now: name another folder")]
     Busy(PathBuf),
 }
 
 impl Keep {
-    /// Makes the folder, and locks it for as long as this value lives. Without `overwrite` it may not have files of an earlier run.
+    /// Makes the folder, and locks it while this value exists. Without `overwrite` it may not have files of an earlier run.
     ///
     /// # Errors
     /// The folder cannot be used, or another process uses it.
@@ -67,7 +67,7 @@ impl Keep {
         let refused = |error: Errno| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = open(folder, flags, Mode::empty()).map_err(refused)?;
-        // On a file system without locks, two runs at the same time are not noticed.
+        // On a file system without locks, another process that uses the folder is not noticed.
         if flock(&opened, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(KeepProblem::Busy(folder.to_owned()));
         }
@@ -77,7 +77,7 @@ impl Keep {
         }
     }
 
-    /// The first numbered folder in this one that does not exist yet.
+    /// Makes the folder with the lowest unused number in this folder.
     pub(crate) fn numbered(folder: &Path) -> Result<Self, KeepProblem> {
         let mut number = 1;
         loop {
@@ -99,7 +99,7 @@ impl Keep {
     /// Makes an empty file for a link. It has a preliminary name until its writer is known.
     pub(crate) fn file(&self, link: u64) -> Result<File, KeepProblem> {
         let name = unfinished(link);
-        // The folder may belong to another user, who has put a symbolic link of that name there.
+        // Symbolic links are not followed: the folder may belong to another user.
         let made = create_at(&self.folder, name.as_str(), 0o666, self.overwrite);
         made.map_err(|source| KeepProblem::Folder { folder: self.path.join(name), source })
     }

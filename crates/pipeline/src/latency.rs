@@ -1,9 +1,9 @@
-//! How long lines take through a pipeline and through each of its stages, from the times at which data came into its links.
+//! How long lines take through a pipeline and through each of its stages, computed from the times at which data entered its links.
 //!
 //! Lines of two links are matched by the first of these rules that applies: lines with the same content that occur equally often
-//! in both (of a filter, or a sort); the n-th line with the n-th, if both have the same number of lines (of a stage that
-//! rewrites lines); else each block that came in with the next one that came out. A rule does not apply if a line would come out
-//! before it went in.
+//! in both (the stage is a filter or a sort); the n-th line with the n-th, if both have the same number of lines (the stage
+//! rewrites lines); else each block that entered the first link with the next block that entered the second. A rule does not apply if
+//! a line would leave the stage before it entered it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -11,26 +11,26 @@ use std::ops::Deref;
 
 use model::{Delays, LatencyRecord, Matched, StageLatency};
 
-/// Most lines, or blocks, whose times are kept; of more, a sample is kept.
+/// Largest number of lines, or of blocks, whose times are kept. If there are more, a subset is kept.
 const KEPT_MAX: usize = 1 << 15;
 
-/// The times at which data came into a link.
+/// The times at which data entered a link.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps {
     lines: u64,
     /// The hash of the unfinished line.
-    begun: DefaultHasher,
-    by_position: Sample,
-    by_content: Sample,
-    /// The times of blocks, at least `apart_ns` apart.
+    unfinished: DefaultHasher,
+    by_position: LineSample,
+    by_content: LineSample,
+    /// The times of blocks, at least `spacing_ns` apart.
     blocks_ns: Vec<u64>,
-    apart_ns: u64,
+    spacing_ns: u64,
 }
 
 /// The keys and times of the lines whose key ends in `zero_bits` zero bits, so that two links keep the same lines. The number grows until
 /// at most [`KEPT_MAX`] are kept.
 #[derive(Debug, Default)]
-struct Sample {
+struct LineSample {
     kept: Vec<(u64, u64)>,
     zero_bits: u32,
 }
@@ -39,7 +39,7 @@ fn has_zero_bits(key: u64, bits: u32) -> bool {
     key.trailing_zeros() >= bits
 }
 
-impl Sample {
+impl LineSample {
     fn keep(&mut self, key: u64, at_ns: u64) {
         if !has_zero_bits(key, self.zero_bits) {
             return;
@@ -54,7 +54,7 @@ impl Sample {
         }
     }
 
-    /// The times of each key that ends in `zero_bits` zero bits, at least as many as this sample's.
+    /// The times of each key that ends in `zero_bits` zero bits; `zero_bits` is at least this sample's.
     fn times(&self, zero_bits: u32) -> HashMap<u64, Vec<u64>> {
         let mut times: HashMap<u64, Vec<u64>> = HashMap::new();
         for (key, at_ns) in self.kept.iter().filter(|(key, _)| has_zero_bits(*key, zero_bits)) {
@@ -66,35 +66,35 @@ impl Sample {
 
 impl Stamps {
     /// Adds the data of one read.
-    pub(crate) fn note(&mut self, piece: &[u8], at_ns: u64) {
-        if self.blocks_ns.last().is_none_or(|last| at_ns >= last + self.apart_ns) {
+    pub(crate) fn add(&mut self, piece: &[u8], at_ns: u64) {
+        if self.blocks_ns.last().is_none_or(|last| at_ns >= last + self.spacing_ns) {
             self.blocks_ns.push(at_ns);
         }
         if self.blocks_ns.len() > KEPT_MAX {
-            self.apart_ns =
-                (2 * self.apart_ns).max((at_ns - self.blocks_ns[0]) / (KEPT_MAX as u64 / 2)).max(1);
-            let (mut next_ns, apart_ns) = (0, self.apart_ns);
+            self.spacing_ns =
+                (2 * self.spacing_ns).max((at_ns - self.blocks_ns[0]) / (KEPT_MAX as u64 / 2)).max(1);
+            let (mut next_ns, spacing_ns) = (0, self.spacing_ns);
             self.blocks_ns.retain(|at_ns| {
                 let stays = *at_ns >= next_ns;
-                next_ns = if stays { at_ns + apart_ns } else { next_ns };
+                next_ns = if stays { at_ns + spacing_ns } else { next_ns };
                 stays
             });
         }
         let mut rest = piece;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (line, behind) = rest.split_at(end + 1);
-            self.begun.write(line);
-            let content = std::mem::take(&mut self.begun).finish();
+            self.unfinished.write(line);
+            let content = std::mem::take(&mut self.unfinished).finish();
             self.by_position.keep(self.lines, at_ns);
             self.by_content.keep(content, at_ns);
             self.lines += 1;
             rest = behind;
         }
-        self.begun.write(rest);
+        self.unfinished.write(rest);
     }
 }
 
-/// The times from one link to another; `None` if one of them had no data.
+/// The delays from one link to another; `None` if one of them had no data.
 fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     let by_content = || matched(&entry.by_content, &exit.by_content).map(|times| (Matched::Content, times));
     let as_many = entry.lines == exit.lines;
@@ -120,9 +120,9 @@ fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     })
 }
 
-/// The times of lines with the same key; `None` if these are less than half of the lines that came out, or one came out before it went
-/// in.
-fn matched(entry: &Sample, exit: &Sample) -> Option<Vec<u64>> {
+/// The delays of lines with the same key; `None` if these are less than half of the lines of `exit`, or if one entered `exit` before
+/// `entry`.
+fn matched(entry: &LineSample, exit: &LineSample) -> Option<Vec<u64>> {
     let zero_bits = entry.zero_bits.max(exit.zero_bits);
     let (came, left) = (entry.times(zero_bits), exit.times(zero_bits));
     let out = left.values().map(Vec::len).sum::<usize>();
@@ -154,7 +154,7 @@ mod tests {
 
     fn stamps(pieces: &[(&str, u64)]) -> Stamps {
         let mut stamps = Stamps::default();
-        pieces.iter().for_each(|(piece, at_ns)| stamps.note(piece.as_bytes(), *at_ns));
+        pieces.iter().for_each(|(piece, at_ns)| stamps.add(piece.as_bytes(), *at_ns));
         stamps
     }
 
@@ -190,15 +190,15 @@ mod tests {
         let (mut entry, mut exit) = (Stamps::default(), Stamps::default());
         let count = 5 * KEPT_MAX as u64;
         for line in 0..count {
-            entry.note(format!("{line}\n").as_bytes(), 100 * line);
+            entry.add(format!("{line}\n").as_bytes(), 100 * line);
             if line % 2 == 0 {
-                exit.note(format!("{line}\n").as_bytes(), 100 * line + 7);
+                exit.add(format!("{line}\n").as_bytes(), 100 * line + 7);
             }
         }
         let (matched, kept, p50_ns, max_ns) = seen(&entry, &exit).expect("times");
         assert_eq!((matched, p50_ns, max_ns), (Matched::Content, 7, 7));
         assert!(kept > count / 64 && kept <= KEPT_MAX as u64, "{kept}");
-        assert!(entry.blocks_ns.len() <= KEPT_MAX && entry.apart_ns < 2000, "{}", entry.apart_ns);
+        assert!(entry.blocks_ns.len() <= KEPT_MAX && entry.spacing_ns < 2000, "{}", entry.spacing_ns);
         let same = (0..count).map(|_| ("y\n", 1)).collect::<Vec<_>>();
         assert_eq!(seen(&stamps(&same), &stamps(&same)).map(|seen| seen.2), Some(0));
     }

@@ -1,5 +1,5 @@
-//! What a shell's processes did, from the reports of the preloaded library: which processes were connected by which link, which programs they
-//! became, and how they ended.
+//! What the processes of a shell did, from the reports of the preloaded library: which links connected them, which programs they executed, and
+//! how they ended.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
@@ -12,14 +12,14 @@ use pipes::protocol::{Head, Usage};
 use process::proc::Stat;
 use process::shown_status;
 
-/// The name of a stage that became no program and started none: a builtin, a function, a loop.
+/// The name of a stage that executed no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
-/// Most steps to the first stage, or to the shell.
+/// Limit on the steps from a stage to the first stage of its pipeline, or to the shell.
 const STEPS_MAX: usize = 10_000;
 
-/// The stages of a text as they are typed, if it is certainly one pipeline of `count` stages; otherwise none. (Only a shell can parse every
-/// text.)
+/// The stages of a text as the user typed them, if it certainly is one pipeline of `count` stages; otherwise none. (Only a shell can parse
+/// every text.)
 pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
     let stages: Vec<&str> = text.split('|').map(str::trim).collect();
     let is_one = |stage: &&str| {
@@ -37,13 +37,13 @@ pub(crate) struct Ledger {
     pub(crate) processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
-    /// The entries of processes that have not been waited for.
+    /// The entries of processes that have not been reaped.
     alive: BTreeSet<usize>,
     /// Entries by the number of their parent.
     children: HashMap<i32, Vec<usize>>,
 }
 
-/// A process while it is a stage, or executes one program; a process that is several stages in turn has several entries.
+/// A process while it is one stage, or executes one program. A process that is several stages, one after the other, has several entries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -53,11 +53,11 @@ pub(crate) struct Process {
     pub(crate) reads: Option<u64>,
     pub(crate) writes: Option<u64>,
     command: Option<String>,
-    /// When it executed that program, and what it had used before.
-    became_ns: u64,
+    /// When it executed that program, and the resources that it had used before.
+    executed_ns: u64,
     used_before: Usage,
-    /// Children that it had before, which are no part of the program.
-    pub(crate) aside: Vec<i32>,
+    /// Children that it had before; they do not belong to the program.
+    pub(crate) earlier_children: Vec<i32>,
     ended: Option<Ended>,
     /// Bytes that it read and wrote in total, once it has ended.
     moved: Option<Moved>,
@@ -66,7 +66,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     at_ns: u64,
-    /// The status of wait4(2); `None` of a part of the shell itself.
+    /// The status of wait4(2); `None` if the shell itself was the stage.
     status: Option<i32>,
     usage: Usage,
 }
@@ -85,11 +85,11 @@ impl Ledger {
         Self { shell, ..Self::default() }
     }
 
-    /// A process now has an end of a link as its standard input (0), output (1) or error stream (2).
+    /// Notes that a process now has an end of a link as its standard input (0), output (1) or error stream (2).
     pub(crate) fn took(&mut self, head: &Head) {
         let Head { pid, id: link, value: number, at_ns, usage, .. } = *head;
         if let Some(process) = self.own_with(head) {
-            // It has the end again after, for example, a redirection within a loop.
+            // The shell has the end again, for example after a redirection within a loop.
             process.ended = None;
             self.alive.extend(self.latest.get(&pid));
             return;
@@ -110,8 +110,8 @@ impl Ledger {
         }
     }
 
-    /// A process has replaced an end of a link. If it is the shell, its own stage of a pipeline has ended; with what status is not known.
-    /// Other processes do so before they execute their program.
+    /// Notes that a process has replaced an end of a link. If it is the shell, its own stage of a pipeline has ended, with an unknown status.
+    /// Other processes do this before they execute their program.
     pub(crate) fn left(&mut self, head: &Head) {
         let Some(process) = self.own_with(head).filter(|process| process.ended.is_none()) else { return };
         let usage = used_since(head.usage, process.used_before);
@@ -134,9 +134,9 @@ impl Ledger {
         process.pid == self.shell && process.command.is_none()
     }
 
-    /// A process executes a program. There is a zero after each argument. `children` are those that it has already, which are no part of the
-    /// program.
-    pub(crate) fn becomes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
+    /// Notes that a process executes a program. There is a zero after each argument. `children` are the children that it already has, which do not
+    /// belong to the program.
+    pub(crate) fn executes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
         let words = arguments.strip_suffix(b"\0").unwrap_or(arguments).split(|byte| *byte == 0);
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
@@ -144,22 +144,22 @@ impl Ledger {
         let process = self.entry(head.pid, again, head.at_ns);
         let is_new = process.parent.replace(parent) != Some(parent);
         process.command = Some(shell_line(&words));
-        (process.became_ns, process.used_before) = (head.at_ns, head.usage);
-        process.aside = children;
+        (process.executed_ns, process.used_before) = (head.at_ns, head.usage);
+        process.earlier_children = children;
         if is_new {
             self.children.entry(parent).or_default().push(self.latest[&head.pid]);
         }
     }
 
-    /// A process has ended, and has moved this many bytes.
+    /// Notes the number of bytes that a process has moved until its end.
     pub(crate) fn moved(&mut self, pid: i32, moved: Moved) {
         if let Some(index) = self.latest.get(&pid) {
             self.processes[*index].moved = Some(moved);
         }
     }
 
-    /// Bytes that the writers of a link, or its readers, have moved in total; `so_far` gives those of a running stage. `None` if one of them
-    /// is unknown.
+    /// Bytes that the writers of a link, or its readers, have moved in total; `so_far` gives the bytes of a running stage. `None` if the bytes of
+    /// one of them are unknown.
     pub(crate) fn moved_at_end(
         &self,
         link: u64,
@@ -176,20 +176,20 @@ impl Ledger {
         moved.sum()
     }
 
-    /// A process was reaped.
+    /// Notes that a process was reaped.
     pub(crate) fn reaped(&mut self, head: &Head) {
         let Some(index) = self.latest.get(&head.pid) else { return };
         let process = &mut self.processes[*index];
         let mut ended = Ended { at_ns: head.at_ns, status: Some(head.value as i32), usage: head.usage };
         if head.pid == self.shell {
-            // Without what it used before it executed the program.
+            // Excludes the resources that it used before it executed the program.
             ended.usage = used_since(head.usage, process.used_before);
         }
         process.ended.get_or_insert(ended);
         self.alive.remove(index);
     }
 
-    /// Every process that was not reaped.
+    /// Every process that has not been reaped.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
         self.alive.iter().map(|index| &self.processes[*index])
     }
@@ -242,7 +242,7 @@ impl Ledger {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
 
-    /// The latest entry of a process, or a new one.
+    /// The latest entry of a process, or a new one if `another`.
     fn entry(&mut self, pid: i32, another: bool, at_ns: u64) -> &mut Process {
         if another {
             self.latest.insert(pid, self.processes.len());
@@ -268,40 +268,40 @@ impl Ledger {
         for (index, process) in self.processes.iter().enumerate() {
             let first = process.reads.is_none_or(|link| !has_writer(link));
             let alone = process.reads.is_none() && process.writes.is_none();
-            // A shell executes the only command of a text itself.
-            let is_it = process.pid == self.shell;
-            let of_the_shell = is_it || (process.parent.is_some() && process.parent == Some(self.shell));
+            // A shell executes the only command of a text without a fork.
+            let is_shell = process.pid == self.shell;
+            let of_the_shell = is_shell || (process.parent.is_some() && process.parent == Some(self.shell));
             if !first || (alone && !of_the_shell) {
                 continue;
             }
-            let mut joined = Pipeline { processes: vec![index], links: Vec::new() };
+            let mut pipeline = Pipeline { processes: vec![index], links: Vec::new() };
             let mut last = index;
             while let Some(link) = self.processes[last].writes {
-                joined.links.push(link);
-                match reader(link).filter(|next| !joined.processes.contains(next)) {
-                    Some(next) => joined.processes.push(next),
+                pipeline.links.push(link);
+                match reader(link).filter(|next| !pipeline.processes.contains(next)) {
+                    Some(next) => pipeline.processes.push(next),
                     None => break,
                 }
-                last = joined.processes[joined.processes.len() - 1];
+                last = pipeline.processes[pipeline.processes.len() - 1];
             }
-            pipelines.push(joined);
+            pipelines.push(pipeline);
         }
         pipelines
     }
 
     /// The pipelines that have ended. The shell's own stage ends with the others.
-    pub(crate) fn over(&self) -> Vec<Pipeline> {
+    pub(crate) fn ended_pipelines(&self) -> Vec<Pipeline> {
         let runs = |index: &usize| {
             let process = &self.processes[*index];
             process.ended.is_none() && process.pid != self.shell && is_there(process.pid)
         };
         let mut pipelines = self.pipelines();
-        pipelines.retain(|joined| !joined.processes.iter().any(runs));
+        pipelines.retain(|pipeline| !pipeline.processes.iter().any(runs));
         pipelines
     }
 
     /// Whether an entry has this link.
-    pub(crate) fn knows(&self, link: u64) -> bool {
+    pub(crate) fn has_link(&self, link: u64) -> bool {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
 
@@ -310,9 +310,10 @@ impl Ledger {
         self.processes.iter().any(|process| process.writes == Some(link))
     }
 
-    /// Removes pipelines, and what their stages started.
+    /// Removes these pipelines, and the programs that their stages started.
     pub(crate) fn forget(&mut self, over: &[Pipeline]) {
-        let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();
+        let gone: HashSet<usize> =
+            over.iter().flat_map(|pipeline| pipeline.processes.iter().copied()).collect();
         let mut known: HashSet<i32> = HashSet::new();
         let mut kept = Vec::new();
         for (index, process) in std::mem::take(&mut self.processes).into_iter().enumerate() {
@@ -328,7 +329,7 @@ impl Ledger {
                 kept.push(process);
             }
         }
-        self.put(kept);
+        self.replace_entries(kept);
     }
 
     /// Removes the entries that have ended and have no open link.
@@ -341,10 +342,10 @@ impl Ledger {
             let lives = running.contains(&(index - 1)) && is_there(process.pid);
             lives || [process.reads, process.writes].into_iter().flatten().any(is_open)
         });
-        self.put(kept);
+        self.replace_entries(kept);
     }
 
-    fn put(&mut self, kept: Vec<Process>) {
+    fn replace_entries(&mut self, kept: Vec<Process>) {
         self.processes = kept;
         let numbered = || self.processes.iter().enumerate();
         self.latest = numbered().map(|(index, process)| (process.pid, index)).collect();
@@ -363,7 +364,7 @@ impl Ledger {
         let process = &self.processes[index];
         let is_of_it = |child: &&Process| child.began_ns >= process.began_ns;
         // A subshell may execute its last program itself, after others have ended.
-        let is_over = |child: &&Process| child.ended.is_some_and(|ended| ended.at_ns <= process.became_ns);
+        let is_over = |child: &&Process| child.ended.is_some_and(|ended| ended.at_ns <= process.executed_ns);
         let children = self.children.get(&process.pid).into_iter().flatten();
         let below = children.map(|child| &self.processes[*child]).filter(is_of_it);
         let below = below.filter(|child| process.command.is_none() || is_over(child)).chain([process]);
@@ -378,19 +379,19 @@ impl Ledger {
     }
 
     /// The record of a process; `None` if it was never reaped.
-    pub(crate) fn stage(&self, pipeline: u32, joined: &Pipeline, index: usize) -> Option<StageRecord> {
+    pub(crate) fn stage(&self, number: u32, pipeline: &Pipeline, index: usize) -> Option<StageRecord> {
         let process = &self.processes[index];
-        let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
+        let peers = pipeline.processes.iter().filter_map(|peer| self.processes[*peer].ended);
         let mut ended = process.ended;
         if self.is_shell(process) && ended.is_none_or(|ended| ended.status.is_some()) {
-            // It did not report its end: its own stage ends with the others.
+            // The shell did not report the end of its stage: it ends with the other stages.
             let at_ns = peers.map(|peer| peer.at_ns).max()?;
             ended = Some(Ended { at_ns, status: None, usage: Usage::default() });
         }
         let ended = ended?;
         let status = ended.status.map(ExitStatus::from_raw);
         Some(StageRecord {
-            pipeline,
+            pipeline: number,
             command: self.name(index),
             pid: Some(process.pid),
             status: status.map(shown_status),

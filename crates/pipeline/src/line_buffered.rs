@@ -1,4 +1,4 @@
-//! How programs are made to write line by line (`--line-buffered`): what each is started with, by what its file is.
+//! How programs are made to write line by line (`--line-buffered`): the changes with which each is started, chosen by its file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,29 +37,29 @@ impl FromStr for LineBuffered {
 
 /// How a program is made to write line by line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// In words, for a sentence after the program's name.
-    pub(crate) words: String,
+pub(crate) struct LineBuffering {
+    /// A phrase that is printed after the program's name.
+    pub(crate) description: String,
     /// Entries as [`change`] has them.
     pub(crate) changes: Vec<Vec<u8>>,
-    /// A terminal becomes its output.
+    /// Whether a terminal becomes its output.
     pub(crate) terminal: bool,
 }
 
-/// The means that this machine has.
-pub(crate) struct Means {
+/// The methods that this machine has, besides variables, arguments and terminals.
+pub(crate) struct LineBufferingMethods {
     /// stdbuf's library, and the loader of its C library.
     library: Option<(String, Vec<u8>)>,
 }
 
-impl Means {
-    /// Finds stdbuf's library by what stdbuf(1) itself preloads.
+impl LineBufferingMethods {
+    /// Finds stdbuf's library by running stdbuf(1).
     pub(crate) fn find() -> Self {
         Self { library: library() }
     }
 
-    /// The way of a program.
-    pub(crate) fn way(&self, program: &Program) -> Way {
+    /// How this program is made to write line by line.
+    pub(crate) fn for_program(&self, program: &Program) -> LineBuffering {
         let is_of_loader = |(_, loader): &&(String, Vec<u8>)| program.loader.as_ref() == Some(loader);
         let library = self.library.as_ref().filter(is_of_loader);
         let mut changes = vec![set("PYTHONUNBUFFERED=1"), joined(b' ', "PERL5OPT=-Mvars;$|=1")];
@@ -67,10 +67,14 @@ impl Means {
         if let Some((library, _)) = library {
             changes.extend([joined(b':', &format!("LD_PRELOAD={library}")), set("_STDBUF_O=L")]);
         }
-        let way = |words: &str| Way { words: words.to_owned(), changes: changes.clone(), terminal: false };
+        let way = |words: &str| LineBuffering {
+            description: words.to_owned(),
+            changes: changes.clone(),
+            terminal: false,
+        };
         let terminal = |why: &str| {
             let mut way = way(&format!(
-                "through a terminal (pty), as {why}; it sees a terminal, and may write columns (NO_COLOR=1 and TERM=dumb keep it from \
+                "through a terminal (pty), as {why}; it sees a terminal, and may write columns (NO_COLOR=1 and TERM=dumb prevent \
                  colours)"
             ));
             way.terminal = true;
@@ -78,7 +82,7 @@ impl Means {
         };
         let name = program.name.as_str();
         if program.starts_others() {
-            return way("for what it starts, by variables");
+            return way("by variables, for the programs that it starts");
         }
         let has_option = |letters: &[char]| program.has_option(letters);
         if writes_blocks(name) {
@@ -92,10 +96,10 @@ impl Means {
             Some(Method::Variable(variable, _)) => {
                 return terminal(&format!("its options make it ignore {variable}"));
             }
-            // With -W interactive mawk's records end with a line feed, whatever RS is.
+            // With -W interactive the records of mawk end with a line feed, even if RS is set.
             Some(Method::Arguments(_)) if name == "mawk" && program.arguments_contain(b"RS") => {
-                return Way {
-                    words: "as it is: with -W interactive it would ignore its RS".to_owned(),
+                return LineBuffering {
+                    description: "as it is: with -W interactive it would ignore its RS".to_owned(),
                     changes,
                     terminal: false,
                 };
@@ -151,7 +155,7 @@ fn library() -> Option<(String, Vec<u8>)> {
         .ok()?;
     let text = String::from_utf8(printed.stdout).ok()?;
     let library = text.lines().find_map(|line| line.strip_prefix("LD_PRELOAD="))?;
-    // The loader would take a path with one of these for several (ld.so(8)).
+    // LD_PRELOAD is split at these characters (ld.so(8)).
     let is_one = !library.contains([':', ' ']) && Path::new(library).is_file();
     is_one.then(|| (library.to_owned(), loader))
 }
@@ -180,33 +184,38 @@ mod tests {
             fs::write(&path, text).expect("a file");
             path
         };
-        let means = Means { library: Some(("/lib/x.so".to_owned(), b"/no/such\0".to_vec())) };
+        let methods =
+            LineBufferingMethods { library: Some(("/lib/x.so".to_owned(), b"/no/such\0".to_vec())) };
         let way = |path: &Path, arguments: &[&str]| {
             let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
-            means.way(&Program::read(path, &words))
+            methods.for_program(&Program::read(path, &words))
         };
         let static_one = way(&file("mine", "\x7fELF\0stdout\0"), &["mine"]);
-        assert!(static_one.terminal && static_one.words.contains("statically"), "{}", static_one.words);
+        assert!(
+            static_one.terminal && static_one.description.contains("statically"),
+            "{}",
+            static_one.description
+        );
         let python = file("python3.11", "\x7fELF");
-        assert_eq!(way(&python, &["python3", "-c", "E"]).words, "by PYTHONUNBUFFERED");
-        assert!(way(&python, &["python3", "-sE", "x"]).words.contains("ignore PYTHONUNBUFFERED"));
+        assert_eq!(way(&python, &["python3", "-c", "E"]).description, "by PYTHONUNBUFFERED");
+        assert!(way(&python, &["python3", "-sE", "x"]).description.contains("ignore PYTHONUNBUFFERED"));
         let mawk = file("mawk", "\x7fELF");
         let plain = way(&mawk, &["awk", "{print}"]);
-        assert_eq!((plain.words.as_str(), plain.terminal), ("by -W interactive", false));
+        assert_eq!((plain.description.as_str(), plain.terminal), ("by -W interactive", false));
         assert!(plain.changes.ends_with(&[b"--W".to_vec(), b"-interactive".to_vec()]), "{:?}", plain.changes);
-        assert!(way(&mawk, &["awk", "BEGIN{RS=\"\"}{print}"]).words.starts_with("as it is"));
+        assert!(way(&mawk, &["awk", "BEGIN{RS=\"\"}{print}"]).description.starts_with("as it is"));
         let script = file("script", &format!("#!{} -u\nx\n", python.display()));
-        assert_eq!(way(&script, &["script", "-E"]).words, "by PYTHONUNBUFFERED");
-        assert!(way(Path::new("/bin/sh"), &["sh"]).words.contains("what it starts"));
+        assert_eq!(way(&script, &["script", "-E"]).description, "by PYTHONUNBUFFERED");
+        assert!(way(Path::new("/bin/sh"), &["sh"]).description.contains("that it starts"));
         assert!(plain.changes.iter().all(|entry| !entry.starts_with(b":LD_PRELOAD")), "of another loader");
     }
 
     #[test]
     fn a_dynamic_program_of_the_c_library_gets_stdbufs() {
-        let means = Means::find();
-        if let (Some(_), Some(cut)) = (&means.library, file_on_path("cut")) {
-            let way = means.way(&Program::read(Path::new(&cut), &[b"cut"]));
-            assert_eq!((way.words.as_str(), way.terminal), ("by stdbuf's library", false));
+        let methods = LineBufferingMethods::find();
+        if let (Some(_), Some(cut)) = (&methods.library, file_on_path("cut")) {
+            let way = methods.for_program(&Program::read(Path::new(&cut), &[b"cut"]));
+            assert_eq!((way.description.as_str(), way.terminal), ("by stdbuf's library", false));
             assert!(way.changes.contains(&b"=_STDBUF_O=L".to_vec()));
         }
     }
@@ -214,15 +223,15 @@ mod tests {
     /// Expected: what is said of a program is true of it. Happened: "by stdbuf's library" of gzip and iconv, whose output it does not change.
     #[test]
     fn the_library_is_not_said_to_work_where_that_is_not_known() {
-        let means = Means::find();
+        let methods = LineBufferingMethods::find();
         let words = |name: &str| {
             let path = file_on_path(name)?;
-            Some(means.way(&Program::read(Path::new(&path), &[name.as_bytes()])).words)
+            Some(methods.for_program(&Program::read(Path::new(&path), &[name.as_bytes()])).description)
         };
         for name in ["iconv", "gzip", "sort"] {
             assert!(words(name).is_none_or(|words| words.starts_with("as it is: it reads all")), "{name}");
         }
-        if means.library.is_some() {
+        if methods.library.is_some() {
             assert!(words("od").is_none_or(|words| words == "by stdbuf's library"));
             assert!(
                 words("base64").is_none_or(|words| words.contains("if it writes its output with stdio(3)"))

@@ -156,7 +156,8 @@ impl Link {
     pub(crate) fn shrink(&mut self, part: Option<u64>) {
         let granted = self.record.granted.get("pipe_bytes").copied().unwrap_or(0);
         let bytes = part.map_or_else(default_pipe_bytes, |part| granted / part);
-        let pipe = self.write.as_ref().filter(|_| bytes < granted && !spec::says_size(&self.record.spec));
+        let pipe =
+            self.write.as_ref().filter(|_| bytes < granted && !spec::has_size_option(&self.record.spec));
         // An end that is no pipe gives an error and stays as it is.
         if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {
             self.record.granted.insert("pipe_bytes".to_owned(), held as u64);

@@ -1,5 +1,5 @@
-//! The pipes through which a shell asks, before a prompt, what there is to say. They are no sockets, because a shell's own `printf` and `read`
-//! can use them: a program started before each prompt would set off a trap for SIGCHLD.
+//! The pipes by which a shell requests the mark of its prompt from the server. They are pipes and not sockets so that the shell can use them with
+//! its builtins: if it started a program before each prompt, the user's trap for SIGCHLD would run.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,12 +10,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::socket::Socket;
 use crate::text::ServerNames;
 
-/// The pipes through which a shell asks what there is to say before a prompt.
+/// Two pipes, one for requests of the shell and one for answers.
 pub(crate) struct PromptPipes {
-    /// Where the shell writes a line to ask, and where that is read here.
+    /// The request pipe: the shell's end, to which it writes a line, and our end.
     ask: OwnedFd,
     questions: OwnedFd,
-    /// Where the shell reads the answer, the mark of the prompt in one line, and where that is written here.
+    /// The answer pipe: the shell's end, from which it reads the mark in one line, and our end.
     answer: OwnedFd,
     answers: OwnedFd,
 }
@@ -27,13 +27,13 @@ impl PromptPipes {
         Ok(Self { ask, questions, answer, answers })
     }
 
-    /// Where the shell's functions find the server, which is this process, and these pipes. (There they are opened anew, and block.)
+    /// The names by which the shell's functions find the server, which is this process, and these pipes. (The shell opens them in blocking mode.)
     pub(crate) fn names(&self, server: &Socket) -> ServerNames {
         let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
         ServerNames { socket: server.name.clone(), ask: path(&self.ask), answer: path(&self.answer) }
     }
 
-    /// Readable when the shell asks.
+    /// A descriptor that is readable when the shell has sent a request.
     pub(crate) fn asked(&self) -> &OwnedFd {
         &self.questions
     }
@@ -43,7 +43,7 @@ impl PromptPipes {
         let mut room = [0; 4096];
         while read(&self.questions, &mut room).is_ok_and(|len| len > 0) {}
         while read(&self.answer, &mut room).is_ok_and(|len| len > 0) {}
-        // It is far shorter than a pipe's capacity.
+        // The write cannot block: the text is much shorter than a pipe's capacity.
         let _ = write(&self.answers, text.as_bytes());
     }
 }

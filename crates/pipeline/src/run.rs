@@ -19,7 +19,9 @@ use nix::sys::time::TimeVal;
 use nix::unistd::{ForkResult, fork};
 use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, asks, kind, mode};
 use pipes::sites::Sites;
-use process::{Environment, LeftCleaner, Supervisor, become_program, leave, reap, signals, spawn_refusing};
+use process::{
+    DetachedCleaner, Environment, Supervisor, become_program, leave, reap, signals, spawn_refusing,
+};
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::process::{Pid, PidfdFlags, Resource, getpid, getrlimit, pidfd_open, setrlimit, setsid};
 
@@ -47,7 +49,8 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let library = Library::load().map_err(system("memfd_create"))?;
     // A link that cannot be made here is reported before the shell starts. One to another host is not tried: a second login would take as
     // long as the run.
-    let tried = (!text.via.leaves()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;
+    let tried =
+        (!text.via.goes_through_ssh()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;
     let pipe_bytes = tried.and_then(|link| link.record().granted.get("pipe_bytes").copied()).unwrap_or(0);
     let sites = sites_of(text.shell, &library)?;
     let watched = text.keep.is_some() || text.watched.is_some() || text.prompt.is_some();
@@ -265,7 +268,11 @@ impl Running {
 
     /// Starts the process that serves the links, and kills what was started if this process is killed. Returns its number and a socket to it.
     /// The shell starts meanwhile; its requests wait.
-    fn serve(&self, text: &Text<'_>, socket: Socket) -> io::Result<(Pid, UnixStream, Option<LeftCleaner>)> {
+    fn serve(
+        &self,
+        text: &Text<'_>,
+        socket: Socket,
+    ) -> io::Result<(Pid, UnixStream, Option<DetachedCleaner>)> {
         let (ours, theirs) = UnixStream::pair()?;
         // SAFETY: this program has no other thread yet that could hold a lock.
         if let ForkResult::Parent { child } = unsafe { fork() }? {

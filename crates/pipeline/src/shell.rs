@@ -1,4 +1,4 @@
-//! The user's shell: where it lies, and whether a library can be preloaded into it.
+//! The user's shell: finds its file, and checks whether a library can be preloaded into it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,11 +18,11 @@ use crate::link::{LinkSpec, Order};
 pub struct Shell {
     /// Its file.
     pub path: PathBuf,
-    /// How it was named: a shell acts on that (`sh`).
+    /// The name by which it is started: a shell behaves differently if that is `sh`.
     pub name: OsString,
-    /// Its grammar, and its start-up files.
+    /// Its kind, which determines its grammar and its start-up files.
     pub kind: Kind,
-    /// Identifies its file among those of this machine, and its version.
+    /// Identifies its file on this machine, and the version of the file.
     pub(crate) fingerprint: String,
 }
 
@@ -37,9 +37,9 @@ pub enum Kind {
     Zsh,
     /// The friendly interactive shell.
     Fish,
-    /// Yet another shell.
+    /// Yet Another SHell, yash(1).
     Yash,
-    /// Any other.
+    /// Any other shell.
     Other,
 }
 
@@ -57,16 +57,18 @@ pub enum NoShell {
         "the shell {} is {}, into which nothing can be preloaded: give --shell one that is dynamically linked",
         .0.display(), .1
     )]
-    Closed(PathBuf, &'static str),
+    NoPreload(PathBuf, &'static str),
 }
 
 impl Shell {
+    /// Checks that pipelines of this shell can run over a link.
+    ///
     /// # Errors
-    /// Why pipelines of this shell cannot run over a link.
+    /// The reason why they cannot.
     pub(crate) fn allows(&self, via: &LinkSpec) -> Result<(), String> {
         // The library makes a reader wait at dup2(2); fish reads and writes for its builtins without that.
         if self.kind == Kind::Fish && via.order() == Order::Sequential {
-            let remedy = "take it without order=sequential, or another shell (--shell bash)";
+            let remedy = "use it without order=sequential, or use another shell (--shell bash)";
             return Err(format!("{via}: builtins of fish do not wait for their input: {remedy}"));
         }
         Ok(())
@@ -81,10 +83,10 @@ impl Shell {
         let read = fingerprint_and_head(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
         let (fingerprint, bytes) = read?;
         if !bytes.starts_with(b"\x7fELF") {
-            return Err(NoShell::Closed(path, "no program of its own but a script"));
+            return Err(NoShell::NoPreload(path, "a script"));
         }
         if !has_loader(&bytes) {
-            return Err(NoShell::Closed(path, "statically linked"));
+            return Err(NoShell::NoPreload(path, "statically linked"));
         }
         Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint, path })
     }
@@ -94,7 +96,7 @@ impl Kind {
     /// In the order of [`SHELLS`], which has their names.
     const ALL: [Self; 6] = [Self::Bash, Self::Dash, Self::Zsh, Self::Fish, Self::Yash, Self::Other];
 
-    /// By the name of the file, with symbolic links resolved.
+    /// The kind, by the name of the file after symbolic links are resolved.
     fn of(path: &Path) -> Self {
         let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -112,8 +114,8 @@ impl Kind {
     }
 }
 
-/// The file that a name leads to, as execvp(3) finds it: one with a slash is a path, any other is looked for along PATH. `None` where
-/// there is none that may be executed.
+/// The file that execvp(3) would execute: a name with a slash is a path, any other name is searched in the folders of PATH. `None` if there is no
+/// executable file.
 pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
     let runnable = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     if name.as_bytes().contains(&b'/') {
@@ -124,8 +126,8 @@ pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| Path::new(".").join(folder).join(name)).find(runnable)
 }
 
-/// A text that identifies a file and its version, and its first bytes, which contain the program headers of an ELF file. (To read all of a
-/// shell takes as long as to start it.)
+/// A text that identifies a file and its version, and its first bytes, which contain the program headers of an ELF file. (Reading the
+/// whole file would take as long as starting the shell.)
 fn fingerprint_and_head(path: &Path) -> io::Result<(String, Vec<u8>)> {
     const HEAD_BYTES: u64 = 4096;
     let file = File::open(path)?;

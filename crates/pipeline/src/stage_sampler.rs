@@ -1,5 +1,5 @@
-//! Samples the stages and links that a shell's ledger has: what each stage does and how full each link is. The time between two samples is
-//! attributed to the stages that were waited for (`observe::blame`).
+//! Samples the stages and links of a shell's ledger: what each stage does, and how full each link is. The time between two samples is attributed to
+//! the stages for which the others waited (`observe::blame`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -7,74 +7,75 @@ use std::time::Duration;
 use model::{HeldBack, LinkRecord, StageRecord};
 use observe::activity::{Activity, Awaits, Slice, peak_memory};
 use observe::blame::{LinkState, StageState, assign_waiting};
-use observe::end::{end, holdings};
+use observe::end::{end, process_files};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
 use observe::pace::Pace;
 use observe::stage_processes::StageProcesses;
-use process::proc::{descriptors, short};
+use process::proc::{descriptors, read_short_file};
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
 
-/// Time between two samples: short for a person who waits.
+/// Time between two samples.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The most processes whose files in /proc are kept open.
+/// Largest number of processes whose files in /proc are kept open.
 const KEPT_PROCESSES_MAX: usize = 200;
-/// Most descriptors of a process that are searched for pipes of a process substitution.
+/// Largest number of descriptors of a process that are searched for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
-/// CPU time after which a program has read its own files (libraries, locales).
-const UNDER_WAY_NS: u64 = 1_000_000_000;
+/// CPU time after which a program counts as started up: it has read its own files (libraries, locales).
+const STARTUP_CPU_NS: u64 = 1_000_000_000;
 
 /// How to find out how full a link is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FillSource {
-    /// From this pipe, at its reader's end.
+    /// From this pipe, by its reader's descriptor.
     Pipe(Identity),
-    /// From a pair of sockets, at both ends.
+    /// From a pair of sockets, by the descriptors of both ends.
     Sockets,
     /// It is known without a sample.
     Known(Fill),
 }
 
-/// The time for which the pipeline waited for one stage, by what that did, and for programs that are no stage.
+/// The time for which the pipeline waited for one stage, divided by what the stage did meanwhile; and the time for which the stage itself waited for
+/// programs that are not stages.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Blame {
     /// The time for which the pipeline waited for it.
     pub(crate) total_ns: f64,
-    /// Of that: computing, queueing for a CPU, waiting for a disk.
+    /// Parts of it: the stage computed, queued for a CPU, waited for a disk.
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
     pub(crate) disk_ns: f64,
-    /// The rest of the time before samples at which it slept.
+    /// Part of it: the rest of the time before samples in which the stage slept.
     pub(crate) slept_ns: f64,
-    /// Of that: idle at a pipe that is no link, by the program at its other end.
+    /// Part of it: the stage was idle at a pipe that is not a link; by the program at the pipe's other end.
     pub(crate) aside_ns: BTreeMap<String, f64>,
-    /// Idle at the standard input of the pipeline, or at its standard output.
+    /// The stage waited for the standard input of the pipeline, or for its standard output.
     pub(crate) before_ns: f64,
     pub(crate) after_ns: f64,
-    /// Idle at the standard input, if the stage reads it at all.
+    /// The stage may have waited for the standard input: it is not known whether it reads it.
     pub(crate) perhaps_before_ns: f64,
 }
 
 #[derive(Default)]
 struct StageHistory {
     processes: StageProcesses,
-    /// What they had done at the last sample.
+    /// Their activity until the last sample.
     last: Option<Activity>,
     queued_ns: u64,
     blocked_read_ns: u64,
     blocked_write_ns: u64,
     peak_bytes: u64,
-    /// What its living processes moved, with what their ended children did; of a stage with a link.
+    /// Bytes that its processes and their ended children have moved; only for a stage with a link.
     moved: Option<Moved>,
-    /// Its standard input is no link, and had bytes.
+    /// Whether its standard input is not a link and had bytes.
     has_input: bool,
     blame: Blame,
-    /// Output that one of its programs holds in a buffer now, and the output that was held for the longest time.
+    /// The output that one of its programs holds back now, and the output that was held back for the longest time.
     held_back: Option<HeldBack>,
     longest_held_back: Option<HeldBack>,
 }
@@ -84,15 +85,15 @@ struct LinkHistory {
     watched_ns: u64,
     full_ns: u64,
     empty_ns: u64,
-    /// Bytes that its reader has read between samples at which it had no other file.
+    /// Bytes that its reader has read between samples in which it had no other file open.
     read_bytes: u64,
-    /// Bytes that the reader's only thread had read in total at the last sample, if it had no other file then.
+    /// Bytes that the reader's only thread had read in total at the last sample, if it had no other file open then.
     last_read: Option<u64>,
-    /// The reader has waited for its standard input, or has run for [`UNDER_WAY_NS`].
-    is_under_way: bool,
+    /// Whether the reader has waited for its standard input, or has used [`STARTUP_CPU_NS`].
+    has_started_up: bool,
 }
 
-/// What was seen of the stages and links so far.
+/// The samples of the stages and links.
 pub(crate) struct StageSampler {
     pub(crate) pace: Pace,
     gauge: Gauge,
@@ -167,7 +168,7 @@ impl StageSampler {
         let process = &ledger.processes[index];
         let is_shell = ledger.is_shell(process);
         let stage = self.stages.entry(index).or_default();
-        stage.processes.sample(process.pid, !is_shell, &process.aside, keep)?;
+        stage.processes.sample(process.pid, !is_shell, &process.earlier_children, keep)?;
         let activity = *stage.processes.activity();
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let peak = peak_memory(process.pid).unwrap_or(0);
@@ -178,13 +179,13 @@ impl StageSampler {
         if !is_shell && (process.reads.is_some() || process.writes.is_some()) {
             stage.moved = stage.processes.moved();
         }
-        // What a process did before its first sample is not known.
+        // The activity of a process before its first sample is not known.
         let (last, ns) = match stage.last.replace(activity) {
             Some(last) => (last, ns),
             None => (activity, 0),
         };
         let slice = Slice::between(&last, &activity, ns);
-        // Several threads may have waited for longer than the time together.
+        // The sum over several threads may exceed the elapsed time.
         stage.queued_ns += (slice.ns * slice.queued) as u64;
         Some(slice)
     }
@@ -234,7 +235,7 @@ impl StageSampler {
         }
     }
 
-    /// Notes the output that a stage's programs hold back while there is room for it.
+    /// Records the output that a stage's programs hold back although there is room for it.
     fn note_held_back(&mut self, sample: &Sample<'_>, index: usize, now_ns: u64) {
         let process = sample.process(index);
         if sample.ledger.is_shell(process) {
@@ -248,14 +249,14 @@ impl StageSampler {
         let mut writers =
             stage.processes.pids().iter().filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
         let is_blocked = fill.is_some_and(Fill::is_full);
-        stage.held_back = writers.find_map(|pid| self.held_back.look(*pid, now_ns, is_blocked));
+        stage.held_back = writers.find_map(|pid| self.held_back.sample(*pid, now_ns, is_blocked));
         let longest_ns = stage.longest_held_back.as_ref().map_or(0, |held| held.for_ns);
         if let Some(held) = stage.held_back.as_ref().filter(|held| held.for_ns > longest_ns) {
             stage.longest_held_back = Some(held.clone());
         }
     }
 
-    /// Attributes the time since the last sample to the stages that were waited for, and to the readers of the pipeline's output.
+    /// Attributes the time since the last sample to the stages for which others waited, and to the readers of the pipeline's output.
     fn attribute_waiting(&mut self, sample: &Sample<'_>) {
         let stages: Vec<usize> = sample.slices.keys().copied().collect();
         let mut links: BTreeMap<u64, LinkState> = BTreeMap::new();
@@ -310,7 +311,9 @@ impl StageSampler {
         }
         let Some(stage) = self.stages.get_mut(&index) else { return };
         if slice.idle || slice.rests() {
-            if let Some(name) = aside(&mut self.gauge, ledger, process.pid, stage.processes.pids()) {
+            if let Some(name) =
+                program_at_side_pipe(&mut self.gauge, ledger, process.pid, stage.processes.pids())
+            {
                 *stage.blame.aside_ns.entry(name).or_default() += ns;
             } else if slice.idle
                 && process.reads.is_none()
@@ -344,7 +347,7 @@ impl StageSampler {
     pub(crate) fn blame(&self, index: usize) -> Blame {
         let Some(stage) = self.stages.get(&index) else { return Blame::default() };
         let mut blame = stage.blame.clone();
-        // Waits that ended before a sample are divided like those during which a sample was taken.
+        // Waits between two samples are divided in the same proportion as the sampled waits.
         let aside_ns: f64 = blame.aside_ns.values().sum();
         let waited_ns = (blame.total_ns - blame.cpu_ns - blame.queued_ns - aside_ns).max(0.0);
         blame.disk_ns *= waited_ns / (blame.disk_ns + blame.slept_ns).max(1.0);
@@ -356,7 +359,8 @@ impl StageSampler {
 
     /// Completes the record of a stage.
     pub(crate) fn complete_stage(&self, index: usize, record: &mut StageRecord) {
-        // A new program begins in the memory of the shell, so only a figure above the shell's is its own.
+        // The maximum includes the time before the program was executed, when the process was a copy of the shell. So only a figure above the
+        // shell's is the program's own.
         let counted = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
         let Some(stage) = self.stages.get(&index) else {
             record.max_rss_bytes = counted;
@@ -410,33 +414,33 @@ impl StageSampler {
 }
 
 impl LinkHistory {
-    /// Notes what the reader has read since the last sample, if it had no other file at both samples.
+    /// Adds the bytes that the reader has read since the last sample, if it had no other file open in both samples.
     fn note_read(&mut self, reader: &StageProcesses) {
-        self.is_under_way |=
-            reader.activity().cpu_ns >= UNDER_WAY_NS || reader.awaits_input() == Awaits::Input;
-        let read = if self.is_under_way { read_by_only_thread(reader) } else { None };
+        self.has_started_up |=
+            reader.activity().cpu_ns >= STARTUP_CPU_NS || reader.awaits_input() == Awaits::Input;
+        let read = if self.has_started_up { read_by_only_thread(reader) } else { None };
         self.read_bytes += read.zip(self.last_read).map_or(0, |(read, last)| read.saturating_sub(last));
         self.last_read = read;
     }
 }
 
-/// Bytes that a reader with one thread has read in total; `None` if it could read from another file than its standard input. (Unlike a
-/// process's counters, a thread's are without those of ended children.)
+/// Bytes that a reader with one thread has read in total; `None` if it could read from another file than its standard input. (The counters of a
+/// thread do not include ended children, unlike those of a process.)
 fn read_by_only_thread(reader: &StageProcesses) -> Option<u64> {
     let ([pid], 1) = (reader.pids(), reader.activity().threads) else { return None };
-    let held = holdings(*pid).ok().filter(|held| !held.reads_elsewhere)?;
+    let held = process_files(*pid).ok().filter(|held| !held.reads_elsewhere)?;
     let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
-    let counters = short(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
+    let counters = read_short_file(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
     Some(Moved::parse(&counters)?.read)
 }
 
-/// The program at the other end of a pipe that is no link, at which a stage may be idle: an empty pipe that it reads, or a full one that it
+/// The program at the other end of a pipe that is not a link and for which a stage may wait: an empty pipe that it reads, or a full pipe that it
 /// writes. Process substitutions make such pipes.
-fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
+fn program_at_side_pipe(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
         for end in side.filter_map(|fd| end(*pid, fd)) {
-            let Some(pipe) = end.joint.pipe() else { continue };
+            let Some(pipe) = end.ipc_file.pipe() else { continue };
             let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
             if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
                 return at_other_end(ledger, &OpenFile::pipe(pipe), i32::from(end.reads), stage);
@@ -447,10 +451,10 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
 }
 
 /// The program that has this file as its standard input or output.
-fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, but: i32) -> Option<String> {
+fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, except: i32) -> Option<String> {
     let has = |index: &usize| {
         let pid = ledger.processes[*index].pid;
-        pid != but && file.is(pid, fd)
+        pid != except && file.is(pid, fd)
     };
     ledger.running().find(has).map(|index| ledger.name(index))
 }

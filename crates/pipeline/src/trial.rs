@@ -1,4 +1,4 @@
-//! One timed run of a text, its output counted and hashed: by the shell alone, or by `hosepipe run` over a link. Both are timed in the
+//! One timed run of a text, whose output is counted and hashed: by the shell alone, or by `hosepipe run` over a link. Both are timed in the
 //! same way, from before the program is started until it has ended.
 
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use crate::text::{RunError, Summary, text_arguments};
 
 /// How a text is run.
 #[derive(Debug, Clone, Default)]
-pub struct Carrier {
+pub struct TrialOptions {
     /// The link of `hosepipe run`; `None`: the shell alone, with its own pipes.
     pub via: Option<LinkSpec>,
     /// System calls that are refused to its programs.
@@ -43,7 +43,7 @@ pub struct Start<'a> {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// From before the start of the program until its end.
+    /// Time from before the start of the program until its end.
     pub wall: Duration,
     /// The exit status as a shell shows it.
     pub status: i32,
@@ -56,27 +56,27 @@ pub struct Trial {
     pub latency: Option<Duration>,
     /// The largest resident set of one of its processes.
     pub max_rss_bytes: u64,
-    /// The failure of a link.
+    /// The first failure of a link.
     pub trouble: Option<String>,
-    /// The signal that ended it and requests our end.
+    /// The signal to hosepipe, or to its terminal, that ended the run; hosepipe ends too.
     pub ended_by: Option<i32>,
 }
 
-/// Whether the standard error of a trial is shown.
+/// The standard error of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Complaints {
-    /// It is our standard error.
+pub enum TrialStderr {
+    /// The same as hosepipe's.
     Shown,
-    /// It is /dev/null: the first run has shown it.
+    /// /dev/null, because an earlier run has shown the messages.
     Hidden,
 }
 
-/// Writes the summary of this run, or why it could not be run, for the comparison that started it.
+/// Writes the summary of this run, or the reason why it could not be run, into the file that the comparison which started it reads.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<()> {
-    std::fs::write(file, serde_json::to_vec(came)?)
+pub fn write_outcome(file: &Path, outcome: &Result<&Summary, String>) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec(outcome)?)
 }
 
 /// Runs a text once, with empty input.
@@ -86,22 +86,23 @@ pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<
 pub fn trial(
     start: &Start<'_>,
     text: &str,
-    carrier: &Carrier,
-    complaints: Complaints,
+    trial_options: &TrialOptions,
+    stderr: TrialStderr,
 ) -> Result<Trial, RunError> {
     let system = |call| start.shell.refused(call);
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let outcome = outcome.map_err(system("memfd_create"))?;
     let outcome_path = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
-    let (program, words) = match &carrier.via {
-        Some(via) => (start.hosepipe, over_link(start, text, via, carrier, &outcome_path)),
+    let (program, words) = match &trial_options.via {
+        Some(via) => (start.hosepipe, over_link(start, text, via, trial_options, &outcome_path)),
         None => (&*start.shell.path, in_the_shell(start.shell, text)),
     };
-    let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
+    let streams = streams(writing, stderr).map_err(system("/dev/null"))?;
     // Over a link, `hosepipe run` itself refuses calls and aligns buffers, by its options.
-    let refused = carrier.without.as_ref().filter(|_| carrier.via.is_none());
-    let variable = (carrier.align_buffers && carrier.via.is_none()).then(align::own_variable).flatten();
+    let refused = trial_options.without.as_ref().filter(|_| trial_options.via.is_none());
+    let variable =
+        (trial_options.align_buffers && trial_options.via.is_none()).then(align::own_variable).flatten();
     let made = time(program, &words, start.shell, streams, (refused, variable));
     let output = capture.finish();
     let Timed { wall, ended, ended_by, max_rss_bytes } = made?;
@@ -116,7 +117,7 @@ pub fn trial(
         max_rss_bytes,
         ended_by,
     };
-    if carrier.via.is_some() && ended_by.is_none() {
+    if trial_options.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =
             model::from_json(reported).map_err(|_| RunError::Silent(status))?;
@@ -134,14 +135,14 @@ fn over_link(
     start: &Start<'_>,
     text: &str,
     via: &LinkSpec,
-    carrier: &Carrier,
+    trial_options: &TrialOptions,
     outcome: &str,
 ) -> Vec<OsString> {
     let mut shell = OsString::from("--shell=");
     shell.push(&start.shell.path);
     let options = [format!("--outcome={outcome}"), format!("--via={via}")];
-    let without = carrier.without.as_ref().map(|refused| format!("--without={refused}"));
-    let flags = [(carrier.latency, "--latency"), (carrier.align_buffers, "--align-buffers")];
+    let without = trial_options.without.as_ref().map(|refused| format!("--without={refused}"));
+    let flags = [(trial_options.latency, "--latency"), (trial_options.align_buffers, "--align-buffers")];
     let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag.to_owned());
     let options = options.into_iter().chain(without).chain(flags).map(OsString::from);
     let before = ["hosepipe", "run"].map(OsString::from).into_iter().chain(options);
@@ -152,23 +153,23 @@ fn in_the_shell(shell: &Shell, text: &str) -> Vec<OsString> {
     std::iter::once(shell.name.clone()).chain(text_arguments(shell, text.as_ref())).collect()
 }
 
-/// Runs a text in the shell, with empty input; its output is discarded. Returns its status, and the signal that requested our end.
+/// Runs a text in the shell, with empty input; its output is discarded. Returns its status, and the signal of [`Trial::ended_by`].
 ///
 /// # Errors
 /// The shell cannot be started.
 pub(crate) fn run_text(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i32>), RunError> {
     let null = File::options().write(true).open("/dev/null").map(OwnedFd::from);
-    let streams = null.and_then(|null| streams(null, Complaints::Shown));
+    let streams = null.and_then(|null| streams(null, TrialStderr::Shown));
     let streams = streams.map_err(shell.refused("/dev/null"))?;
     let timed = time(&shell.path, &in_the_shell(shell, text), shell, streams, (None, None))?;
     Ok((timed.ended, timed.ended_by))
 }
 
-/// The standard streams of a trial and their numbers. The descriptors themselves are above 2, so that none replaces another.
-fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+/// The standard streams of a trial and their numbers. The descriptors themselves are above 2, so that installing one does not close another.
+fn streams(writing: OwnedFd, stderr: TrialStderr) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
     let mut streams = vec![(null()?, 0), (writing, 1)];
-    if complaints == Complaints::Hidden {
+    if stderr == TrialStderr::Hidden {
         streams.push((null()?, 2));
     }
     streams.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(&fd, 3)?, number))).collect()
@@ -178,7 +179,7 @@ fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd,
 struct Timed {
     wall: Duration,
     ended: ExitStatus,
-    /// The signal that requested our end.
+    /// As [`Trial::ended_by`].
     ended_by: Option<i32>,
     /// The largest resident set of one of its processes.
     max_rss_bytes: u64,

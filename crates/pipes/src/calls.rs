@@ -175,7 +175,7 @@ pub(crate) unsafe extern "C" fn execve(
 ) -> c_int {
     // SAFETY: the caller's own arguments: an environment is a list that the caller made for this call.
     unsafe {
-        start::take_out(envp.cast_mut().cast(), NO_POSIX_SPAWN);
+        start::remove_variable(envp.cast_mut().cast(), NO_POSIX_SPAWN);
         let (mut argv, mut envp) = (argv, envp);
         if SESSION.has_server() && !argv.is_null() {
             server::report_exec(argv);

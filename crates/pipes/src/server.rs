@@ -143,7 +143,7 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
 
 /// Adds the strings of a list that ends with a null to a text, each with a zero behind it, until the text is full.
 unsafe fn push_strings(text: &mut [u8], len: &mut usize, list: *const *const c_char) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     let strings = (0..).map(|at| unsafe { *list.add(at) }).take_while(|string| !string.is_null());
     for string in strings {
         // SAFETY: as above: a string ends with a zero.

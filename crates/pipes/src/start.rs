@@ -1,5 +1,5 @@
-//! Before the shell's main: reads the configuration and removes it from the environment, so that the programs that the shell
-//! starts do not load this library.
+//! Runs before the shell's `main`: reads the configuration and removes it from the environment, so that the programs that the
+//! shell starts do not load this library.
 
 use core::ffi::{c_char, c_int, c_ulong};
 use core::ops::Range;
@@ -35,9 +35,9 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *mut *mut c_char, envp: *mut *mu
         if let Some((entry, value)) = find(envp, VARIABLE.as_bytes()) {
             remove(entry);
             begin(value);
-            // /proc/PID/environ must not show the text.
+            // /proc/PID/environ must not show the value.
             value.fill(0);
-            take_own_preload_out(envp);
+            remove_own_preload(envp);
         }
     }
 }
@@ -51,7 +51,7 @@ unsafe fn begin(digits: &[u8]) {
         sys::end_with(config.parent);
     }
     if let Some((base, code)) = code_of_the_shell() {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe { SESSION.begin(config, base, code) };
     }
 }
@@ -87,8 +87,8 @@ unsafe fn remove(entry: *mut *mut c_char) {
 ///
 /// # Safety
 /// `envp` is null, or an environment that may be changed.
-pub(crate) unsafe fn take_out(envp: *mut *mut c_char, (name, value): (&[u8], &[u8])) {
-    // SAFETY: the caller's.
+pub(crate) unsafe fn remove_variable(envp: *mut *mut c_char, (name, value): (&[u8], &[u8])) {
+    // SAFETY: as the caller guarantees.
     unsafe {
         if !envp.is_null()
             && let Some((entry, found)) = find(envp, name)
@@ -99,8 +99,8 @@ pub(crate) unsafe fn take_out(envp: *mut *mut c_char, (name, value): (&[u8], &[u
     }
 }
 
-/// Removes this library, which is the last one, from LD_PRELOAD; the user's own libraries stay.
-unsafe fn take_own_preload_out(envp: *mut *mut c_char) {
+/// Removes this library, which is the last one, from LD_PRELOAD, and keeps the user's own libraries.
+unsafe fn remove_own_preload(envp: *mut *mut c_char) {
     // SAFETY: the environment, as for `find`.
     unsafe {
         let Some((entry, value)) = find(envp, PRELOAD) else { return };
@@ -128,7 +128,7 @@ fn code_of_the_shell() -> Option<(usize, Range<usize>)> {
     if begin == 0 {
         return None;
     }
-    // SAFETY: the kernel gave their address and number.
+    // SAFETY: the address and the number of headers are the kernel's.
     let headers = unsafe { core::slice::from_raw_parts(begin as *const ProgramHeader, count) };
     let own = headers.iter().find(|header| header.kind == PT_PHDR)?;
     let base = begin.wrapping_sub(own.address as usize);

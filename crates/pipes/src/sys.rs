@@ -1,4 +1,4 @@
-//! System calls, made directly: this library replaces the C library's functions for some of them.
+//! System calls, made without the C library, because this library replaces some of its functions.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -72,7 +72,7 @@ const P_PGID: usize = 2;
 #[inline]
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let answer: isize;
-    // SAFETY: the caller's; the kernel changes rcx, r11 and rax, and no other register.
+    // SAFETY: the caller vouches for the arguments; the kernel changes rcx, r11 and rax, and no other register.
     unsafe {
         asm!(
             "syscall",
@@ -96,7 +96,7 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
 #[inline]
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let answer: isize;
-    // SAFETY: the caller's; the kernel changes no register but x0.
+    // SAFETY: the caller vouches for the arguments; the kernel changes no register but x0.
     unsafe {
         asm!(
             "svc 0",
@@ -118,7 +118,7 @@ macro_rules! call {
         let given = [$($argument as usize),*];
         let mut arguments = [0usize; 6];
         arguments[..given.len()].copy_from_slice(&given);
-        // SAFETY: every pointer among the arguments is the caller's for this call, or points at a local variable.
+        // SAFETY: every pointer among the arguments is valid during the call: it is the caller's, or points to a local variable.
         unsafe { call($number, arguments) }
     }};
 }
@@ -152,7 +152,7 @@ pub(crate) fn getppid() -> i32 {
     call!(number::GETPPID) as i32
 }
 
-/// Has this process killed when its parent ends; at once where that was not `parent`, and so has ended.
+/// Lets the kernel kill this process when its parent ends; kills it now if `parent` has ended already, and so is no longer its parent.
 pub(crate) fn end_with(parent: u64) {
     call!(number::PRCTL, PR_SET_PDEATHSIG, SIGKILL);
     if getppid() as u64 != parent {
@@ -172,7 +172,7 @@ pub(crate) unsafe fn pipe2(fds: *mut c_int, flags: c_int) -> isize {
     call!(number::PIPE2, fds, flags)
 }
 
-/// dup3(2); dup2(2) if the flags are 0: equal numbers are no error then.
+/// dup3(2), or dup2(2) if the flags are 0: then equal numbers are no error.
 pub(crate) fn dup(old: c_int, new: c_int, flags: c_int) -> isize {
     if old == new && flags == 0 {
         let found = call!(number::FCNTL, old, F_GETFD);
@@ -199,7 +199,7 @@ pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
     len.max(0) as usize
 }
 
-/// Memory of the process, zeroed; `None` where there is none.
+/// Allocates zeroed memory by mmap(2); `None` if the system refuses.
 pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
     const READ_WRITE: usize = 3;
     const PRIVATE_ANONYMOUS: usize = 0x22;
@@ -207,7 +207,7 @@ pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
     (!(-4095..=0).contains(&area)).then_some(area as *mut u8)
 }
 
-/// Whether a file may be executed, by the real user: as a shell asks before it tries.
+/// Whether the real user may execute a file: the check that a shell makes before it tries.
 pub(crate) fn is_executable(path: *const c_char) -> bool {
     const X_OK: usize = 1;
     call!(number::FACCESSAT, AT_FDCWD, path, X_OK) == 0
@@ -250,8 +250,8 @@ pub(crate) unsafe fn wait4(pid: i32, status: *mut c_int, options: c_int, usage: 
     call!(number::WAIT4, pid, status, options, usage)
 }
 
-/// A child that wait4(2) with these arguments would return, and whether it has ended; 0 where it would return 0. The child stays: it is
-/// not reaped.
+/// The child that wait4(2) with these arguments would return, and whether it has ended; 0 if wait4(2) would return 0. The child is not
+/// reaped.
 pub(crate) fn awaited_child(pid: c_int, options: c_int) -> Result<(c_int, bool), isize> {
     const WEXITED: c_int = 4;
     const WNOWAIT: c_int = 0x0100_0000;
@@ -262,7 +262,7 @@ pub(crate) fn awaited_child(pid: c_int, options: c_int) -> Result<(c_int, bool),
         1.. => (P_PID, pid),
         _ => (P_PGID, -pid),
     };
-    // siginfo_t has 128 bytes: the code is its third int, the process its fifth.
+    // siginfo_t has 128 bytes; as ints, si_code is the third and si_pid the fifth.
     let mut info = [0 as c_int; 32];
     let options = options | WEXITED | WNOWAIT;
     let answer = call!(number::WAITID, id_type, id, info.as_mut_ptr(), options, 0usize);
@@ -279,7 +279,7 @@ pub(crate) const IDENTITY_WORDS: usize = 5;
 /// Device and inode of an open file, its creation time, and its open mode.
 pub(crate) type Identity = [u64; IDENTITY_WORDS];
 
-/// Identifies an open file, also if a removed file had the same inode; `None` if the descriptor is not open.
+/// Identifies an open file, even if a removed file had the same inode; `None` if the descriptor is not open.
 pub(crate) fn identity(fd: i32) -> Option<Identity> {
     // struct stat of both architectures is at most 144 bytes, and begins with the device and the inode.
     let mut stat = [0u64; 18];
@@ -338,7 +338,7 @@ struct SocketName {
     path: [u8; 108],
 }
 
-/// Sends one datagram of two parts, and a descriptor if given, to the socket with this name. The error is a number of errno(3).
+/// Sends one datagram, `head` followed by `text`, and a descriptor if given, to the socket with this abstract name. The error is a number of errno(3).
 pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> Result<(), isize> {
     let socket = call!(number::SOCKET, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0usize);
     if socket < 0 {

@@ -39,7 +39,7 @@ impl Announcer {
     pub(crate) fn write(&self, what: Announcement, name: &[u8]) {
         if let Some(pipe) = &*self.pipe() {
             // If the cleaner was killed, files are still removed as long as this process ends normally.
-            let _ = write_tried_again(pipe, &[&[what as u8], name, &[0]].concat());
+            let _ = write_with_retry(pipe, &[&[what as u8], name, &[0]].concat());
         }
     }
 
@@ -53,8 +53,8 @@ impl Announcer {
     }
 }
 
-/// Writes a message that a pipe takes whole. A call that failed once may be granted the next time.
-pub(crate) fn write_tried_again(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
+/// Writes a message that a pipe takes whole. A failed call is repeated, because it may fail only once.
+pub(crate) fn write_with_retry(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
     let write = || rustix::io::write(&pipe, message);
     (1..TRIES).fold(write(), |written, _| written.or_else(|_| write()))
 }

@@ -1,4 +1,4 @@
-//! A child process whose output is captured, and which ends with its owner.
+//! A child process whose output is captured, and which is killed when its owner is dropped.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ use crate::poll::ready_within;
 use crate::reap::reap;
 use crate::signals::{leave, to_default, was_ignored};
 
-/// Most reads in a row: enough to empty a pipe of the default size several times.
+/// Largest number of reads in one call: enough to empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
 
 /// Which of a program's outputs are captured.
@@ -36,7 +36,7 @@ pub enum Capture {
     Both,
 }
 
-/// The output of a program: only its first and its last bytes are kept.
+/// The output of a program, of which the first and the last bytes are kept.
 #[derive(Debug, Clone)]
 pub struct Captured {
     head: Vec<u8>,
@@ -68,7 +68,7 @@ impl Captured {
         }
     }
 
-    /// The kept bytes as text, with `[…]` in place of those between.
+    /// The kept bytes as text, with `[…]` in place of the omitted bytes.
     pub fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.left_out {
@@ -86,9 +86,9 @@ pub struct Ended {
     pub status: ExitStatus,
     /// What it used, with the children that it waited for.
     pub usage: EndUsage,
-    /// Whether this process killed it.
+    /// Whether this process sent it SIGKILL.
     pub by_us: bool,
-    /// When that was seen.
+    /// When this process noticed its end.
     pub at: Instant,
 }
 
@@ -183,7 +183,7 @@ impl<'c> Child<'c> {
         }
     }
 
-    /// Its number.
+    /// Its process number.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
@@ -194,7 +194,7 @@ impl<'c> Child<'c> {
     }
 
     /// Its captured output.
-    pub fn said(&self) -> String {
+    pub fn output_text(&self) -> String {
         self.captured.text()
     }
 
@@ -203,10 +203,10 @@ impl<'c> Child<'c> {
         [self.ended.is_none().then(|| self.pidfd.as_fd()), self.output.as_ref().map(AsFd::as_fd)]
     }
 
-    /// Asks it to end (SIGTERM); only the process itself, which ends its own children.
+    /// Sends SIGTERM to the process, but not to its group: it ends its own children.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {
-            // One that has just ended is no error.
+            // It is no error if it has just ended.
             let _ = kill_process(self.pid, Signal::TERM);
         }
     }
@@ -250,7 +250,7 @@ impl<'c> Child<'c> {
     pub(crate) fn reap(&mut self) -> io::Result<()> {
         ready_within(&self.pidfd, PollFlags::IN, None)?;
         if let Some(cleaner) = self.cleaner {
-            // Until it is reaped, no other group has its number.
+            // Its group number cannot be reused before it is reaped.
             end(self.pid, true);
             cleaner.forget(self.pid);
         }
@@ -267,7 +267,7 @@ impl Drop for Child<'_> {
     }
 }
 
-/// Kills a child that is not reaped yet, so that the number is its own. One that has just ended is no error.
+/// Kills a child, or its group. It must not have been reaped, because its number could then be reused. It is no error if it has just ended.
 fn end(pid: Pid, group: bool) {
     let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
 }
@@ -280,7 +280,7 @@ fn become_child(name: &CStr, parent: Pid) {
         // The parent died between fork and prctl.
         leave(1);
     }
-    // One that was ignored at the start (nohup(1)) has no handler, and stays ignored.
+    // A signal that was ignored at the start of hosepipe (nohup(1)) has no handler, and stays ignored.
     let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     ending.into_iter().filter(|signal| !was_ignored(*signal)).for_each(|signal| to_default(&[signal]));
 }

@@ -1,8 +1,8 @@
-//! The cleaner: a process that outlives this one until it has killed and removed what was left behind.
+//! The cleaner: a process that kills the processes and removes the files that this process leaves when it is killed.
 //!
-//! Every resource is owned by a value whose drop ends or removes it, also after a caught signal. SIGKILL runs no destructor: then the cleaner, in
-//! a session of its own, notices that its maker has ended, kills the announced process groups and all other processes with its mark, and
-//! removes the announced paths.
+//! Every resource is owned by a value whose drop ends or removes it, also after a caught signal. After SIGKILL no destructor runs. Then the
+//! cleaner, which has a session of its own, notices that its maker (the process that started it) has ended, kills the
+//! announced process groups and all other processes with its mark, and removes the announced paths.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
@@ -25,7 +25,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use rustix::thread::set_name;
 
-use crate::announce::{Announcement, Announcer, write_tried_again};
+use crate::announce::{Announcement, Announcer, write_with_retry};
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::poll::ready_within;
 use crate::proc::Stat;
@@ -33,13 +33,13 @@ use crate::remove::{remove, remove_file};
 use crate::signals::leave;
 use crate::temporary::TemporaryPath;
 
-/// A running cleaner. Dropping it ends it. Fields are dropped in this order: a cleaner that did not get the last announcement sees the
-/// end of the pipe.
+/// A running cleaner. Dropping it ends it. The order of the fields matters, because they are dropped in this order: the pipe is closed before the
+/// cleaner is waited for.
 #[derive(Debug)]
 pub struct Cleaner {
     announcer: Announcer,
     process: CleanerProcess,
-    /// What the marks of everything that is started under it begin with.
+    /// The prefix of all marks that it gives.
     name: String,
     marks: AtomicU64,
 }
@@ -61,8 +61,8 @@ impl Mark {
 }
 
 impl Cleaner {
-    /// Starts a cleaner, and waits until it has left the process group. To be called before anything is made and before signals are caught: a
-    /// signal that kills the cleaner before it has left the group then kills this process, too.
+    /// Starts a cleaner, and waits until it has left the process group. Must be called before resources are made and before signals are caught: a
+    /// signal to the group that kills the cleaner early then also kills this process.
     ///
     /// # Errors
     /// An error of pipe2(2) or fork(2); [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
@@ -70,8 +70,8 @@ impl Cleaner {
         Self::start_with(|_| ())
     }
 
-    /// The same, and the cleaner calls `last` at its end with the number of this process, to remove what cannot be announced. If this process has
-    /// threads, `last` may only do what a signal handler may (signal-safety(7)).
+    /// As [`Cleaner::start`]; the cleaner also calls `last` at its end, with the number of this process, to remove resources that cannot be announced.
+    /// If this process has threads, `last` may only do what a signal handler may (signal-safety(7)).
     ///
     /// # Errors
     /// As [`Cleaner::start`].
@@ -86,7 +86,7 @@ impl Cleaner {
         // allocates no memory: what it needs was allocated above.
         match unsafe { fork() }? {
             ForkResult::Child => {
-                get_out_of_reach(&reads, &says_ready);
+                leave_process_group(&reads, &says_ready);
                 clean_up(&mut announced, marks.as_bytes());
                 last(maker);
                 leave(0)
@@ -107,9 +107,10 @@ impl Cleaner {
         &self.announcer
     }
 
-    /// Leaves it to the other processes that announce to it: it ends after their [`Announcement::Over`], or after their end.
-    pub fn leave(mut self) -> Option<LeftCleaner> {
-        self.process.0.take().map(|(pid, _)| LeftCleaner(pid))
+    /// Gives up the cleaner, which goes on for the other processes that announce to it: it ends after their [`Announcement::Over`], or after their
+    /// end.
+    pub fn detach(mut self) -> Option<DetachedCleaner> {
+        self.process.0.take().map(|(pid, _)| DetachedCleaner(pid))
     }
 
     /// Makes a folder in the folder for temporary files.
@@ -120,18 +121,18 @@ impl Cleaner {
         TemporaryPath::folder_in(&self.announcer, &std::path::absolute(model::temporary_folder())?)
     }
 
-    /// A new mark for what is to be started together.
+    /// A new mark, for the processes of one run.
     pub fn mark(&self) -> Mark {
         Mark(format!("{}{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// From now on the group is killed if this process is killed. Its leader must not be reaped yet.
+    /// Announces a process group: the cleaner kills it if this process is killed. Its leader must not have been reaped.
     pub fn watch(&self, group: Pid) {
         let started = Stat::of(group.as_raw_nonzero().get()).map_or(0, |stat| stat.started_ticks);
         self.announcer.write(Announcement::Group, format!("{group} {started}").as_bytes());
     }
 
-    /// The group has ended; another one may get its number.
+    /// Withdraws the announcement of a group that has ended, because its number can be reused.
     pub fn forget(&self, group: Pid) {
         self.announcer.write(Announcement::Withdrawn, group.to_string().as_bytes());
     }
@@ -140,7 +141,7 @@ impl Cleaner {
 impl Drop for Cleaner {
     fn drop(&mut self) {
         if self.process.0.is_some() {
-            // Closing is not enough: a process that was forked meanwhile may hold a copy of this end.
+            // Closing is not enough: a process that was forked meanwhile may have a copy of this end.
             self.announcer.write(Announcement::Over, b"");
         }
         self.announcer.close();
@@ -164,8 +165,8 @@ impl CleanerProcess {
         let Some((pid, mut left)) = self.0.take() else { return Vec::new() };
         let _ = waitpid(Some(pid), WaitOptions::empty());
         let (mut paths, mut part) = (Vec::new(), [0; 4096]);
-        // Where the cleaner is another process's child, its end is seen here. A process forked meanwhile may hold a copy of the other
-        // end of the pipe: then there is no end of the stream.
+        // If the cleaner is another process's child, waitpid(2) fails, and the end of the stream shows that it has ended. A process that was forked
+        // meanwhile may have a copy of the other end of the pipe: then the stream does not end.
         while ready_within(&left, PollFlags::IN, Some(END_WAIT)).is_ok_and(|is_ready| is_ready) {
             match left.read(&mut part) {
                 Ok(len @ 1..) => paths.extend_from_slice(&part[..len]),
@@ -187,14 +188,15 @@ impl Drop for CleanerProcess {
     }
 }
 
-/// Longest wait for the end of another process's cleaner.
+/// Longest time to wait for the end of a cleaner that is another process's child.
 const END_WAIT: Duration = Duration::from_millis(20);
 
-/// A cleaner that was left to others. Dropping this waits for its end, at most [`END_WAIT`]: if process 1 does not reap, it would stay a zombie.
+/// A cleaner that this process gave up. Dropping this waits for its end, for at most [`END_WAIT`], and reaps it: process 1 of a container may not
+/// reap zombies.
 #[derive(Debug)]
-pub struct LeftCleaner(Pid);
+pub struct DetachedCleaner(Pid);
 
-impl Drop for LeftCleaner {
+impl Drop for DetachedCleaner {
     fn drop(&mut self) {
         if let Ok(ended) = pidfd_open(self.0, PidfdFlags::empty()) {
             let _ = ready_within(&ended, PollFlags::IN, Some(END_WAIT));
@@ -203,30 +205,30 @@ impl Drop for LeftCleaner {
     }
 }
 
-/// Leaves the maker's process group, whose signals (such as Ctrl-C) are not for the cleaner, and its standard streams, whose readers must not
-/// wait for it.
-fn get_out_of_reach(reads: &OwnedFd, says_ready: &OwnedFd) {
+/// Leaves the maker's process group, because the cleaner must not get its signals (such as Ctrl-C), and closes its standard streams, because
+/// their readers must not wait for the cleaner.
+fn leave_process_group(reads: &OwnedFd, says_ready: &OwnedFd) {
     // The cleaner also works if these fail.
     let _ = setsid();
     let _ = set_name(CLEANER);
-    // Without its pipes it cannot work, and its maker notices that it has ended.
+    // Without its pipes the cleaner cannot work. Its maker notices that it has ended.
     if dup2_stdin(reads).or_else(|_| dup2_stdin(reads)).is_err()
         || dup2_stdout(says_ready).or_else(|_| dup2_stdout(says_ready)).is_err()
-        || write_tried_again(stdout(), &[0]).is_err()
+        || write_with_retry(stdout(), &[0]).is_err()
     {
         leave(1);
     }
-    // SAFETY: the descriptors are copies of the maker's, and nothing here uses them any more.
+    // SAFETY: the descriptors are copies of the maker's, and are not used any more.
     unsafe { libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) };
     if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
-        // It is standard error.
+        // It has the number 2, standard error.
         std::mem::forget(null);
     }
     // The maker reads only when this process has ended.
     let _ = fcntl_setfl(stdout(), OFlags::NONBLOCK);
 }
 
-/// Receives announcements until the maker ends, and then kills and removes what it has left.
+/// Receives announcements until the maker ends, and then kills the processes and removes the files that it has left.
 fn clean_up(announced: &mut Announced, marks: &[u8]) {
     if !announced.listen() {
         let groups = announced.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
@@ -234,41 +236,41 @@ fn clean_up(announced: &mut Announced, marks: &[u8]) {
         end_marked(marks);
     }
     for (letter, path) in announced.all() {
-        // A path that does not exist any more is no error.
+        // It is no error if a path does not exist any more.
         let is_gone = match letter {
             b'f' => remove_file(path),
             b'd' => remove(path),
             _ => true,
         };
         if !is_gone {
-            let _ = write_tried_again(stdout(), path.to_bytes_with_nul());
+            let _ = write_with_retry(stdout(), path.to_bytes_with_nul());
         }
     }
 }
 
-/// Ends a group, by the number of its leader and when that was started. Its maker was killed, so that init has waited for the
-/// leader: a process of that number which was started at another time is another's. Where none has the number, no other group has it
-/// either for as long as this one has members (setpgid(2)).
+/// Kills a process group, which is given by the number and the start time of its leader. The maker was killed, so init has reaped the leader if it
+/// has ended. If the process with the number was started at another time, the number was reused. If no process has the number, only this group
+/// can have it, because a group number is not reused while the group has members (setpgid(2)).
 fn end_group(group: &CStr) {
     let Some((leader, started)) = group.to_str().ok().and_then(|group| group.split_once(' ')) else { return };
-    let is_anothers = started_ticks(leader).is_some_and(|ticks| started.parse() != Ok(ticks));
-    if let Some(group) = leader.parse().ok().and_then(Pid::from_raw).filter(|_| !is_anothers) {
+    let is_another = started_ticks(leader).is_some_and(|ticks| started.parse() != Ok(ticks));
+    if let Some(group) = leader.parse().ok().and_then(Pid::from_raw).filter(|_| !is_another) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// The announcements that were not withdrawn, in memory that is allocated once.
+/// The announcements that have not been withdrawn, in memory that is allocated once.
 struct Announced {
     memory: Vec<u8>,
     /// Bytes of whole messages.
     whole: usize,
-    /// Bytes of them and of the message that has come in part.
+    /// Bytes of whole messages and of an incomplete last message.
     filled: usize,
-    /// There was no room for the message that is coming in.
+    /// There is no room for the incomplete message.
     is_full: bool,
 }
 
-/// Far more than the paths and process groups announced at a time.
+/// Much larger than all announcements that exist at the same time.
 const MEMORY_BYTES: usize = 1 << 20;
 
 impl Announced {
@@ -292,7 +294,7 @@ impl Announced {
         }
     }
 
-    /// Adds a byte; returns whether it completes [`Announcement::Over`]. A message that is cut off because its maker was killed is ignored: half a
+    /// Adds a byte; returns whether it completes [`Announcement::Over`]. An incomplete message, of a maker that was killed, is ignored: half a
     /// path may be another path.
     fn push(&mut self, byte: u8) -> bool {
         if self.filled == self.memory.len() {
@@ -336,7 +338,7 @@ impl Announced {
         self.filled = self.whole;
     }
 
-    /// The letter and the name of each.
+    /// The letter and the name of each announcement.
     fn all(&self) -> impl Iterator<Item = (u8, &CStr)> {
         let messages = self.memory[..self.whole].split_inclusive(|byte| *byte == 0);
         messages.filter_map(|message| Some((message[0], CStr::from_bytes_with_nul(&message[1..]).ok()?)))

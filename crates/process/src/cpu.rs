@@ -1,26 +1,26 @@
-//! On which CPU the calling thread runs. A child inherits its parent's CPUs.
+//! Sets the CPUs on which the calling thread runs. A child inherits its parent's CPUs.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Keeps the calling thread on one CPU.
+/// Restricts the calling thread to one CPU.
 ///
 /// # Errors
-/// EINVAL where this process may not use the CPU.
+/// EINVAL if this process may not use the CPU.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu as usize);
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// The calling thread is on these CPUs for as long as the value lives.
+/// Restricts the calling thread to some CPUs until it is dropped.
 pub struct Pinned {
     before: CpuSet,
 }
 
 impl Pinned {
-    /// As [`pin`].
+    /// Restricts the calling thread to one CPU.
     ///
     /// # Errors
     /// As [`pin`].
@@ -28,7 +28,7 @@ impl Pinned {
         Self::to_any(&[cpu])
     }
 
-    /// The same for several CPUs, among which the scheduler chooses.
+    /// Restricts the calling thread to these CPUs, among which the scheduler chooses.
     ///
     /// # Errors
     /// As [`pin`].
@@ -43,7 +43,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // The CPUs of a moment ago; should they be gone, this process works on one.
+        // If the previous CPUs have become unavailable, the thread keeps the restriction.
         let _ = sched_setaffinity(None, &self.before);
     }
 }

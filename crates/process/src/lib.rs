@@ -21,7 +21,7 @@ mod wait;
 
 pub use announce::Announcer;
 pub use child::{Capture, Captured, Child, Ended};
-pub use cleaner::{Cleaner, LeftCleaner, Mark};
+pub use cleaner::{Cleaner, DetachedCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use poll::{ready_within, sleep_on};

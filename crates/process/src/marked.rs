@@ -1,7 +1,7 @@
-//! Finds processes by a mark in their environment, which children inherit and /proc shows, in every group and session, and also after init has
-//! become their parent.
+//! Finds processes by a mark in their environment. Children inherit the mark, and /proc shows it, even if they have another process group or
+//! session, or init has become their parent.
 //!
-//! The cleaner calls this after a fork: nothing here allocates.
+//! The cleaner calls this after a fork: nothing here allocates memory.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -19,14 +19,14 @@ pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
 /// The variable whose value is the mark.
 pub const VARIABLE: &str = "HOSEPIPE_RUN";
 
-/// Most searches for processes with the mark; some are found again while they end.
+/// Largest number of searches for processes with the mark. Killed processes are found again until they have ended.
 const SEARCHES_MAX: u32 = 200;
 const SEARCH_PAUSE: Duration = Duration::from_millis(2);
 
 /// Bytes of an environment that are read at a time.
 const PART_BYTES: usize = 4096;
 
-/// Kills every process with this text in its environment that this user may kill.
+/// Kills every process that has this text in its environment, as far as this user may.
 pub(crate) fn end_marked(mark: &[u8]) {
     for _ in 0..SEARCHES_MAX {
         if !end_all_found(mark) {
@@ -36,7 +36,7 @@ pub(crate) fn end_marked(mark: &[u8]) {
     }
 }
 
-/// Whether there were any.
+/// Kills the marked processes that exist now. Returns whether there were any.
 fn end_all_found(mark: &[u8]) -> bool {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(processes) = open("/proc", folder, Mode::empty()) else { return false };
@@ -46,10 +46,10 @@ fn end_all_found(mark: &[u8]) -> bool {
     while let Some(Ok(entry)) = entries.next() {
         let name = entry.file_name().to_str().unwrap_or_default();
         let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
-        // The descriptor first: if the number becomes another process's, this stays the one that was examined.
+        // The pidfd is opened first: it refers to the examined process even if the number is reused.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if has_mark(processes.as_fd(), name, mark) {
-            // One that has just ended is no error here.
+            // It is no error if it has just ended.
             let _ = pidfd_send_signal(&process, Signal::KILL);
             found = true;
         }
@@ -57,7 +57,7 @@ fn end_all_found(mark: &[u8]) -> bool {
     found
 }
 
-/// When a process was started, by its number; `None` where there is none.
+/// The start time of the process with this number, in clock ticks; `None` if there is none.
 pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let processes = open("/proc", flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
@@ -68,8 +68,8 @@ pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 
-/// Whether a process has the mark in its environment; false if that may not be read, and for the cleaner of another hosepipe that a marked
-/// process has started, which ends by itself.
+/// Whether a process has the mark in its environment. False if the environment may not be read, and for the cleaner of another hosepipe that a
+/// marked process has started: it ends by itself.
 fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
     let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
     let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
@@ -86,7 +86,7 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
         if part[..filled].windows(mark.len()).any(|text| text == mark) {
             return true;
         }
-        // The end may be the beginning of a mark.
+        // The end of this part may be the beginning of a mark.
         kept = filled.min(mark.len());
         part.copy_within(filled - kept..filled, 0);
     }

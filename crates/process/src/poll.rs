@@ -7,12 +7,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 
-/// Sleeps until a descriptor is ready, has an error, a signal came, or the time is over: callers find out which.
+/// Sleeps until a descriptor is ready or has an error, a signal has arrived, or the time limit is reached. Does not tell which of these it was.
 ///
 /// # Errors
-/// What poll(2) answered.
+/// An error of poll(2).
 pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result<()> {
-    // A time too long for the kernel is for ever.
+    // A time that is too long for the kernel means no limit.
     let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -20,11 +20,11 @@ pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result
     }
 }
 
-/// Waits until a descriptor is ready for `what`, or has an error, for `most` at most; returns whether it is. A pidfd is readable when its
-/// process has ended; this does not reap a child.
+/// Waits, for at most `most`, until a descriptor is ready for `what` or has an error; returns whether it is. A pidfd is readable when its process
+/// has ended; this does not reap a child.
 ///
 /// # Errors
-/// What poll(2) answered.
+/// An error of poll(2).
 pub fn ready_within(fd: &impl AsFd, what: PollFlags, most: Option<Duration>) -> io::Result<bool> {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Processes and their threads, as /proc shows them (proc(5)).
+//! Reads processes and their threads from /proc (proc(5)).
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,12 +8,12 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The bytes of a short file of /proc, with the fewest system calls: these files are read often.
-pub fn short(path: &str) -> Option<Vec<u8>> {
+/// The bytes of a file of /proc, at most 4096. Makes few system calls, because these files are read often.
+pub fn read_short_file(path: &str) -> Option<Vec<u8>> {
     read_at(&File::open(path).ok()?)
 }
 
-/// The same of one that is kept open.
+/// As [`read_short_file`], from a file that stays open.
 pub fn read_at(file: &File) -> Option<Vec<u8>> {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).ok()?;
@@ -21,14 +21,14 @@ pub fn read_at(file: &File) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The entries of a folder that are numbers; none where it cannot be read: of a process that has ended, or another user's.
+/// The entries of a folder that are numbers; none if it cannot be read, because the process has ended or is another user's.
 fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Every process but this one.
-pub fn others() -> impl Iterator<Item = i32> {
+pub fn other_processes() -> impl Iterator<Item = i32> {
     let own = std::process::id().cast_signed();
     numbers("/proc").filter(move |pid| *pid != own)
 }
@@ -54,19 +54,19 @@ pub fn children(pid: i32) -> Vec<i32> {
     threads(pid).flat_map(|(_, folder)| children_of_thread(&folder)).collect()
 }
 
-/// A process with its name; `None` where it has gone.
+/// A process with its name; `None` if it has ended.
 pub fn named(pid: i32) -> Option<NamedProcess> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(NamedProcess { pid, command: String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned() })
 }
 
-/// Its command line, with spaces between the arguments; empty where the process has cleared it.
+/// The command line of a process, with spaces between the arguments; empty if the process has cleared it.
 pub fn command_line(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
 }
 
-/// What the `stat` of a process or of a thread says (proc_pid_stat(5)).
+/// Fields of the file `stat` of a process or of a thread (proc_pid_stat(5)).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// `R` for one that runs or is ready to, `D` for one that waits for a disk, `T` for a stopped one, and so on.
@@ -81,10 +81,10 @@ pub struct Stat {
     pub threads: u64,
     /// When it was started, in clock ticks since the boot; a later process with the same number has another time.
     pub started_ticks: u64,
-    /// The CPU it was last on.
+    /// The CPU on which it ran last.
     pub cpu: u32,
-    /// A thread of the kernel.
-    pub is_kernels: bool,
+    /// Whether it is a kernel thread.
+    pub is_kernel_thread: bool,
 }
 
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
@@ -95,12 +95,12 @@ impl Stat {
         Self::at(&format!("/proc/{pid}"))
     }
 
-    /// Of the process or thread with this folder.
+    /// Reads the `stat` of the process or thread with this folder.
     pub fn at(folder: &str) -> Option<Self> {
-        Self::parse(&short(&format!("{folder}/stat"))?)
+        Self::parse(&read_short_file(&format!("{folder}/stat"))?)
     }
 
-    /// From the bytes of such a file. Allocates nothing.
+    /// Parses the bytes of such a file. Allocates no memory.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         // The name may hold anything, parentheses too. What follows it begins with the third field.
         let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
@@ -115,34 +115,34 @@ impl Stat {
             threads: number(20)?,
             started_ticks: number(22)?,
             cpu: u32::try_from(number(39)?).ok()?,
-            is_kernels: number(9)? & KERNEL_THREAD != 0,
+            is_kernel_thread: number(9)? & KERNEL_THREAD != 0,
         })
     }
 }
 
-/// The value behind `name:` in a file of lines such as /proc/PID/status.
-pub fn value(path: &str, name: &str) -> Option<String> {
+/// The value after `name:` in a file of lines such as /proc/PID/status.
+pub fn field_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     values.next().map(|value| value.trim().to_owned())
 }
 
-/// Whether the process that has this number was started before a time of CLOCK_MONOTONIC, in ns: one that was known then may have ended
-/// since, and its number may be another's.
+/// Whether the process with this number was started before a time of CLOCK_MONOTONIC, in ns. If not, the process that had the number at that
+/// time has ended, and a new process has the number.
 pub fn was_started_before(pid: i32, monotonic_ns: u64) -> bool {
     let ns = |clock| {
         let time = clock_gettime(clock);
         time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     };
-    // Processes are dated by the other clock, which goes on while the machine sleeps.
+    // The start times are of CLOCK_BOOTTIME, which also advances while the machine is suspended.
     let asleep_ns = ns(ClockId::Boottime).saturating_sub(ns(ClockId::Monotonic));
     let tick_ns = 1_000_000_000 / clock_ticks_per_second();
     Stat::of(pid).is_some_and(|stat| stat.started_ticks * tick_ns <= monotonic_ns + asleep_ns)
 }
 
-/// Sends a signal to a process if `is_meant` returns true, unless this user may not.
+/// Sends a signal to a process if `is_meant` returns true. Errors, such as EPERM, are ignored.
 pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
-    // The number may become another process's; the process of this descriptor stays the same.
+    // A number can be reused by another process; a pidfd refers to the same process always.
     let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     if let Some(process) = process.filter(|_| is_meant()) {
         let _ = pidfd_send_signal(&process, signal);

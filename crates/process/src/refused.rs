@@ -1,5 +1,5 @@
-//! System calls that a program, and all that it starts, finds missing: a filter of seccomp(2) answers them with ENOSYS, as a kernel
-//! without them would.
+//! System calls that are refused to a program and to the programs that it starts: a filter of seccomp(2) returns ENOSYS, as a kernel
+//! without these calls does.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -21,11 +21,13 @@ pub struct Refused(Vec<(&'static str, i64)>);
 impl FromStr for Refused {
     type Err = String;
 
-    /// Names with commas between them.
+    /// Parses names that are separated by commas.
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || [COMMON, OF_THIS_MACHINE].into_iter().flatten();
         let call = |name: &str| match known().find(|(known, _)| *known == name) {
-            Some(("execve", _)) => Err("execve cannot be refused: it is what starts a program".to_owned()),
+            Some(("execve", _)) => {
+                Err("execve cannot be refused: it is needed to start the program".to_owned())
+            }
             Some(call) => Ok(*call),
             None => {
                 let near = model::nearest(name, known().map(|(name, _)| *name));
@@ -45,8 +47,7 @@ impl Display for Refused {
 }
 
 impl Refused {
-    /// A program for the kernel's filter machine (bpf(4)), over `struct seccomp_data`. Calls of another architecture, those of a 32-bit
-    /// program, have other numbers and pass.
+    /// A BPF program that filters `struct seccomp_data` (seccomp(2)). Calls of a 32-bit program have other numbers and are allowed.
     fn filter(&self) -> Vec<libc::sock_filter> {
         let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
         let answer = |what| step(libc::BPF_RET | libc::BPF_K, what, 0, 0);
@@ -67,10 +68,10 @@ fn step(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// Starts a program as [`crate::spawn`] does, with these calls refused to it and to all that it starts.
+/// Starts a program as [`crate::spawn`] does, with these calls refused to it and to the programs that it starts.
 ///
 /// # Errors
-/// What execve(2), or an earlier step, answered in the child; of those the kernel without seccomp(2) EINVAL.
+/// The error of execve(2), or of an earlier step in the child; EINVAL if the kernel has no seccomp(2).
 pub fn spawn_refusing(
     path: &Path,
     words: &[OsString],
@@ -86,7 +87,7 @@ pub fn spawn_refusing(
     command.arg0(name).args(arguments).env_clear().envs(environment.iter().cloned());
     let install = move || {
         for (from, to) in &numbers {
-            // SAFETY: both are descriptors of this new process, which has nothing but copies yet.
+            // SAFETY: both are descriptors of this new process; all its descriptors are copies of the parent's.
             if unsafe { libc::dup2(*from, *to) } < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -94,13 +95,13 @@ pub fn spawn_refusing(
         restore();
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
         let set = || {
-            // SAFETY: the program and its steps live until the call returns, and the kernel makes a copy.
+            // SAFETY: the program and its steps exist until the call returns, and the kernel makes a copy.
             let done =
                 unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
             if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
         };
         set().or_else(|error| match error.raw_os_error() {
-            // Only root may filter what could gain rights (set-user-ID programs); others give that up first.
+            // Without CAP_SYS_ADMIN a filter requires no_new_privs, which makes set-user-ID programs run without their privileges.
             Some(libc::EACCES) => {
                 // SAFETY: takes numbers only.
                 unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
@@ -114,7 +115,7 @@ pub fn spawn_refusing(
     Ok(command.spawn()?.id() as i32)
 }
 
-/// Where `struct seccomp_data` has the architecture; its number (audit.h, `AUDIT_ARCH_…`) is that of the ELF machine with two marks.
+/// Offset of the architecture in `struct seccomp_data`. Its value (audit.h, `AUDIT_ARCH_…`) is the ELF machine number with two flag bits.
 const ARCHITECTURE_AT: u32 = 4;
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
@@ -127,7 +128,7 @@ macro_rules! calls {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-// The crate libc has it for glibc only.
+// The crate libc defines this call only for glibc.
 const OF_THIS_MACHINE: &[(&str, i64)] = &[("kexec_file_load", 294)];
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: &[(&str, i64)] = calls! {

@@ -1,4 +1,4 @@
-//! Removing a folder with all it holds. The cleaner calls this after a fork: nothing here allocates.
+//! Removes a folder with its contents. The cleaner calls this after a fork: nothing here allocates memory.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -7,18 +7,18 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RawDir, access, openat, unlinkat};
 use rustix::io::Errno;
 
-/// Folders within folders that are gone into, so that the stack suffices.
+/// Largest depth of nested folders that are removed: the recursion must fit on the stack.
 const DEPTH_MAX: u32 = 32;
 
-/// Removes a file, if there is one; says whether none is left.
+/// Removes a file if it exists. Returns whether it no longer exists.
 pub(crate) fn remove_file(path: &CStr) -> bool {
     (0..TRIES).any(|_| matches!(unlinkat(CWD, path, AtFlags::empty()), Ok(()) | Err(Errno::NOENT)))
 }
 
-/// A call that failed once may be granted the next time.
+/// Attempts of a call, because it may fail only once.
 pub(crate) const TRIES: u32 = 3;
 
-/// Removes what is there, as far as it can be removed; says whether nothing is left.
+/// Removes a file or a folder with its contents, as far as possible. Returns whether it no longer exists.
 pub(crate) fn remove(path: &CStr) -> bool {
     (0..TRIES).any(|_| {
         remove_below(CWD, path, DEPTH_MAX);

@@ -1,4 +1,4 @@
-//! Temporary names: each is owned by a value, and announced to the cleaner for as long as it may exist.
+//! Temporary names. Each is owned by a value, and announced to the cleaner while it may exist.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::announce::{Announcement, Announcer};
 
 /// A file, FIFO, socket or folder under a temporary name. It is announced before it is made, and removed when this value is dropped by
-/// the process that made it: forked children hold copies of the value, and must not remove what others still use. What cannot be
-/// removed then, the cleaner tries to remove at the end.
+/// the process that made it: forked children have copies of the value, and must not remove what other processes still use. If it
+/// cannot be removed then, the cleaner tries to remove it at its end.
 #[derive(Debug)]
 pub struct TemporaryPath {
     path: PathBuf,
@@ -19,10 +19,10 @@ pub struct TemporaryPath {
 }
 
 impl TemporaryPath {
-    /// Makes what is no folder. `make` must fail where the name is taken (O_EXCL, mkfifo, bind): what was there stays.
+    /// Makes a file, FIFO or socket. `make` must fail if the name exists (O_EXCL, mkfifo, bind), so that an existing file is not changed.
     ///
     /// # Errors
-    /// That of `make`.
+    /// The error of `make`.
     pub fn make<T, E>(
         announcer: &Announcer,
         path: PathBuf,
@@ -34,16 +34,16 @@ impl TemporaryPath {
         Ok((Self { path, maker, announcer, remove: |path| fs::remove_file(path) }, made))
     }
 
-    /// Makes a folder with a name of its own in `parent`; only this user may enter it. It is removed with all it holds.
-    /// (A folder of the crate `tempfile` gives errors whose errno is hidden within a text.)
+    /// Makes a folder with a random name in `parent`; only this user may enter it. It is removed with its contents.
+    /// (The crate `tempfile` is not used because its errors do not give the errno.)
     ///
     /// # Errors
-    /// What mkdir(2) or chmod(2) answered.
+    /// An error of mkdir(2) or chmod(2).
     pub fn folder_in(announcer: &Announcer, parent: &Path) -> io::Result<Self> {
         Self::folder(announcer, parent.join(format!("hosepipe-{:016x}", fastrand::u64(..))))
     }
 
-    /// The same, under a given name.
+    /// As [`Self::folder_in`], with a given path.
     ///
     /// # Errors
     /// As [`Self::folder_in`].
@@ -53,7 +53,7 @@ impl TemporaryPath {
         made.inspect_err(|_| announcer.announce(Announcement::Withdrawn, &path))?;
         let (maker, announcer) = (std::process::id(), announcer.clone());
         let made = Self { path, maker, announcer, remove: |path| fs::remove_dir_all(path) };
-        // The umask may have taken the user's own permissions away.
+        // The umask may have removed the user's own permissions.
         fs::set_permissions(&made.path, Permissions::from_mode(0o700))?;
         Ok(made)
     }
@@ -62,7 +62,7 @@ impl TemporaryPath {
         &self.path
     }
 
-    /// Leaves it where it is.
+    /// Gives up the file, which is no longer removed.
     pub fn keep(mut self) -> PathBuf {
         self.announcer.announce(Announcement::Withdrawn, &self.path);
         self.remove = |_| Ok(());

@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use crate::auth::{Hello, Opening, Proof, Protocol, Prover, Token};
 use crate::wire::{RemoteError, Wire, line, read};
 
-/// Longest first message of a client.
+/// Longest first message of a client, in bytes.
 const HELLO_BYTES_MAX: usize = 4096;
 
 /// A listening socket, and the connections that have not yet proved that they have the token.
@@ -24,7 +24,7 @@ impl Listener {
     /// Listens on this address only.
     ///
     /// # Errors
-    /// What bind(2) or listen(2) answered.
+    /// An error of bind(2) or listen(2).
     pub fn at(address: SocketAddr) -> Result<Self, RemoteError> {
         let listener = TcpListener::bind(address).map(Arc::new);
         let listener = listener.map_err(RemoteError::system(format!("cannot listen on {address}")))?;
@@ -34,16 +34,16 @@ impl Listener {
     /// Its address, with the port that the system chose if 0 was given.
     ///
     /// # Errors
-    /// What getsockname(2) answered.
+    /// An error of getsockname(2).
     pub fn address(&self) -> Result<SocketAddr, RemoteError> {
         self.listener.local_addr().map_err(RemoteError::system("getsockname"))
     }
 
-    /// Waits for a caller that has the token; `None` if none came in time, or if `stop` returned true. `remark` is called with the reason why
-    /// another caller was refused.
+    /// Waits for a client that has the token; `None` if there is none within `patience`, or if `stop` returned true. `remark` is called with the
+    /// reason for each refused client.
     ///
     /// # Errors
-    /// What the system answered.
+    /// An error of the system.
     pub(crate) fn next(
         &mut self,
         token: &Token,
@@ -60,8 +60,10 @@ impl Listener {
         };
         let mut greet =
             || Hello::new(protocol).map_or(Vec::new(), |hello| line(&Opening { hello, proof: None }));
-        let came = self.callers.next(patience, &mut greet, &mut check, &mut || !stop());
-        let Some((stream, proof)) = came.map_err(RemoteError::system("poll"))? else { return Ok(None) };
+        let authenticated = self.callers.next(patience, &mut greet, &mut check, &mut || !stop());
+        let Some((stream, proof)) = authenticated.map_err(RemoteError::system("poll"))? else {
+            return Ok(None);
+        };
         let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
         keep_alive(&stream).map_err(RemoteError::system("setsockopt(SO_KEEPALIVE)"))?;
         let wire = Wire::over(stream.into(), &name)?;
@@ -70,7 +72,7 @@ impl Listener {
     }
 }
 
-/// Whether a caller has the token, by its first message; if so, our own proof. An error says what is wrong with the message.
+/// Checks by its first message whether a client has the token; if it has, gives our own proof. An error says what is wrong with the message.
 fn check_token(
     token: &Token,
     protocol: Protocol,
@@ -83,7 +85,7 @@ fn check_token(
     let Opening { hello: client, proof } = read(&text, "a caller")?;
     client.check("a caller", protocol)?;
     if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
-        return Err(RemoteError("a caller with another token was turned away".to_owned()));
+        return Err(RemoteError("a client with another token was refused".to_owned()));
     }
     Ok(CallerCheck::Right(token.prove(Prover::Server, &server, &client)))
 }
@@ -91,7 +93,7 @@ fn check_token(
 /// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): while one is outstanding, no keep-alive packets are sent.
 const UNACKNOWLEDGED_MAX_MS: u32 = 15_000;
 
-/// Makes the kernel detect within half a minute that the other machine is gone without having closed the connection.
+/// Makes the kernel detect within half a minute that the other machine is unreachable, if it has not closed the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -118,10 +120,10 @@ pub(crate) fn connect(target: &str) -> Result<TcpStream, RemoteError> {
     reached
 }
 
-/// Proves to a listener that we have the token, and checks its proof of the same. `name` is the listener's.
+/// Proves to a listener that we have the token, and checks that it has it, too. `name` is the listener's name in messages.
 ///
 /// # Errors
-/// A sentence: it is no hosepipe, speaks another protocol, or does not have the token.
+/// A sentence: the other program is not hosepipe, has another protocol version, or does not have the token.
 pub(crate) fn authenticate(
     stream: TcpStream,
     name: &str,

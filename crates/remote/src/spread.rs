@@ -17,7 +17,7 @@ mod work;
 pub use crate::launcher::last_words;
 pub use blocks::Blocks;
 pub use derive::{Derived, derive};
-pub use feed::{Fed, feed};
+pub use feed::{FeedProcess, feed};
 pub use job::{NOT_RUN, SpreadJob, describe};
 pub use merge::merged;
 pub use partition::{InputFile, Range, cut, files, is_url, sample};

@@ -1,4 +1,4 @@
-//! The resources that a study needs: disk space, inodes, memory. They are checked before it starts.
+//! The resources that a study needs: disk space, inodes and memory. They are checked before it starts.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ pub(crate) struct Needs {
     files: Option<Size>,
 }
 
-/// The resources of this machine.
+/// The free resources of this machine.
 #[derive(Debug)]
-pub struct Have {
+pub struct Available {
     /// The folder for temporary files.
     folder: PathBuf,
     /// `None` if unknown.
@@ -32,15 +32,15 @@ pub struct Have {
     memory_bytes: Option<u64>,
 }
 
-/// Spare resources, for folders, records, and buffers of the programs that are run.
+/// Additional resources for folders, records, and buffers of the programs that are run.
 const SPARE_DISK_BYTES: u64 = 32 << 20;
 const SPARE_INODES: u64 = 1000;
 const SPARE_MEMORY_BYTES: u64 = 256 << 20;
-/// The engine makes no blocks larger than this part of the memory.
+/// Number of blocks for which memory must be available. The engine refuses a block that is larger than the memory divided by this.
 const BLOCKS_IN_MEMORY: u64 = 8;
 
-impl Have {
-    /// The resources of this machine, with this folder for temporary files.
+impl Available {
+    /// The free resources of this machine; `folder` is the folder for temporary files.
     pub fn here(folder: &Path) -> Self {
         let disk = statvfs(folder).ok();
         Self {
@@ -54,7 +54,7 @@ impl Have {
     /// Checks that a study can be run at a scale.
     ///
     /// # Errors
-    /// The first resource of which there is too little, and what to do.
+    /// Names the first resource that is too small, and what to do.
     pub fn suffices(&self, study: &Study, scale: Scale) -> Result<(), String> {
         let File { study: Head { needs, .. }, parts, .. } = study.parameters();
         let amount = |full: Option<Size>| full.map_or(0, |full| scale.amount(full.value));
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
     use crate::{STUDIES, bradford, comp517, stover};
 
-    fn have(disk_bytes: u64, inodes: u64, memory_bytes: u64) -> Have {
-        Have {
+    fn have(disk_bytes: u64, inodes: u64, memory_bytes: u64) -> Available {
+        Available {
             folder: "/tmp".into(),
             disk_bytes: Some(disk_bytes),
             inodes: Some(inodes),
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_error_names_the_scarce_resource_and_a_remedy() {
-        let error = |study: &Study, have: Have| have.suffices(study, Scale::FULL).expect_err("too little");
+        let error =
+            |study: &Study, have: Available| have.suffices(study, Scale::FULL).expect_err("too little");
         assert_eq!(
             error(&stover::STUDY, have(100 << 20, 10_000, 8 << 30)),
             "stover needs 544MiB of disk in /tmp, and 100MiB are free: another file system (TMPDIR=DIR), or a \
@@ -119,6 +120,6 @@ mod tests {
         for study in STUDIES {
             assert_eq!(have(64 << 20, 2000, 1 << 30).suffices(study, small), Ok(()), "{study}");
         }
-        assert!(Have::here(Path::new("/tmp")).memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert!(Available::here(Path::new("/tmp")).memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     }
 }

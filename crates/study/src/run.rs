@@ -17,13 +17,13 @@ use pipeline::shell::Shell;
 use crate::view::fill;
 use crate::{File, Head, Part, Scale, Study};
 
-/// What to run, and the surroundings.
+/// The study to run, and its environment.
 pub struct Job<'a> {
     /// The study.
     pub study: &'static Study,
-    /// The share of its amounts.
+    /// The scale of its amounts.
     pub scale: Scale,
-    /// Decides the order within rounds, and random payloads.
+    /// The seed of the order within rounds and of random payloads.
     pub seed: u64,
     /// The CPUs that this process may use.
     pub cpus: &'a [Cpu],
@@ -236,7 +236,7 @@ pub(crate) fn with_remedy(error: mechanism::OpenError) -> anyhow::Error {
     anyhow::anyhow!("{error}{remedy}")
 }
 
-/// Whether a part has an error that was not known before anything was measured.
+/// Whether a part has an unexpected error.
 pub fn failed(part: &StudyPart) -> bool {
     let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
     // If the output over the first link differs between runs, outputs cannot be compared. A program whose input is a file may format

@@ -12,7 +12,7 @@ use process::{Capture, Captured, Child, Cleaner, wait_for_all};
 pub(crate) enum NotFinished {
     /// The user ended the run.
     Stopped,
-    /// The time limit; with the output until then.
+    /// The time limit was reached; with the output until then.
     Late(String),
     /// A system call failed while a process was started or waited for.
     System(io::Error),
@@ -43,7 +43,7 @@ pub(crate) fn wait(
     });
     waited.map_err(|error| match error {
         NotFinished::Late(_) => {
-            NotFinished::Late(children.iter().map(Child::said).collect::<Vec<_>>().join("\n"))
+            NotFinished::Late(children.iter().map(Child::output_text).collect::<Vec<_>>().join("\n"))
         }
         other => other,
     })
@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     waited?;
     let ended = children[0].ended().ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
-    Ok((ended.status, children[0].said()))
+    Ok((ended.status, children[0].output_text()))
 }
 
 /// A command line for messages.

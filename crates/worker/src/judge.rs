@@ -41,7 +41,7 @@ pub(crate) fn judge(
 ) -> Result<(SendLine, RecvLine, u64), CaseError> {
     model::sort_by_key(&mut processes, |process| (follows_from_another(&process.ended), process.ended.at));
     for process in &processes {
-        examine(process, lines, job).map_err(|error| saying(error, &process.said))?;
+        examine(process, lines, job).map_err(|error| with_stderr(error, &process.said))?;
     }
     match lines {
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
@@ -51,8 +51,8 @@ pub(crate) fn judge(
     }
 }
 
-/// The error, followed by the program's standard error in one line.
-pub(crate) fn saying(error: CaseError, said: &str) -> CaseError {
+/// The error, followed by the program's standard error, in one line.
+pub(crate) fn with_stderr(error: CaseError, said: &str) -> CaseError {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = if lines.is_empty() { String::new() } else { format!("; it said: {}", lines.join(" | ")) };
     CaseError { message: error.message + &said, ..error }
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_programs_messages_are_shown_in_one_line() {
         let error = CaseError::new(ErrorKind::Died, "c:tuned exited with 3");
-        assert_eq!(saying(error.clone(), "").message, "c:tuned exited with 3");
-        let said = saying(error, "no luck\n\n  at all\n").message;
+        assert_eq!(with_stderr(error.clone(), "").message, "c:tuned exited with 3");
+        let said = with_stderr(error, "no luck\n\n  at all\n").message;
         assert_eq!(said, "c:tuned exited with 3; it said: no luck | at all");
     }
 }

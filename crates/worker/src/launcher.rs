@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use crate::command::{NotFinished, wait};
 use crate::end_sampler::EndSampler;
 use crate::job::Job;
-use crate::judge::{Finished, Role, Span, judge, saying};
+use crate::judge::{Finished, Role, Span, judge, with_stderr};
 use crate::program::{Program, roles};
 use crate::registry::Receiver;
 use crate::result_line::ResultLines;
@@ -50,7 +50,8 @@ pub struct Launch<'a> {
     pub cpus: &'a [u32],
 }
 
-/// Starts workers, one run at a time. Its drop ends their processes and removes their files; after SIGKILL the cleaner process does.
+/// Starts workers, one run at a time. Dropping it ends their processes and removes their files; if this process is killed, the cleaner
+/// process does that.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
@@ -78,7 +79,7 @@ impl<'a> Launch<'a> {
         Self { workload: Workload::PingPong, ..Self::pair(writer, reader) }
     }
 
-    /// Both ends over a pipe of the default size that hosepipe makes.
+    /// A writer and a reader that hosepipe starts, with a pipe of the default size between them.
     pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
         Self { start: WorkerStart::Harness, ..Self::pair(writer, reader) }
     }
@@ -94,7 +95,7 @@ impl<'a> Launch<'a> {
                 let command = self.writer.pair_command(self.workload, &reader, job, result);
                 (command, writers_cpu.into_iter().collect())
             } else {
-                // The scheduler places both ends on the CPUs of both.
+                // Both ends may run on either CPU.
                 (self.writer.end_command(roles(self.workload).0, job, result), self.cpus.to_vec())
             };
             command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -187,11 +188,11 @@ impl Launcher {
             Err(NotFinished::Late(said)) => {
                 let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
                 let message = format!("{} took longer than {:.0?}", names.join(" and "), limit);
-                return Err(NoSample::Failed(saying(CaseError::new(ErrorKind::Hung, message), &said)));
+                return Err(NoSample::Failed(with_stderr(CaseError::new(ErrorKind::Hung, message), &said)));
             }
         }
         let finished = |(role, child): (Role, &Child<'_>)| {
-            Some(Finished { role, ended: child.ended()?.clone(), said: child.said() })
+            Some(Finished { role, ended: child.ended()?.clone(), said: child.output_text() })
         };
         let finished: Vec<Finished> = roles.into_iter().zip(&children).filter_map(finished).collect();
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
@@ -230,7 +231,7 @@ impl Launcher {
 pub(crate) fn start_cleaner() -> io::Result<Cleaner> {
     Cleaner::start().map_err(|error| {
         let why = describe_errno(&error);
-        io::Error::other(format!("cannot start the process that ends workers after us: {why}"))
+        io::Error::other(format!("cannot start the process that ends workers if hosepipe is killed: {why}"))
     })
 }
 

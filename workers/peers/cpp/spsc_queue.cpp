@@ -11,8 +11,8 @@
 
 #include <boost/lockfree/spsc_queue.hpp>
 
-// One segment for both ends, without a name that could be left behind: the first end's file in memory, which the second one
-// opens through /proc.
+// Maps one memory segment into both ends. The first end creates it by memfd_create(2), and the second one opens it through
+// /proc, so that no named segment can be left behind.
 template <class Shared> Shared *share(const worker::Job &job) {
     std::string link = job.path("segment");
     auto check = [&](bool succeeded) {
@@ -39,7 +39,7 @@ template <class Shared> Shared *share(const worker::Job &job) {
     return shared;
 }
 
-// Elements of N bytes.
+// A queue whose elements have N bytes.
 template <std::size_t N> class Elements {
     static_assert(N <= worker::SLOT_MAX);
     using Element = std::array<std::uint8_t, N>;
@@ -69,7 +69,7 @@ template <std::size_t N> class Elements {
     void flush() {}
 };
 
-// A queue of bytes, filled and emptied by as many as fit at once.
+// A queue of bytes; each push and pop moves as many bytes as possible.
 class Stream {
     using Queue = boost::lockfree::spsc_queue<std::uint8_t, boost::lockfree::capacity<1 << 20>>;
     std::array<Queue, 2> *queues;

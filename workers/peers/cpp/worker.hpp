@@ -1,4 +1,4 @@
-// What the C++ peers share: the command line, the stream, the check, the result lines. The contract is docs/WORKERS.md.
+// The common code of the C++ peers: command line, stream, check and result lines. See docs/WORKERS.md.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,11 @@ namespace worker {
 using Bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint64_t PERIOD = 256;
-// The sequence continues after every block for the length of a block, so that a whole slot of fixed size can be copied.
+// Largest size of a slot in a queue. The sequence is longer than a block by this, so that a whole slot can be copied.
 constexpr std::size_t SLOT_MAX = 64;
 constexpr int WRONG_ARGUMENTS = 2;
 
-// Ends the program with one sentence on standard error. Not exit(3): threads of a library are running.
+// Ends the program with one sentence on standard error. It calls _exit(2), because threads of a library may run.
 [[noreturn, gnu::format(printf, 2, 3)]] inline void fail(int status, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -58,13 +58,13 @@ struct Job {
     std::uint64_t total() const { return warmup + bytes; }
     bool is_round_trips() const { return role == "trip" || role == "echo"; }
     bool is_first() const { return role != "recv" && role != "echo"; }
-    // No message is longer.
+    // Length of the longest message.
     std::size_t message_max() const { return std::min(block, std::max({warmup, bytes, std::uint64_t(1)})); }
-    // Messages that a queue holds: a megabyte, but not too few and not too many.
+    // Messages that a queue holds: 1 MiB of them, at least 16 and at most 1024.
     std::size_t depth() const { return std::clamp<std::size_t>((1 << 20) / message_max(), 16, 1024); }
 
     std::string path(const char *name) const { return folder + "/" + name; }
-    // Creates a file that shows the other end which step this end has reached.
+    // Creates a file by which the other end sees that this end has reached the step.
     void reach(const char *step) const {
         int file = open(path(step).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0 || close(file) != 0) {
@@ -91,13 +91,13 @@ struct Job {
     }
 };
 
-// Spins, then lets others run: for queues that have no way of waiting.
+// Busy waiting, for queues that cannot block: it spins at first, then yields the CPU.
 class Backoff {
-    unsigned looks = 0;
+    unsigned tries = 0;
 
   public:
     void pause() {
-        if (++looks < 1000) {
+        if (++tries < 1000) {
             __builtin_ia32_pause();
         } else {
             sched_yield();
@@ -105,7 +105,7 @@ class Backoff {
     }
 };
 
-// The XOR of all bytes, folded from words at the end.
+// Computes the XOR of all bytes, in words that are reduced to a byte at the end.
 class Xor {
     std::uint64_t folded = 0;
 
@@ -139,7 +139,7 @@ class Xor {
     }
 };
 
-// The stream: what `each` is called with are the position and the length of every block of `bytes` from `from` on.
+// Calls `each` with the position and the length of every block of the `bytes` bytes from position `from` on; returns the new position.
 template <class Each> std::uint64_t for_blocks(const Job &job, std::uint64_t from, std::uint64_t bytes, Each each) {
     std::uint64_t position = from, end = from + bytes;
     while (position < end) {
@@ -188,7 +188,7 @@ template <class Channel> void send(const Job &job, Channel &channel, std::thread
         check_count(job, arrived);
         job.reach("received");
     }
-    // What is queued when this process ends would be lost.
+    // Messages that are still queued when this process ends would be lost.
     job.wait_for("received");
     if (child.joinable()) {
         child.join();
@@ -221,7 +221,7 @@ template <class Channel> void receive(const Job &job, Channel &channel) {
     check_count(job, arrived);
 }
 
-// Starts the other end and waits for it. Without it nothing would ever be taken: where it fails, this program ends.
+// Starts the other end and waits for it. If it fails, this program ends, because its messages would never be received.
 inline void await_child(char **command) {
     pid_t child;
     int error = posix_spawnp(&child, command[0], nullptr, nullptr, command, environ);
@@ -252,7 +252,7 @@ inline std::uint64_t number(const char *name, const char *text, std::uint64_t sm
     return value;
 }
 
-// Reads ROLE BYTES BLOCK WARMUP RESULT [CHILD...]; `is_alone`: the program brings its other end itself.
+// Reads ROLE BYTES BLOCK WARMUP RESULT [CHILD...]; `is_alone`: the program runs both ends, without a child.
 inline Job parse(int count, char **arguments, bool is_alone = false) {
     if (count < 6) {
         fail(WRONG_ARGUMENTS, "expected: send|recv|pair|trip|echo BYTES BLOCK WARMUP RESULT [CHILD...]");
@@ -274,8 +274,8 @@ inline Job parse(int count, char **arguments, bool is_alone = false) {
              is_alone ? "pair or trip" : "send, recv, pair, trip or echo");
     }
     if ((starts_other && !is_alone) != (count > 6)) {
-        fail(WRONG_ARGUMENTS, "%s", is_alone ? "the other end is this program's own: no CHILD"
-                                             : "pair and trip need the command of their child, and nothing else has one");
+        fail(WRONG_ARGUMENTS, "%s", is_alone ? "this program runs both ends: CHILD is not allowed"
+                                             : "pair and trip need the command of their child; no other role has one");
     }
     return job;
 }
@@ -292,7 +292,7 @@ template <class Channel> int run_end(const Job &job) {
     } else {
         receive(job, channel);
     }
-    // Libraries' threads end with the process: both ends have said that they are done.
+    // Threads of libraries end with the process: both ends are done by now.
     std::fflush(nullptr);
     _exit(0);
 }

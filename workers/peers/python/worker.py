@@ -1,5 +1,5 @@
-"""A worker of hosepipe over Python's multiprocessing: `python3 worker.py pipe|queue|shared-memory pair|trip ...`, the contract of
-docs/WORKERS.md. The other end is a process that this one forks.
+"""A worker of hosepipe over Python's multiprocessing: `python3 worker.py pipe|queue|shared-memory pair|trip ...`, as
+docs/WORKERS.md requires. The other end is a process that this one forks.
 
 `pipe` is multiprocessing.Pipe with send_bytes and recv_bytes, `queue` is multiprocessing.Queue, which pickles and has a thread that
 writes, `shared-memory` is a ring of slots in multiprocessing.shared_memory between two semaphores.
@@ -22,7 +22,7 @@ context = multiprocessing.get_context("fork")
 
 
 class Job(NamedTuple):
-    """What the command line asks for."""
+    """The command line, parsed."""
 
     trips: bool
     bytes: int
@@ -37,12 +37,12 @@ class Job(NamedTuple):
 
     @property
     def message_max(self):
-        """No message is longer."""
+        """Length of the longest message."""
         return min(self.block, max(self.warmup, self.bytes, 1))
 
     @property
     def depth(self):
-        """Messages that a queue holds: a megabyte, but not too few and not too many."""
+        """Messages that a queue holds: 1 MiB of them, at least 16 and at most 1024."""
         return min(max((1 << 20) // self.message_max, 16), 1024)
 
     def lengths(self, count):
@@ -54,13 +54,13 @@ class Job(NamedTuple):
 
 
 class Refusal(Exception):
-    """A command line that breaks the contract."""
+    """The command line is wrong."""
 
 
 def parse(arguments):
     """Reads ROLE BYTES BLOCK WARMUP RESULT."""
     if len(arguments) != 5 or arguments[0] not in ("pair", "trip"):
-        raise Refusal("wanted: pair|trip BYTES BLOCK WARMUP RESULT; the other end is a process of this program's own")
+        raise Refusal("wanted: pair|trip BYTES BLOCK WARMUP RESULT; this program starts the other end itself")
     role, count, block, warmup, result = arguments
     job = Job(role == "trip", number("BYTES", count, 1), number("BLOCK", block, 1), number("WARMUP", warmup, 0), result)
     if job.total > 2**63 - 1:
@@ -69,7 +69,7 @@ def parse(arguments):
 
 
 def number(name, text, least):
-    """A decimal argument; int() alone would take signs, underscores, spaces and the digits of other scripts."""
+    """Parses a decimal argument. int() alone would accept signs, underscores, spaces and the digits of other scripts."""
     digits = text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 19
     if not digits or not least <= int(text) <= 2**63 - 1:
         raise Refusal(f"{name} is a decimal number from {least} to 2^63 - 1, not {text!r}")
@@ -86,7 +86,7 @@ def append_result(job, line):
 
 
 class Pipe:
-    """A Connection."""
+    """An end of a multiprocessing.Pipe, which is a Connection."""
 
     def __init__(self, connection):
         self.send, self.connection = connection.send_bytes, connection
@@ -119,13 +119,13 @@ def queues(job):
 
 
 class Ring:
-    """One direction: slots in shared memory, and how many of them are free and filled."""
+    """One direction: slots in shared memory, and semaphores that count the free and the filled ones."""
 
     def __init__(self, job):
         self.slot, self.depth, self.at = job.message_max, job.depth, 0
         self.free, self.filled = context.Semaphore(job.depth), context.Semaphore(0)
         self.memory = shared_memory.SharedMemory(create=True, size=self.slot * self.depth)
-        # The processes that are forked inherit the mapping: the name is not needed, and nothing is left behind.
+        # The name is not needed, because the forked process inherits the mapping; without it no file is left behind.
         self.memory.unlink()
 
     def step(self):
@@ -168,18 +168,18 @@ TRANSPORTS = {"pipe": pipes, "queue": queues, "shared-memory": rings}
 
 
 class Arrived:
-    """The XOR of all bytes. Messages are combined as integers, and the last integer is taken apart."""
+    """The XOR of all bytes. Messages are combined as integers, and the last integer is split into bytes."""
 
     def __init__(self):
         self.bytes = self.folded = 0
 
     def add(self, message):
-        """Folds a message in."""
+        """Adds a message to the XOR."""
         self.folded ^= int.from_bytes(message, "little")
         self.bytes += len(message)
 
     def report(self, job, ready):
-        """Appends the line of a receiver; a stream of the wrong length is trouble."""
+        """Appends the line of a receiver; exits with an error if the stream had the wrong length."""
         length = max((self.folded.bit_length() + 7) // 8, 1)
         xor = reduce(exclusive_or, self.folded.to_bytes(length, "little"), 0)
         append_result(job, f"recv bytes={self.bytes} xor={xor} ready_ns={ready} ended_ns={now()}\n")
@@ -188,7 +188,7 @@ class Arrived:
 
 
 def far_end(job, end):
-    """Receives the stream, or sends everything back."""
+    """Receives the stream; in round trips it sends every message back."""
     arrived = Arrived()
     ready = now()
     for part in (job.warmup, job.bytes):
@@ -202,7 +202,7 @@ def far_end(job, end):
 
 
 def await_end(other):
-    """Waits for the other end. Without it nothing would be taken: where it fails, this program ends."""
+    """Waits for the other end. If it fails, this program ends, because its messages would never be received."""
     other.join()
     if other.exitcode != 0:
         print(f"python worker: the other end ended with {other.exitcode}", file=sys.stderr, flush=True)
@@ -210,7 +210,7 @@ def await_end(other):
 
 
 def near_end(job, end, other):
-    """Sends the stream, or asks in round trips and checks what comes back."""
+    """Sends the stream; in round trips it also receives and checks each answer."""
     sequence = bytes(range(PERIOD)) * (job.message_max // PERIOD + 2)
     arrived, position, began = Arrived(), 0, 0
     ready = now()

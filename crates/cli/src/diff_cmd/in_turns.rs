@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use model::{ChangeKind, DiffFigure, DiffRecord, DiffSide, Record};
 use pipeline::shell::Shell;
-use pipeline::{Carrier, Complaints, Start, Trial, trial};
+use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 use stats::CaseFigures;
 use stats::changes::PAIRS_MAX;
 use stats::measured::of_bench;
@@ -206,9 +206,9 @@ impl Pairing<'_> {
     fn time(&self, text: &str, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         let ourselves = std::env::current_exe().context("this program's own file")?;
         let start = Start { hosepipe: &ourselves, shell: self.shell };
-        let complaints = if turn == 0 { Complaints::Shown } else { Complaints::Hidden };
+        let stderr = if turn == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
         let Trial { wall, status, output, ended_by, .. } =
-            trial(&start, text, &Carrier::default(), complaints)?;
+            trial(&start, text, &TrialOptions::default(), stderr)?;
         self.stop.note(ended_by);
         let failed = status != 0;
         let problem =

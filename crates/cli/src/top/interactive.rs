@@ -78,7 +78,7 @@ fn show(
         if pace.begin() {
             sampler.sample();
             if !screen.paused {
-                let mut snapshot = sampler.seen();
+                let mut snapshot = sampler.snapshot();
                 costs.judge_all(&mut snapshot);
                 screen.add_sample(snapshot);
                 draw = true;

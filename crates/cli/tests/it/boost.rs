@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::BoostRecord;
-use observe::end::{Joint, ends};
+use observe::end::{IpcFile, ends};
 use observe::resize::resize;
 use process::proc::children;
 use rustix::process::Signal;
@@ -37,7 +37,7 @@ fn record(path: &Path) -> BoostRecord {
 /// The size of the pipe that a process writes to.
 fn size(pid: u32) -> Option<u64> {
     let own = ends(pid as i32).ok()?.find(|end| end.fd == 1)?;
-    let Joint::Pipe(pipe) = own.joint else { return None };
+    let IpcFile::Pipe(pipe) = own.ipc_file else { return None };
     resize(pid as i32, 1, pipe, |_| None).ok().map(|(size, _)| size)
 }
 
@@ -196,7 +196,7 @@ fn the_pipe_from_outside_and_what_an_orphan_writes_grow_too() {
 
 /// Whether a process has a handler for a signal (`SigCgt` of proc_pid_status(5)).
 fn listens(pid: u32, signal: Signal) -> bool {
-    let caught = process::proc::value(&format!("/proc/{pid}/status"), "SigCgt");
+    let caught = process::proc::field_value(&format!("/proc/{pid}/status"), "SigCgt");
     let caught = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
     caught >> (signal.as_raw() - 1) & 1 == 1
 }
@@ -343,7 +343,7 @@ fn no_end_and_no_sigpipe_is_lost_while_pipes_are_opened_all_the_time() {
             while !over.load(Ordering::Relaxed) {
                 for pid in children(root) {
                     for end in ends(pid).into_iter().flatten().filter(|end| end.fd < 2) {
-                        let Joint::Pipe(pipe) = end.joint else { continue };
+                        let IpcFile::Pipe(pipe) = end.ipc_file else { continue };
                         opened += u64::from(resize(pid, end.fd, pipe, |_| None).is_ok());
                     }
                 }

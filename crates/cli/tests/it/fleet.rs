@@ -106,7 +106,7 @@ fn through_mpirun_and_what_a_killed_node_costs() {
     let failures: Vec<bool> = record.nodes.iter().map(|node| node.failure.is_some()).collect();
     assert_eq!(failures, [false, true, false], "{:?}", record.nodes[1].failure);
     let why = record.nodes[1].failure.as_deref().unwrap_or_default();
-    assert!(why.contains("said nothing for") && why.contains("in its own bench"), "{why}");
+    assert!(why.contains("no heartbeat for") && why.contains("in its own bench"), "{why}");
     for meeting in &record.meetings {
         let of_the_dead = meeting.from == 1 || meeting.to == 1;
         assert_eq!(

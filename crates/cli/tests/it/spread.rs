@@ -264,13 +264,16 @@ fn wrong_command_lines_say_what_is_wrong() {
     let packed = Command::new("sh").args(["-c", "gzip <in1 >in1.gz"]).current_dir(lab.here("")).status();
     assert!(packed.expect("gzip").success());
     for (args, words) in [
-        (&["--map", "zcat | wc -l", "--reduce", "cat", "--split", "16", "in1.gz"][..], "is packed (gzip)"),
+        (
+            &["--map", "zcat | wc -l", "--reduce", "cat", "--split", "16", "in1.gz"][..],
+            "is compressed (gzip)",
+        ),
         (&["--map", "cut -c1", "in1"][..], "no reduce is known for `cut -c1`"),
         (&["--map", "cat", "--reduce", "cat"], "INPUT"),
         (&["--map", "wc", "missing"], "missing: ENOENT"),
         (&["--map", "wc", "no*"], "no file matches no*"),
         (&["--map", "wc", "folder"], "is a folder"),
-        (&["--map", "wc", "/dev/null"], "no regular file"),
+        (&["--map", "wc", "/dev/null"], "not a regular file"),
         (&["--map", "wc (", "--reduce", "cat", "in1"], "syntax error"),
         (&["--map", "wc", "--via", "nolink", "in1"], "nolink"),
         (&["--map", "wc", "--resume", "in1"], "--work"),

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use process::proc::{self, Stat};
 
-use crate::end::{End, Holdings, holdings};
+use crate::end::{End, ProcessFiles, process_files};
 
 /// The descriptors of a process are read again after this many samples at the latest.
 const ROUND: u64 = 16;
@@ -21,11 +21,11 @@ pub(crate) struct Known {
     pub(crate) parent: i32,
     started_ticks: u64,
     /// `None` of another user's process.
-    pub(crate) holdings: Option<Holdings>,
+    pub(crate) process_files: Option<ProcessFiles>,
     /// The number of its descriptors; 0 on kernels that do not show it (before Linux 6.2).
     descriptors: u64,
     /// A thread of the kernel.
-    is_kernels: bool,
+    is_kernel_thread: bool,
 }
 
 /// All processes that can be seen.
@@ -42,7 +42,7 @@ impl Census {
     pub(crate) fn update(&mut self, active: &HashSet<i32>, outdated: &HashSet<i32>) -> Vec<(i32, Known)> {
         self.scans += 1;
         let own = std::process::id().cast_signed();
-        let alive: HashSet<i32> = proc::others().chain([own]).collect();
+        let alive: HashSet<i32> = proc::other_processes().chain([own]).collect();
         let ended = self.known.extract_if(|pid, _| !alive.contains(pid)).collect();
         for pid in alive {
             let is_due = self.known.get(&pid).is_none_or(|known| {
@@ -63,8 +63,8 @@ impl Census {
             self.known.remove(&pid);
             return;
         };
-        let holdings = match holdings(pid) {
-            Ok(holdings) => Some(holdings),
+        let process_files = match process_files(pid) {
+            Ok(process_files) => Some(process_files),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
             Err(_) => {
                 self.known.remove(&pid);
@@ -77,22 +77,25 @@ impl Census {
             parent: stat.parent,
             started_ticks: stat.started_ticks,
             descriptors: descriptors(pid),
-            holdings,
-            is_kernels: stat.is_kernels,
+            process_files,
+            is_kernel_thread: stat.is_kernel_thread,
         };
         self.known.insert(pid, known);
     }
 
     /// Every end of a pipe or socket, with the process that holds it.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (i32, End)> {
-        let holdings = self.known.iter().filter_map(|(pid, known)| Some((*pid, known.holdings.as_ref()?)));
-        holdings.flat_map(|(pid, holdings)| holdings.ends.iter().map(move |end| (pid, *end)))
+        let process_files =
+            self.known.iter().filter_map(|(pid, known)| Some((*pid, known.process_files.as_ref()?)));
+        process_files.flat_map(|(pid, process_files)| process_files.ends.iter().map(move |end| (pid, *end)))
     }
 
     /// Every side of a pseudoterminal, with the process that holds it.
     pub(crate) fn terminals(&self) -> impl Iterator<Item = (i32, End)> {
-        let holdings = self.known.iter().filter_map(|(pid, known)| Some((*pid, known.holdings.as_ref()?)));
-        holdings.flat_map(|(pid, holdings)| holdings.terminals.iter().map(move |end| (pid, *end)))
+        let process_files =
+            self.known.iter().filter_map(|(pid, known)| Some((*pid, known.process_files.as_ref()?)));
+        process_files
+            .flat_map(|(pid, process_files)| process_files.terminals.iter().map(move |end| (pid, *end)))
     }
 
     /// The parent of each process.
@@ -102,7 +105,7 @@ impl Census {
 
     /// The number of processes whose files this user may not read.
     pub(crate) fn foreign(&self) -> usize {
-        self.known.values().filter(|known| known.holdings.is_none() && !known.is_kernels).count()
+        self.known.values().filter(|known| known.process_files.is_none() && !known.is_kernel_thread).count()
     }
 }
 

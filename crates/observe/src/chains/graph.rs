@@ -16,7 +16,7 @@ pub(crate) enum LinkId {
     Pipe(Identity),
     /// A pair of sockets, in this direction, by their inodes.
     Pair { from: u64, to: u64 },
-    /// A pseudoterminal ([`crate::end::Joint::Terminal`]): what programs write to it, or what they read.
+    /// A pseudoterminal ([`crate::end::IpcFile::Terminal`]): what programs write to it, or what they read.
     Terminal { number: u32, namespace: u64, written: bool },
 }
 

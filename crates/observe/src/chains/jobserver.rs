@@ -20,17 +20,17 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 pub(super) fn find(census: &Census) -> BTreeMap<Identity, Vec<(i32, i32)>> {
     let mut found: BTreeMap<Identity, Vec<(i32, i32)>> = BTreeMap::new();
     for (pid, known) in &census.known {
-        let ends = known.holdings.as_ref().map_or(&[][..], |holdings| &holdings.ends);
-        let of_tokens = |end: &&End| end.fd > 2 && end.joint.pipe().is_some();
+        let ends = known.process_files.as_ref().map_or(&[][..], |process_files| &process_files.ends);
+        let of_tokens = |end: &&End| end.fd > 2 && end.ipc_file.pipe().is_some();
         let reads = ends.iter().filter(of_tokens).filter(|end| end.reads);
         let is_written =
-            |pipe: &&End| ends.iter().any(|end| end.fd > 2 && end.writes && end.joint == pipe.joint);
+            |pipe: &&End| ends.iter().any(|end| end.fd > 2 && end.writes && end.ipc_file == pipe.ipc_file);
         let mut both = reads.filter(is_written).peekable();
         if both.peek().is_none() || !is_make(*pid) {
             continue;
         }
         for end in both {
-            let makes = end.joint.pipe().map(|pipe| found.entry(pipe).or_default());
+            let makes = end.ipc_file.pipe().map(|pipe| found.entry(pipe).or_default());
             if let Some(makes) = makes.filter(|makes| makes.iter().all(|(make, _)| make != pid)) {
                 makes.push((*pid, end.fd));
             }

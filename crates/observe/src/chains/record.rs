@@ -8,17 +8,17 @@ use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
 use super::owner::Owners;
 use crate::blame::stands_out;
-use crate::end::{Joint, nameless};
+use crate::end::{IpcFile, nameless};
 use crate::flow::{EndFlow, flow};
 use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
 
-/// Share of a CPU above which a stage computes, and share of the time above which it queues for one.
-const MOST: f64 = 0.5;
-/// Share of the last samples at which a stage slept until time had passed, from which on it sleeps, even if it runs at this moment.
-const SLEEPS: f64 = 0.25;
-/// A stage that used less of a CPU than this, and whose input is empty, is not what the chain waits for: there is nothing to do.
-const ACTIVE: f64 = 0.01;
+/// Share of a CPU above which a stage counts as computing; also the share of the time above which it counts as queueing for a CPU.
+const BUSY_SHARE_MIN: f64 = 0.5;
+/// Smallest share of the last samples in which a stage waited for time to pass, for it to count as sleeping even if it runs in this sample.
+const SLEEP_SHARE_MIN: f64 = 0.25;
+/// Smallest share of a CPU of an active stage. An inactive stage with an empty input does not hold the chain up: it has nothing to do.
+const ACTIVE_CPU_MIN: f64 = 0.01;
 
 impl ChainSampler {
     /// The record of a chain; `None` if a stage has no process any more.
@@ -44,8 +44,8 @@ impl ChainSampler {
         };
         let (doing, waits_at) = self.doing(graph, at);
         let shares = self.shares.get(&group.pids[0]).copied().unwrap_or_default();
-        // A loop of short sleeps runs at many of the samples, but hardly works.
-        let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEPS;
+        // A loop of short sleeps runs in many of the samples, but uses little CPU time.
+        let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEP_SHARE_MIN;
         ChainStage {
             stage: at,
             leaders: group.pids[..group.leaders]
@@ -71,10 +71,10 @@ impl ChainSampler {
     /// What a stage does, and the link that it waits for.
     pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (StageActivity, Option<usize>) {
         let processes = || self.processes_of(graph, at);
-        if processes().map(|process| process.slice.cpu).sum::<f64>() > MOST {
+        if processes().map(|process| process.slice.cpu).sum::<f64>() > BUSY_SHARE_MIN {
             return (StageActivity::Computes, None);
         }
-        if processes().any(|process| process.slice.queued > MOST) {
+        if processes().any(|process| process.slice.queued > BUSY_SHARE_MIN) {
             return (StageActivity::Queues, None);
         }
         let each = processes().flat_map(|process| {
@@ -87,7 +87,7 @@ impl ChainSampler {
             let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
-        // Of several processes and threads the most informative one; the order of the enum is another.
+        // Takes the most informative state of all processes and threads. (The order of the enum is not this order.)
         let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
             StageActivity::Disk => 0,
             StageActivity::WaitsToWrite if link.is_some() => 1,
@@ -112,18 +112,18 @@ impl ChainSampler {
         waits: &Waits,
     ) -> (StageActivity, Option<usize>) {
         let place = |fd: i32, writes: bool| {
-            let holdings = self.census.known.get(&pid)?.holdings.as_ref()?;
-            let end = holdings.ends.iter().chain(&holdings.terminals).find(|end| end.fd == fd)?;
+            let process_files = self.census.known.get(&pid)?.process_files.as_ref()?;
+            let end = process_files.ends.iter().chain(&process_files.terminals).find(|end| end.fd == fd)?;
             graph
                 .links
                 .iter()
-                .position(|link| is_end(link, end.joint, writes) && stages(link, writes).contains(&at))
+                .position(|link| is_end(link, end.ipc_file, writes) && stages(link, writes).contains(&at))
         };
         let known = |places: Vec<(StageActivity, Option<usize>)>| {
             places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((StageActivity::Elsewhere, None))
         };
         match waits {
-            Waits::Not => (StageActivity::Works, None),
+            Waits::Nothing => (StageActivity::Works, None),
             Waits::For(fds) => known(
                 fds.iter()
                     .flat_map(|awaited| {
@@ -149,19 +149,22 @@ impl ChainSampler {
         }
     }
 
-    /// The index of the only pipe that a process can read, or write: if it sleeps in a pipe, it is that one. `None` if there are several.
+    /// The index of the only pipe that a process can read, or write: it is the pipe for which the process waits. `None` if there are several.
     fn only_pipe(
         &self,
         pid: i32,
         writes: bool,
         place: impl Fn(i32, bool) -> Option<usize>,
     ) -> Option<Option<usize>> {
-        let ends = &self.census.known.get(&pid)?.holdings.as_ref()?.ends;
-        let mut pipes = ends
-            .iter()
-            .filter(|end| matches!(end.joint, Joint::Pipe(_)) && if writes { end.writes } else { end.reads });
+        let ends = &self.census.known.get(&pid)?.process_files.as_ref()?.ends;
+        let mut pipes = ends.iter().filter(|end| {
+            matches!(end.ipc_file, IpcFile::Pipe(_)) && if writes { end.writes } else { end.reads }
+        });
         let first = pipes.next()?;
-        pipes.all(|end| end.joint == first.joint).then(|| place(first.fd, writes)).filter(Option::is_some)
+        pipes
+            .all(|end| end.ipc_file == first.ipc_file)
+            .then(|| place(first.fd, writes))
+            .filter(Option::is_some)
     }
 
     fn link(&self, graph: &ChainGraph, link: &GraphLink) -> ChainLink {
@@ -202,11 +205,13 @@ impl ChainSampler {
         let rate =
             rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
         let only_here = |pid: i32| {
-            let holdings = self.census.known.get(&pid).and_then(|known| known.holdings.as_ref());
-            holdings.is_some_and(|holdings| {
-                let elsewhere = if writes { holdings.writes_elsewhere } else { holdings.reads_elsewhere };
-                let mut ends = holdings.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
-                !elsewhere && ends.all(|end| is_end(link, end.joint, writes))
+            let process_files = self.census.known.get(&pid).and_then(|known| known.process_files.as_ref());
+            process_files.is_some_and(|process_files| {
+                let elsewhere =
+                    if writes { process_files.writes_elsewhere } else { process_files.reads_elsewhere };
+                let mut ends =
+                    process_files.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
+                !elsewhere && ends.all(|end| is_end(link, end.ipc_file, writes))
             })
         };
         EndFlow {
@@ -239,7 +244,7 @@ impl ChainSampler {
     }
 }
 
-/// The offset of a stage's processes; `None` if they have different ones.
+/// The offset that all processes of a stage have; `None` if their offsets differ.
 fn only(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let mut seen = offsets.flatten();
     let first = seen.next()?;
@@ -250,12 +255,12 @@ fn stages(link: &GraphLink, writes: bool) -> &[usize] {
     if writes { &link.writers } else { &link.readers }
 }
 
-pub(super) fn is_end(link: &GraphLink, joint: Joint, writes: bool) -> bool {
-    match (link.id, joint) {
-        (LinkId::Pipe(file), Joint::Pipe(end)) => file == end,
-        (LinkId::Pair { from, to }, Joint::Socket(end)) => end == if writes { from } else { to },
-        (LinkId::Terminal { number, namespace, written }, joint) => {
-            joint == Joint::Terminal { number, namespace, is_master: written != writes }
+pub(super) fn is_end(link: &GraphLink, ipc_file: IpcFile, writes: bool) -> bool {
+    match (link.id, ipc_file) {
+        (LinkId::Pipe(file), IpcFile::Pipe(end)) => file == end,
+        (LinkId::Pair { from, to }, IpcFile::Socket(end)) => end == if writes { from } else { to },
+        (LinkId::Terminal { number, namespace, written }, ipc_file) => {
+            ipc_file == IpcFile::Terminal { number, namespace, is_master: written != writes }
         }
         _ => false,
     }
@@ -273,8 +278,8 @@ fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
     let first = *order.first()?;
     let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));
-    let is_active = stages[first].cpus > ACTIVE
-        || stages[first].queued > ACTIVE
+    let is_active = stages[first].cpus > ACTIVE_CPU_MIN
+        || stages[first].queued > ACTIVE_CPU_MIN
         || stages[first].doing == StageActivity::Disk;
     let waited_for = links
         .iter()

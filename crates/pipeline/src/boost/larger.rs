@@ -8,7 +8,7 @@ use observe::end::ends;
 use observe::open_file::Identity;
 use observe::quota::{ChargedPipes, PipeLimits, new_pipes_are_whole};
 use observe::resize::resize;
-use process::proc::others;
+use process::proc::other_processes;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
@@ -161,7 +161,7 @@ impl LargerPipes {
     fn refuse(&mut self, why: String) {
         if self.refused.is_none() {
             self.refused = Some(why);
-            let ends = others().filter_map(|pid| Some((pid, ends(pid).ok()?)));
+            let ends = other_processes().filter_map(|pid| Some((pid, ends(pid).ok()?)));
             let ends = ends.flat_map(|(pid, ends)| ends.map(move |end| (pid, end)));
             self.pipe_quota = ChargedPipes::default().most_charged(ends);
         }
@@ -193,7 +193,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    use observe::end::{Joint, end};
+    use observe::end::{IpcFile, end};
     use rustix::pipe::fcntl_getpipe_size;
 
     use super::*;
@@ -203,7 +203,7 @@ mod tests {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let (reader, writer) = (File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer)));
         let at = (std::process::id() as i32, writer.as_raw_fd());
-        let Some(Joint::Pipe(identity)) = end(at.0, at.1).map(|end| end.joint) else { panic!("a pipe") };
+        let Some(IpcFile::Pipe(identity)) = end(at.0, at.1).map(|end| end.ipc_file) else { panic!("a pipe") };
         (reader, writer, identity, at)
     }
 

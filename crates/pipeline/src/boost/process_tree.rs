@@ -1,5 +1,5 @@
-//! A process and its descendants. A process whose parent has ended still belongs to them if it was seen before. (PR_SET_CHILD_SUBREAPER
-//! would keep all of them, but orphans would have another parent than without it.)
+//! A process and its descendants. A process whose parent has ended still belongs to them if an earlier search found it.
+//! (PR_SET_CHILD_SUBREAPER would find all of them, but would change the parent that orphans get.)
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ pub(super) struct TreeProcess {
 
 pub(super) struct ProcessTree {
     root: i32,
-    /// By PID, when each was started, in clock ticks.
+    /// The start time of each process, in clock ticks, by PID.
     known: HashMap<i32, u64>,
 }
 
@@ -27,32 +27,32 @@ impl ProcessTree {
     pub(super) fn processes(&mut self) -> Vec<TreeProcess> {
         let own = std::process::id().cast_signed();
         let mut processes = Vec::new();
-        let mut met = HashSet::from([own]);
-        let mut waiting = vec![self.root];
+        let mut visited = HashSet::from([own]);
+        let mut unvisited = vec![self.root];
         loop {
-            let Some(pid) = waiting.pop() else {
-                // Processes whose parent has ended, and what they started.
+            let Some(pid) = unvisited.pop() else {
+                // Processes whose parent has ended; their descendants follow.
                 let is_there = |(pid, started): &(&i32, &u64)| {
                     Stat::of(**pid).is_some_and(|stat| stat.started_ticks == **started)
                 };
-                let orphans = self.known.iter().filter(|(pid, _)| !met.contains(*pid)).filter(is_there);
-                waiting.extend(orphans.map(|(pid, _)| *pid));
-                if waiting.is_empty() {
+                let orphans = self.known.iter().filter(|(pid, _)| !visited.contains(*pid)).filter(is_there);
+                unvisited.extend(orphans.map(|(pid, _)| *pid));
+                if unvisited.is_empty() {
                     break;
                 }
                 continue;
             };
-            if !met.insert(pid) {
+            if !visited.insert(pid) {
                 continue;
             }
             let mut process = TreeProcess { pid, waits: Vec::new() };
             for (_, folder) in threads(pid) {
-                waiting.extend(children_of_thread(&folder));
+                unvisited.extend(children_of_thread(&folder));
                 process.waits.extend(waits::at(pid, &folder));
             }
             processes.push(process);
         }
-        self.known.retain(|pid, _| met.contains(pid));
+        self.known.retain(|pid, _| visited.contains(pid));
         for process in &processes {
             if !self.known.contains_key(&process.pid)
                 && let Some(stat) = Stat::of(process.pid)

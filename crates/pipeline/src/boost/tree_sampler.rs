@@ -1,6 +1,6 @@
-//! Samples the pipes of a tree of processes, and enlarges those that are full. What a process waits for mostly shows whether its pipe can be
-//! full: a process that sleeps in a write has a full pipe, and one that waits for something else has none. Only pipes of running processes are
-//! opened, and only those that can grow; so this costs less than the samples of `observe::stage_processes`.
+//! Samples the pipes of a tree of processes, and enlarges the full ones. What a process waits for usually shows whether its pipe can be full: if it
+//! sleeps in a write, the pipe is full, and if it waits for something else, no pipe is full. Only pipes of running processes that can grow are
+//! opened, so this costs less than the samples of `observe::stage_processes`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use model::{SeenCopies, SlowBuffer};
 use observe::buffers::BufferOffsets;
-use observe::end::{End, Joint, end, ends, nameless};
+use observe::end::{End, IpcFile, end, ends, nameless};
 use observe::fullness::Gauge;
 use observe::open_file::Identity;
 use observe::pace::Pace;
 use observe::waits::{Awaited, Waits};
-use process::proc::{Stat, command_line, named, value};
+use process::proc::{Stat, command_line, field_value, named};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,30 +21,30 @@ use super::Boosted;
 use super::larger::{Growth, LargerPipes};
 use super::process_tree::{ProcessTree, TreeProcess};
 
-/// Time between two samples: at least short for a person who waits, at most long enough to let an idle pipeline sleep.
+/// Shortest and longest time between two samples. The longest lets the CPU sleep while the pipeline is idle.
 const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
-/// Most descriptors of one process that are read.
+/// Largest number of descriptors of one process that are read.
 const ENDS_MAX: usize = 32;
-/// Most processes whose buffers are noted.
+/// Largest number of processes whose buffers are recorded.
 const BUFFERS_MAX: usize = 64;
-/// Time without growth after the quota was spent.
-const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
+/// Time without attempts to enlarge a pipe after the quota was exhausted.
+const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
-/// Times that a pipe is opened within one sample, and the pause between two. Ends that wake each other fill and empty a pipe thousands of times
-/// in a second: a few checks close together show as much as samples that are far apart.
+/// Number of times that a pipe is checked within one sample, and the pause between two checks. Ends that wake each other fill and empty a pipe
+/// thousands of times in a second, so a few checks in quick succession show as much as separate samples.
 const CHECKS: u32 = 4;
 const CHECK_PAUSE: Duration = Duration::from_micros(500);
 
-/// Before a pipe is enlarged for the first time its rate is measured: for at least this time and this many times its size, and at most for
-/// the last time.
-const BEFORE_MIN: Duration = Duration::from_millis(20);
+/// Before a pipe is enlarged for the first time its rate is measured: for at least `BEFORE_TIME_MIN` and `BEFORE_SIZES` times its size in bytes, but
+/// for at most `BEFORE_TIME_MAX`.
+const BEFORE_TIME_MIN: Duration = Duration::from_millis(20);
 const BEFORE_SIZES: u64 = 16;
-const BEFORE_MAX: Duration = Duration::from_millis(200);
-/// Age from which on the rate of a process is measured: its start is not typical.
+const BEFORE_TIME_MAX: Duration = Duration::from_millis(200);
+/// Smallest age of a process whose rate is measured: the rate at its start is not typical.
 const AGE_MIN: Duration = Duration::from_millis(500);
-/// Shortest measurement afterwards, as the new room fills first.
-const AFTER_MIN: Duration = Duration::from_millis(100);
+/// Shortest measurement after a pipe was enlarged: at first the additional capacity fills.
+const AFTER_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// The time since a process was started.
 fn age(pid: i32) -> Option<Duration> {
@@ -55,7 +55,7 @@ fn age(pid: i32) -> Option<Duration> {
 /// The rate at which a process moves bytes through an end of a pipe.
 struct Rate {
     pid: i32,
-    /// In /proc/PID/io.
+    /// The name of its counter in /proc/PID/io.
     counter: &'static str,
     found: Instant,
     /// When the measurement began, and the bytes that had been moved by then.
@@ -74,22 +74,22 @@ impl Rate {
     }
 
     fn moved_by_now(&self) -> Option<u64> {
-        value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
+        field_value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
     }
 
-    /// Whether the rate before a pipe of this size is enlarged has been measured, as far as possible. The measurement begins when bytes
-    /// have been moved: a reader that was just started does not read yet.
+    /// Whether the rate has been measured, as far as possible, so that the pipe of this size can be enlarged. The measurement begins when bytes have
+    /// been moved: a process that was just started does not read yet.
     fn is_measured(&mut self, size: u64) -> bool {
         let (Some(now), Some(moved)) = (self.moved_by_now(), self.moved) else { return true };
         if !self.has_moved && now > moved {
             (self.has_moved, self.since, self.moved) = (true, Instant::now(), Some(now));
             return false;
         }
-        let enough = self.since.elapsed() >= BEFORE_MIN && now - moved >= BEFORE_SIZES * size;
-        enough || self.found.elapsed() >= BEFORE_MAX
+        let enough = self.since.elapsed() >= BEFORE_TIME_MIN && now - moved >= BEFORE_SIZES * size;
+        enough || self.found.elapsed() >= BEFORE_TIME_MAX
     }
 
-    /// Bytes a second, measured for at least this time; `None` if it was shorter, or if no call has returned.
+    /// Bytes per second; `None` if it was measured for less than `least`, or if no call has returned.
     fn bytes_per_s(&self, least: Duration) -> Option<u64> {
         let seconds = Some(self.since.elapsed()).filter(|time| *time >= least)?.as_secs_f64();
         let bytes = self.moved_by_now()?.saturating_sub(self.moved?);
@@ -102,31 +102,31 @@ impl Rate {
 struct PipeHistory {
     /// The number of its last sample.
     sample: u64,
-    /// It cannot grow.
-    stays: bool,
-    /// It was full at the last check, or at any check of this sample.
+    /// Whether it cannot be enlarged.
+    cannot_grow: bool,
+    /// Whether it was full at the last check, and at any check of this sample.
     full: bool,
     any_full: bool,
-    /// Samples in a row at which it was not full: it is checked less often.
+    /// Number of consecutive samples in which it was not full. The more there are, the fewer checks are made.
     quiet: u32,
-    /// Its index among those that were enlarged.
+    /// Its index among the enlarged pipes.
     at: Option<usize>,
     /// The rate since it was found full, or since it has grown.
     rate: Option<Rate>,
 }
 
-/// An end at which a pipe may be full.
+/// An end of a pipe that may be full.
 #[derive(Clone, Copy)]
 struct PipeEnd {
     pipe: Identity,
     pid: i32,
     fd: i32,
-    /// A thread sleeps in a write to it, so it is full.
+    /// Whether a thread sleeps in a write to it, so that it is full.
     asleep: bool,
 }
 
-/// The descriptor for which a thread waits, if it is only one.
-fn sole(waits: &Waits) -> Option<Awaited> {
+/// The descriptor for which a thread waits, if there is only one.
+fn only_descriptor(waits: &Waits) -> Option<Awaited> {
     match waits {
         Waits::For(fds) => <[Awaited; 1]>::try_from(&fds[..]).ok().map(|[only]| only),
         _ => None,
@@ -144,14 +144,14 @@ pub(super) struct TreeSampler {
     unseen: BTreeSet<i32>,
     samples: u64,
     last: Instant,
-    no_room_until: Instant,
-    /// By PID, the command line of a process and the offsets of its buffers; `None` if they are not to be noted.
+    quota_pause_until: Instant,
+    /// By PID, the command line of a process and the offsets of its buffers; `None` if they are not recorded.
     buffers: Option<HashMap<i32, (String, BufferOffsets)>>,
 }
 
 impl TreeSampler {
     pub(super) fn new(root: i32, notes_buffers: bool) -> Self {
-        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.joint.pipe());
+        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.ipc_file.pipe());
         let now = Instant::now();
         Self {
             tree: ProcessTree::new(root),
@@ -163,7 +163,7 @@ impl TreeSampler {
             unseen: BTreeSet::new(),
             samples: 0,
             last: now,
-            no_room_until: now,
+            quota_pause_until: now,
             buffers: notes_buffers.then(HashMap::new),
         }
     }
@@ -183,8 +183,8 @@ impl TreeSampler {
         places.extend(self.read_first(&processes));
         // Pipes that are certainly full come first.
         model::sort_by_key(&mut places, |place| !place.asleep);
-        let mut met = HashSet::new();
-        places.retain(|place| met.insert(place.pipe));
+        let mut visited = HashSet::new();
+        places.retain(|place| visited.insert(place.pipe));
         for place in &places {
             let seen = self.seen.entry(place.pipe).or_default();
             (seen.sample, seen.full, seen.any_full) = (self.samples, false, false);
@@ -232,11 +232,11 @@ impl TreeSampler {
         slow
     }
 
-    /// The ends at which a process may find a pipe full.
+    /// The pipe ends of a process to which it can write, and whose pipes may be full.
     fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
         let pid = process.pid;
         let place = |end: End, asleep| {
-            let pipe = end.joint.pipe().filter(|_| end.writes)?;
+            let pipe = end.ipc_file.pipe().filter(|_| end.writes)?;
             Some(PipeEnd { pipe, pid, fd: end.fd, asleep })
         };
         let mut places = Vec::new();
@@ -245,13 +245,11 @@ impl TreeSampler {
             match waits {
                 Waits::For(fds) => {
                     let written = fds.iter().filter(|awaited| awaited.writes);
-                    places.extend(
-                        written.filter_map(|awaited| {
-                            place(end(pid, awaited.fd)?, sole(waits) == Some(*awaited))
-                        }),
-                    );
+                    places.extend(written.filter_map(|awaited| {
+                        place(end(pid, awaited.fd)?, only_descriptor(waits) == Some(*awaited))
+                    }));
                 }
-                Waits::Not | Waits::ToWrite | Waits::Somewhere => any = true,
+                Waits::Nothing | Waits::ToWrite | Waits::Somewhere => any = true,
                 Waits::ToRead | Waits::Children | Waits::Time | Waits::Other => {}
             }
         }
@@ -264,47 +262,47 @@ impl TreeSampler {
                 Err(_) => {}
             }
         }
-        // To open a FIFO's reading end would wake a writer that waits for a reader. A FIFO with a sleeping writer has a reader already.
+        // Opening a FIFO for reading would wake a writer that waits for a reader. A FIFO with a writer that sleeps in a write already has a reader.
         places.retain(|place| place.asleep || Some(place.pipe.0) == nameless());
         places
     }
 
-    /// The pipe that the first process reads, unless a process sleeps until there is something in it.
+    /// The pipe that the first process reads, unless a process waits for data in it.
     fn read_first(&self, processes: &[TreeProcess]) -> Option<PipeEnd> {
         let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
         let is_awaited = |process: &TreeProcess| {
-            let read = process.waits.iter().filter_map(sole).filter(|awaited| awaited.reads);
+            let read = process.waits.iter().filter_map(only_descriptor).filter(|awaited| awaited.reads);
             let mut ends = read.filter_map(|awaited| end(process.pid, awaited.fd));
-            ends.any(|end| end.joint == Joint::Pipe(pipe))
+            ends.any(|end| end.ipc_file == IpcFile::Pipe(pipe))
         };
         (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
     }
 
-    /// Checks whether a pipe is full, and enlarges it if it was full at the check before, too. Returns whether it is to be checked again.
+    /// Checks whether a pipe is full, and enlarges it if it was also full at the previous check. Returns whether it must be checked again.
     fn sample_pipe(&mut self, place: PipeEnd, round: u32, processes: &[TreeProcess]) -> bool {
         let PipeEnd { pipe, pid, fd, asleep } = place;
-        let waits = Instant::now() < self.no_room_until;
+        let waits = Instant::now() < self.quota_pause_until;
         let Some(seen) = self.seen.get_mut(&pipe) else { return false };
         let asleep = asleep && round == 0;
-        if asleep || seen.stays || waits {
+        if asleep || seen.cannot_grow || waits {
             (seen.full, seen.any_full) = (asleep, asleep);
-            return asleep && !seen.stays && !waits;
+            return asleep && !seen.cannot_grow && !waits;
         }
         let Some(fill) = self.gauge.pipe(pid, fd, Some(pipe)) else { return false };
         let bytes = fill.capacity_bytes;
-        // A reader that has just taken a block has left at least three quarters.
+        // Three quarters count as full, because a reader may just have read a block.
         let before = std::mem::replace(&mut seen.full, fill.held_bytes * 4 >= bytes * 3);
         seen.any_full |= seen.full;
-        seen.stays = self.larger.next_size(bytes).is_none();
-        if seen.stays || !(before && seen.full) {
-            return !seen.stays && (seen.any_full || round + 1 < CHECKS >> seen.quiet.min(CHECKS));
+        seen.cannot_grow = self.larger.next_size(bytes).is_none();
+        if seen.cannot_grow || !(before && seen.full) {
+            return !seen.cannot_grow && (seen.any_full || round + 1 < CHECKS >> seen.quiet.min(CHECKS));
         }
         let writes = self.input.is_none_or(|(reader, input)| (reader, input) != (pid, pipe));
         let rate = seen.rate.get_or_insert_with(|| Rate::begin(pid, writes));
         if seen.at.is_none() && !rate.is_measured(bytes) {
             return true;
         }
-        let before = rate.bytes_per_s(BEFORE_MIN);
+        let before = rate.bytes_per_s(BEFORE_TIME_MIN);
         match self.larger.grow(pipe, (pid, fd), bytes) {
             Growth::To(at) => {
                 seen.rate = Some(Rate::begin(pid, writes));
@@ -315,30 +313,30 @@ impl TreeSampler {
                 // At the first growth the shell may still have the end that it made for a program, so the names are read each time.
                 self.name_ends(place, at, processes);
             }
-            Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM_PAUSE,
-            Growth::Never => seen.stays = true,
+            Growth::NoRoom => self.quota_pause_until = Instant::now() + QUOTA_PAUSE,
+            Growth::Never => seen.cannot_grow = true,
         }
         false
     }
 
-    /// Adds the time since the last sample to a pipe. Returns whether it may soon grow.
+    /// Adds the time since the last sample to the figures of a pipe. Returns whether the pipe may be enlarged soon.
     fn account(&mut self, pipe: Identity, since: Duration) -> bool {
         let Some(seen) = self.seen.get_mut(&pipe) else { return false };
         if let Some(enlarged) = seen.at.and_then(|at| self.larger.enlarged.get_mut(at)) {
             let ns = since.as_nanos() as u64;
             enlarged.watched_ns += ns;
             enlarged.full_ns += if seen.any_full { ns } else { 0 };
-            let rate = seen.rate.as_ref().and_then(|rate| rate.bytes_per_s(AFTER_MIN));
+            let rate = seen.rate.as_ref().and_then(|rate| rate.bytes_per_s(AFTER_TIME_MIN));
             enlarged.after_bytes_per_s = rate.or(enlarged.after_bytes_per_s);
         }
         seen.quiet = if seen.any_full { 0 } else { seen.quiet + 1 };
-        seen.any_full && !seen.stays && Instant::now() >= self.no_room_until
+        seen.any_full && !seen.cannot_grow && Instant::now() >= self.quota_pause_until
     }
 
-    /// Notes the processes at the ends of a pipe that was enlarged.
+    /// Records the processes at the ends of a pipe that was enlarged.
     fn name_ends(&mut self, place: PipeEnd, at: usize, processes: &[TreeProcess]) {
         let has = |pid: i32, fd: i32, reads: bool| {
-            end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
+            end(pid, fd).is_some_and(|end| end.ipc_file == IpcFile::Pipe(place.pipe) && end.reads == reads)
         };
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
         let reader = processes.iter().map(|process| process.pid).find(|pid| has(*pid, 0, true));
@@ -347,7 +345,7 @@ impl TreeSampler {
         enlarged.reader = reader.and_then(named).or(enlarged.reader.take());
     }
 
-    /// Makes the remaining pipes as small as before, and completes the result.
+    /// Gives the remaining pipes their old sizes, and completes the result.
     pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
         self.larger.give_back();
         let slow_buffers = self.slow_buffers();

@@ -10,8 +10,8 @@ fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
     ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
 }
 
-fn becomes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: u64) {
-    ledger.becomes(&Head { pid, value: parent, at_ns, ..Head::default() }, arguments, Vec::new());
+fn executes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: u64) {
+    ledger.executes(&Head { pid, value: parent, at_ns, ..Head::default() }, arguments, Vec::new());
 }
 
 fn names(ledger: &Ledger) -> Vec<Vec<String>> {
@@ -40,10 +40,10 @@ fn processes_are_joined_by_their_links() {
     took(&mut ledger, 10, 7, 1, 6);
     took(&mut ledger, 11, 7, 0, 7);
     took(&mut ledger, 11, 8, 1, 8);
-    becomes(&mut ledger, 10, 1, b"seq\x0010\0", 9);
-    becomes(&mut ledger, 11, 1, b"sort\0", 9);
-    becomes(&mut ledger, 12, 1, b"wc\0-l\0", 9);
-    becomes(&mut ledger, 13, 1, b"ls\0", 20);
+    executes(&mut ledger, 10, 1, b"seq\x0010\0", 9);
+    executes(&mut ledger, 11, 1, b"sort\0", 9);
+    executes(&mut ledger, 12, 1, b"wc\0-l\0", 9);
+    executes(&mut ledger, 13, 1, b"ls\0", 20);
     assert_eq!(names(&ledger), [vec!["seq 10", "sort", "wc -l"], vec!["ls"]]);
     reaped(&mut ledger, 11, 30, 2 << 8);
     reaped(&mut ledger, 10, 31, 13);
@@ -61,7 +61,7 @@ fn processes_are_joined_by_their_links() {
 fn what_the_shell_becomes_has_its_own_figures() {
     let mut ledger = Ledger::new(1);
     let used = |user_us| Usage { user_us, ..Usage::default() };
-    ledger.becomes(&Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() }, b"grep\0", Vec::new());
+    ledger.executes(&Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() }, b"grep\0", Vec::new());
     ledger.reaped(&Head { pid: 1, at_ns: 9, value: 1 << 8, usage: used(4000), ..Head::default() });
     let stage = ledger.stage(0, &ledger.pipelines()[0], 0).expect("it has ended");
     assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (Some(1), 3_000_000, 4));
@@ -99,9 +99,9 @@ fn a_text_says_what_the_shell_does_itself_where_that_is_certain() {
 #[test]
 fn words_keep_their_quotes() {
     let mut ledger = Ledger::new(1);
-    becomes(&mut ledger, 10, 1, b"cut\0-d \0-f1\0", 1);
-    becomes(&mut ledger, 11, 1, b"tr\0.\0 \0", 2);
-    becomes(&mut ledger, 12, 1, b"sort\0\0", 3);
+    executes(&mut ledger, 10, 1, b"cut\0-d \0-f1\0", 1);
+    executes(&mut ledger, 11, 1, b"tr\0.\0 \0", 2);
+    executes(&mut ledger, 12, 1, b"sort\0\0", 3);
     assert_eq!(names(&ledger), [["cut '-d ' -f1"], ["tr . ' '"], ["sort ''"]]);
 }
 
@@ -110,8 +110,8 @@ fn what_a_shell_does_itself_has_no_program() {
     let mut ledger = Ledger::new(1);
     took(&mut ledger, 10, 7, 1, 1);
     took(&mut ledger, 1, 7, 0, 2);
-    becomes(&mut ledger, 20, 10, b"echo\0a\0", 3);
-    becomes(&mut ledger, 21, 10, b"sleep\x001\0", 4);
+    executes(&mut ledger, 20, 10, b"echo\0a\0", 3);
+    executes(&mut ledger, 21, 10, b"sleep\x001\0", 4);
     // The shell reads the next pipeline, too.
     took(&mut ledger, 30, 9, 1, 9);
     took(&mut ledger, 1, 9, 0, 9);
@@ -128,20 +128,20 @@ fn what_is_over_is_forgotten_with_all_that_it_started() {
     let own = std::process::id() as i32;
     let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
     took(&mut ledger, writer, 7, 1, 1);
-    becomes(&mut ledger, child, writer.into(), b"echo\0", 2);
+    executes(&mut ledger, child, writer.into(), b"echo\0", 2);
     took(&mut ledger, reader, 7, 0, 3);
     took(&mut ledger, own, 8, 1, 4);
     took(&mut ledger, 1, 8, 0, 4);
     reaped(&mut ledger, child, 5, 0);
     reaped(&mut ledger, writer, 6, 0);
     reaped(&mut ledger, reader, 6, 0);
-    let over = ledger.over();
+    let over = ledger.ended_pipelines();
     assert_eq!(over.len(), 1, "the other one's writer, which is this test, lives");
     ledger.forget(&over);
-    assert!(!ledger.knows(7) && ledger.knows(8));
+    assert!(!ledger.has_link(7) && ledger.has_link(8));
     assert_eq!(ledger.processes.len(), 2);
     reaped(&mut ledger, own, 9, 0);
-    let over = ledger.over();
+    let over = ledger.ended_pipelines();
     ledger.forget(&over);
     assert!(ledger.processes.is_empty() && ledger.latest.is_empty());
 }
@@ -156,7 +156,7 @@ fn what_has_ended_can_be_forgotten() {
         let (writer, reader) = (i32::MAX - 3 * link, i32::MAX - 3 * link - 1);
         took(&mut ledger, writer, link as u64, 1, 2);
         took(&mut ledger, reader, link as u64, 0, 2);
-        becomes(&mut ledger, reader, 1, b"cat\0", 3);
+        executes(&mut ledger, reader, 1, b"cat\0", 3);
         reaped(&mut ledger, writer, 4, 0);
         reaped(&mut ledger, reader, 4, 0);
     }
@@ -170,8 +170,8 @@ fn what_has_ended_can_be_forgotten() {
 #[test]
 fn a_number_that_comes_again_is_another_process() {
     let mut ledger = Ledger::new(1);
-    becomes(&mut ledger, 10, 1, b"a\0", 1);
+    executes(&mut ledger, 10, 1, b"a\0", 1);
     reaped(&mut ledger, 10, 2, 0);
-    becomes(&mut ledger, 10, 1, b"b\0", 3);
+    executes(&mut ledger, 10, 1, b"b\0", 3);
     assert_eq!(names(&ledger), [["a"], ["b"]]);
 }

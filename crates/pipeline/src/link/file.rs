@@ -1,4 +1,4 @@
-//! The file of a link: how much it held, whether its disk was full, and its name.
+//! The file of a link: its size, its name, and whether its disk was full.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,20 +14,20 @@ use rustix::process::geteuid;
 
 use super::kernel;
 
-/// Less free space than this counts as none: the last write before ENOSPC may be partial, and some file systems reserve a few blocks.
+/// Smallest free space that counts as room: the last write before ENOSPC may be partial, and some file systems reserve a few blocks.
 const NO_ROOM_BYTES: u64 = 64 << 10;
 
 /// A file between two programs. Dropping it removes its name.
 pub(super) struct LinkFile {
-    /// The reader's description, for reading only.
+    /// The reader's open file description (open(2)), which is for reading only.
     pub(super) reader: OwnedFd,
     folder: PathBuf,
     name: Option<StoredName>,
     bytes_max: AtomicU64,
     was_full: AtomicBool,
-    /// Its bytes are not discarded when the reader leaves.
+    /// Whether its bytes are kept when the reader has ended.
     kept: AtomicBool,
-    /// Its size in bytes when it was closed to writers.
+    /// Its size in bytes at the call of [`Self::close_to_writers`].
     closed_at: OnceLock<u64>,
 }
 
@@ -45,7 +45,7 @@ impl LinkFile {
         }
     }
 
-    /// The file's size now, in bytes. The largest size is remembered, and whether there was room for more.
+    /// The file's size now, in bytes. Also updates its largest size, and whether its disk was full.
     pub(super) fn size(&self) -> io::Result<u64> {
         if let Some(held_bytes) = self.closed_at.get() {
             return Ok(*held_bytes);
@@ -63,7 +63,7 @@ impl LinkFile {
         Ok(held_bytes)
     }
 
-    /// Discards its bytes, unless they are to be kept. Returns its size then.
+    /// Discards its bytes, unless they are kept. Returns its new size.
     pub(super) fn discard(&self) -> io::Result<u64> {
         if self.kept.load(Relaxed) || self.closed_at.get().is_some() {
             return self.size();
@@ -72,30 +72,30 @@ impl LinkFile {
         Ok(0)
     }
 
-    /// Makes every further write to it fail with EFBIG: a writer's description appends, and the file now has the largest size of its file
-    /// system (write(2)).
+    /// Makes every further write to it fail with EFBIG (write(2)): the writers append, and the file gets the largest size that its file system
+    /// allows.
     ///
     /// # Errors
-    /// This file system stores the bytes between.
+    /// The file system has no sparse files.
     pub(super) fn close_to_writers(&self) -> io::Result<()> {
         let held_bytes = self.size()?;
-        kernel::make_as_long_as_can_be(&self.reader, held_bytes)?;
+        kernel::set_maximum_size(&self.reader, held_bytes)?;
         self.closed_at.get_or_init(|| held_bytes);
         Ok(())
     }
 
-    /// Sets its final size, once its reader and its writers have ended.
-    pub(super) fn settle(&self) -> io::Result<()> {
+    /// Sets its final size, after its reader and its writers have ended.
+    pub(super) fn set_final_size(&self) -> io::Result<()> {
         let length = if self.kept.load(Relaxed) { self.closed_at.get().copied() } else { Some(0) };
         length.map_or(Ok(()), |bytes| kernel::set_length(&self.reader, bytes))
     }
 
-    /// From now on nothing of it is discarded.
+    /// Keeps its bytes: from now on none are discarded.
     pub(super) fn keep(&self) {
         self.kept.store(true, Relaxed);
     }
 
-    /// Writes its bytes elsewhere; into another file by reference if the file system can do that.
+    /// Copies its bytes; into another file by reference if the file system supports that.
     pub(super) fn copy_to(&self, mut copy: impl Write) -> io::Result<()> {
         let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
         let held_bytes = self.closed_at.get().copied().unwrap_or(u64::MAX);

@@ -147,7 +147,7 @@ impl Source for FileFollower {
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         if self.closes_soon(stop)? {
             self.file.size()?;
-            return self.file.settle();
+            return self.file.set_final_size();
         }
         let mut holders = Holders::find_for(&self.file.reader)?;
         self.file.size()?;
@@ -180,7 +180,7 @@ impl Source for FileFollower {
             }
         }
         self.file.size()?;
-        self.file.settle()
+        self.file.set_final_size()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds the processes that have a link's file open for writing, and stops them.
 //!
-//! All of them got the file from this process: it has no name, or one that only this user may open. So any of them may be sent SIGPIPE, as a
-//! pipe does, also if it has another parent by now.
+//! All of them got the file from this process: it has no name, or a name that only this user may open. So SIGPIPE may be sent to each of them, as
+//! for a pipe, even if its parent has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,24 +15,24 @@ use rustix::process::Signal;
 
 use observe::open_file::OpenFile;
 
-/// How long a writer may continue after SIGPIPE, which it can ignore.
+/// Longest time for which a writer may continue after SIGPIPE, which it can ignore.
 const SIGPIPE_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a writer may continue that is not found: another user's process, whose descriptors are not shown. Short-lived writers are not found
-/// either, but pause for at least [`WRITER_PAUSE`].
+/// Longest time for which writes may continue if their writer is not found. It may be another user's process, whose descriptors are not shown. (A
+/// series of short-lived writers is not found either, but has pauses of at least [`WRITER_PAUSE`].)
 const HIDDEN_WRITER_WAIT: Duration = Duration::from_secs(1);
 const WRITER_PAUSE: Duration = Duration::from_millis(50);
 
 /// The result of an attempt to stop writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// They were sent SIGPIPE, or were not found yet.
+    /// The writers were sent SIGPIPE, or were not found yet.
     MayEnd,
-    /// One continues that was sent SIGPIPE long ago, or that cannot be sent a signal.
+    /// A writer continues although SIGPIPE was sent long ago, or cannot be sent.
     Continues,
 }
 
-/// The processes that have a file open for writing, and what each has written so far.
+/// The processes that have a file open for writing, and the bytes that each has written so far.
 pub(super) struct Holders {
     file: OpenFile,
     known: HashMap<i32, Known>,
@@ -46,7 +46,7 @@ struct Known {
     written_bytes: Option<Threads>,
     /// Bytes that reaped children had written.
     reaped_bytes: Option<u64>,
-    /// Whether these became more at the last search, or may have.
+    /// Whether `reaped_bytes` had increased at the last search, or may have increased.
     children_wrote: bool,
     parent: Option<i32>,
     signalled: Option<Instant>,
@@ -65,7 +65,7 @@ impl Known {
 type Threads = HashMap<i32, u64>;
 
 impl Holders {
-    /// Finds the processes that have the file open now. Those that write more bytes later are taken for its writers.
+    /// Finds the processes that have the file open now. Those that later write more bytes count as its writers.
     pub(super) fn find_for(file: &OwnedFd) -> io::Result<Self> {
         let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
         let file = file.ok_or(io::ErrorKind::NotFound)?;
@@ -74,11 +74,11 @@ impl Holders {
         Ok(holders)
     }
 
-    /// The file has grown by this many bytes: sends SIGPIPE to its writers, once to each.
+    /// Sends SIGPIPE to the writers of the file, once to each, because it has grown by `grown_bytes`.
     ///
-    /// The kernel does not show which process wrote. One that has written nothing since the last search (a shell that waits for its child) is left
-    /// alone, as it would be over a pipe. So are all of them if they have written less than the file has grown: then the writer has ended
-    /// meanwhile, and their bytes may have gone to other files.
+    /// The kernel does not show which process wrote. A process that has written nothing since the last search (a shell that waits for its child)
+    /// gets no signal, as over a pipe. No process gets a signal if all of them together have written less than the file has grown: then the writer
+    /// has ended meanwhile, and their bytes may belong to other files.
     pub(super) fn stop_writing(&mut self, grown_bytes: u64) -> Writing {
         let holders = self.find();
         let counts = holders.iter().map(|pid| (*pid, self.written_since(*pid)));
@@ -87,10 +87,10 @@ impl Holders {
             wrote.clear();
         }
         let left: Vec<i32> = self.known.keys().copied().filter(|pid| !holders.contains(pid)).collect();
-        let may_have_written = !left.iter().all(|pid| self.left_in_silence(*pid));
+        let may_have_written = !left.iter().all(|pid| self.ended_without_writing(*pid));
         self.known.retain(|pid, _| holders.contains(pid));
         if may_have_written {
-            // The bytes were those of a process that has ended.
+            // The bytes may be those of a process that has ended.
             return Writing::MayEnd;
         }
         let continues = if wrote.is_empty() {
@@ -100,15 +100,14 @@ impl Holders {
             now - first > HIDDEN_WRITER_WAIT
         } else {
             self.no_writer_found = None;
-            // All of them get the signal.
+            // `count` is used because `any` would stop early: all writers must get the signal.
             wrote.into_iter().map(|(pid, _)| self.send_sigpipe(pid)).filter(|continues| *continues).count()
                 > 0
         };
         if continues { Writing::Continues } else { Writing::MayEnd }
     }
 
-    /// Bytes that a process has written since the last search, to any file; the largest number if that is not known. Of a new process all bytes
-    /// count.
+    /// Bytes that a process has written since the last search, to any file; `u64::MAX` if that is not known. All bytes of a new process count.
     fn written_since(&mut self, pid: i32) -> u64 {
         let now = Known::of(pid);
         let (written, reaped_bytes) = (now.written_bytes.clone(), now.reaped_bytes);
@@ -123,13 +122,14 @@ impl Holders {
         if self.is_splicing(pid) { u64::MAX } else { now.iter().map(since).sum() }
     }
 
-    /// Whether a process that has ended had written nothing since the last search: its parent has reaped it, and has no more bytes of children.
-    fn left_in_silence(&self, pid: i32) -> bool {
+    /// Whether a process has ended without writing since the last search: its parent has reaped it, and the parent's bytes of children have not
+    /// increased.
+    fn ended_without_writing(&self, pid: i32) -> bool {
         let parent = self.known.get(&pid).and_then(|gone| self.known.get(&gone.parent?));
         parent.is_some_and(|parent| !parent.children_wrote) && Stat::of(pid).is_none()
     }
 
-    /// Sends SIGPIPE, once. Returns whether the process continues although that is long ago.
+    /// Sends SIGPIPE, once. Returns whether the process still continues after [`SIGPIPE_WAIT`].
     fn send_sigpipe(&mut self, pid: i32) -> bool {
         let known = self.known.entry(pid).or_default();
         if let Some(since) = known.signalled {
@@ -165,14 +165,14 @@ impl Holders {
 
     /// Every other process that has the file open for writing.
     fn find(&self) -> Vec<i32> {
-        proc::others().filter(|pid| is_held_by(&self.file, *pid)).collect()
+        proc::other_processes().filter(|pid| is_held_by(&self.file, *pid)).collect()
     }
 }
 
-/// Whether another process has the file open for writing, as far as this user may know.
+/// Whether another process whose descriptors this user may read has the file open for writing.
 pub(super) fn is_written(file: &OwnedFd) -> bool {
     let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
-    file.is_some_and(|file| proc::others().any(|pid| is_held_by(&file, pid)))
+    file.is_some_and(|file| proc::other_processes().any(|pid| is_held_by(&file, pid)))
 }
 
 fn is_held_by(file: &OpenFile, pid: i32) -> bool {
@@ -180,14 +180,14 @@ fn is_held_by(file: &OpenFile, pid: i32) -> bool {
 }
 
 fn is_for_writing(pid: i32, fd: i32) -> bool {
-    let flags = proc::value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
+    let flags = proc::field_value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
     let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
-/// Bytes that the reaped children of a process (and its ended threads) have written: the difference to those of its threads.
+/// Bytes that the reaped children of a process, and its ended threads, have written: the bytes of the process minus those of its threads.
 fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
-    let all: u64 = proc::value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
+    let all: u64 = proc::field_value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
     all.checked_sub(own?.values().sum())
 }
 
@@ -195,7 +195,7 @@ fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
 /// reaped children.
 fn written_bytes(pid: i32) -> Option<Threads> {
     let count = |(thread, folder): (i32, String)| {
-        Some((thread, proc::value(&(folder + "/io"), "wchar")?.parse().ok()?))
+        Some((thread, proc::field_value(&(folder + "/io"), "wchar")?.parse().ok()?))
     };
     Some(proc::threads(pid).filter_map(count).collect::<Threads>()).filter(|threads| !threads.is_empty())
 }

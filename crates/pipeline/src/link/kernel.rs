@@ -122,7 +122,7 @@ pub fn wait_for_writers(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// EOPNOTSUPP: this file system stores the bytes between.
-pub(super) fn make_as_long_as_can_be(file: &OwnedFd, held_bytes: u64) -> io::Result<()> {
+pub(super) fn set_maximum_size(file: &OwnedFd, held_bytes: u64) -> io::Result<()> {
     let stored = || fstat(file).map(|stat| stat.st_blocks);
     let before = stored()?;
     set_length(file, held_bytes + HOLE_BYTES)?;
@@ -173,7 +173,7 @@ mod tests {
         let mut writer = File::options().create_new(true).append(true).open(&path).expect("a file");
         writer.write_all(b"abc").expect("written");
         let reader = OwnedFd::from(File::open(&path).expect("the file"));
-        make_as_long_as_can_be(&reader, 3).expect("holes");
+        set_maximum_size(&reader, 3).expect("holes");
         let refused = writer.write_all(b"d").expect_err("no room behind the end");
         assert_eq!(refused.raw_os_error(), Some(libc::EFBIG));
         assert!(fstat(&reader).expect("its size").st_blocks < 2048, "nothing is stored");

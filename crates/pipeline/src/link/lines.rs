@@ -45,7 +45,7 @@ impl Lines {
     pub(super) fn count(&self, piece: &[u8]) {
         self.seen.fetch_add(memchr::memchr_iter(b'\n', piece).count() as u64, Relaxed);
         if let Some(mut stamps) = self.stamps() {
-            stamps.note(piece, model::monotonic_ns());
+            stamps.add(piece, model::monotonic_ns());
         }
     }
 }

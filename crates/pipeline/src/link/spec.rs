@@ -1,4 +1,4 @@
-//! The specs of links, as typed, checked before anything is started.
+//! The specs of links, as the user types them. They are checked before anything is started.
 
 use std::fmt;
 
@@ -14,31 +14,31 @@ pub(super) const SSH: &str = "ssh:";
 /// An option of all links except stored ones: `ends=pipe` gives both programs a pipe, with relays between it and the link.
 const ENDS: &str = "ends";
 
-/// A mechanism that can connect two programs, with its options; or another host.
+/// The user's choice of a link: a mechanism that can connect two programs, with its options, or another host.
 #[derive(Clone)]
 pub struct LinkSpec {
     text: String,
-    way: LinkWay,
+    kind: LinkKind,
 }
 
 #[derive(Clone)]
-enum LinkWay {
-    /// With `pipe_ends`, both programs get pipes.
+enum LinkKind {
+    /// `pipe_ends`: both programs get pipes.
     Mechanism { mechanism: &'static Mechanism, options: Options, pipe_ends: bool },
     /// A destination of ssh(1).
     Ssh(String),
 }
 
-/// Why a text is no spec of a link, and what is: a mistake on the command line.
+/// Why a text is not the spec of a link, and the specs that are possible. Caused by a mistake on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LinkProblem(String);
 
 impl LinkSpec {
-    /// Parses a spec and checks that it can be a link. Whether this machine grants it is found out by [`LinkSpec::connect`].
+    /// Parses a spec and checks that it can be a link. Whether the system allows it is known after [`LinkSpec::connect`].
     ///
     /// # Errors
-    /// What is wrong with the text, and what is right.
+    /// What is wrong with the text, and what is possible.
     pub fn parse(text: &str) -> Result<Self, LinkProblem> {
         if let Some(host) = text.strip_prefix(SSH) {
             let odd = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -46,7 +46,7 @@ impl LinkSpec {
                 let shown = model::one_line(text);
                 return Err(LinkProblem(format!("`{shown}` names no host: ssh:HOST or ssh:USER@HOST")));
             }
-            return Ok(Self { text: text.to_owned(), way: LinkWay::Ssh(host.to_owned()) });
+            return Ok(Self { text: text.to_owned(), kind: LinkKind::Ssh(host.to_owned()) });
         }
         let mut spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
         let ends = spec.options.remove(ENDS);
@@ -63,7 +63,9 @@ impl LinkSpec {
         if let Some(option) = spec.options.keys().find(|option| !link_options.contains(&option.as_str())) {
             let ends = (!capabilities.contains(Capabilities::STORES_DATA)).then_some(&ENDS);
             let known = link_options.iter().chain(ends).copied().collect::<Vec<_>>().join(", ");
-            let problem = format!("`{option}` of `{name}` is for measuring; as a link it has: {known}");
+            let problem = format!(
+                "`{option}` of `{name}` is only for benchmarks; the options of the link are: {known}"
+            );
             return Err(LinkProblem(problem));
         }
         if ends.as_ref().is_some_and(|ends| ends.as_deref() != Some("pipe")) {
@@ -75,8 +77,8 @@ impl LinkSpec {
                  (without order=sequential its reader has a pipe anyway)"
             )));
         }
-        let way = LinkWay::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
-        Ok(Self { text: text.to_owned(), way })
+        let kind = LinkKind::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
+        Ok(Self { text: text.to_owned(), kind })
     }
 
     /// The message for an unknown name.
@@ -97,25 +99,25 @@ impl LinkSpec {
 
     /// Whether the reading program runs with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
-        match &self.way {
-            LinkWay::Mechanism { options, .. } => Order::from_options(options),
-            LinkWay::Ssh(_) => Order::Parallel,
+        match &self.kind {
+            LinkKind::Mechanism { options, .. } => Order::from_options(options),
+            LinkKind::Ssh(_) => Order::Parallel,
         }
     }
 
     /// Whether it is a pipe, of any size, which a shell can make by itself.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.way, LinkWay::Mechanism { mechanism, .. } if mechanism.name == "pipe")
+        matches!(self.kind, LinkKind::Mechanism { mechanism, .. } if mechanism.name == "pipe")
     }
 
-    /// Whether it goes through another host.
-    pub(crate) fn leaves(&self) -> bool {
-        matches!(self.way, LinkWay::Ssh(_))
+    /// Whether its bytes go through another host.
+    pub(crate) fn goes_through_ssh(&self) -> bool {
+        matches!(self.kind, LinkKind::Ssh(_))
     }
 
     /// Whether the user chose its size.
     pub(crate) fn is_sized(&self) -> bool {
-        says_size(&self.text)
+        has_size_option(&self.text)
     }
 
     /// The message for a link that cannot be made, with the remedy.
@@ -130,9 +132,9 @@ impl LinkSpec {
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
     pub fn connect(&self, folder: &Folder) -> Result<Link, OpenError> {
-        let (mechanism, options, pipe_ends) = match &self.way {
-            LinkWay::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
-            LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
+        let (mechanism, options, pipe_ends) = match &self.kind {
+            LinkKind::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
+            LinkKind::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
         };
         if mechanism.capabilities.contains(Capabilities::NEEDS_CLEANUP) {
             // Before the first name is made, so that nothing is left even after SIGKILL.
@@ -150,7 +152,7 @@ impl LinkSpec {
 }
 
 /// Whether a spec has the option `size`.
-pub(super) fn says_size(text: &str) -> bool {
+pub(super) fn has_size_option(text: &str) -> bool {
     text.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
 }
 
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_path_says_no_size() {
-        let said = ["pipe", "pipe:size=64k", "file:dir=/x/size=1"].map(says_size);
+        let said = ["pipe", "pipe:size=64k", "file:dir=/x/size=1"].map(has_size_option);
         assert_eq!(said, [false, true, false]);
     }
 

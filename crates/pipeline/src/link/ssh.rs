@@ -14,10 +14,10 @@ use super::relay::{Pass, Source};
 use super::stream::Stream;
 use super::wait::Stop;
 
-/// Pause between two checks whether ssh has ended, after it has closed its output.
+/// Time between two checks whether ssh has ended, after it has closed its output.
 const END_POLL: Duration = Duration::from_millis(1);
-/// Most bytes of its messages that are quoted.
-const SAID_BYTES_MAX: u64 = 2000;
+/// Largest part of its standard error that is quoted in an error.
+const STDERR_BYTES_MAX: u64 = 2000;
 
 /// The bytes that come back, and the ssh process.
 pub(super) struct SshSource {
@@ -41,7 +41,7 @@ pub(super) fn through(host: &str, lines: Option<Arc<Lines>>) -> Result<(OwnedFd,
 }
 
 impl SshSource {
-    /// Whether ssh has moved all bytes, which the end of its output alone does not show.
+    /// Checks whether ssh succeeded: the end of its output does not show whether it has moved all bytes.
     ///
     /// # Errors
     /// Its messages, if it failed.
@@ -52,7 +52,7 @@ impl SshSource {
         }
         let mut said = Vec::new();
         if let Some(errors) = self.ssh.stderr.take() {
-            errors.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+            errors.take(STDERR_BYTES_MAX).read_to_end(&mut said)?;
         }
         let (host, said) = (&self.host, String::from_utf8_lossy(&said).trim().replace(['\r', '\n'], " "));
         let ending = process::describe_ending(status);
@@ -72,14 +72,14 @@ impl Source for SshSource {
         self.stream.poll_fd()
     }
 
-    /// Without ssh the writer has no reader, as over a pipe.
+    /// Nothing to do: dropping the source ends ssh, so that the writer gets SIGPIPE, as on a pipe.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Drop for SshSource {
-    /// Its number belongs to it until it is reaped.
+    /// Ends ssh and reaps it. Its number cannot be reused before it is reaped.
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();

@@ -1,4 +1,4 @@
-//! The links of a shell that is served: made when its library asks for one, checked while they are open, and finished.
+//! The links of the shell: made when its library requests one, checked while they are open, and finished.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,7 @@ use model::LinkRecord;
 use observe::open_file::OpenFile;
 use pipes::protocol::{Reply, share_in_burst};
 
-use super::served::{Served, State, fill_source, finish};
+use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
@@ -18,9 +18,9 @@ use crate::socket::{self, Socket};
 use crate::stage_sampler::FillSource;
 use crate::text::ShellUse;
 
-/// Prints what went wrong with a link on standard error.
-fn complain(what: &str) {
-    // A standard error that cannot be written to changes nothing.
+/// Prints a problem of a link on standard error.
+fn print_trouble(what: &str) {
+    // An error of writing to standard error is ignored.
     let _ = writeln!(io::stderr(), "hosepipe: {}", model::one_line(what));
 }
 
@@ -35,10 +35,10 @@ impl Server<'_> {
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
-                self.add_link(id, Served::new(link, order, fill_source(&read), self.keep.clone()));
+                self.add_link(id, ServedLink::new(link, order, fill_source(&read), self.keep.clone()));
             }
             Err(error) => {
-                complain(&self.settings.via.refusal(&error));
+                print_trouble(&self.settings.via.refusal(&error));
                 let errno = match &error {
                     OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
                     _ => libc::EIO,
@@ -76,14 +76,14 @@ impl Server<'_> {
         Ok(link)
     }
 
-    /// Lets held readers go on whose writers are done, kills those whose data was cut short, and finishes the links that are over.
+    /// Releases held readers whose writers are done, kills readers whose data is incomplete, and finishes the links that have ended.
     pub(super) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
         self.end_readers_of_failed();
         let links = &mut self.links;
-        let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::update);
+        let is_over = |id: &u64| links.get_mut(id).is_none_or(ServedLink::update);
         let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
         if !over.is_empty() {
-            // What their writers sent before they ended has come by now.
+            // The messages that their writers sent before they ended have arrived by now.
             self.receive_all(socket)?;
         }
         over.into_iter().for_each(|id| self.finish(id));
@@ -102,24 +102,24 @@ impl Server<'_> {
             unfinished => return served.state = unfinished,
         };
         if let Some(trouble) = &record.trouble {
-            complain(trouble);
+            print_trouble(trouble);
         }
-        // At a prompt its file may have been named meanwhile.
+        // At a prompt the file of the link may already have its final name.
         served.record = LinkRecord { kept: served.record.kept.take(), ..record };
         self.cut_short |= cut_short;
         self.open.remove(&id);
     }
 
-    /// Finishes the links whose readers did not get everything, although their relays have not come to their end: their shell has ended,
-    /// and its status must say so.
+    /// Finishes the links whose readers did not get all data, although their relays still run: the shell has ended, and its exit status must
+    /// show that data is missing.
     pub(super) fn finish_cut_short(&mut self) {
         let is_cut_short =
-            |id: &u64| self.links.get(id).and_then(Served::link).is_some_and(Link::is_cut_short);
+            |id: &u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::is_cut_short);
         let cut_short: Vec<u64> = self.open.iter().copied().filter(is_cut_short).collect();
         cut_short.into_iter().for_each(|id| self.finish(id));
     }
 
-    /// SIGXFSZ has ended a process: its output may have been the file of a link.
+    /// Notes that SIGXFSZ (the limit of file sizes) has ended a process. Its output may have been the file of a link.
     pub(super) fn ended_by_limit(&mut self, pid: i32) {
         let written =
             self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
@@ -129,19 +129,20 @@ impl Server<'_> {
         } else if served.record.trouble.is_none() && served.record.stored_bytes.is_some_and(|bytes| bytes > 0)
         {
             let trouble = limit_trouble(&served.record);
-            complain(&trouble);
+            print_trouble(&trouble);
             served.record.trouble = Some(trouble);
             self.cut_short |= served.order == Order::Parallel;
         }
     }
 
-    /// Kills the readers of links that have failed, and those downstream, before they see the end: data that was cut short must not look
+    /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look
     /// complete.
     fn end_readers_of_failed(&self) {
-        let has_failed = |id: &&u64| self.links.get(id).and_then(Served::link).is_some_and(Link::has_failed);
+        let has_failed =
+            |id: &&u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::has_failed);
         let failed = self.open.iter().filter(has_failed);
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
-        // From the end of the pipeline upstream, so that none sees the end of the one before it.
+        // The last stage first, so that no stage reads end-of-file because the stage before it was killed.
         links.reverse();
         let at_prompt = self.text.shell_use == ShellUse::Interactive;
         for source in links.iter().filter_map(|id| self.links.get(id)?.fill_source) {
@@ -151,25 +152,26 @@ impl Server<'_> {
         }
     }
 
-    /// Whether a copy is still being made of one of these.
+    /// Whether the copy of one of these links is still being made.
     pub(super) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
-        let is_copying = |served: &Served| matches!(served.state, State::Finishing(_));
+        let is_copying = |served: &ServedLink| matches!(served.state, State::Finishing(_));
         links.into_iter().any(|id| self.links.get(&id).is_some_and(is_copying))
     }
 
-    /// Names the files of links by their writers, which are known once these have ended.
+    /// Gives the files of links their final names, which contain the names of the writers. These are known when the writers have ended.
     pub(super) fn name_kept(&mut self, pipelines: &[Pipeline]) {
         let keep = |id: &u64| self.links.get(id)?.keep.clone();
-        let kept = pipelines.iter().filter_map(|joined| Some((joined, joined.links.iter().find_map(keep)?)));
+        let kept =
+            pipelines.iter().filter_map(|pipeline| Some((pipeline, pipeline.links.iter().find_map(keep)?)));
         let kept: Vec<(&Pipeline, Rc<Keep>)> = kept.collect();
-        for (joined, keep) in &kept {
+        for (pipeline, keep) in &kept {
             let alone = kept.iter().filter(|(_, other)| Rc::ptr_eq(other, keep)).count() == 1;
             let number = keep.next_number(alone);
-            for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
+            for (stage, (link, writer)) in pipeline.links.iter().zip(&pipeline.processes).enumerate() {
                 self.name_file(*link, number, stage, &self.ledger.name(*writer));
             }
         }
-        // The writers of some are not known: fish starts some programs without a fork(2) of its own, and executes builtins itself.
+        // The writers of some links are not known: fish starts some programs without a fork(2) of its own, and executes builtins itself.
         let unnamed = self.links.iter().filter(|(id, served)| {
             let is_unnamed = served.keep.is_some() && served.record.kept.is_none();
             is_unnamed && matches!(served.state, State::Over) && !self.ledger.is_written(**id)
@@ -185,7 +187,7 @@ impl Server<'_> {
         let Some(keep) = &served.keep else { return };
         match keep.name(link, number, stage, command, served.record.trouble.is_none()) {
             Ok(path) => served.record.kept = Some(path.to_string_lossy().into_owned()),
-            Err(problem) => complain(&problem.to_string()),
+            Err(problem) => print_trouble(&problem.to_string()),
         }
     }
 }

@@ -11,10 +11,10 @@ use pipes::protocol::CHANGE_BYTES_MAX;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use super::programs::{Programs, Request};
-use super::served::Served;
+use super::served::ServedLink;
 use super::server::Server;
 use crate::align;
-use crate::line_buffered::{Means, Way, at_terminal};
+use crate::line_buffered::{LineBuffering, LineBufferingMethods, at_terminal};
 use crate::link::{Link, refused};
 use crate::program_file::Program;
 use crate::socket;
@@ -35,7 +35,7 @@ impl Server<'_> {
         let aligns = programs.aligns;
         let answerable = programs.take_answerable(&self.ledger).into_iter();
         let done: Vec<_> = answerable
-            .map(|(request, means)| (request.head.pid, self.change(&request, means, aligns)))
+            .map(|(request, methods)| (request.head.pid, self.change(&request, methods, aligns)))
             .collect();
         for (pid, changes) in done {
             self.report(&mut programs, pid, changes);
@@ -43,9 +43,14 @@ impl Server<'_> {
         self.programs = Some(programs);
     }
 
-    /// Answers a process, with the `means` to write line by line if it is to do so.
-    fn change(&mut self, request: &Request, means: Option<&Means>, aligns: bool) -> Option<Changes> {
-        if means.is_none() && !aligns {
+    /// Answers a process, with the `methods` to write line by line if it is to do so.
+    fn change(
+        &mut self,
+        request: &Request,
+        methods: Option<&LineBufferingMethods>,
+        aligns: bool,
+    ) -> Option<Changes> {
+        if methods.is_none() && !aligns {
             socket::send_bytes(&request.reply, &[0], &[]);
             return None;
         }
@@ -58,9 +63,9 @@ impl Server<'_> {
         let program = Program::read(&folder.join(&path), &arguments);
         let (aligned, variable) = aligns.then(|| align::way(&program)).unzip();
         let variable = variable.flatten();
-        let way = means.map(|means| means.way(&program));
-        let mut by_line = way.as_ref().map(|way| way.words.clone());
-        let Way { mut changes, terminal, .. } = way.unwrap_or_default();
+        let way = methods.map(|methods| methods.for_program(&program));
+        let mut by_line = way.as_ref().map(|way| way.description.clone());
+        let LineBuffering { mut changes, terminal, .. } = way.unwrap_or_default();
         let aligned = aligned.map(|words| (words, variable.is_some()));
         changes.extend(variable);
         // A terminal, or /dev/null: nothing has to be said about lines there.
@@ -118,7 +123,7 @@ impl Server<'_> {
         let slave = link.take_write().ok_or("its terminal has no end")?;
         let id = self.new_id();
         // It is in no pipeline of the ledger.
-        self.add_link(id, Served::new(link, Order::Parallel, None, None));
+        self.add_link(id, ServedLink::new(link, Order::Parallel, None, None));
         Ok(slave)
     }
 }

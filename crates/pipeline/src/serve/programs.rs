@@ -10,7 +10,7 @@ use model::StageRecord;
 use pipes::protocol::Head;
 
 use crate::ledger::Ledger;
-use crate::line_buffered::{LineBuffered, Means};
+use crate::line_buffered::{LineBuffered, LineBufferingMethods};
 use crate::text::Text;
 
 /// How long the number of a stage is awaited: until the stages before it have reported.
@@ -21,7 +21,7 @@ const PRINTED_MAX: usize = 32;
 #[derive(Default)]
 pub(super) struct Programs {
     /// The stages that are to write line by line.
-    line_buffered: Option<(LineBuffered, Means)>,
+    line_buffered: Option<(LineBuffered, LineBufferingMethods)>,
     pub(super) aligns: bool,
     waiting: Vec<Request>,
     printed: BTreeSet<String>,
@@ -43,7 +43,7 @@ impl Programs {
     /// `None` where programs are started as they are.
     pub(super) fn new(text: &Text<'_>) -> Option<Self> {
         text.changes_programs().then(|| Self {
-            line_buffered: text.line_buffered.clone().map(|stages| (stages, Means::find())),
+            line_buffered: text.line_buffered.clone().map(|stages| (stages, LineBufferingMethods::find())),
             aligns: text.align_buffers,
             ..Self::default()
         })
@@ -60,7 +60,10 @@ impl Programs {
 
     /// Takes out the requests that can be answered, each with the way to write line by line if its stage is to do so. A stage whose number
     /// stays unknown for too long is taken for one of the chosen ones.
-    pub(super) fn take_answerable(&mut self, ledger: &Ledger) -> Vec<(Request, Option<&Means>)> {
+    pub(super) fn take_answerable(
+        &mut self,
+        ledger: &Ledger,
+    ) -> Vec<(Request, Option<&LineBufferingMethods>)> {
         let mut answerable = Vec::new();
         for request in std::mem::take(&mut self.waiting) {
             let is_chosen = match &self.line_buffered {
@@ -74,8 +77,8 @@ impl Programs {
                 self.waiting.push(request);
                 continue;
             }
-            let means = self.line_buffered.as_ref().map(|(_, means)| means);
-            answerable.push((request, means.filter(|_| is_chosen != Some(false))));
+            let methods = self.line_buffered.as_ref().map(|(_, methods)| methods);
+            answerable.push((request, methods.filter(|_| is_chosen != Some(false))));
         }
         answerable
     }

@@ -1,4 +1,4 @@
-//! What a person at a prompt asks of the server: the commands that the shell's functions send, and the lines before a prompt.
+//! The server's part of a prompt: it executes the commands that the shell's functions send, and prints the lines before a prompt.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::link::{LinkSpec, refused};
 use crate::socket::Socket;
 use crate::text::Prompt;
 
-/// How long a prompt waits for the figures of links that are just ending.
-const FIGURES: Duration = Duration::from_millis(100);
-/// Most pipelines that have a line before one prompt.
+/// Longest time for which a prompt waits for the figures of links that are about to end.
+const FIGURES_WAIT_MAX: Duration = Duration::from_millis(100);
+/// Largest number of pipelines with a line before one prompt.
 const LINES_MAX: usize = 3;
 
 impl Server<'_> {
@@ -42,9 +42,9 @@ impl Server<'_> {
             }
             ["keep", folder] => {
                 let chosen = (*folder != "off").then(|| PathBuf::from(folder));
-                // So is a folder that cannot be used.
+                // A folder that cannot be used is reported now, too.
                 chosen.as_ref().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| {
-                    format!("cannot keep anything in {folder}: {}", model::describe_errno(&error))
+                    format!("cannot keep data in {folder}: {}", model::describe_errno(&error))
                 })?;
                 (self.settings.keep, self.keep) = (chosen, None);
                 Ok(String::new())
@@ -76,7 +76,7 @@ impl Server<'_> {
         let mark =
             if via != "pipe" || prompt.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
         for line in lines {
-            // A standard error that cannot be written to changes nothing.
+            // An error of writing to standard error is ignored.
             let _ = writeln!(io::stderr(), "{line}");
         }
         pipes.answer(&format!("{mark}\n"));
@@ -84,27 +84,27 @@ impl Server<'_> {
     }
 
     fn lines(&mut self, prompt: &Prompt<'_>, socket: &Socket) -> io::Result<Vec<String>> {
-        let over = self.ledger.over();
-        let links: Vec<u64> = over.iter().flat_map(|joined| joined.links.iter().copied()).collect();
+        let over = self.ledger.ended_pipelines();
+        let links: Vec<u64> = over.iter().flat_map(|pipeline| pipeline.links.iter().copied()).collect();
         let began = Instant::now();
         while (self.settings.stats || self.keep.is_some()) && links.iter().any(|id| self.open.contains(id)) {
             self.update_links(socket)?;
-            if began.elapsed() > FIGURES && !self.is_copying(links.iter().copied()) {
+            if began.elapsed() > FIGURES_WAIT_MAX && !self.is_copying(links.iter().copied()) {
                 break;
             }
             self.receive_all(socket)?;
             std::thread::sleep(DRAIN_POLL);
         }
         let mut lines = Vec::new();
-        for joined in over.iter().filter(|joined| joined.processes.len() > 1 && self.settings.stats) {
-            let stages = joined.processes.iter().map(|index| self.ledger.stage(0, joined, *index));
+        for pipeline in over.iter().filter(|pipeline| pipeline.processes.len() > 1 && self.settings.stats) {
+            let stages = pipeline.processes.iter().map(|index| self.ledger.stage(0, pipeline, *index));
             let Some(stages) = stages.collect::<Option<Vec<StageRecord>>>() else { continue };
             let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
             let interrupted = stages.iter().any(|stage| stage.signal == Some(libc::SIGINT));
             if u128::from(wall) < prompt.above.as_nanos() || interrupted || lines.len() == LINES_MAX {
                 continue;
             }
-            let links = joined.links.iter().filter_map(|id| Some(self.links.get(id)?.record.clone()));
+            let links = pipeline.links.iter().filter_map(|id| Some(self.links.get(id)?.record.clone()));
             lines.push((prompt.line)(&stages, &links.collect::<Vec<_>>()));
         }
         self.name_kept(&over);
@@ -112,12 +112,12 @@ impl Server<'_> {
         self.ledger.forget(&over);
         let ledger = &self.ledger;
         let open = &self.open;
-        self.links.retain(|id, _| open.contains(id) || ledger.knows(*id));
+        self.links.retain(|id, _| open.contains(id) || ledger.has_link(*id));
         Ok(lines)
     }
 }
 
-/// A link's name with `?` for each character that means something in a shell's prompt.
+/// A link's name with `?` for each character that has a special meaning in a shell's prompt.
 fn harmless(link: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || ":=,._/-+".contains(character);
     link.chars().map(|character| if plain(character) { character } else { '?' }).collect()

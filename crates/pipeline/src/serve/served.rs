@@ -1,4 +1,4 @@
-//! A link that was given to a shell, from its making to its record.
+//! A link that the server has given to a shell, until its record is complete.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -19,32 +19,32 @@ use crate::link::lines::Lines;
 use crate::socket;
 use crate::stage_sampler::FillSource;
 
-/// A link, and the readers that wait for it.
-pub(super) struct Served {
+/// A link, and the readers that are held until its writers are done.
+pub(super) struct ServedLink {
     pub(super) state: State,
-    /// What is known of it; complete when it is over.
+    /// Its record, which is complete when the link has ended.
     pub(super) record: LinkRecord,
     pub(super) order: Order,
     /// Readers that wait until the writers are done.
     held: Vec<OwnedFd>,
-    /// All writers are done; of a link in parallel order that is not awaited.
+    /// Whether all writers are done; always true for a link in parallel order, whose readers do not wait.
     pub(super) written: bool,
     /// How to find out how full it is.
     pub(super) fill_source: Option<FillSource>,
-    /// Where its bytes are kept.
+    /// The folder for its kept bytes.
     pub(super) keep: Option<Rc<Keep>>,
-    /// When its lines came, where that is noted.
+    /// The times of its lines, if they are measured.
     pub(super) lines: Arc<Lines>,
 }
 
 pub(super) enum State {
     Open(Box<Link>),
-    /// A thread reads once more what it stored; it returns the record, and whether the data was cut short.
+    /// A thread copies the stored data; it returns the record, and whether the data is incomplete.
     Finishing(JoinHandle<(LinkRecord, bool)>),
     Over,
 }
 
-impl Served {
+impl ServedLink {
     pub(super) fn new(
         link: Link,
         order: Order,
@@ -67,19 +67,19 @@ impl Served {
         if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
     }
 
-    /// Lets a reader go on when the writers are done.
+    /// Holds a reader until the writers are done.
     pub(super) fn hold(&mut self, reader: OwnedFd) {
         if self.written { release(&reader) } else { self.held.push(reader) }
     }
 
-    /// A writer may make no file larger than this.
+    /// Notes the file size limit of a writer.
     pub(super) fn limit(&mut self, bytes: u64) {
         if let State::Open(link) = &mut self.state {
             link.limit(bytes);
         }
     }
 
-    /// Lets held readers go on if the writers are done. Returns whether the link is over.
+    /// Releases held readers if the writers are done. Returns whether the link has ended.
     pub(super) fn update(&mut self) -> bool {
         let link = match &mut self.state {
             State::Open(link) => link,
@@ -94,12 +94,12 @@ impl Served {
     }
 }
 
-/// Lets a held reader go on.
+/// Releases a held reader.
 fn release(reader: &OwnedFd) {
     socket::send(reader, &Reply::default(), &[]);
 }
 
-/// Finishes a link in a thread of its own, so that messages are answered meanwhile; without a thread it stays open.
+/// Finishes a link in a thread of its own, so that messages are answered meanwhile. If no thread can be started, the link stays open.
 pub(super) fn finish(link: Box<Link>) -> State {
     let (links, finishes) = sync_channel::<Box<Link>>(1);
     let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();

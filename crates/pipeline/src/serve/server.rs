@@ -16,7 +16,7 @@ use pipes::protocol::{Head, kind};
 use process::signals;
 
 use super::programs::Programs;
-use super::served::Served;
+use super::served::ServedLink;
 use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::LinkSpec;
@@ -51,7 +51,7 @@ pub(crate) struct Server<'a> {
     /// Where the bytes of the next link are kept.
     pub(super) keep: Option<Rc<Keep>>,
     pub(super) folder: Folder,
-    pub(super) links: BTreeMap<u64, Served>,
+    pub(super) links: BTreeMap<u64, ServedLink>,
     /// Those of the links that are not over.
     pub(super) open: BTreeSet<u64>,
     next_id: u64,
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
         self.next_id - 1
     }
 
-    pub(super) fn add_link(&mut self, id: u64, link: Served) {
+    pub(super) fn add_link(&mut self, id: u64, link: ServedLink) {
         self.links.insert(id, link);
         self.open.insert(id);
     }
@@ -151,7 +151,7 @@ impl<'a> Server<'a> {
                 let mut words = text.splitn(2, |byte| *byte == 0);
                 let children = String::from_utf8_lossy(words.next().unwrap_or_default());
                 let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-                self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
+                self.ledger.executes(&head, words.next().unwrap_or_default(), children);
             }
             kind::LIMIT => {
                 if let Some(served) = self.links.get_mut(&head.id) {

@@ -1,4 +1,4 @@
-//! The stages of a shell that is served: sampled and drawn while they run, and their records.
+//! The stages of the shell: they are sampled and drawn while they run, and their records are made at the end.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use mechanism::Order;
 use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
 use observe::fullness::Fill;
 
-use super::served::Served;
+use super::served::ServedLink;
 use super::server::Server;
 use crate::bottleneck::{Observed, judge};
 use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
@@ -19,7 +19,7 @@ use crate::text::{StageSnapshot, Summary};
 const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server<'_> {
-    /// How long it is until the next sample of stages; `None` if none is due.
+    /// Time until the next sample of stages; `None` if no stage runs or stages are not sampled.
     pub(super) fn until_next_sample(&self) -> Option<Duration> {
         self.ledger.running().next()?;
         Some(self.sampler.as_ref()?.pace.left())
@@ -39,7 +39,7 @@ impl Server<'_> {
         self.draw();
     }
 
-    /// Draws the latest pipeline that still runs.
+    /// Draws the pipeline that was started last, of those that still run.
     fn draw(&mut self) {
         let Some(show) = self.text.watched.and_then(|watched| watched.show) else { return };
         if self.drawn.elapsed() < PAINT_INTERVAL {
@@ -48,13 +48,13 @@ impl Server<'_> {
         self.drawn = Instant::now();
         let running: Vec<usize> = self.ledger.running().collect();
         let pipelines = self.ledger.pipelines();
-        let lives = |joined: &&Pipeline| joined.processes.iter().any(|index| running.contains(index));
-        let Some(joined) = pipelines.iter().rev().find(lives) else { return };
+        let runs = |pipeline: &&Pipeline| pipeline.processes.iter().any(|index| running.contains(index));
+        let Some(pipeline) = pipelines.iter().rev().find(runs) else { return };
         let Some(sampler) = &self.sampler else { return };
         let snapshot = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !running.contains(index));
-            let behind = joined.links.get(at).and_then(|id| Some((*id, self.links.get(id)?)));
-            let lines = |served: &Served| served.link().map_or(served.record.lines, Link::lines);
+            let behind = pipeline.links.get(at).and_then(|id| Some((*id, self.links.get(id)?)));
+            let lines = |served: &ServedLink| served.link().map_or(served.record.lines, Link::lines);
             StageSnapshot {
                 command,
                 ended,
@@ -64,8 +64,8 @@ impl Server<'_> {
                 ..sampler.so_far(*index)
             }
         };
-        let mut stages: Vec<StageSnapshot> = joined.processes.iter().enumerate().map(snapshot).collect();
-        if let ([first, ..], [stage, ..]) = (&joined.processes[..], &mut stages[..]) {
+        let mut stages: Vec<StageSnapshot> = pipeline.processes.iter().enumerate().map(snapshot).collect();
+        if let ([first, ..], [stage, ..]) = (&pipeline.processes[..], &mut stages[..]) {
             let pids = if stage.ended { &[] } else { sampler.pids(*first) };
             stage.read_progress = self.read_progress.sample(pids);
         }
@@ -88,14 +88,14 @@ impl Server<'_> {
         let pipelines = self.ledger.pipelines();
         let text = self.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
         let typed = match &pipelines[..] {
-            [joined] => typed_stages(&text, joined.processes.len()),
+            [pipeline] => typed_stages(&text, pipeline.processes.len()),
             _ => Vec::new(),
         };
-        for (number, joined) in pipelines.iter().enumerate() {
-            let links = self.link_records(number as u32, joined);
+        for (number, pipeline) in pipelines.iter().enumerate() {
+            let links = self.link_records(number as u32, pipeline);
             let first = summary.stages.len();
-            let stages = joined.processes.iter().enumerate().filter_map(|(place, index)| {
-                let mut stage = self.ledger.stage(number as u32, joined, *index)?;
+            let stages = pipeline.processes.iter().enumerate().filter_map(|(place, index)| {
+                let mut stage = self.ledger.stage(number as u32, pipeline, *index)?;
                 stage.stage = place as u32;
                 if stage.command == IN_THE_SHELL
                     && let Some(typed) = typed.get(place)
@@ -119,7 +119,7 @@ impl Server<'_> {
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
             }
             let lines: Vec<_> =
-                joined.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
+                pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
             summary.latency.extend(crate::latency::of_pipeline(number as u32, &lines));
             summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
             summary.links.extend(links);
@@ -127,21 +127,21 @@ impl Server<'_> {
         summary
     }
 
-    fn link_records(&self, pipeline: u32, joined: &Pipeline) -> Vec<LinkRecord> {
+    fn link_records(&self, number: u32, pipeline: &Pipeline) -> Vec<LinkRecord> {
         let record = |id: &u64| {
             let served = self.links.get(id)?;
             let (bytes, bytes_is) = self.flowed(*id, served).unzip();
-            let mut record = LinkRecord { pipeline, bytes, bytes_is, ..served.record.clone() };
+            let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..served.record.clone() };
             if let Some(sampler) = &self.sampler {
                 sampler.complete_link(*id, &mut record);
             }
             Some(record)
         };
-        joined.links.iter().filter_map(record).collect()
+        pipeline.links.iter().filter_map(record).collect()
     }
 
     /// Bytes that went through a link so far: counted by a relay, or estimated from what its ends have read and written.
-    fn flowed(&self, id: u64, served: &Served) -> Option<(u64, Certainty)> {
+    fn flowed(&self, id: u64, served: &ServedLink) -> Option<(u64, Certainty)> {
         let counted = match served.link() {
             Some(link) => link.bytes().map(|bytes| (bytes, Certainty::Exact)),
             None => served.record.bytes.zip(served.record.bytes_is),

@@ -1,4 +1,4 @@
-//! The rendezvous of nodes without a common folder: the first node listens, and serves those that have the token.
+//! The rendezvous of nodes without a common folder: the first node listens, and serves the nodes that have the token.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,16 +14,17 @@ use crate::fleet::rendezvous::{Rendezvous, serve};
 
 /// The protocol of a rendezvous.
 const FLEET: Protocol = "fleet 3";
-/// Time between two calls of the first node until it listens.
-const CALL_AGAIN: Duration = Duration::from_millis(500);
-/// Connections that may be closed before this counts as a refusal: a listener with many unknown callers closes the oldest.
-const CUT_OFF_MAX: usize = 4;
+/// Pause between two attempts to reach the first node, which may not listen yet; also after a failed accept(2).
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Failed authentications after which the attempt to connect fails. Up to this number the listener may have closed the connection because it had
+/// too many unauthenticated ones.
+const CLOSED_MAX: usize = 4;
 
-/// Listens there, and serves the rendezvous in a folder to callers that have the token, until this process ends. `remark` is called with the
-/// reason why another caller was refused.
+/// Listens at `address` and serves the rendezvous in `folder` to nodes that have the token, until this process ends. `remark` is called with the
+/// reason for each refused connection.
 ///
 /// # Errors
-/// What bind(2) answered.
+/// The error of bind(2).
 pub fn listen(
     address: SocketAddr,
     token: Token,
@@ -36,10 +37,10 @@ pub fn listen(
             match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut remark) {
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
-                    // Without a thread the connection is closed.
+                    // If no thread can be started, the connection is closed.
                     let _ = spawn_thread("hosepipe-meet", move || serve(&folder, wire));
                 }
-                _ => thread::sleep(CALL_AGAIN),
+                _ => thread::sleep(RETRY_PAUSE),
             }
         }
     };
@@ -47,23 +48,23 @@ pub fn listen(
     Ok(())
 }
 
-/// Connects to the rendezvous of the node that listens there, or will within `patience`.
+/// Connects to the rendezvous of the node that listens at `address`, or that begins to listen within `patience`.
 ///
 /// # Errors
-/// No program listens, or one with another token or version.
+/// No program listens there, or it has another token or version.
 pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, RemoteError> {
-    let (began, mut cut_off) = (Instant::now(), 0);
+    let (began, mut closed) = (Instant::now(), 0);
     loop {
         // The name may not be resolvable yet.
         let reached = connect(address).map_err(|error| (error, began.elapsed() > patience));
         let met = reached.and_then(|stream| {
-            cut_off += 1;
-            authenticate(stream, address, token, FLEET).map_err(|error| (error, cut_off > CUT_OFF_MAX))
+            closed += 1;
+            authenticate(stream, address, token, FLEET).map_err(|error| (error, closed > CLOSED_MAX))
         });
         match met {
             Ok(wire) => return Ok(Rendezvous::over(wire)),
             Err((error, true)) => return Err(error),
-            Err(_) => thread::sleep(CALL_AGAIN),
+            Err(_) => thread::sleep(RETRY_PAUSE),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A node among the others: what it publishes about itself, and how it waits for the others.
+//! A node of a fleet: publishes its status, and waits for the other nodes.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -17,14 +17,14 @@ use thiserror::Error;
 use crate::fleet::rendezvous::Rendezvous;
 
 /// Time between two heartbeats of a node.
-const BEAT: Duration = Duration::from_secs(1);
-/// A node without a heartbeat for this time is gone. That is many beats: a machine may be loaded, and a network file system shows changes
-/// after seconds.
-const SILENCE: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A node without a heartbeat for this time counts as gone. It is many intervals, because a machine may be loaded, and a network file system may
+/// show changes after seconds.
+const HEARTBEAT_MISSING_MAX: Duration = Duration::from_secs(15);
 /// Time between two reads of another node's status.
-const POLL_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A node, and what it is to measure.
+/// A node, and what it must measure.
 pub struct Node<'a> {
     /// Its number, from 0.
     pub rank: usize,
@@ -44,18 +44,18 @@ pub struct Node<'a> {
     pub pair_time: Duration,
     /// A secret that all nodes have; without one, the first node makes one and publishes it.
     pub token_file: Option<PathBuf>,
-    /// How long the others may take to come.
+    /// Longest time until the other nodes have joined.
     pub patience: Duration,
     /// Ends the programs if this process is killed.
     pub cleaner: &'a Cleaner,
-    /// Whether the user has asked for the end.
+    /// Whether the user has asked to stop.
     pub stop: &'a dyn Fn() -> bool,
 }
 
 /// What a node publishes about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Grows while the node lives.
+    /// Heartbeat counter, which increases while the node runs.
     pub beat: u64,
     /// Its name.
     pub name: String,
@@ -63,20 +63,20 @@ pub struct Status {
     pub size: usize,
     /// Its version of hosepipe.
     pub tool: Tool,
-    /// Where it listens; `None` if it never came.
+    /// The address at which it listens; `None` if it never joined.
     pub address: Option<IpAddr>,
     /// The number of steps that it has finished.
     pub step: usize,
-    /// In this step: the address for its partner, or why there is none.
+    /// In this step: the address for its partner, or the reason why there is none.
     pub listening: Option<Result<String, String>>,
-    /// Why it does not take part any more.
+    /// The reason why it no longer takes part.
     pub failure: Option<String>,
     /// The nodes that were gone, if this node has merged the results.
     pub lost: Vec<usize>,
 }
 
 impl Status {
-    /// The status of a node of which nothing else is known.
+    /// The status of a node before its first step.
     pub fn new(name: String, size: usize, tool: Tool, address: Option<IpAddr>) -> Self {
         Self { beat: 0, name, size, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
     }
@@ -88,7 +88,7 @@ pub enum NodeError {
     /// The other node is gone.
     #[error("{0}")]
     Gone(String),
-    /// The user has asked for the end.
+    /// The user has asked to stop.
     #[error("stopped")]
     Stopped,
     /// An error of the rendezvous, or of another system call.
@@ -109,8 +109,8 @@ struct Publisher<'a> {
     rendezvous: &'a Rendezvous,
     rank: usize,
     status: Mutex<Status>,
-    /// Why heartbeats cannot be published any more.
-    cut_off: OnceLock<io::Error>,
+    /// The error after which heartbeats are no longer published.
+    publish_error: OnceLock<io::Error>,
 }
 
 impl Publisher<'_> {
@@ -124,9 +124,9 @@ impl Publisher<'_> {
 
     /// Publishes heartbeats until the other end of the channel is dropped.
     fn publish_beats(&self, dropped: &mpsc::Receiver<()>) {
-        while dropped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+        while dropped.recv_timeout(HEARTBEAT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             if let Err(error) = self.publish(|_| ()) {
-                return drop(self.cut_off.set(error));
+                return drop(self.publish_error.set(error));
             }
         }
     }
@@ -153,7 +153,7 @@ pub(crate) fn take_part<T>(
         return Err(NodeError::Gone(format!("another node is number {rank} already")));
     }
     let status = Mutex::new(node.status.clone());
-    let own = &Publisher { rendezvous, rank, status, cut_off: OnceLock::new() };
+    let own = &Publisher { rendezvous, rank, status, publish_error: OnceLock::new() };
     let others = RefCell::new(vec![OtherNode::default(); node.size]);
     let member = Member { node, own, others, joined_by: Instant::now() + node.patience };
     own.publish(|_| ())?;
@@ -172,12 +172,12 @@ pub(crate) fn take_part<T>(
 }
 
 impl Member<'_> {
-    /// Checks whether this node can go on.
+    /// Checks whether this node can continue.
     ///
     /// # Errors
-    /// The user has asked for the end, or heartbeats cannot be published any more.
-    pub(crate) fn goes_on(&self) -> Result<(), NodeError> {
-        match self.own.cut_off.get() {
+    /// The user has asked to stop, or heartbeats can no longer be published.
+    pub(crate) fn check_running(&self) -> Result<(), NodeError> {
+        match self.own.publish_error.get() {
             _ if (self.node.stop)() => Err(NodeError::Stopped),
             Some(error) => Err(io::Error::new(error.kind(), model::describe_errno(error)).into()),
             None => Ok(()),
@@ -195,7 +195,7 @@ impl Member<'_> {
     /// Waits until `wanted` gives a value for another node's status.
     ///
     /// # Errors
-    /// That node is gone or never came; the user has asked for the end; the rendezvous cannot be read.
+    /// That node is gone or never joined; the user has asked to stop; the rendezvous cannot be read.
     pub(crate) fn wait<T>(&self, rank: usize, wanted: impl Fn(&Status) -> Option<T>) -> Result<T, NodeError> {
         loop {
             let other = self.read(rank)?;
@@ -205,12 +205,12 @@ impl Member<'_> {
             if let Some(gone) = other.gone {
                 return Err(NodeError::Gone(gone));
             }
-            self.goes_on()?;
-            std::thread::sleep(POLL_EVERY);
+            self.check_running()?;
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Reads the status of another node. A node that was gone once stays gone.
+    /// Reads the status of another node. A node that is gone is not read again.
     ///
     /// # Errors
     /// The rendezvous cannot be read.
@@ -221,7 +221,7 @@ impl Member<'_> {
         }
         match self.node.rendezvous.get::<Status>(&status_name(rank))? {
             None if Instant::now() > self.joined_by => {
-                let why = "did not come: was it started, and does it see the folder or address where the nodes meet?";
+                let why = "did not join: was it started, and can it reach the folder or address where the nodes meet?";
                 other.gone = Some(why.to_owned());
             }
             None => {}
@@ -229,13 +229,17 @@ impl Member<'_> {
                 if other.last.as_ref().is_none_or(|last| last.beat != status.beat) {
                     other.beat_at = Some(Instant::now());
                 }
-                let is_silent = other.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
+                let is_silent =
+                    other.beat_at.is_some_and(|beat_at| beat_at.elapsed() > HEARTBEAT_MISSING_MAX);
                 let silence = || {
                     let at = match status.step {
                         0 => "in its own bench".to_owned(),
                         step => format!("in round {step} of the pairs"),
                     };
-                    format!("said nothing for {} s, {at}: it died, or was cut off", SILENCE.as_secs())
+                    format!(
+                        "no heartbeat for {} s, {at}: it died, or was cut off",
+                        HEARTBEAT_MISSING_MAX.as_secs()
+                    )
                 };
                 // If two nodes differ, the one with the lower rank is right.
                 let differs =
@@ -248,7 +252,7 @@ impl Member<'_> {
     }
 }
 
-/// The status of each node; `None` for a node that has not come.
+/// The status of each node; `None` for a node that has not joined.
 ///
 /// # Errors
 /// The rendezvous cannot be read.
@@ -256,7 +260,7 @@ pub fn known(rendezvous: &Rendezvous, size: usize) -> io::Result<Vec<Option<Stat
     (0..size).map(|rank| rendezvous.get(&status_name(rank))).collect()
 }
 
-/// Publishes why a node is gone, unless it has published a failure itself: in its own status, or in `other` if it never came.
+/// Publishes the reason why a node is gone, unless it has published a failure itself: in its own status, or in `other` if it never joined.
 ///
 /// # Errors
 /// The rendezvous cannot be written or read.

@@ -143,7 +143,7 @@ impl Member<'_> {
             Some(most) if began.elapsed() > most => {
                 Err(NodeError::Gone(format!("took more than {} s", most.as_secs())))
             }
-            _ => self.goes_on(),
+            _ => self.check_running(),
         });
         let read = fs::read(&record);
         // The next bench must not find it.
@@ -181,7 +181,7 @@ impl Member<'_> {
             OtherNode { last: Some(Status { step: at, .. }), .. } if at > step => {
                 Err(NodeError::Gone(String::new()))
             }
-            _ => self.goes_on(),
+            _ => self.check_running(),
         })?;
         if line.is_empty() {
             self.publish(|own| own.listening = Some(Err(peer.failure())))?;

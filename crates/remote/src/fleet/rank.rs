@@ -25,12 +25,12 @@ const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
 /// started this process.
 ///
 /// # Errors
-/// A sentence: a variable is no number, or the rank is beyond the size.
+/// A sentence: a variable is not a number, or the rank is beyond the size.
 pub fn launched_rank(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Rank>, String> {
     let number = |name: &str| match variable(name) {
         None => Ok(None),
         Some(text) => {
-            text.parse::<usize>().map(Some).map_err(|_| format!("{name} is `{text}`, which is no number"))
+            text.parse::<usize>().map(Some).map_err(|_| format!("{name} is `{text}`, which is not a number"))
         }
     };
     for (rank, size, node) in LAUNCHERS {

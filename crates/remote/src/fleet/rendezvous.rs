@@ -1,5 +1,5 @@
-//! Named values that nodes publish for each other: in a folder that all of them see, or over a stream to a program that has such a folder. A
-//! value is one line of JSON.
+//! Named values that nodes publish for each other: in a folder that all nodes can access, or over a stream to a program that stores them in a
+//! folder. A value is one line of JSON.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -13,9 +13,9 @@ use process::{open_own, write_anew};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest value.
+/// Longest value, in bytes of JSON.
 const BYTES_MAX: usize = 1 << 30;
-/// Longest time for an answer: all nodes may ask at once, and records may be large.
+/// Longest time for an answer: all nodes may send requests at once, and records may be large.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Named values that all nodes can read. A value is replaced as a whole.
@@ -27,7 +27,7 @@ pub enum Rendezvous {
 }
 
 impl Rendezvous {
-    /// The rendezvous behind a stream.
+    /// The rendezvous at the other end of a stream.
     pub fn over(wire: Wire) -> Self {
         Self::Stream(Mutex::new(wire.with_lines_of(BYTES_MAX)))
     }
@@ -63,10 +63,10 @@ fn ask(wire: &Mutex<Wire>, question: &str) -> io::Result<String> {
     answer.map_err(io::Error::other)?.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Answers the questions of [`Rendezvous::Stream`] from a folder, until the stream ends. Other lines, as a shell's greeting, are ignored.
+/// Answers the requests of [`Rendezvous::Stream`] from a folder, until the stream ends. Other lines, such as a shell's greeting, are ignored.
 ///
 /// # Errors
-/// What the system answered.
+/// An error of the file system or of the stream.
 pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
     let mut wire = wire.with_lines_of(BYTES_MAX);
     let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -84,7 +84,7 @@ pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
     }
 }
 
-/// Replaces a text at once: a reader finds the old one or the new one. Only its owner can read it.
+/// Replaces a text atomically: a reader gets the old text or the new one. Only its owner can read it.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
     let written = write_anew(&unfinished, 0o600, text.as_bytes());

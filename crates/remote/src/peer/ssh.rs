@@ -1,4 +1,4 @@
-//! The server started by ssh(1) with the user's own settings. The shell of the other host is given only fixed text and numbers.
+//! Starts the server on another host by ssh(1), with the user's own settings. The shell of the other host gets only fixed text and numbers.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -10,19 +10,19 @@ use process::{Capture, Cleaner, command, ssh_words};
 use crate::launcher::Launched;
 use crate::wire::{RemoteError, Wire};
 
-/// Longest login, until the first message of hosepipe there.
+/// Longest time of a login, until the first message of hosepipe on the other host.
 pub(crate) const LOGIN_MAX: Duration = Duration::from_secs(10);
-/// How long to wait for the end of ssh, and its reason.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Longest time to wait for the end of ssh and for its messages.
+const STDERR_WAIT: Duration = Duration::from_secs(1);
 
-/// ssh, running.
+/// A running ssh.
 pub(crate) struct Ssh<'c> {
     launched: Launched<'c>,
     host: String,
 }
 
 impl<'c> Ssh<'c> {
-    /// Starts hosepipe there; with `send`, a copy of this program, which is removed afterwards.
+    /// Starts hosepipe on the host; with `send`, a copy of this program, which is removed afterwards.
     pub(crate) fn start(
         host: &str,
         address: Option<IpAddr>,
@@ -49,7 +49,7 @@ impl<'c> Ssh<'c> {
         Ok((ssh, wire))
     }
 
-    /// Sends this program, if it can run there.
+    /// Sends this program, if it can run on the other host.
     fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), RemoteError> {
         let system = rustix::system::uname();
         let own = format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy());
@@ -65,16 +65,16 @@ impl<'c> Ssh<'c> {
         wire.write(program, LOGIN_MAX).map_err(|error| self.explain(error))
     }
 
-    /// The reason of an error of the connection: the exit status and the messages of ssh, if it has ended or written any.
+    /// Explains an error of the connection: by the exit status of ssh if it has ended, and by its messages if it has written any.
     pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
         // If waiting fails, its messages so far are used.
-        let _ = self.launched.wait(LAST_WORDS);
+        let _ = self.launched.wait(STDERR_WAIT);
         let ssh = self.launched.only();
         let ended = ssh.ended().and_then(|ended| ended.status.code());
-        let (host, said) = (&self.host, model::visible(&ssh.said()).replace('\n', "; "));
+        let (host, said) = (&self.host, model::visible(&ssh.output_text()).replace('\n', "; "));
         match ended {
             Some(127) => RemoteError(format!(
-                "{host} has no hosepipe on its PATH ({said}): install it there, or --send-binary where the machine is alike"
+                "{host} has no hosepipe on its PATH ({said}): install it there, or use --send-binary if it has the same kind of machine"
             )),
             Some(255) => RemoteError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
             Some(status) if !said.is_empty() => {
@@ -86,7 +86,7 @@ impl<'c> Ssh<'c> {
     }
 }
 
-/// The line for the shell there: it prints the kind of machine, receives a program of `len` bytes, runs it and removes it.
+/// The command line for the shell of the other host: it prints the kind of machine, receives a program of `len` bytes, runs it and removes it.
 fn receive_and_run(len: usize, address: &str) -> String {
     format!(
         "sh -c 'uname -sm && d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap \"exit 1\" HUP INT TERM && \

@@ -1,4 +1,5 @@
-//! Standard input, cut at line ends while it is read: each block is a file in the folder of the work until its map has succeeded.
+//! Divides standard input into blocks of whole lines while it is read. A block is a file in the folder of the work until its partition has
+//! succeeded.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,12 +13,12 @@ use crate::spread::work::Work;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// An input that is cut into blocks.
+/// An input that is divided into blocks.
 pub struct Blocks<'a> {
     work: &'a Work,
     input: File,
     piece_bytes: usize,
-    /// Bytes that were read; those from `taken` on are not in a block yet.
+    /// Bytes of the last read; the bytes from `taken` on are not in a block yet.
     read: Vec<u8>,
     taken: usize,
     /// The unfinished block, and its length.
@@ -38,12 +39,12 @@ impl<'a> Blocks<'a> {
         self.has_ended
     }
 
-    /// The file descriptor that must be readable before the next [`Self::advance`]; `None` if that need not wait.
+    /// The file descriptor that must be readable before the next [`Self::advance`]; `None` if that does not read.
     pub(crate) fn awaited(&self) -> Option<BorrowedFd<'_>> {
         (self.taken == self.read.len()).then(|| self.input.as_fd())
     }
 
-    /// Writes the bytes that have come, up to the end of a block. Returns the number of a finished block.
+    /// Reads if necessary, and writes the bytes into the block, up to its end. Returns the number of the block if it is finished.
     ///
     /// # Errors
     /// An error of read(2) or write(2): a full disk, for example.
@@ -65,7 +66,7 @@ impl<'a> Blocks<'a> {
             empty => empty.insert((create_at(CWD, &self.work.file(Some(self.count), "in"), 0o600, true)?, 0)),
         };
         let new = &self.read[self.taken..];
-        // If a line ends exactly at the size, the cut is there.
+        // The block ends at the first line end from `piece_bytes` on.
         let from = self.piece_bytes.saturating_sub(*written + 1).min(new.len());
         let end = new[from..].iter().position(|byte| *byte == b'\n').map(|at| from + at + 1);
         let bytes = end.unwrap_or(new.len());

@@ -14,30 +14,30 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_siz
 use crate::launcher::have_ended_within;
 use crate::spread::partition::{Range, shown};
 
-/// Longest time in which the process notices that its reader has ended.
+/// Longest time until the process has noticed that its reader has ended.
 const GRACE: Duration = Duration::from_millis(500);
 /// Size of the pipe: a larger one wakes its ends less often.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// The process that writes into the pipe, if there is one. Dropping this kills it.
-pub struct Fed(Option<Child<'static>>);
+/// The process that writes into the pipe, if one is needed. Dropping this kills it.
+pub struct FeedProcess(Option<Child<'static>>);
 
-/// Opens these ranges for reading: as the file itself if they are one whole file, else as a pipe and the process that writes into it. This
-/// process must have only one thread.
+/// Opens ranges for reading: the file itself if the only range is a whole file, else a pipe, and a process that writes the ranges into it. The
+/// calling process must have only one thread.
 ///
 /// # Errors
 /// A file cannot be opened, or the system refused a pipe or a process.
-pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
+pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, FeedProcess)> {
     if let [range] = ranges.as_slice() {
         let file = File::open(&range.file.path)?;
         if range.offset == 0 && range.bytes == file.metadata()?.len() {
-            return Ok((file.into(), Fed(None)));
+            return Ok((file.into(), FeedProcess(None)));
         }
     }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut pipe = Filler::new(File::from(write))?;
     let (mut ranges, mut has_room) = (VecDeque::from(ranges), true);
-    // Fill the pipe now; an error is reported by the process.
+    // Fills the pipe; an error occurs again in the process, which reports it.
     while has_room && let Some(range) = ranges.front_mut() {
         has_room = pipe.fill(range).unwrap_or(false);
         if range.bytes == 0 {
@@ -45,12 +45,12 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
         }
     }
     if ranges.is_empty() {
-        return Ok((read, Fed(None)));
+        return Ok((read, FeedProcess(None)));
     }
     let child = Child::fork(c"hosepipe-feed", |said| {
         for range in &mut ranges {
-            let Err(error) = pipe.pass_on(range) else { continue };
-            // A reader that has ended, as `head` does early, is no error.
+            let Err(error) = pipe.write_range(range) else { continue };
+            // It is no error that a reader has ended: `head` ends early.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 // The parent treats any text as a failure.
                 let _ = write!(said, "{}: {}", shown(&range.file.path), describe_errno(&error));
@@ -58,17 +58,17 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
             return;
         }
     })?;
-    Ok((read, Fed(Some(child))))
+    Ok((read, FeedProcess(Some(child))))
 }
 
-/// Writes into a pipe, and lets it drain before it writes again: a reader that takes 4 KiB at a time would otherwise wake it each time.
+/// Writes into a pipe, and pauses when it is full: a reader of 4 KiB at a time would otherwise wake the writer after each read.
 struct Filler {
     pipe: File,
     pipe_bytes: usize,
     pause: Duration,
 }
 
-/// Shortest and longest pause. Between them a pause is chosen after which a quarter to a half of the pipe is free again.
+/// Shortest and longest pause. The pause is adjusted so that a quarter to a half of the pipe is free after it.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
 
 impl Filler {
@@ -79,7 +79,7 @@ impl Filler {
     }
 
     /// Writes all of a range. A file that cannot be spliced, as those of /proc, is read and written.
-    fn pass_on(&mut self, range: &mut Range) -> io::Result<()> {
+    fn write_range(&mut self, range: &mut Range) -> io::Result<()> {
         while range.bytes > 0 {
             let before = range.bytes;
             match self.fill(range) {
@@ -87,7 +87,7 @@ impl Filler {
                     let mut file = File::open(&range.file.path)?;
                     file.seek(SeekFrom::Start(range.offset))?;
                     range.bytes -= io::copy(&mut file.take(range.bytes), &mut self.pipe)?;
-                    return if range.bytes == 0 { Ok(()) } else { Err(shorter()) };
+                    return if range.bytes == 0 { Ok(()) } else { Err(file_shrank()) };
                 }
                 Err(error) => return Err(error),
                 Ok(true) => {}
@@ -111,7 +111,7 @@ impl Filler {
                 Err(error) => return Err(error.into()),
             };
             if bytes == 0 {
-                return Err(shorter());
+                return Err(file_shrank());
             }
             range.offset += bytes;
             range.bytes -= bytes;
@@ -119,7 +119,7 @@ impl Filler {
         Ok(true)
     }
 
-    /// Pauses because the pipe is full, `bytes` after the last pause.
+    /// Pauses because the pipe is full; `bytes` were written since the last pause.
     fn wait(&mut self, bytes: usize) {
         match bytes {
             few if few < self.pipe_bytes / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
@@ -130,11 +130,11 @@ impl Filler {
     }
 }
 
-fn shorter() -> io::Error {
-    io::Error::other("it became shorter meanwhile")
+fn file_shrank() -> io::Error {
+    io::Error::other("the file became shorter while it was read")
 }
 
-impl Fed {
+impl FeedProcess {
     /// Checks, after the reader has ended, whether all ranges could be read.
     ///
     /// # Errors
@@ -142,10 +142,10 @@ impl Fed {
     pub fn finish(mut self) -> Result<(), String> {
         let Some(child) = self.0.take() else { return Ok(()) };
         let mut children = [child];
-        // A background program may hold the pipe open without reading it: the process is killed then, which is no failure.
+        // A background program may have the pipe open without reading it: then the process is killed, which is no failure.
         let _ = have_ended_within(&mut children, GRACE);
         let died = children[0].ended().filter(|ended| !ended.status.success());
-        match (children[0].said(), died) {
+        match (children[0].output_text(), died) {
             (said, Some(ended)) if said.is_empty() => {
                 Err(format!("the process that reads it {}", describe_ending(ended.status)))
             }

@@ -1,4 +1,4 @@
-//! A job: the partitions of a work, and how to run them.
+//! A job: the partitions of the input, and how to run them.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::spread::blocks::Blocks;
 use crate::spread::partition::shown;
 use crate::spread::work::{SpreadPlan, Work};
 
-/// The exit status of `hosepipe __part` if it could not run the text.
+/// The exit status of `hosepipe __part` if the pipeline could not be run.
 pub const NOT_RUN: u8 = 125;
 
 /// The partitions of a work, and how they are run.
@@ -42,27 +42,27 @@ pub struct SpreadJob<'a> {
 }
 
 impl SpreadJob<'_> {
-    /// Runs the partitions that have not succeeded yet, and those that come from `blocks`; Slurm and Spark also run their reduce. Returns a
-    /// sentence for each partition that failed. `look` is called often, with the number of partitions that have succeeded and that run; once it
-    /// returns true, all that run are ended, and do not count as failed. `remark` is called with messages for the user.
+    /// Runs the partitions that have not succeeded yet, and those that are read from `blocks`; Slurm and Spark also run the reduce step. Returns a
+    /// sentence for each partition that failed. `progress` is called often, with the numbers of partitions that have succeeded and that run; once it
+    /// returns true, the running partitions are ended, and do not count as failed. `remark` is called with messages for the user.
     ///
     /// # Errors
     /// A program could not be started or waited for; none runs any more.
     pub fn map(
         &self,
         blocks: Option<Blocks<'_>>,
-        look: &mut dyn FnMut(usize, usize) -> bool,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<String>> {
         let failures = match self.launcher {
-            Launcher::Local | Launcher::Ssh => self.map_each(blocks, look, remark),
-            _ => self.map_submitted(look),
+            Launcher::Local | Launcher::Ssh => self.map_each(blocks, progress, remark),
+            _ => self.map_submitted(progress),
         };
         self.work.tidy();
         failures
     }
 
-    /// The number of partitions; of a standard input it is known once that has ended.
+    /// The number of partitions. If the input is standard input, the number is 0 until that has ended.
     pub fn count(&self) -> usize {
         if self.plan.is_stdin { self.work.blocks().unwrap_or(0) } else { self.plan.partitions.len() }
     }
@@ -74,7 +74,7 @@ impl SpreadJob<'_> {
         (0..self.count()).filter(is_left).collect()
     }
 
-    /// A sentence about a partition that ends with `how`.
+    /// A sentence about a failed partition; `how` is its end.
     pub(crate) fn failed(&self, number: usize, how: &str) -> String {
         if self.plan.is_stdin {
             return format!("block {} of standard input {how}", number + 1);
@@ -88,7 +88,7 @@ impl SpreadJob<'_> {
     }
 }
 
-/// How the program for a partition ended, as the rest of a sentence.
+/// How the program of a partition ended, as the end of a sentence.
 pub fn describe(status: ExitStatus) -> String {
     match status.code() {
         Some(code) if code == i32::from(NOT_RUN) => "could not be run".to_owned(),

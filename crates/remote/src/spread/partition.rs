@@ -41,11 +41,11 @@ impl InputFile {
     /// Reads a file's size and time, and checks that it can be opened.
     ///
     /// # Errors
-    /// A sentence: it cannot be read, or is not a regular file.
-    pub fn look(path: &Path) -> Result<Self, String> {
+    /// A sentence: the file cannot be read, or is not a regular file.
+    pub fn from_path(path: &Path) -> Result<Self, String> {
         let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
-            let what = if found.is_dir() { "a folder" } else { "no regular file" };
+            let what = if found.is_dir() { "a folder" } else { "not a regular file" };
             let is_what = format!("{} is {what}", shown(path));
             return Err(is_what + ": an input is a regular file, which can be read again and in parts");
         }
@@ -70,7 +70,7 @@ fn read_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::E
     Ok(OsString::from_vec(text.chars().map(|byte| byte as u8).collect()).into())
 }
 
-/// A path for a sentence.
+/// A path as it is shown in messages.
 pub(crate) fn shown(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }
@@ -87,24 +87,24 @@ pub fn is_url(path: &Path) -> bool {
 /// The named file; if no file has that name and it is a pattern (`*`, `?`, `[…]`), the files that match, sorted.
 ///
 /// # Errors
-/// A sentence: one is no readable regular file, or none matches.
+/// A sentence: a file is not a readable regular file, or no file matches.
 pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     let path = Path::new(typed);
     let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
     let Some(matches) = pattern.and_then(|pattern| glob::glob(pattern).ok()) else {
-        return InputFile::look(path).map(|file| vec![file]);
+        return InputFile::from_path(path).map(|file| vec![file]);
     };
     // As in a shell, a folder that cannot be read has no matches.
     let found: Vec<InputFile> =
-        matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
+        matches.flatten().map(|found| InputFile::from_path(&found)).collect::<Result<_, _>>()?;
     if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
 }
 
-/// Cuts a file into ranges of about `piece_bytes`, each of whole lines; the last line may have no line end. Only ranges that begin within the first
-/// `most_bytes` are returned. A shorter file is one range, an empty one none.
+/// Divides a file into ranges of about `piece_bytes`, each of whole lines; the last line may have no line end. Only ranges that begin within the
+/// first `most_bytes` are returned. A shorter file is one range; an empty file has none.
 ///
 /// # Errors
-/// A sentence: it cannot be read, or it is packed, and can be unpacked only from its beginning.
+/// A sentence: the file cannot be read, or it is compressed, so that it can only be decompressed from its beginning.
 pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Range>, String> {
     let opened = File::open(&file.path).map_err(unreadable(&file.path))?;
     let mut ranges = Vec::new();
@@ -114,10 +114,10 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
         ranges.push(file.clone().whole());
     }
     if piece_bytes < file.bytes
-        && let Some(format) = packed(file)?
+        && let Some(format) = compressed_format(file)?
     {
         return Err(format!(
-            "{} is packed ({format}), and a piece of it cannot be unpacked: leave out --split, which makes it one part, or unpack it first",
+            "{} is compressed ({format}), and a part of it cannot be decompressed alone: leave out --split, so that it is one partition, or decompress it first",
             shown(&file.path)
         ));
     }
@@ -131,7 +131,7 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
 }
 
 /// First bytes of compressed files (RFC 1952, RFC 8878, and the formats' own descriptions).
-const PACKED: [(&[u8], &str); 6] = [
+const MAGIC_BYTES: [(&[u8], &str); 6] = [
     (b"\x1f\x8b", "gzip"),
     (b"\xfd7zXZ\0", "xz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -140,11 +140,11 @@ const PACKED: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "zip"),
 ];
 
-fn packed(file: &InputFile) -> Result<Option<&'static str>, String> {
+fn compressed_format(file: &InputFile) -> Result<Option<&'static str>, String> {
     let mut begin = [0; 8];
     let read = File::open(&file.path).and_then(|file| file.read_at(&mut begin, 0));
     let read = read.map_err(unreadable(&file.path))?;
-    Ok(PACKED.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name))
+    Ok(MAGIC_BYTES.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name))
 }
 
 /// The offset after the first line end at or after `at - 1`, or the end of the file.
@@ -163,11 +163,11 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
     Ok(file_bytes)
 }
 
-/// The first `most` bytes of the inputs as partitions: with `split`, cut at line ends into four pieces or more; else whole files, at least
+/// The first `most` bytes of the inputs as partitions: with `split`, at least four ranges of whole lines; else whole files, at least
 /// two.
 ///
 /// # Errors
-/// A sentence: one cannot be read.
+/// A sentence: a file cannot be read.
 pub fn sample(files: &[InputFile], split: Option<ByteSize>, most: ByteSize) -> Result<Vec<Range>, String> {
     let mut left = files.iter().map(|file| file.bytes).sum::<u64>().min(most.0);
     let piece_bytes = split.map(|split| split.0.min(left / 4).max(1));
@@ -178,7 +178,9 @@ pub fn sample(files: &[InputFile], split: Option<ByteSize>, most: ByteSize) -> R
         }
         match piece_bytes {
             // A compressed file cannot be cut.
-            Some(piece_bytes) if packed(file)?.is_none() => ranges.extend(cut(file, piece_bytes, left)?),
+            Some(piece_bytes) if compressed_format(file)?.is_none() => {
+                ranges.extend(cut(file, piece_bytes, left)?)
+            }
             _ => ranges.push(file.clone().whole()),
         }
         left = left.saturating_sub(file.bytes);

@@ -73,7 +73,7 @@ impl SpreadJob<'_> {
     pub(crate) fn map_each(
         &self,
         mut blocks: Option<Blocks<'_>>,
-        look: &mut dyn FnMut(usize, usize) -> bool,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<String>> {
         let attempts_left = self.retries.unwrap_or(0);
@@ -92,7 +92,7 @@ impl SpreadJob<'_> {
             results: self.work.task_file(RESULTS)?,
             others: adopt_orphans()?,
         };
-        while !look(queue.finished, queue.running()) {
+        while !progress(queue.finished, queue.running()) {
             let goes_on = queue.failures.is_empty() || self.keep_going;
             if goes_on {
                 queue.hand_out()?;

@@ -68,7 +68,7 @@ impl SpreadJob<'_> {
     /// As [`SpreadJob::map`], by the program that is submitted.
     pub(crate) fn map_submitted(
         &self,
-        look: &mut dyn FnMut(usize, usize) -> bool,
+        report: &mut dyn FnMut(usize, usize) -> bool,
     ) -> io::Result<Vec<String>> {
         let (_, words) = self.program()?;
         drop(fs::remove_file(self.work.file(None, "json")));
@@ -80,7 +80,7 @@ impl SpreadJob<'_> {
             if read_at.is_none_or(|read_at| read_at.elapsed() > READ_EVERY) {
                 (read_at, progress) = (Some(Instant::now()), self.work.progress());
             }
-            stops = look(progress.0, progress.1);
+            stops = report(progress.0, progress.1);
             stops
         })?;
         if stops {
@@ -100,7 +100,7 @@ impl SpreadJob<'_> {
         }));
         if failures.is_empty() && self.work.record().is_none() {
             let said = last_words(&self.work.file(None, "log"), 0);
-            let how = format!("but their reduce did not come to its end{said}");
+            let how = format!("but the reduce step did not finish{said}");
             failures.push(format!("all partitions are finished, {how}. With --resume it is run here"));
         }
         Ok(failures)

@@ -300,7 +300,7 @@ impl Work {
     /// # Errors
     /// A sentence: one is missing.
     pub fn outputs(&self, count: usize) -> Result<Vec<Range>, String> {
-        let look = |number| InputFile::look(&self.file(Some(number), "out"));
+        let look = |number| InputFile::from_path(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
 }

@@ -23,7 +23,7 @@ fn fleet(nodes: usize) -> FleetRecord {
             address: Some(format!("10.0.0.{rank}")),
             bench: (!silent).then_some(own),
             failure: silent
-                .then(|| "said nothing for 15 s, in its own bench: it died, or was cut off".to_owned()),
+                .then(|| "no heartbeat for 15 s, in its own bench: it died, or was cut off".to_owned()),
         }
     };
     let meeting = |(to, from): (usize, usize)| {
@@ -149,7 +149,7 @@ fn every_format_has_a_fleet_and_json_brings_it_back() {
     for format in FORMATS {
         let text = (format.render)(std::slice::from_ref(&loaded), no_study).expect("written");
         assert!(
-            ["n2", "n19", "said nothing for 15 s"].iter().all(|words| text.contains(words)),
+            ["n2", "n19", "no heartbeat for 15 s"].iter().all(|words| text.contains(words)),
             "{}",
             format.name
         );

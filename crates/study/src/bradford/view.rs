@@ -15,7 +15,7 @@ use crate::view::{
     PartView, Texts, absent, case_texts, figure, line, median, part, remarks, series, texts, throughputs,
 };
 
-/// Smallest block that the study's "very large" means here: many times the size of a pipe.
+/// Smallest block that counts as "very large", a term that the study does not define: many times the size of a pipe.
 const VERY_LARGE_BYTES: u64 = 4 << 20;
 
 pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {

@@ -8,7 +8,7 @@ use rustix::pipe::{PIPE_BUF, PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, 
 
 use crate::run::{PartRun, refused};
 
-/// The largest pipe of an ordinary user (pipe(7)).
+/// The limit on a pipe's capacity for unprivileged processes (pipe(7)).
 const MAX_SIZE_FILE: &str = "/proc/sys/fs/pipe-max-size";
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
@@ -31,7 +31,7 @@ fn new_pipe() -> anyhow::Result<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(refused("pipe2"))
 }
 
-/// Bytes that fit into a new pipe in writes of one size.
+/// Bytes that fit into a new pipe if each write has `write_bytes`.
 fn written_until_full(write_bytes: usize) -> anyhow::Result<usize> {
     let (_reader, writer) = new_pipe()?;
     let block = vec![0; write_bytes];

@@ -10,7 +10,7 @@ use mechanism::Folder;
 use model::{Amount, ByteSize, Case, DataLevel, Measure, PayloadKind, Silent, Tasks};
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{Carrier, Complaints, Start, trial};
+use pipeline::{Start, TrialOptions, TrialStderr, trial};
 
 use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
@@ -120,9 +120,9 @@ fn run_filters(
         return Ok(None);
     }
     let start = Start { hosepipe: run.job.hosepipe, shell };
-    let over = Carrier { via: Some(LinkSpec::parse("pipe")?), ..Carrier::default() };
+    let over = TrialOptions { via: Some(LinkSpec::parse("pipe")?), ..TrialOptions::default() };
     // `sink` reports on standard error how much it has read, in each trial.
-    let error = match trial(&start, text, &over, Complaints::Hidden) {
+    let error = match trial(&start, text, &over, TrialStderr::Hidden) {
         Ok(made) => match made.ended_by {
             Some(signal) => {
                 (run.job.note_signal)(signal);

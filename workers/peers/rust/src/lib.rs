@@ -1,4 +1,4 @@
-//! What the Rust peers share: the command line, the stream, the check, the result lines. The contract is docs/WORKERS.md.
+//! The common code of the Rust peers: command line, stream, check and result lines. See docs/WORKERS.md.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -9,14 +9,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const PERIOD: u64 = 256;
-/// The sequence continues after every block for the length of a block, so that a whole element of fixed size can be copied.
+/// Largest size of an element of a queue. The sequence is longer than a block by this, so that a whole element can be copied.
 pub const ELEMENT_MAX: usize = 64;
-/// An end that finds its queue empty or full so often lets others run.
-const LOOKS_BEFORE_YIELD: u32 = 1000;
+/// Number of times that an end finds its queue empty or full before it yields the CPU.
+const TRIES_BEFORE_YIELD: u32 = 1000;
 
 /// The sending side of one direction.
 pub trait Sender {
-    /// Sends the first `length` bytes; further ones are there only to fill an element.
+    /// Sends the first `length` bytes; the other bytes only fill an element.
     fn send(&mut self, bytes: &[u8], length: usize);
 }
 
@@ -26,7 +26,7 @@ pub trait Receiver {
     fn receive(&mut self, length: usize) -> &[u8];
 }
 
-/// What the command line asks for.
+/// The command line, parsed.
 #[derive(Clone)]
 pub struct Job {
     pub role: String,
@@ -55,7 +55,7 @@ impl<T, E: Debug> OrFail<T> for Result<T, E> {
     }
 }
 
-/// CLOCK_MONOTONIC: `Instant` hides its number, so the clock is read where the C library has it.
+/// Nanoseconds of CLOCK_MONOTONIC, by clock_gettime(2), because `Instant` does not give its value.
 fn now_ns() -> u64 {
     #[repr(C)]
     struct Timespec {
@@ -71,13 +71,13 @@ fn now_ns() -> u64 {
     time.seconds as u64 * 1_000_000_000 + time.nanoseconds as u64
 }
 
-/// Spins, then lets others run: for queues that have no way of waiting.
+/// Busy waiting, for queues that cannot block: it spins at first, then yields the CPU.
 #[derive(Default)]
 pub struct Backoff(u32);
 
 impl Backoff {
     pub fn pause(&mut self) {
-        if self.0 > LOOKS_BEFORE_YIELD {
+        if self.0 > TRIES_BEFORE_YIELD {
             thread::yield_now();
         } else {
             self.0 += 1;
@@ -86,7 +86,7 @@ impl Backoff {
     }
 }
 
-/// The XOR of all bytes, folded from words at the end.
+/// The number of bytes, and their XOR in words, which are reduced to a byte at the end.
 #[derive(Default)]
 struct Arrived {
     bytes: u64,
@@ -137,7 +137,7 @@ impl Job {
             fail(2, format!("the role is {role:?}, not {}", if alone { "pair or trip" } else { "send, recv, pair, trip or echo" }));
         }
         if (starts_other && !alone) == job.child.is_empty() {
-            fail(2, "a CHILD is for pair and trip, where the other end is no thread of this program");
+            fail(2, "only pair and trip have a CHILD, and only if the other end is not a thread of this program");
         }
         job
     }
@@ -155,12 +155,12 @@ impl Job {
         self.role != "recv" && self.role != "echo"
     }
 
-    /// No message is longer.
+    /// Length of the longest message.
     pub fn message_max(&self) -> usize {
         self.block.min(self.warmup.max(self.bytes)).max(1) as usize
     }
 
-    /// Messages that a queue holds: a megabyte, but not too few and not too many.
+    /// Messages that a queue holds: 1 MiB of them, at least 16 and at most 1024.
     pub fn depth(&self) -> usize {
         ((1 << 20) / self.message_max()).clamp(16, 1024)
     }
@@ -171,7 +171,7 @@ impl Job {
         file.and_then(|mut file| file.write_all(line.as_bytes())).or_fail(&self.result);
     }
 
-    /// Creates a file that shows the other end which step this end has reached.
+    /// Creates a file by which the other end sees that this end has reached the step.
     pub fn reach(&self, step: &str) {
         File::create(self.folder.join(step)).or_fail(step);
     }
@@ -182,7 +182,7 @@ impl Job {
         }
     }
 
-    /// Calls `each` with the position and the length of every block of `bytes` from `from` on; returns the position reached.
+    /// Calls `each` with the position and the length of every block of the `bytes` bytes from position `from` on; returns the new position.
     fn for_blocks(&self, from: u64, bytes: u64, mut each: impl FnMut(u64, usize)) -> u64 {
         let (mut position, end) = (from, from + bytes);
         while position < end {
@@ -200,7 +200,7 @@ impl Job {
     }
 }
 
-/// The end that sends the stream, or asks in round trips and checks what comes back.
+/// The end that sends the stream; in round trips it also receives and checks each answer.
 pub fn send(job: &Job, out: &mut impl Sender, back: &mut impl Receiver, child: Option<JoinHandle<()>>) {
     let room = job.message_max() + PERIOD as usize + ELEMENT_MAX;
     let sequence: Vec<u8> = (0..room).map(|at| at as u8).collect();
@@ -223,7 +223,7 @@ pub fn send(job: &Job, out: &mut impl Sender, back: &mut impl Receiver, child: O
         job.check_count(&arrived);
         job.reach("received");
     }
-    // What lies in this process's memory has to be taken first.
+    // Messages in this process's memory must be received before it ends.
     job.wait_for("received");
     if let Some(child) = child {
         child.join().or_fail("the other end");
@@ -231,7 +231,7 @@ pub fn send(job: &Job, out: &mut impl Sender, back: &mut impl Receiver, child: O
     job.append_result(&format!("send bytes={sent} ready_ns={ready_ns} began_ns={began_ns}\n"));
 }
 
-/// The end that receives the stream and checks it, or sends everything back.
+/// The end that receives the stream and checks it; in round trips it sends every message back.
 pub fn receive(job: &Job, out: &mut impl Sender, input: &mut impl Receiver) {
     let mut arrived = Arrived::default();
     let goes_back = job.is_round_trips();
@@ -264,8 +264,8 @@ pub fn run_threads<S: Sender + Send + 'static, R: Receiver + Send + 'static>(job
     send(job, &mut there, &mut answers, Some(far));
 }
 
-/// Starts the other end. Without it nothing would ever be taken: a thread waits for it, and ends this program where it fails,
-/// after `clean`.
+/// Starts the other end. A thread waits for it; if it fails, the thread calls `clean` and ends this program, because its messages would never be
+/// received.
 pub fn start_child(job: &Job, variable: (&str, String), clean: impl Fn() + Send + 'static) -> JoinHandle<()> {
     let name = job.child[0].clone();
     let mut command = Command::new(&name);

@@ -68,7 +68,7 @@ fn who_does_not_have_the_token_gets_nowhere() {
     let right = token(&near, TOKEN);
     near.run(&against(&address, &right, &SHORT)).expect_code(0);
     let done = far.running.wait_within(SOON).expect_code(0);
-    assert!(done.stderr.contains("a caller with another token was turned away"), "{}", done.stderr);
+    assert!(done.stderr.contains("a client with another token was refused"), "{}", done.stderr);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_wrong_link_is_refused_with_what_would_be_right() {
         ("null", &["cannot connect two programs", can]),
         ("pipe:siez=1k", &["did you mean `size`?"]),
         ("pipe:size=lots", &["lots"]),
-        ("pipe:send=vmsplice", &["send", "for measuring"]),
+        ("pipe:send=vmsplice", &["send", "only for benchmarks"]),
         ("tmpfile:order=later", &["parallel, sequential"]),
         ("file:dir=/nonexistent", &["/nonexistent"]),
     ] {

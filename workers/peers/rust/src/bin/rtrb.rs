@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Result, Write};
 use peers::{Backoff, Job, Receiver, Sender, fail, run_threads};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Bytes of a ring.
+/// Size of a ring of elements, and of a ring of bytes.
 const ELEMENTS_BYTES: usize = 64 << 10;
 const STREAM_BYTES: usize = 1 << 20;
 
@@ -40,7 +40,7 @@ impl<const N: usize> Receiver for Taken<N> {
 struct Stream(Producer<u8>);
 struct Blocks(Consumer<u8>, Vec<u8>);
 
-/// Moves `length` bytes by calls that move some of them or would block.
+/// Moves `length` bytes by calls of `step`, each of which moves some of them or fails with `WouldBlock`.
 fn move_all(length: usize, mut step: impl FnMut(usize) -> Result<usize>) {
     let (mut done, mut backoff) = (0, Backoff::default());
     while done < length {

@@ -1,60 +1,60 @@
-//! The direction of bytes through what has two directions: pairs of sockets, connections, pseudoterminals.
+//! The direction of bytes through links that have two directions: pairs of sockets, connections, pseudoterminals.
 
 use std::collections::{HashMap, HashSet};
 
 use model::ChainLinkKind;
 
 use super::graph::{LinkId, Side};
-use crate::end::{End, Joint};
+use crate::end::{End, IpcFile};
 use crate::sockets::PairEnd;
 
-/// A process with more connections, or more terminals, than this is a server, and its clients are not one chain.
+/// Largest number of connections, or of terminals, of a process in a chain. With more it is a server, whose clients are not one chain.
 const SERVED_MAX: usize = 4;
 
-/// Directions, as shutdown(2), standard streams, or received bytes show them.
-pub(super) struct Ways<'a> {
+/// The directions of links, as shutdown(2), standard streams, and counts of received bytes show them.
+pub(super) struct Directions<'a> {
     pairs: &'a HashMap<u64, PairEnd>,
     /// By the inode of a socket, the processes that have it, and their descriptors.
     fds: HashMap<u64, Vec<(i32, i32)>>,
-    /// By the side of a pseudoterminal, the processes that have it.
-    terminals: HashMap<Joint, HashSet<i32>>,
-    /// Processes that serve others.
+    /// By the end of a pseudoterminal, the processes that have it open.
+    terminals: HashMap<IpcFile, HashSet<i32>>,
+    /// Processes that have more than [`SERVED_MAX`] connections or terminals.
     servers: HashSet<i32>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> Directions<'a> {
     pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, End)>) -> Self {
         let (fds, terminals, servers) = Default::default();
-        let mut ways = Self { pairs, fds, terminals, servers };
-        let mut served: HashMap<i32, HashSet<Joint>> = HashMap::new();
+        let mut directions = Self { pairs, fds, terminals, servers };
+        let mut served: HashMap<i32, HashSet<IpcFile>> = HashMap::new();
         for (pid, end) in ends {
-            match end.joint {
-                Joint::Socket(inode) => {
-                    ways.fds.entry(inode).or_default().push((pid, end.fd));
+            match end.ipc_file {
+                IpcFile::Socket(inode) => {
+                    directions.fds.entry(inode).or_default().push((pid, end.fd));
                     let serves = pairs.get(&inode).is_some_and(|end| end.kind != ChainLinkKind::Socketpair);
-                    served.entry(pid).or_default().extend(serves.then_some(end.joint));
+                    served.entry(pid).or_default().extend(serves.then_some(end.ipc_file));
                 }
-                Joint::Terminal { is_master, .. } => {
-                    ways.terminals.entry(end.joint).or_default().insert(pid);
-                    served.entry(pid).or_default().extend(is_master.then_some(end.joint));
+                IpcFile::Terminal { is_master, .. } => {
+                    directions.terminals.entry(end.ipc_file).or_default().insert(pid);
+                    served.entry(pid).or_default().extend(is_master.then_some(end.ipc_file));
                 }
-                Joint::Pipe(_) => {}
+                IpcFile::Pipe(_) => {}
             }
         }
-        ways.servers =
+        directions.servers =
             served.into_iter().filter(|(_, all)| all.len() > SERVED_MAX).map(|(pid, _)| pid).collect();
-        ways
+        directions
     }
 
     fn holders(&self, inode: u64) -> impl Iterator<Item = i32> + Clone {
         self.fds.get(&inode).into_iter().flatten().map(|(pid, _)| *pid)
     }
 
-    fn sharers(&self, terminal: &Joint) -> impl Iterator<Item = &i32> {
+    fn sharers(&self, terminal: &IpcFile) -> impl Iterator<Item = &i32> {
         self.terminals.get(terminal).into_iter().flatten()
     }
 
-    fn goes(&self, from: u64, to: u64) -> bool {
+    fn flows(&self, from: u64, to: u64) -> bool {
         let [Some(writer), Some(reader)] = [from, to].map(|inode| self.pairs.get(&inode)) else {
             return false;
         };
@@ -62,18 +62,19 @@ impl<'a> Ways<'a> {
         let is = |inode: u64, standard: &[i32]| {
             self.fds.get(&inode).is_some_and(|fds| fds.iter().any(|(_, fd)| standard.contains(fd)))
         };
-        let is_said = |from, to| is(from, &[1, 2]) || is(to, &[0]);
-        let says = is_said(from, to) || shut(reader, writer);
+        let is_standard = |from, to| is(from, &[1, 2]) || is(to, &[0]);
+        let is_shown = is_standard(from, to) || shut(reader, writer);
         let may = match (writer.kind, reader.received) {
-            (ChainLinkKind::Socketpair, _) => says,
+            (ChainLinkKind::Socketpair, _) => is_shown,
             (_, Some(received)) => received > 0,
-            // Through a socket with a name bytes go both ways, if nothing else is known.
-            _ => says || !(is_said(to, from) || shut(writer, reader)),
+            // If nothing else is known, a named socket has bytes in both directions.
+            _ => is_shown || !(is_standard(to, from) || shut(writer, reader)),
         };
         may && !shut(writer, reader) && self.is_between_few(writer, from, to)
     }
 
-    /// Whether a connection is between two visible processes that are no servers. A pair was made for the processes that have it.
+    /// Whether a connection is between two visible processes that are not servers. Always true for a socketpair(2), which is made for the processes
+    /// that have it.
     fn is_between_few(&self, end: &PairEnd, from: u64, to: u64) -> bool {
         let serves = |inode| self.holders(inode).any(|pid| self.servers.contains(&pid));
         end.kind == ChainLinkKind::Socketpair || self.are_apart(from, to) && !serves(from) && !serves(to)
@@ -83,21 +84,21 @@ impl<'a> Ways<'a> {
         self.holders(one).any(|pid| self.holders(other).any(|other| other != pid))
     }
 
-    /// The number of pairs between processes that show no direction.
+    /// The number of socket pairs between processes whose direction is not known.
     pub(super) fn undirected(&self) -> usize {
         let undirected = |(one, end): &(&u64, &PairEnd)| {
             **one < end.peer
                 && end.kind == ChainLinkKind::Socketpair
                 && self.are_apart(**one, end.peer)
-                && !self.goes(**one, end.peer)
-                && !self.goes(end.peer, **one)
+                && !self.flows(**one, end.peer)
+                && !self.flows(end.peer, **one)
         };
         self.pairs.iter().filter(undirected).count()
     }
 
     pub(super) fn sides(&self, end: &End) -> Vec<Side> {
-        match end.joint {
-            Joint::Pipe(file) => {
+        match end.ipc_file {
+            IpcFile::Pipe(file) => {
                 let side = |writes| Side { link: LinkId::Pipe(file), writes };
                 [(end.reads, side(false)), (end.writes, side(true))]
                     .into_iter()
@@ -105,25 +106,26 @@ impl<'a> Ways<'a> {
                     .map(|(_, side)| side)
                     .collect()
             }
-            Joint::Socket(inode) => {
+            IpcFile::Socket(inode) => {
                 let Some(peer) = self.pairs.get(&inode).map(|end| end.peer) else { return Vec::new() };
-                let ways = [(inode, peer, true), (peer, inode, false)].into_iter();
-                ways.filter(|(from, to, _)| self.goes(*from, *to))
+                let directions = [(inode, peer, true), (peer, inode, false)].into_iter();
+                directions
+                    .filter(|(from, to, _)| self.flows(*from, *to))
                     .map(|(from, to, writes)| Side { link: LinkId::Pair { from, to }, writes })
                     .collect()
             }
-            Joint::Terminal { number, namespace, is_master } => {
+            IpcFile::Terminal { number, namespace, is_master } => {
                 let side = |written| Side {
                     link: LinkId::Terminal { number, namespace, written },
                     writes: written != is_master,
                 };
-                let other = Joint::Terminal { number, namespace, is_master: !is_master };
-                let masters = if is_master { end.joint } else { other };
+                let other = IpcFile::Terminal { number, namespace, is_master: !is_master };
+                let masters = if is_master { end.ipc_file } else { other };
                 let serves = self.sharers(&masters).any(|pid| self.servers.contains(pid));
                 if serves || self.sharers(&other).next().is_none() {
                     return Vec::new();
                 }
-                // Programs that have it as a standard stream; their messages (2) are no data.
+                // Only standard input and output count: standard error has messages, not data.
                 match (is_master, end.fd) {
                     (true, _) => vec![side(true), side(false)],
                     (false, 1) => vec![side(true)],
