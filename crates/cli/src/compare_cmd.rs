@@ -18,7 +18,7 @@ use process::Refused;
 use report::read::Loaded;
 use stats::changes::{PAIRS_MAX, looks_for_order};
 
-use self::parameters::{Values, called, combined, filled};
+use self::parameters::{Values, combined, filled, name_in_records};
 use self::progress::CompareProgress;
 use crate::copies;
 use crate::outputs::Outputs;
@@ -195,7 +195,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         }
         looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
+    let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
@@ -332,7 +332,7 @@ fn contenders(
     let mut all = Vec::new();
     for (text, values) in pipelines {
         for (parameter, carrier) in &variants {
-            let (mut shown, mut parameters) = (called(text, values), values.clone());
+            let (mut shown, mut parameters) = (name_in_records(text, values), values.clone());
             if let Some((name, value)) = parameter {
                 shown += &format!(" # {name}={value}");
                 parameters.insert((*name).to_owned(), value.clone());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload, visible};
 use stats::{figure, is_mixed};
 
-use crate::case_figure::{estimated, mixture, quantity, seats_of, speed};
+use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::lists::{distinct, first_lines, first_of, grouped};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
@@ -168,7 +168,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
 
 /// Where the buffers of both ends begin, if that is the same for all cases and not the default.
 fn buffers(record: &BenchRecord) -> Option<String> {
-    let places = offsets::places(ranked(record));
+    let places = offsets::offsets(ranked(record));
     let place = places.first().filter(|place| places.len() == 1 && !place.are_usual())?;
     Some(format!("buffers {} and {} bytes past a page's start", place.sender, place.receiver))
 }
@@ -272,7 +272,7 @@ fn granted_otherwise(record: &BenchRecord) -> Vec<String> {
 /// The meaning of ±, of an interval in parentheses, and of the two figures of a mixture.
 pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
     let measured = || transports(record).filter(|case| !case.samples.is_empty());
-    let is_mixture = |case: &&CaseRecord| is_mixed(case) && mixture(seats_of(case)).is_some();
+    let is_mixture = |case: &&CaseRecord| is_mixed(case) && mixture(figures_by_cpus(case)).is_some();
     let mixed = measured().any(|case| is_mixture(&case)).then(|| {
         "a–b is what a mechanism reached where the scheduler used one CPU in some trials and two in others.".to_owned()
     });
@@ -295,7 +295,7 @@ fn mixtures(view: &View) -> Option<String> {
 /// figures, or if they hardly differ.
 fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
     Workload::ALL.iter().filter_map(|workload| {
-        let [one, two] = mixture(row.seats(*workload))?;
+        let [one, two] = mixture(row.by_cpus(*workload))?;
         let spec = &row.case(*workload, false)?.spec;
         let [one_text, two_text] =
             [one.median, two.median].map(|median| quantity(*workload).unit.text(median));

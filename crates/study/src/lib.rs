@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use streams::Streams;
 
 pub use comp517::{Material, Preset, presets};
-pub use needs::Have;
+pub use needs::Resources;
 pub use run::{Job, PartRun, check_resume, failed, foreign_part, run};
 pub use scale::Scale;
 pub use view::{summarise, view};

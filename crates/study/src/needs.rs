@@ -22,7 +22,7 @@ pub(crate) struct Needs {
 
 /// The resources of this machine.
 #[derive(Debug)]
-pub struct Have {
+pub struct Resources {
     /// The folder for temporary files.
     folder: PathBuf,
     /// `None` if unknown.
@@ -39,7 +39,7 @@ const SPARE_MEMORY_BYTES: u64 = 256 << 20;
 /// The engine makes no blocks larger than this part of the memory.
 const BLOCKS_IN_MEMORY: u64 = 8;
 
-impl Have {
+impl Resources {
     /// The resources of this machine, with this folder for temporary files.
     pub fn here(folder: &Path) -> Self {
         let disk = statvfs(folder).ok();
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
     use crate::{STUDIES, bradford, comp517, stover};
 
-    fn have(disk_bytes: u64, inodes: u64, memory_bytes: u64) -> Have {
-        Have {
+    fn have(disk_bytes: u64, inodes: u64, memory_bytes: u64) -> Resources {
+        Resources {
             folder: "/tmp".into(),
             disk_bytes: Some(disk_bytes),
             inodes: Some(inodes),
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_error_names_the_scarce_resource_and_a_remedy() {
-        let error = |study: &Study, have: Have| have.suffices(study, Scale::FULL).expect_err("too little");
+        let error =
+            |study: &Study, have: Resources| have.suffices(study, Scale::FULL).expect_err("too little");
         assert_eq!(
             error(&stover::STUDY, have(100 << 20, 10_000, 8 << 30)),
             "stover needs 544MiB of disk in /tmp, and 100MiB are free: another file system (TMPDIR=DIR), or a \
@@ -119,6 +120,6 @@ mod tests {
         for study in STUDIES {
             assert_eq!(have(64 << 20, 2000, 1 << 30).suffices(study, small), Ok(()), "{study}");
         }
-        assert!(Have::here(Path::new("/tmp")).memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert!(Resources::here(Path::new("/tmp")).memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -204,7 +204,7 @@ impl Pairing<'_> {
     }
 
     fn time(&self, text: &str, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
-        let ourselves = std::env::current_exe().context("this program's own file")?;
+        let ourselves = std::env::current_exe().context("cannot find the file of this program")?;
         let start = Start { hosepipe: &ourselves, shell: self.shell };
         let complaints = if turn == 0 { Complaints::Shown } else { Complaints::Hidden };
         let Trial { wall, status, output, ended_by, .. } =

@@ -63,7 +63,7 @@ fn through_slurm() {
     command.env("SLURM_CONF", slurm.configuration());
     let done = lab.finish(command).expect_code(0);
     assert_whole(&read(&fs::read_to_string(lab.here("r.json")).expect("a record")), &NODES);
-    for words in ["2 nodes · 1 pair", "none can be told to be slow", "Streams between nodes"] {
+    for words in ["2 nodes · 1 pair", "too few to find slow ones", "Streams between nodes"] {
         assert!(done.stdout.contains(words), "no `{words}` in {}", done.stdout);
     }
     for format in ["--html", "--md", "--csv"] {

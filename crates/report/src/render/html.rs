@@ -119,7 +119,7 @@ fn highlights(highlights: &[Highlight]) -> Markup {
             @for highlight in highlights {
                 div {
                     dt { (highlight.what) }
-                    dd { strong { (highlight.figure) } code { (highlight.whose) } }
+                    dd { strong { (highlight.figure) } code { (highlight.spec) } }
                 }
             }
         }
