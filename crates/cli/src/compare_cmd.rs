@@ -152,7 +152,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
     pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
-    let aligns = args.align_buffers && copies::are_to_be_aligned();
+    let aligns = args.align_buffers && copies::alignment_has_effect();
     let texts = pipelines.len() * (1 + usize::from(args.without.is_some()) + usize::from(aligns));
     let several = texts > 1;
     let by_latency = args.by == "latency";

@@ -1,4 +1,4 @@
-//! `hosepipe __part`: partitions of a spread, or its reduce, from the plan in the work's folder.
+//! `hosepipe __part`: runs partitions of a spread, or its reduce command, by the plan in the folder of the work.
 
 mod task;
 
@@ -17,7 +17,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use crate::{record, run_cmd, script, terminal};
 
-/// Partitions of a spread, or its reduce.
+/// Partitions of a spread, or its reduce command.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// The folder of the work
@@ -63,18 +63,18 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
     let folder = work.folder().display();
     let (mut plan, mut count) = work
         .plan_of(number.unwrap_or(0))
-        .with_context(|| format!("the plan in {folder}, a folder that every node has to see"))?;
+        .with_context(|| format!("the plan in {folder}, a folder that every node must be able to read"))?;
     let own_version = record::version_and_commit();
     ensure!(
         plan.version == own_version,
-        "the work was begun by hosepipe {}, and this is {own_version}: all nodes need the same one",
+        "the work was started by hosepipe {}, and this is {own_version}: all nodes need the same version",
         plan.version
     );
     if plan.is_stdin {
         count = work.blocks().unwrap_or(0);
     }
     if let Some(number) = number.filter(|_| plan.is_stdin) {
-        let block = InputFile::look(&work.file(Some(number), "in")).map_err(Error::msg)?;
+        let block = InputFile::read_metadata(&work.file(Some(number), "in")).map_err(Error::msg)?;
         plan.partitions = vec![vec![block.whole()]];
     }
     Ok((plan, count))
@@ -154,9 +154,9 @@ fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
 
 fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     for file in ranges.iter().map(|range| &range.file) {
-        let found = InputFile::look(&file.path).map_err(Error::msg)?;
+        let found = InputFile::read_metadata(&file.path).map_err(Error::msg)?;
         let name = model::one_line(&file.path.to_string_lossy());
-        ensure!(found == *file, "{name} has changed since the work was begun: begin anew");
+        ensure!(found == *file, "{name} has changed since the work was started: start it again");
     }
     Ok(())
 }

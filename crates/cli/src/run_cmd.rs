@@ -127,7 +127,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         keep,
         watched,
         line_buffered: args.line_buffered.clone(),
-        align_buffers: args.align_buffers && copies::are_to_be_aligned(),
+        align_buffers: args.align_buffers && copies::alignment_has_effect(),
         recorded: is_watched || args.outcome.is_some(),
         without: args.without.as_ref(),
         ..script::text(
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             latency: args.latency.then(|| ran.summary.latency.clone()),
             ..record(head, args.text.to_string_lossy().into_owned(), &via, &ran)
         };
-        let saved = args.outputs.show_aside(Loaded::new("this run", record), is_shown);
+        let saved = args.outputs.show_on_stderr(Loaded::new("this run", record), is_shown);
         if (args.meter || args.lines) && ran.summary.links.is_empty() {
             terminal::remark(
                 "Nothing was counted: bytes and lines are counted in links, and there was none.",

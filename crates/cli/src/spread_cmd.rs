@@ -187,7 +187,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
             status,
             ..record
         };
-        args.outputs.show_aside(Loaded::new("this run", record), args.stats)?;
+        args.outputs.show_on_stderr(Loaded::new("this run", record), args.stats)?;
     }
     if !is_whole {
         report_failures(&failures, stop);
@@ -260,7 +260,7 @@ fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option
         job.count().to_string() + " partitions"
     };
     let has_changed = |input: &InputFile| {
-        !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
+        !spread::is_url(&input.path) && InputFile::read_metadata(&input.path).ok().as_ref() != Some(input)
     };
     // A run cannot be continued if its input was cut short or has changed, or if nothing is finished.
     let can_resume =

@@ -19,7 +19,7 @@ use crate::outputs::Outputs;
 use crate::signals::StopRequest;
 use crate::terminal::{self, usage};
 use crate::typed;
-use which::Which;
+use which::ChainFilter;
 
 /// Default intervals between two samples.
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ pub(crate) struct TopArgs {
 /// Shows chains, live in a terminal or once.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
-    let which = args.which.as_deref().map_or(Ok(Which::All), Which::parse)?;
+    let which = args.which.as_deref().map_or(Ok(ChainFilter::All), ChainFilter::parse)?;
     let stop = StopRequest::listen()?;
     if args.dot && args.outputs.has_stdout() {
         return usage("--dot prints the graph on standard output: write the other format into a file");
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     once(args, &which, &stop)
 }
 
-fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+fn once(args: &TopArgs, which: &ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let head = args.outputs.begin();
     let mut sampler = ChainSampler::default();
     for _ in 0..SAMPLES {

@@ -263,7 +263,7 @@ fn empty_sums(record: &BenchRecord) -> Option<String> {
 
 fn granted_otherwise(record: &BenchRecord) -> Vec<String> {
     let line = |case: &CaseRecord| {
-        let asked = granted::asked_otherwise(case)?;
+        let asked = granted::requested_size_if_changed(case)?;
         Some(format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case)))
     };
     first_lines(distinct(transports(record).filter_map(line)), LINES_MAX)

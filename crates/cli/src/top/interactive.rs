@@ -19,7 +19,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::screen::{KeyAction, Screen};
 use super::view;
-use super::which::Which;
+use super::which::ChainFilter;
 use crate::copies::CostsOnDemand;
 use crate::signals::StopRequest;
 
@@ -27,13 +27,13 @@ use crate::signals::StopRequest;
 const KEY_WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Shows chains until `q` is typed, or a signal comes.
-pub(super) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+pub(super) fn run(interval: Duration, which: ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let [stopped, continued] = [SIGTSTP, SIGCONT].map(|signal| {
         let noted = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal, Arc::clone(&noted)).map(|_| noted)
     });
     let (stopped, continued) = (stopped?, continued?);
-    let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
     let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
     if is_gone() {
         // Its drop would fail and print that to standard error, which is gone as well: that would panic.
@@ -41,7 +41,7 @@ pub(super) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyho
         stop.note(Some(SIGHUP));
         return Ok(stop.exit_code(false));
     }
-    ratatui::try_restore().context("cannot give the terminal back")?;
+    ratatui::try_restore().context("cannot restore the terminal")?;
     shown?;
     Ok(stop.exit_code(false))
 }
@@ -54,7 +54,7 @@ fn is_gone() -> bool {
 fn show(
     terminal: &mut DefaultTerminal,
     interval: Duration,
-    which: Which,
+    which: ChainFilter,
     stop: &StopRequest,
     [stopped, continued]: [&AtomicBool; 2],
 ) -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ fn show(
             continued.store(true, Ordering::Relaxed);
         }
         if continued.swap(false, Ordering::Relaxed) {
-            *terminal = ratatui::try_init().context("cannot take the terminal again")?;
+            *terminal = ratatui::try_init().context("cannot set up the terminal again")?;
             terminal.clear()?;
             draw = true;
         }

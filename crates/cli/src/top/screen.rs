@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use model::{Chain, TopSnapshot};
 
-use super::which::Which;
+use super::which::ChainFilter;
 
 /// Number of samples in a link's history.
 const HISTORY: usize = 240;
@@ -51,7 +51,7 @@ fn key(chain: &Chain) -> &str {
 
 /// What is on the screen.
 pub(super) struct Screen {
-    which: Which,
+    which: ChainFilter,
     pub(super) snapshot: TopSnapshot,
     /// The last rates of each link by its name, the latest last; `None` where a rate is not known.
     pub(super) history: HashMap<String, VecDeque<Option<f64>>>,
@@ -76,7 +76,7 @@ pub(super) enum KeyAction {
 }
 
 impl Screen {
-    pub(super) fn new(which: Which) -> Self {
+    pub(super) fn new(which: ChainFilter) -> Self {
         Self {
             which,
             snapshot: TopSnapshot::default(),
@@ -121,8 +121,8 @@ impl Screen {
     }
 
     /// The filter: the one that is being typed, else the one that was entered.
-    pub(super) fn which(&self) -> Which {
-        self.typed.as_ref().map_or_else(|| self.which.clone(), |text| Which::named(text))
+    pub(super) fn which(&self) -> ChainFilter {
+        self.typed.as_ref().map_or_else(|| self.which.clone(), |text| ChainFilter::named(text))
     }
 
     /// The index of the selected chain; 0 if it has gone.
@@ -147,7 +147,7 @@ impl Screen {
         }
         if let Some(mut text) = self.typed.take() {
             match pressed.code {
-                KeyCode::Enter => self.which = Which::named(&text),
+                KeyCode::Enter => self.which = ChainFilter::named(&text),
                 KeyCode::Esc => {}
                 KeyCode::Backspace => {
                     text.pop();
@@ -162,7 +162,7 @@ impl Screen {
         match pressed.code {
             KeyCode::Esc | KeyCode::Char('q') if leaves_help => {}
             KeyCode::Esc if self.detail => self.detail = false,
-            KeyCode::Esc => self.which = Which::All,
+            KeyCode::Esc => self.which = ChainFilter::All,
             KeyCode::Char('q') => return KeyAction::Quit,
             KeyCode::Char('?' | 'h') => self.help = !leaves_help,
             KeyCode::Char('/') => self.typed = Some(String::new()),

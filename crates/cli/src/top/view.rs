@@ -10,7 +10,7 @@ use report::chains::{self, ChainLine};
 use report::numbers::{percent, time};
 
 use super::screen::{Screen, cpus, rate};
-use super::which::Which;
+use super::which::ChainFilter;
 use crate::terminal::wrap;
 
 /// Width of the rate and the CPU time before a chain.
@@ -42,9 +42,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
 
 fn heading_of(screen: &Screen) -> String {
     let shown = match &screen.which() {
-        Which::All => String::new(),
-        Which::Of(pid) => format!(" · of process {pid}"),
-        Which::Named(text) => format!(" · with `{}`", visible(text)),
+        ChainFilter::All => String::new(),
+        ChainFilter::Of(pid) => format!(" · of process {pid}"),
+        ChainFilter::Named(text) => format!(" · with `{}`", visible(text)),
     };
     let foreign = match screen.snapshot.foreign_processes {
         0 => String::new(),

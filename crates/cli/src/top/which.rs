@@ -7,7 +7,7 @@ use crate::terminal::usage;
 
 /// Which chains are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ChainFilter {
     All,
     /// Those of a process and its descendants.
     Of(i32),
@@ -15,7 +15,7 @@ pub(super) enum Which {
     Named(String),
 }
 
-impl Which {
+impl ChainFilter {
     /// Parses a PID or a part of a name.
     ///
     /// # Errors

@@ -73,7 +73,7 @@ fn through_slurm() {
     // The folder stands for the record in it.
     lab.run(&["report", "work"]).expect_code(0);
     let again = lab.run(&job).expect_code(2);
-    assert!(again.stderr.contains("holds a fleet already"), "{}", again.stderr);
+    assert!(again.stderr.contains("already contains a fleet"), "{}", again.stderr);
 }
 
 /// A node that is killed in the middle of its bench costs its rows: the others measure each other.

@@ -42,7 +42,7 @@ impl InputFile {
     ///
     /// # Errors
     /// A sentence: it cannot be read, or is not a regular file.
-    pub fn look(path: &Path) -> Result<Self, String> {
+    pub fn read_metadata(path: &Path) -> Result<Self, String> {
         let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
             let what = if found.is_dir() { "a folder" } else { "no regular file" };
@@ -92,11 +92,11 @@ pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     let path = Path::new(typed);
     let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
     let Some(matches) = pattern.and_then(|pattern| glob::glob(pattern).ok()) else {
-        return InputFile::look(path).map(|file| vec![file]);
+        return InputFile::read_metadata(path).map(|file| vec![file]);
     };
     // As in a shell, a folder that cannot be read has no matches.
     let found: Vec<InputFile> =
-        matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
+        matches.flatten().map(|found| InputFile::read_metadata(&found)).collect::<Result<_, _>>()?;
     if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
 }
 

@@ -132,7 +132,7 @@ impl Work {
         }
         if resume && plan.is_stdin && work.blocks().is_none() {
             return Err(format!(
-                "the standard input of the work in {name} was not read to its end: begin anew, with another --work"
+                "the standard input of the work in {name} was not read to its end: start again, with another --work"
             ));
         }
         if resume {
@@ -300,7 +300,7 @@ impl Work {
     /// # Errors
     /// A sentence: one is missing.
     pub fn outputs(&self, count: usize) -> Result<Vec<Range>, String> {
-        let look = |number| InputFile::look(&self.file(Some(number), "out"));
+        let look = |number| InputFile::read_metadata(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
 }

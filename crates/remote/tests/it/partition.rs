@@ -10,7 +10,7 @@ use remote::spread::{InputFile, cut, files, sample};
 fn file(text: &[u8]) -> (tempfile::NamedTempFile, InputFile) {
     let mut made = tempfile::NamedTempFile::new().expect("a file");
     made.write_all(text).expect("written");
-    let looked = InputFile::look(made.path()).expect("a file");
+    let looked = InputFile::read_metadata(made.path()).expect("a file");
     (made, looked)
 }
 
