@@ -10,7 +10,7 @@ use clap::Args;
 use model::{RecordHead, RunRecord, SeenCopies, StageRecord};
 use pipeline::link::{LinkSpec, Order};
 use pipeline::{
-    Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, tell_outcome,
+    Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, write_outcome,
 };
 use process::Refused;
 use report::read::Loaded;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keep = keep.transpose().map_err(UsageError::new)?;
     if args.latency && via.order() == Order::Sequential {
         return usage(
-            "with order=sequential a stage begins when the one before it has ended: --latency needs a link that both use",
+            "with order=sequential a stage starts after the one before it has ended: --latency needs a link that both stages use at once",
         );
     }
     let live = RefCell::new(Live::on_stderr());
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(outcome) = &args.outcome {
         process::end_with_parent()?;
         // Stays in the file if this program is killed.
-        tell_outcome(outcome, &Ok(&Summary::default()))?;
+        write_outcome(outcome, &Ok(&Summary::default()))?;
     }
     let head = args.outputs.begin();
     let is_watched = watched.is_some();
@@ -139,8 +139,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
-        let came = ran.as_ref().map(|ran| &ran.summary);
-        tell_outcome(outcome, &came.map_err(ToString::to_string))?;
+        let outcome_of_run = ran.as_ref().map(|ran| &ran.summary);
+        write_outcome(outcome, &outcome_of_run.map_err(ToString::to_string))?;
     }
     let ran = ran?;
     if is_watched {
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&ran))
 }
 
-/// The stages, each with its slow copies, if this machine has such.
+/// The stages, each with its slow copies, if this machine copies slowly into some addresses.
 fn with_slow_copies(summary: &Summary) -> Vec<StageRecord> {
     let link = |stage: &StageRecord, at: Option<u32>| {
         let mut links = summary.links.iter().filter(|link| link.pipeline == stage.pipeline);

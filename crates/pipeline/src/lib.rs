@@ -37,4 +37,4 @@ pub use text::{
     Prompt, PromptLine, Ran, RunError, ServerNames, ShellStartup, ShellUse, StagePainter, StageSnapshot,
     Summary, Text, Watched, text_arguments,
 };
-pub use trial::{Carrier, Complaints, Start, Trial, tell_outcome, trial};
+pub use trial::{Carrier, Complaints, Start, Trial, trial, write_outcome};

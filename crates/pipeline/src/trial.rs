@@ -75,8 +75,8 @@ pub enum Complaints {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn tell_outcome(file: &Path, came: &Result<&Summary, String>) -> io::Result<()> {
-    std::fs::write(file, serde_json::to_vec(came)?)
+pub fn write_outcome(file: &Path, outcome: &Result<&Summary, String>) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec(outcome)?)
 }
 
 /// Runs a text once, with empty input.

@@ -176,7 +176,7 @@ fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
         id: format!("links-{number}"),
         title,
         caption: format!(
-            "{what}, shorter is better. The mark across is {}; each speck below is one trial.",
+            "{what}, shorter is better. The mark across is {}; each dot below is one trial.",
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {

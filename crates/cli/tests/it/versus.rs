@@ -137,9 +137,9 @@ fn what_runs_beside_the_trials_runs_when_it_should() {
 #[test]
 fn what_fails_beside_the_trials_is_said() {
     for (option, status, said, ran) in [
-        ("--set-up", 2, "ended with exit status: 3: what is measured", false),
-        ("--prepare", 2, "ended with exit status: 3: what is measured", false),
-        ("--conclude", 2, "ended with exit status: 3: what is measured", true),
+        ("--set-up", 2, "ended with exit status: 3: the measurement", false),
+        ("--prepare", 2, "ended with exit status: 3: the measurement", false),
+        ("--conclude", 2, "ended with exit status: 3: the measurement", true),
         ("--clean-up", 1, "ended with exit status: 3", true),
     ] {
         let lab = Lab::new();
