@@ -67,7 +67,7 @@ fn measure_plan(
 ) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let cpus = host::cpus();
     let head = record::begin(true);
-    // Started before anything is made: it removes whatever is left.
+    // Started first: it removes what the run leaves behind.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     // While the other host is being reached, a signal ends this program at once: there is nothing to save yet.
     let mut peer = args.peer.reach(&cleaner)?;

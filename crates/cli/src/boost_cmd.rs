@@ -71,7 +71,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let ended = boosted.ended;
-    args.outputs.show_aside(Loaded::new("this boost", record(head, boosted)), !args.quiet)?;
+    args.outputs.show_on_stderr(Loaded::new("this boost", record(head, boosted)), !args.quiet)?;
     Ok(match (ended, stop) {
         (Some(ended), _) => script::exit_as(ended, process::shown_status(ended)),
         (None, stop) => stop.map_or(ExitCode::SUCCESS, |stop| stop.exit_code(false)),

@@ -18,7 +18,7 @@ use process::Refused;
 use report::read::Loaded;
 use stats::changes::{PAIRS_MAX, looks_for_order};
 
-use self::parameters::{Values, called, combined, filled};
+use self::parameters::{Values, combined, filled, name_in_records};
 use self::progress::CompareProgress;
 use crate::copies;
 use crate::outputs::Outputs;
@@ -49,12 +49,12 @@ the intervals are narrow. A time is that of a whole program, from its start to i
 another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
 
 Several pipelines are ranked by how many times as long as the fastest each takes, within rounds; the bounds hold for all of them at
-once. A pipeline that ends with a status other than 0 has failed. Different outputs of different pipelines are reported, and are no
-failure.
+once. A pipeline that ends with a status other than 0 has failed. Different outputs of different pipelines are reported, but are not
+a failure.
 
 One pipeline over several links: the ratios in the table are those of its medians; the ratios in the record are within rounds.
 
-Exit status: 0 all compared; 1 a run failed or could not be made, or outputs of one pipeline over several links differ; 2 the command line is wrong;
+Exit status: 0 all compared; 1 a run failed or could not be started, or outputs of one pipeline over several links differ; 2 the command line is wrong;
 130 stopped by Ctrl-C.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each in the syntax of the shell
@@ -84,11 +84,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     trials: Option<u32>,
 
-    /// Begin no round after this time, except the first timed one; without --trials rounds are made until then while the order is not certain
+    /// Start no round after this time, except the first timed one; without --trials, rounds go on until then while the order is not certain
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     time: Option<Duration>,
 
-    /// Make rounds until the interval of each median is this narrow, in percent of the median on either side [at most 163 rounds
+    /// Run rounds until the interval of each median is this narrow, in percent of the median on either side [at most 163 rounds
     /// within one minute, unless --time or --trials is given]
     #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
     precision: Option<f64>,
@@ -144,7 +144,7 @@ const SHORT_S: f64 = 0.005;
 /// Runs that measure the start of the shell.
 const SHELL_STARTS: u32 = 9;
 
-/// Makes all runs, prints the table and writes the records.
+/// Runs all pipelines, prints the table and writes the records.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
     let beside = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
     pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
-    let aligns = args.align_buffers && copies::are_to_be_aligned();
+    let aligns = args.align_buffers && copies::alignment_has_effect();
     let texts = pipelines.len() * (1 + usize::from(args.without.is_some()) + usize::from(aligns));
     let several = texts > 1;
     let by_latency = args.by == "latency";
@@ -195,7 +195,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         }
         looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
+    let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
@@ -277,7 +277,7 @@ fn conditions(args: &CompareArgs, shell: &Shell) -> BTreeMap<String, String> {
     all.into_iter().filter_map(|(name, word)| Some((name.to_owned(), word.clone()?))).collect()
 }
 
-/// Runs --set-up for each pipeline, makes all runs, and runs --clean-up. Returns the results and the failures of --clean-up.
+/// Runs --set-up for each pipeline, then all pipelines, then --clean-up. Returns the results and the failures of --clean-up.
 fn with_set_up(
     args: &CompareArgs,
     pipelines: &[(&str, Values)],
@@ -308,7 +308,7 @@ fn with_set_up(
         // Ctrl-C ended the command as well, before its own wait saw the signal.
         Err(NotPrepared::Failed(_)) if stop.is_set() => Ok((Vec::new(), left_behind)),
         Err(NotPrepared::Failed(problem)) => {
-            let problem = format!("{problem}: what is measured would not be what was asked");
+            let problem = format!("{problem}: the measurement would not be the one requested");
             Err(UsageError(problem).into())
         }
     }
@@ -332,7 +332,7 @@ fn contenders(
     let mut all = Vec::new();
     for (text, values) in pipelines {
         for (parameter, options) in &variants {
-            let (mut shown, mut parameters) = (called(text, values), values.clone());
+            let (mut shown, mut parameters) = (name_in_records(text, values), values.clone());
             if let Some((name, value)) = parameter {
                 shown += &format!(" # {name}={value}");
                 parameters.insert((*name).to_owned(), value.clone());

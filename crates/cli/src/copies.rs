@@ -7,7 +7,7 @@ use model::{CopyCosts, SeenCopies, SlowCopies, TopSnapshot};
 use crate::terminal;
 
 /// Whether --align-buffers has an effect on this machine; if not, a remark says so.
-pub(crate) fn are_to_be_aligned() -> bool {
+pub(crate) fn alignment_has_effect() -> bool {
     let is_slow = is_slow();
     if !is_slow {
         terminal::remark(
@@ -35,7 +35,7 @@ impl CostsOnDemand {
         seen.judge(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
     }
 
-    /// Sets the slow copies of all stages. The kernel's part of their CPU time is not known: all of it counts.
+    /// Sets the slow copies of all stages. The kernel's share of their CPU time is unknown, so all of their CPU time is taken for it.
     pub(crate) fn judge_all(&self, seen: &mut TopSnapshot) {
         let ns = seen.elapsed_ns as f64;
         let bytes = |rate: Option<f64>| rate.map(|rate| (rate * ns / 1e9) as u64);

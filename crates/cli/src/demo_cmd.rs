@@ -53,7 +53,7 @@ const CLOSING: &str = "That was all. What to try next: `hosepipe recommend --mes
 /// Runs the steps until one is interrupted.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let mut demo = Demo {
-        hosepipe: std::env::current_exe().context("this program's own file")?,
+        hosepipe: std::env::current_exe().context("cannot find the file of this program")?,
         stop: StopRequest::listen()?,
         failed: false,
     };

@@ -26,7 +26,7 @@ use crate::typed;
 #[command(after_help = "\
 Examples:
   hosepipe diff monday.json tuesday.json                      records of `bench --json F`, or of `compare`
-  hosepipe diff old.json new.json --fail-over 5%              status 1 only where surely more than 5 % were lost
+  hosepipe diff old.json new.json --fail-over 5%              status 1 only if something is surely more than 5 % worse
   hosepipe diff old.json new.json --md change.md              for a pull request
   hosepipe diff old.json new.json --format go | benchstat -col side -
   hosepipe diff --run ./sort-old ./sort-new -- words.txt      two programs, in turns, pair by pair
@@ -35,7 +35,7 @@ Examples:
 
 Figures belong to the same case if all requested properties are equal. A change is found by a rank test that is corrected
 for the number of figures; all intervals hold at once, with 95 %.
-Exit status: 0 nothing became worse; 1 something did (with --fail-over: by more than that, with its whole interval), or
+Exit status: 0 nothing became worse; 1 something did (with --fail-over: its whole interval is worse by more than that), or
 failed on the new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is
 wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
 pub(crate) struct DiffArgs {
@@ -67,7 +67,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "N", requires = "run", value_parser = typed::whole(1u32..=10_000))]
     trials: Option<u32>,
 
-    /// With --run: begin no pair after this time [default: 5m, but not before the first test]
+    /// With --run: start no pair after this time [default: 5m, but not before the first test]
     #[arg(long, value_name = "DURATION", requires = "run", value_parser = typed::positive_duration)]
     time: Option<Duration>,
 
@@ -81,7 +81,7 @@ pub(crate) struct DiffArgs {
 
     /// Print this format instead of the tables
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Foreign>,
+    format: Option<ForeignFormat>,
 
     /// With --format go: the samples of OLD, of NEW, or of both, distinguished by `side:` (benchstat -col side)
     #[arg(long, value_name = "SIDE", default_value_t = Sides::Both, value_parser = typed::one_of(Sides::ALL), requires = "format")]
@@ -95,9 +95,9 @@ pub(crate) struct DiffArgs {
     outputs: Outputs,
 }
 
-/// A format for other programs.
+/// A format that other programs read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Foreign {
+enum ForeignFormat {
     /// Go's benchmark format, a line for each sample, for benchstat
     Go,
     /// JSON for github-action-benchmark (customSmallerIsBetter): only NEW
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     if args.run {
         return in_turns::run(args);
     }
-    let record = of_records(args)?;
+    let record = compare_records(args)?;
     show(args, record)
 }
 
@@ -123,8 +123,8 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
     let foreign = match args.format {
         None => None,
-        Some(Foreign::GithubAction) => Some(action::text(&record)?),
-        Some(Foreign::Go) => Some(go::text(&record, args.side)),
+        Some(ForeignFormat::GithubAction) => Some(action::text(&record)?),
+        Some(ForeignFormat::Go) => Some(go::text(&record, args.side)),
     };
     let style = Style { explain: args.explain, ..terminal::style() };
     let loaded = Loaded::new("this comparison", record);
@@ -145,7 +145,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
 }
 
 /// The comparison of two records.
-fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
+fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let read = |path: &OsString| -> anyhow::Result<_> {
         let loaded = load(Path::new(path))?;
         let figures = sides::figures(&loaded);

@@ -17,10 +17,10 @@ use crate::terminal::{self, wrap};
 #[command(after_help = "Examples:
   hosepipe doctor                                      figures, what they mean, and findings
   hosepipe doctor --quick                              findings only: nothing is measured
-  hosepipe doctor --json | jq '.[] | select(.remedy)'  findings against which there is a command
+  hosepipe doctor --json | jq '.[] | select(.remedy)'  findings with a command as remedy
   hosepipe doctor --json | jq '.[] | select(.figure) | [.name, .figure.median, .figure.unit] | @tsv'
 
-The figures stand first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
+The figures are first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
 bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`. The last entry, `copy-alignment`, has `speeds` by the
 offset of the destination within a page, and `slow`: the slow offsets and their share of the full speed, or null.
 Exit status: 0, also where there are findings; 2 the command line is wrong.")]
@@ -58,7 +58,7 @@ enum Entry<'a> {
 /// Prints the figures, then the findings, worst first; as JSON in one array, in the order of examination. The status is 0, also
 /// with findings.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    // First: afterwards the load would be hosepipe's own.
+    // Before the measurement, whose own load would be found.
     let mut findings = host::diagnose();
     let costs = if args.quick { None } else { host::copy_costs().ok() };
     let copies = costs.as_ref().map(|costs| (costs, host::copy_finding(costs)));

@@ -21,8 +21,8 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, usage};
 use crate::typed;
 
-/// Options of the command that starts nodes, which have no meaning for a node.
-const STARTING: [&str; 2] = ["on", "hosts"];
+/// Options for starting nodes, which are not for a node itself.
+const START_OPTIONS: [&str; 2] = ["on", "hosts"];
 
 /// Measure many nodes, and all pairs of them: which is slow?
 #[derive(Debug, Args)]
@@ -52,24 +52,24 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = typed::positive_duration)]
     pair_time: Duration,
 
-    /// How long to wait until all nodes are there
+    /// How long to wait for all nodes to start
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = typed::positive_duration)]
     wait: Duration,
 
-    /// Measure the network through which this address is reached [default: the one of the hosts' names]
+    /// Measure the network that leads to this address [default: the network of the hosts' names]
     #[arg(long, value_name = "ADDRESS")]
     toward: Option<IpAddr>,
 
-    /// The program on the nodes [default: for Slurm and MPI this one's own file, else `hosepipe`]
+    /// The program on the nodes [default: for Slurm and MPI the file of this program, else `hosepipe`]
     #[arg(long, value_name = "PROGRAM", value_parser = NonEmptyStringValueParser::new())]
     hosepipe: Option<String>,
 
     /// The number of this node, from 0 [default: the launcher's]
-    #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = STARTING, value_parser = typed::whole(0u32..=u32::MAX))]
+    #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = START_OPTIONS, value_parser = typed::whole(0u32..=u32::MAX))]
     rank: Option<u32>,
 
     /// The name of this node [default: the launcher's or the system's]
-    #[arg(long, value_name = "NAME", conflicts_with_all = STARTING)]
+    #[arg(long, value_name = "NAME", conflicts_with_all = START_OPTIONS)]
     name: Option<String>,
 
     /// Where this node listens for the others
@@ -77,7 +77,7 @@ pub(crate) struct FleetArgs {
     address: Option<IpAddr>,
 
     /// Without a folder: the address at which the first node listens, and at which the others reach it
-    #[arg(long, value_name = "HOST:PORT", requires = "token_file", conflicts_with_all = STARTING)]
+    #[arg(long, value_name = "HOST:PORT", requires = "token_file", conflicts_with_all = START_OPTIONS)]
     meet: Option<String>,
 
     /// A file on every node with the same secret: 16 bytes or more, readable by no other user [default: one is made in the folder]
@@ -116,7 +116,7 @@ fn check_size(nodes: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder in which the nodes of a new fleet meet: it is made if there is none, and must not have this file or a record.
+/// The folder in which the nodes of a new fleet meet. It is made if it does not exist, and must contain neither this file nor a record.
 fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
     let shown = model::one_line(&folder.to_string_lossy());
     let made = process::make_own_folder(folder).and_then(|()| std::path::absolute(folder));
@@ -124,11 +124,11 @@ fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
         Ok(folder) => folder,
         Err(error) => {
             let why = model::describe_errno(&error);
-            return usage(format!("the nodes cannot meet in {shown}: {why}; --folder names another"));
+            return usage(format!("the nodes cannot meet in {shown}: {why}; choose another with --folder"));
         }
     };
     if [file, RECORD].iter().any(|file| folder.join(file).exists()) {
-        return usage(format!("{shown} holds a fleet already: another --folder"));
+        return usage(format!("{shown} already contains a fleet: choose another with --folder"));
     }
     Ok(folder)
 }

@@ -15,7 +15,7 @@ use crate::terminal::{self, wrap};
     after_help = include_str!("help/list.txt")
 )]
 pub(crate) struct ListArgs {
-    /// Only mechanisms that can connect programs, each with how it differs from a pipe for them
+    /// Only mechanisms that can connect programs, with their differences from a pipe
     #[arg(long, conflicts_with = "md")]
     links: bool,
     /// Print JSON
@@ -131,7 +131,7 @@ impl MechanismEntry {
             line("try", self.remedy.as_deref().unwrap_or_default());
         }
         if let Some(differs) = self.differs_from_pipe {
-            line("differs from a pipe", if differs.is_empty() { "in nothing" } else { differs });
+            line("differs from a pipe", if differs.is_empty() { "no difference" } else { differs });
         } else {
             line("can", &self.capabilities.join(", "));
             let [workloads, tasks, waits] =

@@ -147,13 +147,14 @@ impl Live {
             None if stage.has_link => "?".to_owned(),
             shown => shown.unwrap_or_default(),
         };
-        let so_far = stage.bytes.map(|(bytes, is)| numbers::known(is, numbers::decimal_size(bytes)));
+        let so_far = stage.bytes.map(|(bytes, is)| numbers::with_certainty(is, numbers::decimal_size(bytes)));
         // The difference of two lower bounds is taken for a lower bound of the rate, and so for upper bounds.
         let new = |(now, is): (u64, Certainty)| {
             let (then, was) = before.bytes.unwrap_or((0, is));
             (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
         };
-        let rate = stage.bytes.and_then(new).map(|(rate, is)| numbers::known(is, numbers::speed(rate)));
+        let rate =
+            stage.bytes.and_then(new).map(|(rate, is)| numbers::with_certainty(is, numbers::speed(rate)));
         let lines = stage.lines.map(|lines| {
             let new = lines.saturating_sub(before.lines.unwrap_or(0));
             format!(" {:>8} lines/s", numbers::amount(new as f64 / since.as_secs_f64()))

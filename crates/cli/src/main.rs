@@ -87,7 +87,7 @@ enum Command {
     Part(part_cmd::PartArgs),
     /// Run the other end of a benchmark for another host
     Peer(peer_cmd::PeerArgs),
-    /// Your own shell, whose `|` is yours to choose
+    /// Start a shell whose pipelines use the chosen link
     Sh(sh_cmd::ShArgs),
     /// Called by the functions of a prompt
     #[command(name = "__prompt", hide = true)]

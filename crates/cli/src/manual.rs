@@ -16,7 +16,7 @@ use crate::help::{self, HelpPart};
 /// Write the manual pages into a folder
 #[derive(Debug, Args)]
 pub(crate) struct ManualArgs {
-    /// The folder; it is made where it is missing
+    /// The folder; it is created if it does not exist
     folder: PathBuf,
 }
 
@@ -31,7 +31,7 @@ struct Tables {
 #[derive(Deserialize)]
 struct Row {
     name: String,
-    /// The verbs that it matters to; none: all.
+    /// The verbs that use it; empty: all.
     #[serde(default)]
     verbs: Vec<String>,
     meaning: String,
@@ -105,9 +105,9 @@ fn closing(verb: &str, is_whole: bool, parts: &[HelpPart], tables: &Tables) -> R
         }
     }
     for (heading, rows) in [("ENVIRONMENT", &tables.environment), ("FILES", &tables.files)] {
-        let matters =
+        let is_used =
             |row: &&Row| is_whole || row.verbs.is_empty() || row.verbs.iter().any(|one| one == verb);
-        let rows: Vec<&Row> = rows.iter().filter(matters).collect();
+        let rows: Vec<&Row> = rows.iter().filter(is_used).collect();
         if !rows.is_empty() {
             page.control("SH", [heading]);
         }

@@ -75,7 +75,7 @@ impl Outputs {
 
     /// Prints a record's tables on standard error if `is_shown`, and writes the record in every requested format: for commands whose
     /// standard output belongs to the programs that they run.
-    pub(crate) fn show_aside(&self, record: Loaded, is_shown: bool) -> anyhow::Result<()> {
+    pub(crate) fn show_on_stderr(&self, record: Loaded, is_shown: bool) -> anyhow::Result<()> {
         if is_shown {
             let text = report::terminal(&record.record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());

@@ -1,4 +1,4 @@
-//! `hosepipe __part`: partitions of a spread, or its reduce, from the plan in the work's folder.
+//! `hosepipe __part`: runs partitions of a spread, or its reduce command, by the plan in the folder of the work.
 
 mod task;
 
@@ -17,7 +17,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use crate::{record, run_cmd, script, terminal};
 
-/// Partitions of a spread, or its reduce.
+/// Partitions of a spread, or its reduce command.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// The folder of the work
@@ -63,11 +63,11 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
     let folder = work.folder().display();
     let (mut plan, mut count) = work
         .plan_of(number.unwrap_or(0))
-        .with_context(|| format!("the plan in {folder}, a folder that every node has to see"))?;
+        .with_context(|| format!("the plan in {folder}, a folder that every node must be able to read"))?;
     let own_version = record::version_and_commit();
     ensure!(
         plan.version == own_version,
-        "the work was begun by hosepipe {}, and this is {own_version}: all nodes need the same one",
+        "the work was started by hosepipe {}, and this is {own_version}: all nodes need the same version",
         plan.version
     );
     if plan.is_stdin {
@@ -156,7 +156,7 @@ fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     for file in ranges.iter().map(|range| &range.file) {
         let found = InputFile::from_path(&file.path).map_err(Error::msg)?;
         let name = model::one_line(&file.path.to_string_lossy());
-        ensure!(found == *file, "{name} has changed since the work was begun: begin anew");
+        ensure!(found == *file, "{name} has changed since the work was started: start it again");
     }
     Ok(())
 }

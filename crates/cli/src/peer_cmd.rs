@@ -32,7 +32,7 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = typed::positive_duration)]
     idle: Duration,
 
-    /// Serve the caller on standard input and output: how ssh starts it
+    /// Serve the caller on standard input and output, for ssh
     #[arg(long, hide = true, conflicts_with = "listen")]
     stdio: bool,
 
@@ -41,7 +41,8 @@ pub(crate) struct PeerArgs {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is no address and port: as in 10.0.0.2:4711, or [::1]:0"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not an address with a port, as in 10.0.0.2:4711, or [::1]:0"))
 }
 
 pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
@@ -57,7 +58,9 @@ pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
             (PeerServer::await_caller(listener, &token, own, args.idle, &stops, &mut remark), args.idle)
         }
         _ if !args.stdio => {
-            return usage("where to wait, and for which caller: --listen ADDR:PORT --token-file F");
+            return usage(
+                "an address to listen at and the secret of the caller are needed: --listen ADDR:PORT --token-file F",
+            );
         }
         _ => (PeerServer::over_ssh(args.address, record::tool(), host::facts()), IDLE_OVER_SSH),
     };

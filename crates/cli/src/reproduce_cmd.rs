@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     }
     let file = |to: &Destination| to.file().map(PathBuf::from);
     let save = args.outputs.of("json").map_or(args.resume.clone(), file).map(Destination::File);
-    let (stop, outcome) = conduct(args, &mut record, &save)?;
+    let (stop, outcome) = run_parts(args, &mut record, &save)?;
 
     study::summarise(&mut record);
     if let Some(resumed) = save.filter(|_| args.outputs.of("json").is_none()) {
@@ -132,15 +132,15 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
     Ok(record)
 }
 
-/// Runs the missing parts. Returns, beside the stop request, the error that ended them early.
-fn conduct(
+/// Runs the missing parts. Returns the stop request, and the error if one ended them early.
+fn run_parts(
     args: &ReproduceArgs,
     record: &mut StudyRecord,
     save: &Option<Destination>,
 ) -> anyhow::Result<(StopRequest, anyhow::Result<()>)> {
     let cpus = host::cpus();
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
-    // Started before anything is made: it removes whatever is left.
+    let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
+    // Started first: it removes what the parts leave behind.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let job = Job {

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keep = keep.transpose().map_err(UsageError::new)?;
     if args.latency && via.order() == Order::Sequential {
         return usage(
-            "with order=sequential a stage begins when the one before it has ended: --latency needs a link that both use",
+            "with order=sequential a stage starts after the one before it has ended: --latency needs a link that both stages use at once",
         );
     }
     let live = RefCell::new(Live::on_stderr());
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         keep,
         watched,
         line_buffered: args.line_buffered.clone(),
-        align_buffers: args.align_buffers && copies::are_to_be_aligned(),
+        align_buffers: args.align_buffers && copies::alignment_has_effect(),
         recorded: is_watched || args.outcome.is_some(),
         without: args.without.as_ref(),
         ..script::text(
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             latency: args.latency.then(|| ran.summary.latency.clone()),
             ..record(head, args.text.to_string_lossy().into_owned(), &via, &ran)
         };
-        let saved = args.outputs.show_aside(Loaded::new("this run", record), is_shown);
+        let saved = args.outputs.show_on_stderr(Loaded::new("this run", record), is_shown);
         if (args.meter || args.lines) && ran.summary.links.is_empty() {
             terminal::remark(
                 "Nothing was counted: bytes and lines are counted in links, and there was none.",
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&ran))
 }
 
-/// The stages, each with its slow copies, if this machine has such.
+/// The stages, each with its slow copies, if this machine copies slowly into some addresses.
 fn with_slow_copies(summary: &Summary) -> Vec<StageRecord> {
     let link = |stage: &StageRecord, at: Option<u32>| {
         let mut links = summary.links.iter().filter(|link| link.pipeline == stage.pipeline);

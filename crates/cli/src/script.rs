@@ -45,7 +45,7 @@ pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
     usage(String::from_utf8_lossy(&output.stderr).trim_end())
 }
 
-/// Reads a link.
+/// Parses a link.
 ///
 /// # Errors
 /// There is no such link.
@@ -72,7 +72,7 @@ pub(crate) fn arguments(
 ) -> anyhow::Result<Vec<OsString>> {
     // fish would take `-o pipefail` for the name of a file.
     if pipefail && shell.kind == Kind::Fish {
-        return usage("fish has no pipefail: without --pipefail, or with another shell (--shell bash)");
+        return usage("fish has no pipefail: leave out --pipefail, or use another shell (--shell bash)");
     }
     let option: &[&str] = if pipefail { &["-o", "pipefail"] } else { &[] };
     Ok(option.iter().map(Into::into).chain(own).collect())
@@ -101,7 +101,7 @@ pub(crate) fn text<'a>(
     }
 }
 
-/// Exits as a shell did: by the same signal if a signal ended it. If data was lost, the status is not 0, also if the stages did not
+/// Exits as a shell did: by the same signal if a signal ended it. If data was lost, the status is not 0, even if the stages did not
 /// notice it.
 pub(crate) fn exit(ran: &Ran) -> ExitCode {
     exit_as(ran.ended, ran.status())

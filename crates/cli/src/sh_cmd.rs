@@ -15,7 +15,7 @@ use crate::script;
 use crate::terminal;
 use crate::typed;
 
-/// Your own shell, whose `|` is yours to choose
+/// Start a shell whose pipelines use the chosen link
 #[derive(Debug, Args)]
 #[command(
     // `-h` is the shell's.
@@ -93,7 +93,7 @@ fn run_shell(
     let shell_use = if is_interactive { ShellUse::Interactive } else { ShellUse::Script };
     let text = Text {
         line_buffered: args.line_buffered.clone(),
-        align_buffers: args.align_buffers && copies::are_to_be_aligned(),
+        align_buffers: args.align_buffers && copies::alignment_has_effect(),
         prompt,
         ..script::text(shell, arguments, via, shell_use)
     };

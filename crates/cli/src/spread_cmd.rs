@@ -139,7 +139,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         partitions: partitions(&inputs, split).map_err(UsageError)?,
     };
     let submitter = args.elsewhere.submitter().map_err(UsageError)?;
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
+    let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
         && let Some(code) = runs.check(&plan, spread::sample(&inputs, split, most).map_err(UsageError)?)?
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
             status,
             ..record
         };
-        args.outputs.show_aside(Loaded::new("this run", record), args.stats)?;
+        args.outputs.show_on_stderr(Loaded::new("this run", record), args.stats)?;
     }
     if !is_whole {
         report_failures(&failures, stop);

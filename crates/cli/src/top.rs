@@ -1,9 +1,9 @@
 //! `hosepipe top`: the pipelines that run on this machine, sampled from outside: on a terminal until `q` is typed, or once.
 
+mod chain_filter;
 mod interactive;
 mod screen;
 mod view;
-mod which;
 
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::outputs::Outputs;
 use crate::signals::StopRequest;
 use crate::terminal::{self, usage};
 use crate::typed;
-use which::Which;
+use chain_filter::ChainFilter;
 
 /// Default intervals between two samples.
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ pub(crate) struct TopArgs {
 /// Shows chains, live in a terminal or once.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
-    let which = args.which.as_deref().map_or(Ok(Which::All), Which::parse)?;
+    let filter = args.which.as_deref().map_or(Ok(ChainFilter::All), ChainFilter::parse)?;
     let stop = StopRequest::listen()?;
     if args.dot && args.outputs.has_stdout() {
         return usage("--dot prints the graph on standard output: write the other format into a file");
@@ -62,12 +62,12 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let is_live =
         !args.once && !args.dot && args.outputs.is_empty() && stdout().is_terminal() && !model::is_dumb();
     if is_live {
-        return interactive::run(args.interval.unwrap_or(LIVE_INTERVAL), which, &stop);
+        return interactive::run(args.interval.unwrap_or(LIVE_INTERVAL), filter, &stop);
     }
-    once(args, &which, &stop)
+    once(args, &filter, &stop)
 }
 
-fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+fn once(args: &TopArgs, filter: &ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let head = args.outputs.begin();
     let mut sampler = ChainSampler::default();
     for _ in 0..SAMPLES {
@@ -75,12 +75,12 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
         sampler.sample();
     }
     let mut seen = sampler.snapshot();
-    seen.chains.retain(|chain| which.matches(chain));
+    seen.chains.retain(|chain| filter.matches(chain));
     CostsOnDemand::default().judge_all(&mut seen);
     let text = if args.dot {
         Some(report::dot(&seen))
     } else {
-        let reason = seen.chains.is_empty().then(|| which.explain_none(&seen)).flatten();
+        let reason = seen.chains.is_empty().then(|| filter.explain_none(&seen)).flatten();
         reason.filter(|_| !args.outputs.has_stdout()).map(|reason| reason + "\n")
     };
     let record = Loaded::new("this look", TopRecord { head, seen });

@@ -14,7 +14,7 @@ mod ring;
 struct Model;
 
 impl ring::Sleep for Model {
-    const LOOKS: u32 = 1;
+    const POLLS: u32 = 1;
 
     fn sleep(word: &AtomicU32) {
         while word.load(Relaxed) == 1 {

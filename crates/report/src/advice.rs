@@ -1,5 +1,5 @@
-//! What the figures recommend to do next, with the command to try. All figures in a sentence are in the record, all orders are
-//! certain, and they hold for the placement that the sentence names; what the record does not show is at most suggested.
+//! Suggestions from the figures, with the command to try. All figures in a sentence are in the record, all orders are certain, and
+//! they hold for the placement that the sentence names. A sentence on what the record does not show only suggests to try it.
 
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Wait, Workload};
 use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
@@ -11,13 +11,13 @@ use crate::view::{RankedRow, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, offsets, words};
 
-/// Suggestions at most.
+/// Most suggestions.
 const SENTENCES_MAX: usize = 3;
-/// Names in one sentence at most.
+/// Most names in one sentence.
 const NAMES_MAX: usize = 8;
 /// A round trip with at least this many sleeps consists of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
-/// Smallest gain that gets a sentence.
+/// Smallest gain that is reported.
 const GAIN_MIN: f64 = 1.1;
 /// The suggested half width of intervals, in percent.
 const PRECISION_PERCENT: f64 = 5.0;
@@ -59,7 +59,7 @@ pub(crate) fn findings(record: &BenchRecord) -> Findings {
     Findings { answers: verdict.answers, further }
 }
 
-/// How many times as fast one case is as another, if that is worth a sentence.
+/// How many times as fast one case is as another; `None` below [`GAIN_MIN`].
 fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<f64> {
     times_as_fast(better, worse, GAIN_MIN)
 }
@@ -169,14 +169,14 @@ fn one_core(view: &View) -> Option<String> {
     };
     let apart = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
     let far = trips().filter(apart).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
-    let alike = |case: &&CaseRecord| {
+    let is_counterpart = |case: &&CaseRecord| {
         case.placement == Placement::Same
             && (&case.spec, case.tasks, case.data, case.block_bytes, case.wait)
                 == (&far.spec, far.tasks, far.data, far.block_bytes, far.wait)
     };
     let (spec, command) =
         (&far.spec, format!("hosepipe bench {} --workload pingpong --place same", far.spec));
-    Some(match trips().find(alike) {
+    Some(match trips().find(is_counterpart) {
         None => format!(
             "A round trip over `{spec}` {} wakes a sleeping CPU each way: try both ends on one core ({command}).",
             whereabouts(far)
@@ -223,7 +223,7 @@ fn fastest_checked(view: &View) -> Option<String> {
     let ranking = view.rankings.iter().find(|ranking| ranking.axes.data == DataLevel::Verify)?;
     let best = ranking.rows.first()?;
     Some(format!(
-        "With every byte checked the fastest in the median: `{}`, {} (hosepipe bench {} --data verify).",
+        "With every byte checked, the fastest by the medians is `{}`, {} (hosepipe bench {} --data verify).",
         best.label,
         numbers::throughput(best.throughput()?.median_bytes_per_s),
         best.stream()?.spec

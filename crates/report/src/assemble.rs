@@ -1,7 +1,7 @@
 //! Makes one document of records: its sections, their names and their order.
 //!
-//! On a page, records of several runs are side by side if they have cases in common. If not, each has sections of its own and the
-//! page names it: this is no error, as a reader may want different records in one file.
+//! On a page, records of several runs are side by side if they have cases in common. If not, each has its own
+//! sections, and a notice names it. This is no error, as a reader may want different records in one file.
 
 use model::{BenchRecord, Record};
 

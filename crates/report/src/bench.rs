@@ -55,7 +55,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     );
     let Findings { answers, further } = findings(record);
     blocks.push(Block::Remarks(further.into_iter().chain(remarks::remarks(&view)).collect()));
-    // The answers are last: there a terminal shows them.
+    // The answers are last, because a terminal shows the end of the output.
     let answer = |(number, text)| if number == 0 { Block::Paragraph(text) } else { Block::Line(text) };
     blocks.extend(answers.into_iter().enumerate().map(answer));
     blocks

@@ -12,7 +12,7 @@ use crate::words::{count, count_of};
 const GAIN_MIN: f64 = 1.1;
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 60;
-/// Pipes that are shown at most: those that were full longest.
+/// Most pipes that are shown: those that were full longest.
 const SHOWN_MAX: usize = 10;
 
 /// The table, and sentences on it.
@@ -32,7 +32,7 @@ fn table(record: &BoostRecord) -> Table {
     let row = |pipe: &&BoostedPipe| {
         let grown = format!("{} → {}", size(pipe.before_bytes), size(pipe.after_bytes));
         let (full, watched) = (time(pipe.full_ns as f64), time(pipe.watched_ns as f64));
-        vec![end(&pipe.writer), end(&pipe.reader), grown, wrote(pipe), full, watched]
+        vec![end(&pipe.writer), end(&pipe.reader), grown, write_rates(pipe), full, watched]
     };
     let columns = [
         Column::left("writer").fit(Fit::Cut),
@@ -45,8 +45,8 @@ fn table(record: &BoostRecord) -> Table {
     Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
 }
 
-/// The rate of its writer before and after.
-fn wrote(pipe: &BoostedPipe) -> String {
+/// The rate of its writer before and after it was enlarged.
+fn write_rates(pipe: &BoostedPipe) -> String {
     let speed = |rate: Option<u64>| rate.map_or(ABSENT.to_owned(), |rate| throughput(rate as f64));
     format!("{} → {}", speed(pipe.before_bytes_per_s), speed(pipe.after_bytes_per_s))
 }

@@ -11,8 +11,9 @@ const BARS_MAX: usize = 80;
 pub(crate) const LINES_MAX: usize = 24;
 /// Points of a line.
 const POINTS_MAX: usize = 160;
-/// Rows and columns of a matrix, and stages of a flow.
+/// Rows and columns of a matrix.
 const CELLS_MAX: usize = 80;
+/// Stages of a flow.
 const STAGES_MAX: usize = 600;
 /// Rows of all tables of a block.
 const ROWS_MAX: usize = 1_000;
@@ -71,7 +72,7 @@ fn bound_bars(bars: &mut Bars) -> Vec<String> {
     left_out.into_iter().collect()
 }
 
-/// As many bars as a figure shows, or the items they are made of, and a sentence on the others.
+/// The first bars, at most as many as a figure shows, or the items that they are made of; and a sentence on the others.
 pub(crate) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
     let all = groups.iter().map(|(_, bars)| bars.len()).sum();
     let mut room = BARS_MAX;
@@ -96,7 +97,7 @@ fn bound_lines(lines: &mut Lines) -> Vec<String> {
         series.points =
             points.filter(|(at, _)| at % step == 0 || *at == last).map(|(_, point)| point).collect();
     }
-    let thinned = (step > 1).then(|| format!("Of each {step} points of a line one is drawn."));
+    let thinned = (step > 1).then(|| format!("One of every {step} points of a line is drawn."));
     left_out.into_iter().chain(thinned).collect()
 }
 
@@ -120,7 +121,7 @@ fn bound_tables(tables: &mut Vec<Table>) {
     }
 }
 
-/// Keeps at most `most` rows, and returns how many are left.
+/// Keeps at most `most` rows, and returns how many are kept.
 fn bound_rows(table: &mut Table, most: usize) -> usize {
     if let Some(sentence) = cut("rows", most, table.rows.len()) {
         table.title = format!("{}. {sentence}", table.title);

@@ -10,7 +10,7 @@ use crate::reason::reason;
 
 /// A case has two figures if the one on one CPU and the one on two differ by at least this factor.
 const MIXTURE_FROM: f64 = 1.25;
-/// A figure below this share of a column's unit is shown in a smaller unit.
+/// A figure below this share of a column's unit is shown in its own unit.
 const OWN_UNIT_BELOW: f64 = 0.0995;
 
 /// How the figures of a workload are named and shown.
@@ -27,7 +27,7 @@ pub(crate) struct Quantity {
     faster: [&'static str; 2],
 }
 
-/// How the figures of a workload are named and shown.
+/// The quantity by which cases of a workload are compared.
 pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
     match workload {
         Workload::Stream => &Quantity {
@@ -99,7 +99,7 @@ pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
 }
 
 /// The figure of a case on one CPU and on two.
-pub(crate) fn seats_of(case: &CaseRecord) -> Option<TrialsByCpus> {
+pub(crate) fn figures_by_cpus(case: &CaseRecord) -> Option<TrialsByCpus> {
     match case.workload {
         Workload::Stream => trials_by_cpus(case, figure::throughput_bytes_per_s),
         Workload::PingPong => round_trips_by_cpus(case),
@@ -107,8 +107,8 @@ pub(crate) fn seats_of(case: &CaseRecord) -> Option<TrialsByCpus> {
 }
 
 /// The trials on one CPU and those on two, if the scheduler chose both and the figures differ.
-pub(crate) fn mixture(seats: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> {
-    let (one, two) = seats.and_then(|seats| seats.one_cpu.zip(seats.two_cpus))?;
+pub(crate) fn mixture(by_cpus: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> {
+    let (one, two) = by_cpus.and_then(|by_cpus| by_cpus.one_cpu.zip(by_cpus.two_cpus))?;
     let times = one.median.max(two.median) / one.median.min(two.median);
     (times > MIXTURE_FROM).then_some([one, two])
 }
@@ -126,8 +126,8 @@ pub(crate) struct FigureText {
 
 impl FigureText {
     /// `None` if the case has no figure.
-    pub(crate) fn new(case: &CaseRecord, seats: Option<TrialsByCpus>) -> Option<Self> {
-        let mixture = mixture(seats).map(|groups| {
+    pub(crate) fn new(case: &CaseRecord, by_cpus: Option<TrialsByCpus>) -> Option<Self> {
+        let mixture = mixture(by_cpus).map(|groups| {
             let [one, two] = groups.map(|group| group.median);
             [one.min(two), one.max(two)]
         });
@@ -143,7 +143,8 @@ impl FigureText {
         self.values().iter().copied().fold(0.0, f64::max)
     }
 
-    /// "10.5 ±12 %", or "0.60–4.9", in the unit of the column's heading. A figure that is too small or too large for it has its own.
+    /// "10.5 ±12 %", or "0.60–4.9", in the unit of the column's heading. A figure that is too small or too large for it is in
+    /// its own unit.
     pub(crate) fn in_unit(&self, (factor, _): &(f64, String)) -> String {
         if !self.is_readable_in(*factor) || self.largest() >= 1000.0 * factor {
             return self.in_own_unit();
@@ -192,7 +193,7 @@ pub(crate) fn common_unit(texts: impl Iterator<Item = FigureText>) -> Option<(f6
 
 /// The figure of a case with its interval and unit: "10.5 GB/s ±12 %".
 pub fn figure_text(case: &CaseRecord) -> Option<String> {
-    Some(FigureText::new(case, seats_of(case))?.in_own_unit())
+    Some(FigureText::new(case, figures_by_cpus(case))?.in_own_unit())
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
 use crate::lists::distinct;
-use crate::numbers::{binary_size, known, percent, speed, time};
+use crate::numbers::{binary_size, percent, speed, time, with_certainty};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
 use crate::{held_back, slow_copies};
 
-/// Leaders of a stage in its name at most.
+/// Most leaders in the name of a stage.
 const NAMED_MAX: usize = 2;
-/// From this share on a link counts as full.
+/// A link is full if at least this share of its capacity is used.
 const FULL: f64 = 0.5;
 /// An end of a link that no visible process has open.
 pub(crate) const OUTSIDE: &str = "(outside)";
@@ -177,7 +177,7 @@ struct Edge {
     links: Vec<usize>,
 }
 
-/// The edges that are in no line yet; for each stage, those that leave it and the number of those that lead to it.
+/// The edges that are in no line yet; for each stage, its outgoing edges and the number of its incoming ones.
 struct EdgesToDraw {
     edges: Vec<Option<Edge>>,
     leaving: Vec<VecDeque<usize>>,
@@ -273,7 +273,7 @@ impl ChainLine {
 }
 
 pub(crate) fn rate(link: &ChainLink) -> String {
-    link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| known(certainty(link), speed(rate)))
+    link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| with_certainty(certainty(link), speed(rate)))
 }
 
 fn certainty(link: &ChainLink) -> Certainty {
@@ -366,7 +366,7 @@ pub fn table(chain: &Chain) -> Table {
     };
     let moved = |stage: &ChainStage, rate: Option<f64>| {
         let is = if stage.at_most { Certainty::AtMost } else { Certainty::Exact };
-        rate.map_or_else(|| ABSENT.to_owned(), |rate| known(is, speed(rate)))
+        rate.map_or_else(|| ABSENT.to_owned(), |rate| with_certainty(is, speed(rate)))
     };
     let behind = links_behind(chain);
     let of_links = |at: usize, cell: fn(&ChainLink) -> String| {

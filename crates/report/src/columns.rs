@@ -29,7 +29,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
     let time = |ns: u64| Some(numbers::time(ns as f64));
     let [one, two]: [fn(TrialsByCpus) -> Option<TrialGroup>; 2] =
-        [|seats| seats.one_cpu, |seats| seats.two_cpus];
+        [|by_cpus| by_cpus.one_cpu, |by_cpus| by_cpus.two_cpus];
     add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
     if ranking.rows.iter().any(|row| row.stream().is_some()) {
         add(streams.heading("throughput").short(&streams.unit.1), &|row| streams.cell(row, false));
@@ -37,8 +37,8 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("binary").drop(16), &|row| {
             Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
         });
-        add(right("on one CPU").drop(7), &|row| streams.seat(row, one));
-        add(right("on two").drop(7), &|row| streams.seat(row, two));
+        add(right("on one CPU").drop(7), &|row| streams.on_cpus(row, one));
+        add(right("on two").drop(7), &|row| streams.on_cpus(row, two));
         add(right("pinned").drop(4), &|row| streams.cell(row, true));
         if ranking.pinned.is_some() {
             add(left("bound by").drop(8), &|row| bound(row.case(Workload::Stream, true)?));
@@ -46,8 +46,8 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("× pipe").drop(6), &times_pipe);
         add(round_trip().drop(1), &|row| trips.cell(row, false));
         add(right("p99").drop(10), &|row| time(row.latency()?.p99));
-        add(right("trip on one CPU").drop(12), &|row| trips.seat(row, one));
-        add(right("trip on two").drop(12), &|row| trips.seat(row, two));
+        add(right("trip on one CPU").drop(12), &|row| trips.on_cpus(row, one));
+        add(right("trip on two").drop(12), &|row| trips.on_cpus(row, two));
         add(right("trip pinned").short("pinned").drop(5), &|row| trips.cell(row, true));
         // CPU time is shown wherever time is: both together decide which mechanism is recommended.
         add(right("CPU/block").drop(2), &|row| cpu_per_block_ns(row.stream()?).map(numbers::time));
@@ -62,8 +62,8 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(left("granted").drop(14), &|row| granted::with_request(row.stream()?));
     } else {
         add(round_trip(), &|row| trips.cell(row, false));
-        add(right("on one CPU").drop(5), &|row| trips.seat(row, one));
-        add(right("on two").drop(5), &|row| trips.seat(row, two));
+        add(right("on one CPU").drop(5), &|row| trips.on_cpus(row, one));
+        add(right("on two").drop(5), &|row| trips.on_cpus(row, two));
         add(right("pinned").drop(3), &|row| trips.cell(row, true));
         add(right("× pipe").drop(4), &times_pipe);
         add(right("p90").drop(8), &|row| time(row.latency()?.p90));
@@ -110,13 +110,13 @@ impl Figures {
     }
 
     /// The figure of the trials on one CPU, or of those on two.
-    fn seat(&self, row: &RankedRow, group: fn(TrialsByCpus) -> Option<TrialGroup>) -> Option<String> {
-        Some(seat_text(group(row.seats(self.workload)?)?, self.workload))
+    fn on_cpus(&self, row: &RankedRow, group: fn(TrialsByCpus) -> Option<TrialGroup>) -> Option<String> {
+        Some(group_text(group(row.by_cpus(self.workload)?)?, self.workload))
     }
 }
 
 fn figure_of(row: &RankedRow, workload: Workload, pinned: bool) -> Option<FigureText> {
-    FigureText::new(row.case(workload, pinned)?, if pinned { None } else { row.seats(workload) })
+    FigureText::new(row.case(workload, pinned)?, if pinned { None } else { row.by_cpus(workload) })
 }
 
 fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
@@ -131,7 +131,7 @@ fn bound(case: &CaseRecord) -> Option<String> {
 }
 
 /// The median of some trials and their number: "4.90 GB/s ×7".
-pub(crate) fn seat_text(group: TrialGroup, workload: Workload) -> String {
+pub(crate) fn group_text(group: TrialGroup, workload: Workload) -> String {
     format!("{} ×{}", quantity(workload).unit.text(group.median), group.trials)
 }
 

@@ -11,7 +11,7 @@ use crate::layout::Tone;
 use crate::lists::grouped;
 use crate::numbers::{decimal_size, ratio};
 use crate::table::{Column, Table};
-use crate::versus::{self, Results, seconds, whereby};
+use crate::versus::{self, Results, seconds, via_in_words};
 use crate::words::{count, machine};
 
 const INTERRUPTED: &str = "Interrupted: only finished trials are shown.";
@@ -37,14 +37,14 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>,
         is_by_latency(record)
             .then(|| "by the median time of a line from the first link to the last".to_owned()),
     );
-    heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
+    heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| via_in_words(links[0].0)));
     blocks.push(Block::Heading(heading));
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
     for (pipeline, results) in of_links {
         blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(table(&results))]);
     }
     for (via, results) in rankings {
-        blocks.extend(Some(Block::Title(whereby(via))).filter(|_| rankings.len() > 1));
+        blocks.extend(Some(Block::Title(via_in_words(via))).filter(|_| rankings.len() > 1));
         blocks.push(Block::Table(versus::table(results)));
         blocks.extend(versus::sentences(record, results).into_iter().map(Block::Line));
     }
@@ -74,7 +74,7 @@ fn on_page(
         .iter()
         .map(|(pipeline, results)| ((*pipeline).to_owned(), bars(results, |result| &result.via)));
     let of_pipelines =
-        rankings.iter().map(|(via, results)| (whereby(via), bars(results, |result| &result.pipeline)));
+        rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, |result| &result.pipeline)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
     for (at, (title, bars)) in of_links.chain(of_pipelines).enumerate() {
         section.blocks.push(Block::Figure(figure(title, bars, context.number * 100 + at, what)));
@@ -176,7 +176,7 @@ fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
         id: format!("links-{number}"),
         title,
         caption: format!(
-            "{what}, shorter is better. The mark across is {}; each speck below is one trial.",
+            "{what}, shorter is better. The mark across is {}; each dot below is one trial.",
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {

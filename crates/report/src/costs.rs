@@ -13,11 +13,11 @@ use crate::table::{Column, Fit, Table};
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{numbers, words};
 
-/// Sentences of one kind at most.
+/// Most sentences of one kind.
 const SENTENCES_MAX: usize = 5;
-/// Mechanisms that are compared with each other, the cheapest ones: the number of pairs grows with the square.
+/// Most mechanisms that are compared with each other, the cheapest ones: the number of pairs grows with the square.
 const CROSSING_MAX: usize = 12;
-/// A smaller overhead cannot be measured.
+/// Smallest overhead that can be measured.
 const SHOWN_NS_MIN: f64 = 0.01;
 
 /// The streams of one sweep, mechanism by mechanism.
@@ -85,9 +85,9 @@ impl Costs {
 pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, CostModel> {
     let labels = Labels::from_record(record);
     let own = ranked(record).filter(|case| case.worker.is_none());
-    let alike = grouped(own.map(|case| ((Axes::from_case(case), labels.label(case)), case)));
+    let similar = grouped(own.map(|case| ((Axes::from_case(case), labels.label(case)), case)));
     let mut models = HashMap::new();
-    for (_, cases) in alike {
+    for (_, cases) in similar {
         let swept = Swept::of(cases.iter().copied());
         if let Ok(model) = CostModel::of(&swept) {
             models.extend(cases.into_iter().map(|case| (std::ptr::from_ref(case), model.clone())));
@@ -96,7 +96,7 @@ pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, Cost
     models
 }
 
-/// "380 to 420 ns", the unit once where it is the same.
+/// "380 to 420 ns"; a common unit is written once.
 fn range(fitted: Fitted, text: fn(f64) -> String) -> String {
     let (low, high) = (text(fitted.low), text(fitted.high));
     let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
@@ -158,7 +158,7 @@ fn sentences(costs: &[&Cost]) -> Vec<String> {
     all
 }
 
-/// "`pipe` is no straight line: slower at 64 KiB to 1 MiB, faster at 2 KiB than its line says."
+/// "`pipe` is not a straight line: slower at 64 KiB to 1 MiB, faster at 2 KiB than its line says."
 fn bends(label: &str, model: &CostModel) -> Option<String> {
     let side = |one: &Deviation| if one.is_off() { one.times.value.total_cmp(&1.0) as i8 } else { 0 };
     let part = |word: &str, wanted: i8| {
@@ -171,7 +171,7 @@ fn bends(label: &str, model: &CostModel) -> Option<String> {
     };
     let parts: Vec<String> = [part("slower", 1), part("faster", -1)].into_iter().flatten().collect();
     (!parts.is_empty())
-        .then(|| format!("`{label}` is no straight line: {} than its line says.", parts.join(", ")))
+        .then(|| format!("`{label}` is not a straight line: {} than its line says.", parts.join(", ")))
 }
 
 /// Where two mechanisms cross; if there are only two, also that they do not.
@@ -205,8 +205,8 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
             one.label, other.label
         )),
         _ if made < needed => cross.push(format!(
-            "{} takes {needed} rounds to tell, and there were {made}: --trials {needed}, or fewer mechanisms.",
-            if count == 1 { "Whether they cross".to_owned() } else { format!("Which of {count} pairs cross") },
+            "To decide {} takes {needed} rounds, and there were {made}: --trials {needed}, or fewer mechanisms.",
+            if count == 1 { "whether they cross".to_owned() } else { format!("which of {count} pairs cross") },
         )),
         _ if cross.is_empty() => cross.push("No two of them surely cross in the measured range.".to_owned()),
         _ => {}

@@ -1,5 +1,5 @@
-//! CSV: one row for each case, stage or result, for spreadsheets and data frames. Figures in base units, empty if there is none; the
-//! raw samples are in the JSON.
+//! CSV: one row for each case, stage or result, for spreadsheets and data frames. Figures are in base units; a cell without a figure
+//! is empty. The raw samples are in the JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -313,7 +313,7 @@ fn study_sheet(record: &StudyRecord) -> Sheet {
     all
 }
 
-/// One row for each case of each node and of each pair; for one with a failure or without cases a row with the reason.
+/// One row for each case of each node and of each pair; a node or a pair that failed or has no cases gets a row with the reason.
 fn fleet_sheet(record: &FleetRecord) -> Sheet {
     let name = |rank: usize| record.nodes[rank].name.clone();
     let own = record.nodes.iter().map(|node| {
@@ -358,11 +358,11 @@ fn difference_sheet(record: &DiffRecord) -> Sheet {
         ("control", |(_, change)| Some(change.control.to_string())),
         ("old_samples", |(_, change)| Some(change.old.len().to_string())),
         ("new_samples", |(_, change)| Some(change.new.len().to_string())),
-        ("old_median", |(_, change)| seconds(change.old_median)),
-        ("new_median", |(_, change)| seconds(change.new_median)),
-        ("ratio", |(_, change)| seconds(change.ratio)),
-        ("low", |(_, change)| seconds(change.low)),
-        ("high", |(_, change)| seconds(change.high)),
+        ("old_median", |(_, change)| six_decimals(change.old_median)),
+        ("new_median", |(_, change)| six_decimals(change.new_median)),
+        ("ratio", |(_, change)| six_decimals(change.ratio)),
+        ("low", |(_, change)| six_decimals(change.low)),
+        ("high", |(_, change)| six_decimals(change.high)),
         ("p", |(_, change)| text(change.p)),
         ("p_corrected", |(_, change)| text(change.p_corrected)),
         ("verdict", |(_, change)| word(&change.kind)),
@@ -383,7 +383,7 @@ fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => seconds(number.as_f64()).unwrap_or_default(),
+        Value::Number(number) if number.is_f64() => six_decimals(number.as_f64()).unwrap_or_default(),
         Value::Array(list) => list.len().to_string(),
         Value::Object(fields) => {
             let pairs = fields.iter().map(|(name, value)| format!("{name}={}", plain(value)));
@@ -419,11 +419,11 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// Digits enough for any of these figures, and never `1e-7`.
+/// Four decimals, enough for any of these figures, and no exponent.
 fn digits(value: f64) -> String {
     format!("{value:.4}")
 }
 
-fn seconds(value: Option<f64>) -> Option<String> {
+fn six_decimals(value: Option<f64>) -> Option<String> {
     value.filter(|value| value.is_finite()).map(|value| format!("{value:.6}"))
 }

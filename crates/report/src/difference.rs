@@ -21,7 +21,7 @@ use crate::words::{count, machine};
 const SPEC: &str = "spec";
 /// The field of a case that follows from its figure.
 const WORKLOAD: &str = "workload";
-/// From this factor on, a change is shown as a factor and not in percent.
+/// Smallest factor that is shown as a factor and not in percent.
 const SEVERAL_TIMES: f64 = 3.0;
 
 /// The summary, the changes, and the figures without a change.
@@ -105,7 +105,7 @@ fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
         judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
     model::sort_by(&mut changed, |one, other| one.kind.cmp(&other.kind).then_with(|| farther(one, other)));
     model::sort_by(&mut steady, |one, other| name(one).cmp(name(other)));
-    let apart = fields_apart(judged);
+    let apart = distinguishing_fields(judged);
     [changed, steady].map(|rows| table(record, &rows, &apart))
 }
 
@@ -120,7 +120,7 @@ fn name(change: &CaseChange) -> &str {
 }
 
 /// The fields of the cases, besides the spec, in which cases of one spec differ.
-fn fields_apart(judged: &[&CaseChange]) -> Vec<String> {
+fn distinguishing_fields(judged: &[&CaseChange]) -> Vec<String> {
     let fields: BTreeSet<&String> = judged.iter().flat_map(|change| change.case.keys()).collect();
     let is_apart = |field: &str| {
         let values: BTreeSet<_> =
@@ -145,9 +145,9 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     add(Column::left("figure").drop(2), &|change| Some(change.figure.to_string()));
     add(Column::right("old").drop(3), &|change| Some(figure(change.figure, change.old_median?)));
     add(Column::right("new").drop(3), &|change| Some(figure(change.figure, change.new_median?)));
-    add(Column::right("change"), &|change| Some(moved(change.ratio?)));
+    add(Column::right("change"), &|change| Some(change_text(change.ratio?)));
     add(Column::right("interval").drop(1), &|change| {
-        Some(format!("{} to {}", moved(change.low?), moved(change.high?)))
+        Some(format!("{} to {}", change_text(change.low?), change_text(change.high?)))
     });
     add(Column::right("p").drop(4), &|change| Some(chance(change.p_corrected?)));
     add(Column::left("verdict"), &|change| {
@@ -188,7 +188,7 @@ pub(crate) fn figure(figure: DiffFigure, value: f64) -> String {
 }
 
 /// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
-pub(crate) fn moved(ratio: f64) -> String {
+pub(crate) fn change_text(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let decimals = usize::from(change.abs() < 9.95);
     let times = |factor: f64| fixed(factor, usize::from(factor < 99.95));
@@ -240,7 +240,9 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         .iter()
         .filter(|change| change.control && matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster));
     let controls: Vec<String> = controls
-        .filter_map(|change| Some(format!("{} {} {}", name(change), change.figure, moved(change.ratio?))))
+        .filter_map(|change| {
+            Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
+        })
         .collect();
     let machine_changed = (!controls.is_empty()).then(|| {
         let controls = first_names(&controls, 3);
@@ -261,7 +263,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
          `hosepipe diff --run` measures both in turns, which is the fair way."
             .to_owned()
     });
-    let looks = if record.looks > 1 { format!(" and {} looks", record.looks) } else { String::new() };
+    let looks = if record.looks > 1 { format!(" and {} interim tests", record.looks) } else { String::new() };
     let p = (comparable > 0).then(|| {
         format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
     });
@@ -272,7 +274,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
 fn is_opposite_of_medians(change: &CaseChange) -> bool {
     let medians = change.new_median.zip(change.old_median).map(|(new, old)| new / old);
     change.ratio.zip(medians).is_some_and(|(ratio, medians)| {
-        (ratio - 1.0) * (medians - 1.0) < 0.0 && moved(ratio) != moved(medians)
+        (ratio - 1.0) * (medians - 1.0) < 0.0 && change_text(ratio) != change_text(medians)
     })
 }
 
@@ -337,7 +339,7 @@ mod tests {
             (1.0 / 12.0, "÷ 12.0"),
             (f64::MIN_POSITIVE, "÷ 4.49e307"),
         ] {
-            assert_eq!(moved(ratio), text);
+            assert_eq!(change_text(ratio), text);
         }
         assert_eq!([0.00001, 0.0123, 0.5].map(chance), ["<0.001", "0.012", "0.50"]);
     }

@@ -21,21 +21,21 @@ pub struct Document {
     pub sections: Vec<Section>,
 }
 
-/// One figure with its words.
+/// A main figure with its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
     /// The figure, as in "24.1 GB/s".
     pub figure: String,
-    /// What it is, as in "fastest stream, every byte checked".
+    /// Its label, as in "fastest stream, every byte checked".
     pub what: String,
-    /// The mechanism it is of, as in "shm-ring:wait=spin".
-    pub whose: String,
+    /// The spec that was measured, as in "shm-ring:wait=spin".
+    pub spec: String,
 }
 
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Section {
-    /// Names it in links, once on a page.
+    /// Its anchor in links, unique on a page.
     pub id: String,
     /// Its heading; empty for none.
     pub title: String,
@@ -91,9 +91,9 @@ pub enum Medium {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) medium: Medium,
-    /// What tells its sections from those of other records of its kind; empty where it is the only one.
+    /// Distinguishes its sections from those of other records of its kind; empty if it is the only one.
     pub(crate) label: &'a str,
-    /// Its number among the records, which keeps links apart.
+    /// Its number among the records, which makes anchors unique.
     pub(crate) number: usize,
 }
 
@@ -108,7 +108,7 @@ impl Context<'_> {
         Section { id: format!("{id}-{}", self.number), title, ..Section::default() }
     }
 
-    /// What the figures say: on a page above them, in a text below.
+    /// Adds the conclusions from the figures: on a page above them, in a text below.
     pub(crate) fn conclude(&self, section: &mut Section, sentences: Vec<String>, block: fn(String) -> Block) {
         match self.is_page() {
             true => section.lead.extend(sentences),

@@ -1,4 +1,4 @@
-//! Many nodes beside each other: what each does by itself, what all pairs do, who is slow, and in what they differ.
+//! Many nodes compared: the speed of each node by itself and of all pairs, which of them are slow, and the facts in which nodes differ.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::numbers::{percent, ratio, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
 
-/// Of more nodes a terminal shows no matrix.
+/// Most nodes of a matrix in a terminal.
 const MATRIX_NODES_MAX: usize = 16;
 /// Most names, and most slow pairs, in a sentence.
 const NAMED_MAX: usize = 5;
@@ -25,34 +25,34 @@ const NAMED_MAX: usize = 5;
 /// One kind of figures of the whole fleet.
 struct WorkloadFigures<'a> {
     workload: Workload,
-    /// What was measured between nodes: sender and receiver, or who asked and who answered.
+    /// What was measured between nodes: sender and receiver, or client and server.
     cells: Vec<(usize, usize, &'a CaseRecord)>,
-    /// What each node does by itself, and with all its partners.
+    /// Speeds of each node by itself, and with all its partners.
     parts: Vec<NodeFigures>,
-    /// The slowest first, beside what their two nodes let expect.
+    /// The slowest first; speeds relative to those that their two nodes reach with others.
     slow_pairs: Vec<PairSpeed>,
     /// The share below which a pair would have been slow; `None` where there are none.
     pairs_below: Option<f64>,
-    /// How many figures have intervals too wide to judge by, and how many there are.
+    /// The number of figures whose intervals are too wide to judge by, and the number of all figures.
     noisy: [usize; 2],
 }
 
-/// What nodes do, beside the median node.
+/// Speeds of nodes, relative to the median node.
 struct NodeFigures {
     /// The heading of a column.
     title: &'static str,
-    /// What a slow node does, before its figure.
+    /// The words before the figure of a slow node.
     words: &'static str,
     /// The figures of each node.
     nodes: Vec<Vec<Speed>>,
-    /// Who is slow by them.
+    /// The ranks of the nodes that are slow.
     slow: Vec<usize>,
     /// The share below which a node would have been slow; `None` where there are too few.
     below: Option<f64>,
 }
 
 impl NodeFigures {
-    /// How many times as fast a node is; where most of its figures tell nothing, with the most that it may be.
+    /// How many times as fast a node is; if most of its figures are inconclusive, with an upper limit.
     fn times(&self, rank: usize) -> Option<String> {
         let own = &self.nodes[rank];
         let is_noisy = 2 * own.iter().filter(|speed| speed.is_inconclusive()).count() > own.len();
@@ -65,7 +65,7 @@ impl NodeFigures {
     }
 }
 
-/// As a logarithm: the higher, the faster.
+/// The speed of a case as a logarithm; higher is faster.
 fn speed(case: &CaseRecord) -> Option<Speed> {
     let [value, low, high] = estimated(case)?;
     let (found, most) = match case.workload {
@@ -78,7 +78,7 @@ fn speed(case: &CaseRecord) -> Option<Speed> {
     found.is_finite().then_some(Speed { found, most, noisy })
 }
 
-/// The cases of a pair by who sends to whom, or who asks whom: the first of each direction.
+/// The first case of each direction of a pair, with the ranks of sender and receiver, or of client and server.
 fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = (usize, usize, &CaseRecord)> {
     let FleetMeeting { from, to, cases, .. } = meeting;
     [(Toward::Peer, *from, *to), (Toward::Here, *to, *from)].into_iter().filter_map(move |(way, from, to)| {
@@ -87,7 +87,7 @@ fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = 
     })
 }
 
-/// What each node does by itself, case by case beside the median node.
+/// The speeds of each node by itself, case by case, relative to the median node.
 fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
     let mut by_case: BTreeMap<BTreeMap<String, String>, Vec<(usize, Speed)>> = BTreeMap::new();
     for (rank, node) in record.nodes.iter().enumerate() {
@@ -225,7 +225,7 @@ pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
     section
 }
 
-/// A matrix for a terminal: its cells have no room for reasons, which are said below it.
+/// A matrix for a terminal. Its cells have no room for reasons, which are below it.
 fn narrow(mut figure: Figure) -> Table {
     if let Chart::Heat(heat) = &mut figure.chart {
         heat.cells.iter_mut().flatten().for_each(|cell| cell.note.clear());
@@ -239,7 +239,7 @@ fn narrow(mut figure: Figure) -> Table {
 
 /// A row for each node.
 fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
-    let mut table = Table { title: "The nodes, beside the median node".to_owned(), ..Table::default() };
+    let mut table = Table { title: "The nodes, relative to the median node".to_owned(), ..Table::default() };
     table.add(Column::left("node"), record.nodes.iter().map(|node| Some(node.name.clone())));
     for part in parts(kinds) {
         let times = (0..part.nodes.len()).map(|rank| part.times(rank));
@@ -257,7 +257,7 @@ fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
     table
 }
 
-/// Every fact in which nodes differ, a row for each of its values, beside the speed of the nodes that have it.
+/// Every fact in which nodes differ: a row for each of its values, with the speed of the nodes that have it.
 fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table> {
     let mut facts: BTreeMap<(usize, String), BTreeMap<String, Vec<usize>>> = BTreeMap::new();
     let mut known = 0;
@@ -292,11 +292,16 @@ fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table>
     for (at, part) in kinds.iter().flat_map(|kind| kind.parts.iter().enumerate()) {
         columns.push(Column::right(part.title).drop(if at == 0 { 2 } else { 1 }));
     }
-    (!rows.is_empty())
-        .then(|| Table::new("In what the nodes differ, and how fast those are that have it", columns, rows))
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            "Facts in which the nodes differ, and the speed of the nodes with each value",
+            columns,
+            rows,
+        )
+    })
 }
 
-/// That nothing is slow, and what would have been; what has too few trials to tell.
+/// Sentences: nothing is slow, what would have been slow, and what has too few trials to decide.
 fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
     let nodes = parts(kinds).filter_map(|part| Some((part.title, part.below?)));
     let pairs = kinds.iter().filter_map(|kind| Some(("pairs", kind.pairs_below?)));
@@ -317,7 +322,7 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
         .then(|| format!("No node and no pair stands out as slow. This would have: {}.", seen.join("; ")));
     let unknown = (!unknown.is_empty()).then(|| {
         format!(
-            "Nothing can be told of slow ones by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
+            "Slow ones cannot be found by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
             unknown.join(", ")
         )
     });
@@ -353,7 +358,9 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     let known = parts(kinds).map(known).max().unwrap_or_default();
     if known < NODES_MIN {
         let known = count(known, "node");
-        said.push(format!("With figures of {known} none can be told to be slow: it takes {NODES_MIN}."));
+        said.push(format!(
+            "Figures of {known} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
+        ));
     } else if said.is_empty() {
         said.extend(nothing_slow(kinds));
     }
@@ -361,11 +368,11 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     if noisy > 0 {
         let figures = count(all, "figure");
         said.push(format!(
-            "{noisy} of {figures} cannot be told from the others: their intervals are wide, or of fewer than \
+            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
              {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
         ));
     }
-    // Why a node that failed has no pairs is beside its name.
+    // The reason why a failed node has no pairs is in its row.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();
     let failed: Vec<String> = record
         .meetings

@@ -1,4 +1,4 @@
-//! What an output format is.
+//! The type of an output format.
 
 use thiserror::Error;
 
@@ -15,8 +15,8 @@ pub enum FormatError {
     /// The CSV writer refused it.
     #[error("the record cannot be written as CSV: {0}")]
     Csv(String),
-    /// The format has no place for several records.
-    #[error("{format} holds one record, and there are {count}: give one at a time, or take --html")]
+    /// The format can hold only one record.
+    #[error("{format} holds one record, and there are {count}: give one at a time, or use --html")]
     OneRecord {
         /// The format.
         format: &'static str,
@@ -28,17 +28,17 @@ pub enum FormatError {
 /// One way of writing records.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// What people call it.
+    /// Its name in sentences.
     pub name: &'static str,
-    /// The option that asks for it, without the dashes.
+    /// The option that requests it, without the dashes.
     pub flag: &'static str,
     /// What is in it, for the help text.
     pub summary: &'static str,
-    /// Turns summarised records into text that ends with a newline. `ViewOf` says what is shown of a study.
+    /// Turns summarised records into text that ends with a newline. `ViewOf` makes the view of a study.
     pub render: fn(&[Loaded], ViewOf) -> Result<String, FormatError>,
 }
 
-/// The record, where a format has a place for one.
+/// The only record, for a format that can hold one.
 pub(crate) fn only<'a>(format: &'static str, records: &'a [Loaded]) -> Result<&'a Record, FormatError> {
     match records {
         [one] => Ok(&one.record),

@@ -14,12 +14,12 @@ pub(crate) fn text(case: &CaseRecord) -> String {
 /// The same with the requested size, if it is another one; `None` if there are no granted sizes.
 pub(crate) fn with_request(case: &CaseRecord) -> Option<String> {
     let sizes = text(case);
-    let asked = asked_otherwise(case).map(|size| format!(" (asked {size})"));
+    let asked = requested_size_if_changed(case).map(|size| format!(" (asked {size})"));
     (!sizes.is_empty()).then(|| sizes + &asked.unwrap_or_default())
 }
 
-/// The size in the spec, if the system granted another one.
-pub(crate) fn asked_otherwise(case: &CaseRecord) -> Option<ByteSize> {
+/// The requested size, if the system granted another one.
+pub(crate) fn requested_size_if_changed(case: &CaseRecord) -> Option<ByteSize> {
     let options = case.spec.options.iter();
     let asked = options.filter_map(|(key, value)| Some((key, parse_size(value.as_deref()?).ok()?)));
     asked.filter(|(key, size)| differs(case, key, size.0)).map(|(_, size)| size).next()

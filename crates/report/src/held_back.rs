@@ -4,16 +4,16 @@ use model::HeldBack;
 
 use crate::numbers::{binary_size, decimal_size, speed, time};
 
-/// The cure for every program.
+/// The remedy for every program.
 const OPTION: &str = "`hosepipe run --line-buffered`";
 
-/// On a running program: how much it holds back, since when, until when, and the cure.
+/// On a running program: how much it holds back, for how long, when the buffer will be full, and the remedy.
 pub(crate) fn present(name: &str, held: &HeldBack) -> String {
     let until = match (held.bytes_per_s, held.full_in_ns) {
         (Some(rate), Some(full)) => {
             format!("fills at {}: it writes in {}", speed(rate as f64), time(full as f64))
         }
-        _ => "does not fill meanwhile".to_owned(),
+        _ => "does not fill in this time".to_owned(),
     };
     sentence(&format!("{name} holds its"), held, "so far", &until)
 }
@@ -21,7 +21,7 @@ pub(crate) fn present(name: &str, held: &HeldBack) -> String {
 /// On a program that has ended.
 pub(crate) fn past(name: &str, held: &HeldBack) -> String {
     let rate = held.bytes_per_s.map(|rate| format!("filled at {}", speed(rate as f64)));
-    let until = rate.unwrap_or_else(|| "did not fill meanwhile".to_owned());
+    let until = rate.unwrap_or_else(|| "did not fill in this time".to_owned());
     sentence(&format!("{name} held its"), held, "at the longest", &until)
 }
 
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(
             past("`mine` (stage 2)", &held),
             "`mine` (stage 2) held its output back: it reads on and writes only whole blocks, for 12.0 s at the longest. The buffer of 4 KiB \
-             did not fill meanwhile. To get each line at once: `hosepipe run --line-buffered`."
+             did not fill in this time. To get each line at once: `hosepipe run --line-buffered`."
         );
         assert_eq!(in_brief(&held), "holds back for 12.0 s");
     }

@@ -1,10 +1,10 @@
-//! The interval after a median, as narrow as a table needs it: "±12 %".
+//! The interval after a median, in the short form of tables: "±12 %".
 
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, relative_half_width};
 
 use crate::numbers;
 
-/// From this share of the median on, an interval is shown by its ends.
+/// An interval of at least this share of the median is shown by its ends.
 const WIDE_FROM: f64 = 1.0;
 
 /// The longer arm of an interval, as a share of the median: " ±12 %"; if that is 100 % or more, its ends, shown by `text`:
@@ -52,7 +52,7 @@ pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> Str
     match (few, trials.clone().any(|trials| trials >= ENOUGH_FOR_95_PERCENT)) {
         (true, false) => "the range of all trials".to_owned(),
         (true, true) => format!(
-            "the 95 % interval of the median, of fewer than {ENOUGH_FOR_95_PERCENT} trials their whole range"
+            "the 95 % interval of the median, or the range of all trials if there are fewer than {ENOUGH_FOR_95_PERCENT}"
         ),
         (false, _) => "the 95 % interval of the median".to_owned(),
     }

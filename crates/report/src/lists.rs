@@ -1,4 +1,4 @@
-//! Lists of names and of lines: each once, in their order, and no more of them than are read.
+//! Lists of names and of lines: without repetitions, in their order, and shortened.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -41,7 +41,7 @@ pub(crate) fn first_names(items: &[String], most: usize) -> String {
 pub(crate) fn first_lines(mut lines: Vec<String>, most: usize) -> Vec<String> {
     let rest = lines.len().saturating_sub(most);
     lines.truncate(most);
-    lines.extend((rest > 0).then(|| format!("The same of {rest} more: see the record (--json).")));
+    lines.extend((rest > 0).then(|| format!("{rest} more of the same kind: see the record (--json).")));
     lines
 }
 

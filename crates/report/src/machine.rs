@@ -134,7 +134,7 @@ fn meaning(kind: MachineFigureKind, median: Option<f64>) -> String {
     meaning.replace("{}", &cost.unwrap_or_default())
 }
 
-/// The name of a figure; what it means, with `{}` for a cost; and how many times the figure, or the time for one block, that cost is.
+/// The name of a figure; what it means, with `{}` for a cost; and that cost as a multiple of the figure, or of the time for one block.
 fn explained(kind: MachineFigureKind) -> (&'static str, &'static str, f64) {
     match kind {
         SystemCall => ("a system call", "a message takes at least one to send and one to receive{}", 2.0),
@@ -176,7 +176,7 @@ fn consequences(figures: &[MachineFigure]) -> Vec<String> {
         // A byte is copied twice.
         let bytes = (wake_ns * rate / 2e9).max(1.0).log2().floor().exp2();
         lines.push(format!(
-            "In the time of one wake-up {} and more could be sent: smaller blocks are limited by waking, larger ones by copying.",
+            "In the time of one wake-up {} or more could be sent: smaller blocks are limited by waking, larger ones by copying.",
             numbers::size(bytes as u64)
         ));
     }
@@ -213,7 +213,7 @@ mod tests {
             "{:?}",
             table.notes
         );
-        assert!(table.notes[1].contains("256 KiB and more could be sent"), "{:?}", table.notes);
+        assert!(table.notes[1].contains("256 KiB or more could be sent"), "{:?}", table.notes);
         assert!(text.lines().count() + table.notes.len() <= 11, "ten lines below a heading: {text}");
     }
 

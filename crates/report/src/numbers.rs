@@ -1,5 +1,5 @@
-//! Numbers as text for people: three significant digits and the unit. A record may hold any number, and a quotient or a sum may not be finite:
-//! that has no figure. A huge number has an exponent.
+//! Numbers as text for people: three significant digits and the unit. A number that is not finite is shown as
+//! a dash, and a huge one with an exponent.
 
 use model::{ByteSize, Certainty};
 
@@ -23,9 +23,9 @@ pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
 }
 
-/// A figure with the sign of its certainty before it: `≥1.00 GB`.
-pub fn known(is: Certainty, figure: String) -> String {
-    is.sign().to_owned() + &figure
+/// A figure after the sign of its certainty: `≥1.00 GB`.
+pub fn with_certainty(certainty: Certainty, figure: String) -> String {
+    certainty.sign().to_owned() + &figure
 }
 
 /// An amount in decimal units, as in "1.00 GB".
@@ -87,12 +87,12 @@ pub(crate) fn binary_size(bytes: f64) -> String {
     }
 }
 
-/// A plain number: whole ones as they are, others with three digits.
+/// A number without a unit: in full if it is whole, else with three digits.
 pub(crate) fn plain(value: f64) -> String {
     if value.fract() == 0.0 { grouped(value, 0) } else { three_digits(value) }
 }
 
-/// The same with a comma between groups of three digits: "1,388,021,234".
+/// A number with a comma between groups of three digits: "1,388,021,234".
 pub fn grouped(value: f64, decimals: usize) -> String {
     if !value.is_finite() || value.abs() >= HUGE {
         return fixed(value, decimals);
@@ -116,7 +116,7 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let (mut value, mut unit) = (value, units[0]);
     for larger in &units[1..] {
-        // 999.5 has the next unit already: three digits would round it up to 1000.
+        // 999.5 is shown in the next unit, because three digits would round it up to 1000.
         if value < step - 0.5 {
             break;
         }
@@ -128,7 +128,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 
 /// A number with this many digits, zero before the point not counted: "0.849" and "10.5" have three.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
-    // 9.995 has a decimal less already: three digits would round it up to 10.0.
+    // 9.995 is shown with one decimal less, because three digits would round it up to 10.0.
     let rounds_up = 1.0 - 0.5 / 10f64.powi(digits as i32);
     let before_the_point = [1.0, 10.0, 100.0].iter().filter(|power| value >= *power * rounds_up).count();
     fixed(value, digits.saturating_sub(before_the_point))

@@ -10,7 +10,7 @@ use crate::{numbers, words};
 
 /// An offset is slow below this share of the best figure, if the intervals of the two do not overlap.
 const SLOW_BELOW: f64 = 0.8;
-/// Sentences at most: one for each column of the tables.
+/// Most sentences; there is one for each column of the tables.
 const SENTENCES_MAX: usize = 8;
 
 /// Cases that differ in the offsets of their buffers only.
@@ -19,16 +19,16 @@ struct Swept<'a> {
     cases: Vec<&'a CaseRecord>,
 }
 
-/// Whether a record has so many offsets that they are shown in tables of their own.
+/// Whether a record has enough offsets to be shown in separate tables.
 pub(crate) fn are_swept(record: &BenchRecord) -> bool {
-    places(ranked(record)).len() >= SWEEP_FROM
+    offsets(ranked(record)).len() >= SWEEP_FROM
 }
 
-/// The offsets of these cases, those before the start of a page first.
-pub(crate) fn places<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Alignment> {
-    let mut places = distinct(cases.map(|case| case.align));
-    model::sort_by_key(&mut places, Alignment::place);
-    places
+/// The distinct offsets of these cases, in the order of a sweep ([`Alignment::place`]).
+pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Alignment> {
+    let mut offsets = distinct(cases.map(|case| case.align));
+    model::sort_by_key(&mut offsets, Alignment::place);
+    offsets
 }
 
 /// The sweeps of each table: of one workload, block, placement and so on.
@@ -43,7 +43,7 @@ fn sets(record: &BenchRecord) -> Vec<((Axes, u64), Vec<Swept<'_>>)> {
 
 /// A row for each offset, and for each mechanism a column with its figures and one with their shares of the best.
 pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let places = places(ranked(record));
+    let offsets = offsets(ranked(record));
     let table = |((axes, bytes), columns): ((Axes, u64), Vec<Swept>)| {
         let first = columns[0].cases[0];
         let title = format!(
@@ -54,14 +54,14 @@ pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
             words::data(axes.data, first.check),
         );
         let mut table = Table { title, ..Table::default() };
-        table.add(Column::right(""), places.iter().map(|place| Some(place.to_string())));
+        table.add(Column::right(""), offsets.iter().map(|place| Some(place.to_string())));
         for Swept { label, cases } in columns {
             let at = |place: &Alignment| cases.iter().copied().find(|case| case.align == *place);
             let best = cases.iter().filter_map(|case| speed(case)).fold(f64::MIN_POSITIVE, f64::max);
             let figure = |place| Some(at(place).and_then(figure_text).unwrap_or_else(|| ABSENT.into()));
             let share = |place| Some(format!("{:.2}", speed(at(place)?)? / best));
-            table.add(Column::right(format!("{label} ")), places.iter().map(figure));
-            table.add(Column::right("of best"), places.iter().map(share));
+            table.add(Column::right(format!("{label} ")), offsets.iter().map(figure));
+            table.add(Column::right("of best"), offsets.iter().map(share));
         }
         table
     };

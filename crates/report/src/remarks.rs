@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload, visible};
 use stats::{figure, is_mixed};
 
-use crate::case_figure::{estimated, mixture, quantity, seats_of, speed};
+use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::lists::{distinct, first_lines, first_of, grouped};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
@@ -16,9 +16,9 @@ const PROGRAMS_FROM: f64 = 0.15;
 const STOLEN_FROM: f64 = 0.10;
 /// Smallest fall of the frequency that is reported.
 const FELL_FROM: f64 = 0.10;
-/// Lines of one kind at most.
+/// Most lines of one kind.
 const LINES_MAX: usize = 24;
-/// Specs in one sentence at most.
+/// Most specs in one sentence.
 const NAMES_MAX: usize = 24;
 
 /// The machine and what all rows have in common, in pieces.
@@ -34,7 +34,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
         view.common(Ranking::data).map(str::to_owned),
         relays(record),
         buffers(record),
-        odd_payload(record),
+        unusual_payload(record),
         Some(trials_made(record)),
         repeated.map(|rounds| format!("{} repeated", words::count(rounds as usize, "round"))),
     ];
@@ -140,7 +140,7 @@ fn where_else(case: &CaseRecord, ranking: &Ranking) -> String {
     if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
-/// Cases that check one end and are no transport; `None` if there are none.
+/// Cases that measure only one end and are not a transport; `None` if there are none.
 pub(crate) fn references(record: &BenchRecord) -> Option<String> {
     let cases = record.cases.iter().filter(|case| case.role == Role::Reference);
     let shown = cases.filter_map(|case| {
@@ -159,7 +159,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks.extend(first_lines(distinct(above), LINES_MAX));
     remarks.extend(mixtures(view));
     remarks.extend(single_trial(record));
-    remarks.extend(granted_otherwise(record));
+    remarks.extend(changed_requests(record));
     remarks.extend(zero_copy(record));
     remarks.extend(outliers(record));
     remarks.extend(repeated(record));
@@ -168,9 +168,9 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
 
 /// Where the buffers of both ends begin, if that is the same for all cases and not the default.
 fn buffers(record: &BenchRecord) -> Option<String> {
-    let places = offsets::places(ranked(record));
-    let place = places.first().filter(|place| places.len() == 1 && !place.are_usual())?;
-    Some(format!("buffers {} and {} bytes past a page's start", place.sender, place.receiver))
+    let offsets = offsets::offsets(ranked(record));
+    let offset = offsets.first().filter(|offset| offsets.len() == 1 && !offset.are_usual())?;
+    Some(format!("buffers {} and {} bytes past a page's start", offset.sender, offset.receiver))
 }
 
 /// The relays between the ends, if there are any.
@@ -195,7 +195,7 @@ fn block_range(record: &BenchRecord) -> String {
 }
 
 /// The payload of all cases, if it is one of zeros or a file of the user's.
-fn odd_payload(record: &BenchRecord) -> Option<String> {
+fn unusual_payload(record: &BenchRecord) -> Option<String> {
     let mut payloads = ranked(record).map(|case| &case.payload);
     let first = payloads.next()?;
     let odd = matches!(first, PayloadKind::Zero | PayloadKind::File(_));
@@ -261,9 +261,9 @@ fn empty_sums(record: &BenchRecord) -> Option<String> {
     })
 }
 
-fn granted_otherwise(record: &BenchRecord) -> Vec<String> {
+fn changed_requests(record: &BenchRecord) -> Vec<String> {
     let line = |case: &CaseRecord| {
-        let asked = granted::asked_otherwise(case)?;
+        let asked = granted::requested_size_if_changed(case)?;
         Some(format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case)))
     };
     first_lines(distinct(transports(record).filter_map(line)), LINES_MAX)
@@ -272,7 +272,7 @@ fn granted_otherwise(record: &BenchRecord) -> Vec<String> {
 /// The meaning of ±, of an interval in parentheses, and of the two figures of a mixture.
 pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
     let measured = || transports(record).filter(|case| !case.samples.is_empty());
-    let is_mixture = |case: &&CaseRecord| is_mixed(case) && mixture(seats_of(case)).is_some();
+    let is_mixture = |case: &&CaseRecord| is_mixed(case) && mixture(figures_by_cpus(case)).is_some();
     let mixed = measured().any(|case| is_mixture(&case)).then(|| {
         "a–b is what a mechanism reached where the scheduler used one CPU in some trials and two in others.".to_owned()
     });
@@ -295,7 +295,7 @@ fn mixtures(view: &View) -> Option<String> {
 /// figures, or if they hardly differ.
 fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
     Workload::ALL.iter().filter_map(|workload| {
-        let [one, two] = mixture(row.seats(*workload))?;
+        let [one, two] = mixture(row.by_cpus(*workload))?;
         let spec = &row.case(*workload, false)?.spec;
         let [one_text, two_text] =
             [one.median, two.median].map(|median| quantity(*workload).unit.text(median));

@@ -12,7 +12,7 @@ use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::{Tone, shortened};
 use crate::lists::grouped as grouped_by;
-use crate::numbers::{amount, decimal_size, grouped, known, percent, size, speed, time};
+use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, with_certainty};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN};
@@ -51,7 +51,7 @@ fn table(record: &RunRecord) -> Table {
         share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
     };
     let out = |at: usize, shown: &dyn Fn(u64) -> String| {
-        let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| known(is, shown(bytes)));
+        let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| with_certainty(is, shown(bytes)));
         behind[at].map_or_else(String::new, |link| flowed(link).unwrap_or_else(|| UNKNOWN.to_owned()))
     };
     let lines = |at: usize, shown: &dyn Fn(u64) -> String| {

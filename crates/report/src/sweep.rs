@@ -66,7 +66,7 @@ fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (
     let best = if values().count() > 1 { values().fold(0.0, f64::max) } else { f64::INFINITY };
     ranking.rows.iter().filter_map(move |row| {
         let value = value(row)?;
-        let text = FigureText::new(row.case(workload, false)?, row.seats(workload))?.in_own_unit();
+        let text = FigureText::new(row.case(workload, false)?, row.by_cpus(workload))?.in_own_unit();
         // The last place of a cell is for its star.
         Some((row.label.as_str(), value, text + if value >= best { "*" } else { " " }))
     })

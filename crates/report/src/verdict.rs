@@ -11,11 +11,11 @@ use crate::numbers;
 use crate::view::{RankedRow, Ranking, View, transports};
 use crate::words::{self, whereabouts};
 
-/// Names in a list of rows that share the first place.
+/// Most names in a list of rows that share the first place.
 const NAMES_MAX: usize = 4;
-/// Ranges of sizes in a list of those where no row surely is the best.
+/// Most ranges of sizes in a list.
 const RUNS_MAX: usize = 5;
-/// Of fewer rounds the number of rounds that are needed is not estimated.
+/// Fewest rounds from which the number of rounds needed is estimated.
 const FEW_ROUNDS: usize = 20;
 /// Longest suggested time, in seconds.
 const TIME_MAX_S: f64 = 1800.0;
@@ -61,8 +61,8 @@ fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
     let with_key = |case: &'a CaseRecord| {
         ((case.workload, case.load(), case.block_bytes, case.tasks, case.placement, case.data), case)
     };
-    let alike = grouped(cases.map(with_key)).into_iter();
-    alike.filter_map(|(_, cases)| Candidates::among(cases).sentences(&view.record.settings)).collect()
+    let similar = grouped(cases.map(with_key)).into_iter();
+    similar.filter_map(|(_, cases)| Candidates::among(cases).sentences(&view.record.settings)).collect()
 }
 
 /// Which to take at a size of a sweep.
@@ -90,7 +90,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     }
     let mut text = format!("{}, by time and CPU: take {}.", quantity(workload).subject, runs.join(", "));
     // The sizes at which the others are surely as good, and those at which this is unknown.
-    for (is_decided, are) in [(true, "Sharing the first place"), (false, "Not told apart")] {
+    for (is_decided, label) in [(true, "Sharing the first place"), (false, "Not told apart")] {
         let kind = |one: &SizeAnswer| {
             !one.others.is_empty() && one.candidates.choice.standing.is_decided() == is_decided
         };
@@ -108,7 +108,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
         let farthest = answers.iter().filter(|one| kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
         text += &format!(
-            " {are}: {runs}; of those that cost about the same the simplest is named{}.",
+            " {label}: {runs}; of those that cost about the same the simplest is named{}.",
             undecided.unwrap_or_default()
         );
     }
@@ -165,10 +165,10 @@ impl<'a> Candidates<'a> {
         self.choice.standing.first.iter().any(|(at, _)| *at == one.at)
     }
 
-    /// The names of these, without the case that is taken.
-    fn others(&self, taken: &CaseRecord, these: impl Fn(&RankedCase) -> bool) -> Vec<String> {
+    /// The names of the included cases, without the one that is taken.
+    fn others(&self, taken: &CaseRecord, included: impl Fn(&RankedCase) -> bool) -> Vec<String> {
         let others = self.choice.ranked.iter().filter(|one| self.cases[one.at].spec != taken.spec);
-        others.filter(|one| these(one)).map(|one| self.name(one.at)).collect()
+        others.filter(|one| included(one)).map(|one| self.name(one.at)).collect()
     }
 
     /// The cases whose ends spin, the cheapest first.
@@ -246,7 +246,7 @@ impl<'a> Candidates<'a> {
             return None;
         }
         if settings.precision_percent.is_some() {
-            return Some("; without --precision rounds go on among them".to_owned());
+            return Some("; without --precision, more rounds of them would be run".to_owned());
         }
         let made = standing.first.iter().map(|(at, _)| self.cases[*at].samples.len()).max()?;
         let rounds = standing.rounds_needed.map(|needed| needed.max(made + 1));

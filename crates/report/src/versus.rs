@@ -10,11 +10,11 @@ use crate::numbers::{decimal_size, three_digits, time};
 use crate::table::{Column, Fit, Table};
 use crate::words::count;
 
-/// Width of a pipeline in a sentence, unless another one has the same beginning.
+/// Longest text of a pipeline in a sentence, unless another one has the same beginning.
 const NAME_COLUMNS: usize = 48;
-/// Pipelines in one sentence at most.
+/// Most pipelines in one sentence.
 const NAMES_MAX: usize = 3;
-/// Smallest distance of a trial from the median that gets a sentence, as a share of the median.
+/// Smallest distance of a reported trial from the median, as a share of the median.
 const FAR_SHARE: f64 = 0.1;
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 10;
@@ -27,14 +27,14 @@ pub(crate) fn rankings(record: &CompareRecord) -> Vec<Results<'_>> {
     let mut links = grouped(record.results.iter().map(|result| (result.via.as_str(), result)));
     links.retain(|(_, results)| results.len() > 1);
     for (_, results) in &mut links {
-        let rank = |result: &CompareResult| succeeded(result).unwrap_or(f64::INFINITY);
+        let rank = |result: &CompareResult| median_without_error(result).unwrap_or(f64::INFINITY);
         model::sort_by(results, |one, other| rank(one).total_cmp(&rank(other)));
     }
     links
 }
 
 /// The median of a result without an error.
-fn succeeded(result: &CompareResult) -> Option<f64> {
+fn median_without_error(result: &CompareResult) -> Option<f64> {
     result.median_s.filter(|_| result.error.is_none())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         Some(ratio) if ratio.low == ratio.high => Some(three_digits(ratio.median)),
         Some(ratio) => Some(with_bounds(ratio)),
         // The quotient of the medians, if its bounds are unknown.
-        None => Some(three_digits(succeeded(result)? / shortest?)),
+        None => Some(three_digits(median_without_error(result)? / shortest?)),
     });
     // With aligned buffers, blocks that a program has freed stay in its heap.
     if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
@@ -127,7 +127,7 @@ pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> V
 
 fn which_is_fastest(results: &[&CompareResult]) -> Option<String> {
     let ranked: Vec<&CompareResult> =
-        results.iter().copied().filter(|result| succeeded(result).is_some()).collect();
+        results.iter().copied().filter(|result| median_without_error(result).is_some()).collect();
     // Records of earlier versions have no comparison.
     ranked.first()?.times_fastest?;
     if ranked.len() < 2 {
@@ -211,7 +211,7 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
 }
 
 /// The links of a pipeline: "over pipe", "in bash by itself".
-pub(crate) fn whereby(via: &str) -> String {
+pub(crate) fn via_in_words(via: &str) -> String {
     if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
 }
 

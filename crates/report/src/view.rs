@@ -12,7 +12,7 @@ use model::{
 };
 use stats::TrialsByCpus;
 
-use crate::case_figure::{seats_of, speed};
+use crate::case_figure::{figures_by_cpus, speed};
 use crate::lists::joined;
 use crate::references::References;
 use crate::words;
@@ -73,7 +73,7 @@ pub(crate) struct RankedRow<'a> {
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
     pub(crate) times_pipe: Option<f64>,
     /// Kept, because all histograms of the case must be decoded for it.
-    trip_seats: OnceCell<Option<TrialsByCpus>>,
+    round_trip_by_cpus: OnceCell<Option<TrialsByCpus>>,
 }
 
 /// All rankings of a record.
@@ -264,10 +264,12 @@ impl<'a> RankedRow<'a> {
     }
 
     /// The figures on one CPU and on two, if the scheduler chose.
-    pub(crate) fn seats(&self, workload: Workload) -> Option<TrialsByCpus> {
+    pub(crate) fn by_cpus(&self, workload: Workload) -> Option<TrialsByCpus> {
         match workload {
-            Workload::Stream => seats_of(self.stream()?),
-            Workload::PingPong => *self.trip_seats.get_or_init(|| seats_of(self.round_trip()?)),
+            Workload::Stream => figures_by_cpus(self.stream()?),
+            Workload::PingPong => {
+                *self.round_trip_by_cpus.get_or_init(|| figures_by_cpus(self.round_trip()?))
+            }
         }
     }
 }

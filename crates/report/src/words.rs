@@ -10,9 +10,9 @@ use crate::numbers;
 /// between processes.
 pub(crate) const UNKNOWN: &str = "?";
 pub(crate) const NOT_KNOWN: &str =
-    "?: the ends have other files, too, or move bytes that are counted nowhere.";
+    "?: unknown: the ends use other files, too, or their bytes are not counted.";
 pub(crate) const AT_LEAST: &str =
-    "≥: one end alone tells; what splice(2) and its kin move is counted nowhere.";
+    "≥: only one end counts its bytes; bytes of splice(2) and similar calls are not counted.";
 
 /// The tasks of the ends and their CPUs: "two processes on CPUs 0,1".
 pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {

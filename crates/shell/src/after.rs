@@ -4,7 +4,7 @@ use std::io::stderr;
 
 use model::{Certainty, LinkRecord, StageRecord, visible};
 use nu_ansi_term::Style;
-use report::numbers::{decimal_size, known, time};
+use report::numbers::{decimal_size, time, with_certainty};
 use rustix::termios::{isatty, tcgetwinsize};
 
 /// The line after a pipeline, dim where colours are wanted. On a terminal it begins a new line even if a program's output did
@@ -30,7 +30,8 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
         text.push_str(first_word(&stage.command));
         if index + 1 < stages.len() {
             let carried = links.get(index).and_then(LinkRecord::flowed);
-            let shown = |(bytes, is): (u64, Certainty)| format!(" →{}→ ", known(is, decimal_size(bytes)));
+            let shown =
+                |(bytes, is): (u64, Certainty)| format!(" →{}→ ", with_certainty(is, decimal_size(bytes)));
             text.push_str(&carried.map_or(" → ".to_owned(), shown));
         }
     }

@@ -4,10 +4,10 @@
 //! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
 //! 2. A mechanism whose ends spin is excluded unless it stays within a CPU budget: its ends use CPUs between two messages,
 //!    too, which no figure per message shows. One CPU is counted for each end, even if both ran on the same one.
-//! 3. With a rate, a mechanism whose interval does not lie above it is excluded; with a CPU budget, one whose interval reaches above
-//!    it.
+//! 3. If a rate is required, a mechanism is excluded if the interval of its rate reaches below that; with a CPU budget, if the interval
+//!    of its CPUs reaches above it.
 //! 4. The others are compared by their cost, in the median: time per message + CPU time of both ends per message (a second of waiting
-//!    counts as much as a second of one CPU). With a rate only the CPU time counts.
+//!    counts as much as a second of one CPU). If a rate is required, only the CPU time counts.
 //! 5. The race ([`crate::race`]) compares costs within rounds. These share the first place: what surely costs nearly the same as the
 //!    leader, what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]), and what is not surely beaten and costs at most a
 //!    quarter more in the median round ([`FIRST_PLACE_TIMES`]). Of these the simplest is taken ([`effort`]), and of equally simple

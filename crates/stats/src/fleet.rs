@@ -48,7 +48,7 @@ pub fn middle<'a>(speeds: impl IntoIterator<Item = &'a Speed>) -> Option<f64> {
 }
 
 /// The slow nodes. `nodes`: each node's figures relative to those of the median node. A node is slow if its median is an outlier
-/// (a modified z-score, see [`crate::spread`]), and if more than half of its figures are slow with their whole intervals.
+/// (a modified z-score, see [`crate::spread`]), and if for more than half of its figures the whole interval is slow.
 pub fn slow_nodes(nodes: &[Vec<Speed>]) -> Vec<usize> {
     let (known, medians): (Vec<usize>, Vec<f64>) =
         nodes.iter().enumerate().filter_map(|(node, own)| Some((node, middle(own)?))).unzip();
@@ -60,7 +60,7 @@ pub fn slow_nodes(nodes: &[Vec<Speed>]) -> Vec<usize> {
     far.into_iter().map(|at| known[at]).filter(surely).collect()
 }
 
-/// The share of the median node's speed below which any node would have been called slow; 0 if intervals are unlimited, `None` if
+/// The share of the median node's speed below which any node would have been slow; 0 if intervals are unlimited, `None` if
 /// too few nodes have figures.
 pub fn slow_nodes_below(nodes: &[Vec<Speed>]) -> Option<f64> {
     let medians: Vec<f64> = nodes.iter().filter_map(middle).collect();
@@ -95,50 +95,53 @@ pub struct Polished {
 /// has a part for each kind; with one kind it has one part.
 pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
     const SWEEPS: usize = 20;
-    let seats = |(one, other, _): &PairSpeed| [*one, (ends - 1) * nodes + other];
+    let ends_of = |(one, other, _): &PairSpeed| [*one, (ends - 1) * nodes + other];
     let mut own: Vec<Vec<usize>> = vec![Vec::new(); ends * nodes];
     for (at, pair) in pairs.iter().enumerate() {
-        seats(pair).into_iter().for_each(|seat| own[seat].push(at));
+        ends_of(pair).into_iter().for_each(|end| own[end].push(at));
     }
     let all = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
-    let mut left: Vec<f64> = pairs.iter().map(|pair| pair.2.found - all).collect();
+    let mut residuals: Vec<f64> = pairs.iter().map(|pair| pair.2.found - all).collect();
     let mut effects = vec![0.0; own.len()];
     for _ in 0..SWEEPS {
         // Half of it, because both nodes of a pair change at once.
-        let part = |own: &Vec<usize>| median(&own.iter().map(|at| left[*at] / 2.0).collect::<Vec<_>>());
+        let part = |own: &Vec<usize>| median(&own.iter().map(|at| residuals[*at] / 2.0).collect::<Vec<_>>());
         let parts: Vec<f64> = own.iter().map(|own| part(own).unwrap_or_default()).collect();
-        for (left, pair) in left.iter_mut().zip(pairs) {
-            *left -= seats(pair).map(|seat| parts[seat]).iter().sum::<f64>();
+        for (residual, pair) in residuals.iter_mut().zip(pairs) {
+            *residual -= ends_of(pair).map(|end| parts[end]).iter().sum::<f64>();
         }
         effects.iter_mut().zip(&parts).for_each(|(effect, part)| *effect += part);
     }
-    let pairs: Vec<Speed> =
-        pairs.iter().zip(&left).map(|((.., speed), left)| speed.relative_to(speed.found - left)).collect();
-    let seats: Vec<(&Vec<usize>, f64)> = own.iter().zip(effects).collect();
-    let of_end = |seats: &[(&Vec<usize>, f64)]| {
-        let known = seats.iter().filter(|(own, _)| !own.is_empty());
+    let pairs: Vec<Speed> = pairs
+        .iter()
+        .zip(&residuals)
+        .map(|((.., speed), residual)| speed.relative_to(speed.found - residual))
+        .collect();
+    let node_ends: Vec<(&Vec<usize>, f64)> = own.iter().zip(effects).collect();
+    let of_end = |node_ends: &[(&Vec<usize>, f64)]| {
+        let known = node_ends.iter().filter(|(own, _)| !own.is_empty());
         let middle = median(&known.map(|(_, effect)| *effect).collect::<Vec<_>>()).unwrap_or_default();
-        let beside =
+        let relative =
             |own: &[usize], part: f64| own.iter().map(|at| pairs[*at].relative_to(middle - part)).collect();
-        seats.iter().map(|(own, part)| beside(own, *part)).collect()
+        node_ends.iter().map(|(own, part)| relative(own, *part)).collect()
     };
-    Polished { ends: seats.chunks(nodes.max(1)).map(of_end).collect(), pairs }
+    Polished { ends: node_ends.chunks(nodes.max(1)).map(of_end).collect(), pairs }
 }
 
 impl Polished {
     /// The pairs that are slower than their nodes predict: outliers whose whole intervals are slow.
     pub fn slow_pairs(&self) -> Vec<usize> {
         let Some(parameters) = self.parameters() else { return Vec::new() };
-        let far = residual_outliers(&self.left(), parameters);
+        let far = residual_outliers(&self.residuals(), parameters);
         far.into_iter().filter(|at| self.pairs[*at].is_slow()).collect()
     }
 
-    /// The share of the predicted speed below which any pair would have been called slow, as in [`slow_nodes_below`].
+    /// The share of the predicted speed below which any pair would have been slow, as in [`slow_nodes_below`].
     pub fn slow_pairs_below(&self) -> Option<f64> {
-        Some(below(self.pairs.iter().map(Speed::width), &self.left(), self.parameters()?))
+        Some(below(self.pairs.iter().map(Speed::width), &self.residuals(), self.parameters()?))
     }
 
-    fn left(&self) -> Vec<f64> {
+    fn residuals(&self) -> Vec<f64> {
         self.pairs.iter().map(|pair| pair.found).collect()
     }
 

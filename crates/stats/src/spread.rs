@@ -11,7 +11,7 @@ const QUIET: f64 = 0.05;
 const NOISY: f64 = 0.15;
 
 /// The noise level of an estimate; `None` for one value.
-pub fn verdict(estimate: &Estimate) -> Option<NoiseLevel> {
+pub fn noise_level(estimate: &Estimate) -> Option<NoiseLevel> {
     estimate.relative_half_width().map(|share| match share {
         share if share <= QUIET => NoiseLevel::Quiet,
         share if share <= NOISY => NoiseLevel::Noisy,
@@ -42,19 +42,19 @@ pub fn outlier_indices(values: &[f64]) -> Vec<usize> {
     residual_outliers(values, 0)
 }
 
-/// The same for the residuals of a fit with `parameters` parameters. A robust fit passes exactly through as many values: they are
-/// not part of the spread.
-pub(crate) fn residual_outliers(left: &[f64], parameters: usize) -> Vec<usize> {
-    let Some((center, limit)) = limit(left, parameters) else { return Vec::new() };
-    (0..left.len()).filter(|at| limit > 0.0 && (left[*at] - center).abs() > limit).collect()
+/// The same for the residuals of a fit with `parameters` parameters. A robust fit passes exactly through that many
+/// values: that number of smallest deviations is left out of the spread.
+pub(crate) fn residual_outliers(residuals: &[f64], parameters: usize) -> Vec<usize> {
+    let Some((center, limit)) = limit(residuals, parameters) else { return Vec::new() };
+    (0..residuals.len()).filter(|at| limit > 0.0 && (residuals[*at] - center).abs() > limit).collect()
 }
 
 /// The median of the residuals, and the distance from it beyond which a value is an outlier; `None` for fewer than three.
-pub(crate) fn limit(left: &[f64], parameters: usize) -> Option<(f64, f64)> {
-    let center = median(left).filter(|_| left.len() >= 3)?;
-    let mut spread: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
+pub(crate) fn limit(residuals: &[f64], parameters: usize) -> Option<(f64, f64)> {
+    let center = median(residuals).filter(|_| residuals.len() >= 3)?;
+    let mut spread: Vec<f64> = residuals.iter().map(|value| (value - center).abs()).collect();
     spread.sort_unstable_by(f64::total_cmp);
-    spread.drain(..parameters.min(left.len()));
+    spread.drain(..parameters.min(residuals.len()));
     let mean = spread.iter().sum::<f64>() / spread.len().max(1) as f64;
     let sigma = mad_sigma(&spread).filter(|sigma| *sigma > 0.0).unwrap_or(mean * MEAN_AD_TO_SIGMA);
     Some((center, sigma * THRESHOLD))
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn a_wider_interval_is_noisier() {
-        let of = |spread: f64| verdict(&Estimate::of(&[100.0 - spread, 100.0, 100.0 + spread]).unwrap());
+        let of = |spread: f64| noise_level(&Estimate::of(&[100.0 - spread, 100.0, 100.0 + spread]).unwrap());
         assert_eq!(of(5.0), Some(NoiseLevel::Quiet));
         assert_eq!(of(5.1), Some(NoiseLevel::Noisy));
         assert_eq!(of(16.0), Some(NoiseLevel::Wild));
-        assert_eq!(verdict(&Estimate::of(&[1.0]).unwrap()), None);
+        assert_eq!(noise_level(&Estimate::of(&[1.0]).unwrap()), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramErr
             medians
         }
     };
-    case.noise = Estimate::after(&values, looks).as_ref().and_then(spread::verdict);
+    case.noise = Estimate::after(&values, looks).as_ref().and_then(spread::noise_level);
     case.outliers = spread::outliers(&values);
     Ok(())
 }

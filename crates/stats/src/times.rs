@@ -9,7 +9,7 @@ use crate::estimate::{self, Estimate, Looks};
 use crate::paired::ratio_of;
 
 /// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
-/// several pipelines over one link with the fastest, by bounds that hold over `looks` looks.
+/// several pipelines over one link with the fastest, with bounds that hold at all of `looks` interim tests ([`Looks`]).
 pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
     summarise(results, looks, Looks::Once);
 }
@@ -53,8 +53,8 @@ fn summarise(results: &mut [CompareResult], looks: u32, of_median: Looks) {
 /// The bounds are corrected for the number of comparisons with the fastest, not for all pairs, although the same trials determine
 /// which one is the fastest (multiple comparisons with the best: J. C. Hsu, *Annals of Statistics* 12, 1984).
 fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
-    let over_it = |at: &usize| results[*at].via == via && is_measured(&results[*at]);
-    let mut ranked: Vec<usize> = (0..results.len()).filter(over_it).collect();
+    let is_of_link = |at: &usize| results[*at].via == via && is_measured(&results[*at]);
+    let mut ranked: Vec<usize> = (0..results.len()).filter(is_of_link).collect();
     let median = |at: &usize| estimate::median(&results[*at].times_s).unwrap_or(f64::INFINITY);
     model::sort_by(&mut ranked, |one, other| median(one).total_cmp(&median(other)));
     let [fastest, others @ ..] = &ranked[..] else { return };
@@ -107,7 +107,7 @@ pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
     rankings(results).iter().map(|group| group.len() * (group.len() - 1) / 2).sum()
 }
 
-/// Whether it is certain, with at most `looks` looks, which of any two results of a group is the faster one. Failed results are left
+/// Whether it is certain, at all of `looks` interim tests, which of any two results of a group is the faster one. Failed results are left
 /// out; `None` if fewer than two are left.
 ///
 /// Neighbours in the order are compared, with bounds corrected for all pairs, because the same trials determine which ones are
@@ -117,8 +117,8 @@ pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> 
         results.iter().copied().filter(|result| is_measured(result)).collect();
     let rankings = rankings(&measured);
     let pairs = rankings.iter().flat_map(|group| {
-        let beside = |at: usize| (at + 1..group.len()).map(move |other| (other == at + 1, at, other));
-        let pairs = (0..group.len()).flat_map(beside);
+        let pairs_of = |at: usize| (at + 1..group.len()).map(move |other| (other == at + 1, at, other));
+        let pairs = (0..group.len()).flat_map(pairs_of);
         pairs
             .map(|(are_neighbours, one, other)| (are_neighbours, in_rounds_of_both(group[one], group[other])))
     });

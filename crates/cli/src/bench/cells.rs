@@ -63,7 +63,7 @@ fn check_amounts(cases: &[Case]) -> anyhow::Result<()> {
             blocks.checked_mul(case.block_bytes).is_none_or(|bytes| bytes > TRIAL_BYTES_MAX)
         }
     };
-    let problem = "a trial of more than 1 EiB would never end: a smaller --bytes or --count";
+    let problem = "a trial of more than 1 EiB would never end: use a smaller --bytes or --count";
     refuse([(cases.iter().any(too_much), problem)])
 }
 
@@ -93,15 +93,15 @@ fn check_peer(args: &BenchArgs) -> anyhow::Result<()> {
         found.is_ok_and(|(found, _)| found.capabilities.contains(Capabilities::CROSSES_HOSTS))
     };
     if let Some(spec) = args.specs.iter().find(|spec| !crosses(spec)) {
-        return usage(format!("`{spec}` does not leave this machine: with --peer take tcp or udp"));
+        return usage(format!("`{spec}` does not leave this machine: use tcp or udp with --peer"));
     }
     let over_tcp = matches!(target, Target::Tcp(_));
     let is_placed = !matches!(args.place, None | Some(PlaceArgument::One(Placement::Any)));
     refuse([
-        (is_placed, "the ends are on two hosts: --place any, or none"),
+        (is_placed, "the ends are on two hosts: use --place any, or leave out --place"),
         (
             matches!(args.payload, PayloadKind::File(_)),
-            "a file is not there on the other host: --payload random, printable, sequence or zero",
+            "a file is not there on the other host: use --payload random, printable, sequence or zero",
         ),
         (
             over_tcp && peer.token_file.is_none(),
@@ -140,14 +140,14 @@ fn blocks(args: &BenchArgs, workload: Workload) -> Vec<u64> {
 /// The placements of `--place`. One that is named must exist on this machine; `all` are those that exist. Default: the scheduler's choice,
 /// which is what programs get, and beside it ends pinned to two CPUs, whose figures repeat better.
 pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
-    let there = |placement: Placement| host::resolve(placement, cpus);
+    let resolved = |placement: Placement| host::resolve(placement, cpus);
     match args.place {
         // One task does both ends.
         None if args.tasks == Some(Tasks::Single) => Ok(vec![Placement::Same]),
         None if args.peer.target.is_some() => Ok(vec![Placement::Any]),
         None => match [Placement::Cross, Placement::Smt]
             .into_iter()
-            .find(|placement| there(*placement).is_ok())
+            .find(|placement| resolved(*placement).is_ok())
         {
             Some(apart) => Ok(vec![Placement::Any, apart]),
             None => {
@@ -156,13 +156,13 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
             }
         },
         Some(PlaceArgument::One(placement)) => {
-            there(placement).map_err(UsageError::new)?;
+            resolved(placement).map_err(UsageError::new)?;
             Ok(vec![placement])
         }
         Some(PlaceArgument::All) => {
             let mut found = Vec::new();
             for placement in Placement::NAMED {
-                match there(*placement) {
+                match resolved(*placement) {
                     Ok(_) => found.push(*placement),
                     Err(problem) => {
                         terminal::remark(&format!("hosepipe: no rows for --place {placement}: {problem}"));
@@ -194,7 +194,7 @@ fn case(
         }
         // A chain has no way back.
         None if args.chain > 0 && workload == Workload::PingPong => return None,
-        // Nor have many senders or receivers; and --rate is one of round trips.
+        // Many senders or receivers have no way back either, and --rate is for round trips.
         None if !(args.senders.is_empty() && args.receivers.is_empty()) && workload == Workload::PingPong => {
             return None;
         }
@@ -283,7 +283,7 @@ fn wait(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> Wait {
     }
 }
 
-/// `--data`. By default, and for a floor or ceiling, the highest level up to it that the mechanism has: tables keep the levels apart.
+/// `--data`. By default, and for a floor or ceiling, the highest level up to it that the mechanism has: tables separate the levels.
 fn data(level: Option<DataLevel>, mechanism: &Mechanism, options: &Options) -> DataLevel {
     let role = mechanism.role;
     let asked = match (role, level) {
@@ -323,11 +323,11 @@ pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case
             let alone = reference.tasks == Tasks::Single;
             let reference =
                 Case { placement: if alone { cases[0].placement } else { reference.placement }, ..reference };
-            // Two tasks that spin on one CPU measure the scheduler's clock tick; and two tasks are no floor for a case of one task.
+            // Two tasks that spin on one CPU measure the scheduler's clock tick, and two tasks are not a floor for a case of one task.
             let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
-            let takes_turns =
+            let is_meaningless =
                 mechanism.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
-            let wanted = workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
+            let wanted = workload.is_none_or(|asked| asked == measured.workload) && !is_meaningless;
             if wanted && mechanism.workloads.contains(&measured.workload) && !references.contains(&reference)
             {
                 references.push(reference);

@@ -18,11 +18,11 @@ use super::cells::{cells, references};
 use crate::terminal::UsageError;
 use crate::typed;
 
-/// The suites within this program, by name.
+/// The built-in suites, by name.
 const SUITES: [(&str, &str); 2] =
     [("kernel", include_str!("../../suites/kernel.toml")), ("ipc", include_str!("../../suites/ipc.toml"))];
 
-/// A suite, as its file has it.
+/// The contents of a suite file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SuiteFile {
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Key {
         let options = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name);
         std::iter::once(SPECS.0).chain(options).find(|known| *known == key).map(Self).ok_or_else(|| {
             D::Error::custom(format!(
-                "unknown field `{key}`: a key is `specs` or an option that says what a case is"
+                "unknown field `{key}`: a key is `specs` or an option that describes a case"
             ))
         })
     }
@@ -72,7 +72,7 @@ pub(super) struct SuitePlan {
 /// Reads the suite of this name, or else the file.
 ///
 /// # Errors
-/// There is neither, or the file is not a suite: the message names the line.
+/// There is neither, or the file is not a suite; then the message names the line.
 pub(super) fn read(named: &str) -> Result<SuitePlan, UsageError> {
     if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == named) {
         return parse(name, text);
@@ -107,11 +107,11 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
     };
     let file: SuiteFile = toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
     if file.trials == 0 || file.cases.is_empty() {
-        return Err(wrong(None, "a suite has at least one trial and one of [[cases]]"));
+        return Err(wrong(None, "a suite needs at least one trial and one [[cases]] entry"));
     }
     let printable = !file.name.is_empty() && !file.name.chars().any(char::is_control);
     if file.version == 0 || !printable {
-        return Err(wrong(None, "a suite has a name of one line and a version from 1 on"));
+        return Err(wrong(None, "a suite needs a name of one line and a version of at least 1"));
     }
     let budget = file.time.as_deref().map(typed::positive_duration).transpose();
     let budget = budget.map_err(|problem| wrong(None, &format!("time: {problem}")))?;
@@ -130,7 +130,7 @@ fn entry_cases(entry: &Entry) -> Result<Vec<Case>, String> {
     let words = |key: &Key| entry.get(key).map_or(Ok(Vec::new()), words);
     for key in &NEEDED {
         if words(key)?.is_empty() {
-            return Err(format!("`{}` names at least one", key.0));
+            return Err(format!("`{}` needs at least one value", key.0));
         }
     }
     let mut options = Vec::new();
@@ -140,7 +140,7 @@ fn entry_cases(entry: &Entry) -> Result<Vec<Case>, String> {
             options.push(format!("--{}={}", key.0, words.join(",")));
         }
     }
-    // The rest are specs, also if one begins with `-`.
+    // The rest are specs, even if one begins with `-`.
     options.push("--".to_owned());
     options.extend(words(&SPECS)?);
     let args = typed::arguments::<BenchArgs>("suite", options);
@@ -156,9 +156,10 @@ fn words(value: &toml::Value) -> Result<Vec<String>, String> {
         toml::Value::String(word) => Ok(vec![word.clone()]),
         toml::Value::Integer(number) => Ok(vec![number.to_string()]),
         toml::Value::Array(list) => Ok(list.iter().map(words).collect::<Result<Vec<_>, _>>()?.concat()),
-        other => {
-            Err(format!("a value of type {}: a text, a number or a list of them is needed", other.type_str()))
-        }
+        other => Err(format!(
+            "a value of type {}: it must be a text, a number or a list of them",
+            other.type_str()
+        )),
     }
 }
 

@@ -27,10 +27,10 @@ const WARMUP_BYTES: u64 = 512 << 20;
 const TRIAL: Duration = Duration::from_millis(500);
 /// The same for a cell of a matrix, which has about a hundred, and if there are several blocks or workloads.
 const SHORT_TRIAL: Duration = Duration::from_millis(150);
-/// Default bytes in a block of peers.
+/// Default block sizes of peers, the workers that use another transport than a pipe.
 const PEER_BLOCKS_BYTES: [u64; 4] = [4, 64, 1 << 10, 64 << 10];
 /// The mechanisms of hosepipe that are measured beside peers.
-const OWN: [(&str, Tasks); 5] = [
+const OWN_MECHANISMS: [(&str, Tasks); 5] = [
     ("shm-ring:wait=spin", Tasks::Processes),
     ("shm-ring:wait=spin", Tasks::Threads),
     ("shm-ring:wait=futex", Tasks::Processes),
@@ -53,7 +53,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let own_transport = choices.iter().find(|choice| choice.language.transport.is_some());
     if let (true, Some(choice)) = (args.workers.matrix, own_transport) {
         return usage(format!(
-            "the ends of {} meet over no pipe, and no other program's: without --matrix",
+            "--matrix connects programs by pipes, and {} uses another transport: measure it without --matrix",
             choice.language.name
         ));
     }
@@ -163,7 +163,7 @@ fn own_plan(plan: &WorkerPlan, cells: &[Cell]) -> anyhow::Result<engine::Plan> {
         TrialSize::Lasting { trial, .. } => (Amount::Adaptive, Some(trial)),
     };
     let mut cases = Vec::new();
-    for (spec, tasks) in OWN {
+    for (spec, tasks) in OWN_MECHANISMS {
         let spec: Spec = spec.parse()?;
         let (mechanism, options) = mechanism::resolve(&spec)?;
         cases.extend(cells.iter().map(|cell| Case {
@@ -260,23 +260,23 @@ fn check(args: &BenchArgs) -> anyhow::Result<()> {
     refuse([
         (
             args.workers.worker.iter().any(is_missing),
-            "--worker names a program that is not there: a path, as in ./my-program, or a name in PATH",
+            "--worker: there is no such program: give a path, as in ./my-program, or a name in PATH",
         ),
-        (args.align.is_some(), "a worker's buffers are where its language puts them: without --align"),
-        (args.chain > 0, "there are no relays between workers: without --chain"),
+        (args.align.is_some(), "--align is not for workers: their languages place the buffers"),
+        (args.chain > 0, "--chain is not for workers: there are no relays between them"),
     ])
 }
 
-/// Refuses what only workers with a transport of their own can do.
+/// Refuses what only peers can do.
 fn check_sizes(args: &BenchArgs, over_pipes: bool) -> anyhow::Result<()> {
     refuse([
         (
             over_pipes && args.workload == Some(Workload::PingPong),
-            "round trips are of transports of others: --workers peers --workload pingpong",
+            "of workers only peers make round trips: --workers peers --workload pingpong",
         ),
         (
             over_pipes && args.block.len() > 1,
-            "workers of a pipe take one block size at a time: --block 64KiB",
+            "workers over a pipe are measured with one block size: --block 64KiB",
         ),
     ])
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::terminal::UsageError;
 
-/// Most pipelines: more are a mistake.
+/// Most pipelines; more are assumed to be a mistake.
 const PIPELINES_MAX: usize = 1000;
 
 /// The value of each parameter, by its name.
@@ -26,12 +26,13 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Parameter>, UsageError> {
     for pair in typed.chunks_exact(2) {
         let (name, list) = (&pair[0], &pair[1]);
         if name.is_empty() || name.contains(['{', '}']) {
-            let problem = format!("`-P {name}` is no name: give one without braces, as in -P n 1,2,4");
+            let problem =
+                format!("`-P {name}`: the name must not be empty or contain braces, as in -P n 1,2,4");
             return Err(UsageError(problem));
         }
         if parameters.iter().any(|known| known.name == *name) {
             let problem =
-                format!("`-P {name}` comes twice: give all its values at once, as in -P {name} 1,2,4");
+                format!("`-P {name}` is given twice: give all its values at once, as in -P {name} 1,2,4");
             return Err(UsageError(problem));
         }
         let values = list.replace("\\,", "\0").split(',').map(|value| value.replace('\0', ",")).collect();
@@ -98,8 +99,8 @@ pub(super) fn filled(text: &str, values: &Values) -> String {
     made + rest
 }
 
-/// The name of the filled text in records: values that do not occur in it follow as a comment, so that names differ.
-pub(super) fn called(text: &str, values: &Values) -> String {
+/// The name of the filled text in records. Values that do not occur in it follow as a comment, so that names differ.
+pub(super) fn name_in_records(text: &str, values: &Values) -> String {
     let elsewhere = values.iter().filter(|(name, _)| !text.contains(&format!("{{{name}}}")));
     let elsewhere: Vec<String> = elsewhere.map(|(name, value)| format!("{name}={value}")).collect();
     let comment = if elsewhere.is_empty() { String::new() } else { format!(" # {}", elsewhere.join(" ")) };
@@ -117,7 +118,7 @@ mod tests {
     fn made(texts: &[&str], beside: &[&str], typed: &[&str]) -> Result<Vec<String>, String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         let all = combined(&texts, beside, &parameters(typed)).map_err(|problem| problem.0)?;
-        Ok(all.iter().map(|(text, values)| called(text, values)).collect())
+        Ok(all.iter().map(|(text, values)| name_in_records(text, values)).collect())
     }
 
     #[test]

@@ -24,26 +24,26 @@ use crate::terminal::UsageError;
 /// Default of `--time`: no pair begins later.
 const BUDGET: Duration = Duration::from_secs(300);
 /// Options of `bench` that `diff` sets for each trial.
-const OURS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
+const RESERVED_OPTIONS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
 
 /// The old or the new command.
-enum Contestant {
+enum ComparedCommand {
     /// A command line, timed as a whole.
     Text(String),
     /// A hosepipe, with the arguments of its `bench`.
     Hosepipe(OsString, Vec<OsString>),
 }
 
-/// Makes the pairs and prints the result.
+/// Runs the pairs and prints the result.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell("bash".as_ref())?;
-    let (contestants, sides) = contestants(args, &shell)?;
+    let (commands, sides) = commands(args, &shell)?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
     let mut pairing =
-        Pairing { args, shell: &shell, contestants, stop: &stop, figures: [Vec::new(), Vec::new()] };
-    let looks = pairing.take_turns()?;
+        Pairing { args, shell: &shell, commands, stop: &stop, figures: [Vec::new(), Vec::new()] };
+    let looks = pairing.run_pairs()?;
     let interrupted = stop.is_set();
     let failed = pairing.figures.iter().flatten().any(has_failed);
     let [old, new] = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
@@ -68,17 +68,17 @@ fn has_failed(figures: &CaseFigures) -> bool {
     figures.figure == DiffFigure::WallTime && figures.problem.is_some()
 }
 
-/// The two commands as typed, parsed.
-fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2], [DiffSide; 2])> {
+/// The two commands, and their sides of the record.
+fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand; 2], [DiffSide; 2])> {
     let named = [&args.old, &args.new];
     let is_bench = args.arguments.first().is_some_and(|first| first == "bench");
     let versions = named.map(|program| is_bench.then(|| version(program)).flatten());
     if let [Some(old), Some(new)] = versions {
-        let ours = |word: &&OsString| {
+        let is_reserved = |word: &&OsString| {
             let word = word.to_string_lossy();
-            OURS.iter().any(|option| word.split('=').next() == Some(option))
+            RESERVED_OPTIONS.iter().any(|option| word.split('=').next() == Some(option))
         };
-        if let Some(word) = args.arguments.iter().find(ours) {
+        if let Some(word) = args.arguments.iter().find(is_reserved) {
             let problem =
                 format!("`diff` itself sets `{}` for each trial: leave it out", word.to_string_lossy());
             return Err(UsageError(problem).into());
@@ -91,8 +91,9 @@ fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2
             arguments: arguments.clone(),
             started: String::new(),
         };
-        let contestants = named.map(|program| Contestant::Hosepipe(program.clone(), args.arguments.clone()));
-        return Ok((contestants, [side(&args.old, old), side(&args.new, new)]));
+        let commands =
+            named.map(|program| ComparedCommand::Hosepipe(program.clone(), args.arguments.clone()));
+        return Ok((commands, [side(&args.old, old), side(&args.new, new)]));
     }
     let quoted = |word: &OsString| format!(" {}", model::shell_quoted(word.as_encoded_bytes()));
     let words: String = args.arguments.iter().map(quoted).collect();
@@ -102,7 +103,7 @@ fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2
         script::check_syntax(text, shell).map_err(problem)?;
     }
     let sides = texts.clone().map(|name| DiffSide { name, ..DiffSide::default() });
-    Ok((texts.map(Contestant::Text), sides))
+    Ok((texts.map(ComparedCommand::Text), sides))
 }
 
 /// The version that a hosepipe prints; `None` if the program is not a hosepipe.
@@ -117,23 +118,23 @@ fn version(program: &OsStr) -> Option<String> {
 struct Pairing<'a> {
     args: &'a DiffArgs,
     shell: &'a Shell,
-    contestants: [Contestant; 2],
+    commands: [ComparedCommand; 2],
     stop: &'a StopRequest,
     figures: [Vec<CaseFigures>; 2],
 }
 
 impl Pairing<'_> {
-    /// Makes pairs until there are enough; returns the number of interim looks.
-    fn take_turns(&mut self) -> anyhow::Result<u32> {
+    /// Runs pairs until there are enough; returns the number of interim tests.
+    fn run_pairs(&mut self) -> anyhow::Result<u32> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
         bar.tick_every(Duration::from_millis(200));
-        let made = self.make_pairs(most, &bar);
+        let made = self.run_pairs_with_bar(most, &bar);
         bar.finish();
         made
     }
 
-    fn make_pairs(&mut self, most: u32, bar: &Bar) -> anyhow::Result<u32> {
+    fn run_pairs_with_bar(&mut self, most: u32, bar: &Bar) -> anyhow::Result<u32> {
         let mut random = fastrand::Rng::with_seed(self.args.seed);
         let began = Instant::now();
         let mut looks = vec![most as usize];
@@ -142,8 +143,8 @@ impl Pairing<'_> {
             let order = if random.bool() { [0, 1] } else { [1, 0] };
             let mut pair = [Vec::new(), Vec::new()];
             for side in order {
-                bar.say(&format!("{} {}", ["old:", "new:"][side], self.contestants[side].name()));
-                pair[side] = self.turn(side, turn, round.unwrap_or(0))?;
+                bar.say(&format!("{} {}", ["old:", "new:"][side], self.commands[side].name()));
+                pair[side] = self.run_side(side, turn, round.unwrap_or(0))?;
                 if self.stop.is_set() {
                     return Ok(looks.len() as u32);
                 }
@@ -151,7 +152,7 @@ impl Pairing<'_> {
             bar.advance();
             let failed = pair.iter().flatten().any(has_failed);
             let Some(round) = round.or(failed.then_some(0)) else { continue };
-            self.take(pair);
+            self.add(pair);
             if failed {
                 break;
             }
@@ -184,7 +185,7 @@ impl Pairing<'_> {
     }
 
     /// Adds the figures of a pair.
-    fn take(&mut self, pair: [Vec<CaseFigures>; 2]) {
+    fn add(&mut self, pair: [Vec<CaseFigures>; 2]) {
         for (known, further) in self.figures.iter_mut().zip(pair) {
             for one in further {
                 match known.iter_mut().find(|known| known.key() == one.key()) {
@@ -196,15 +197,15 @@ impl Pairing<'_> {
     }
 
     /// One trial of the old or the new command: its figures, all of this round.
-    fn turn(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
-        match &self.contestants[side] {
-            Contestant::Text(text) => self.time(text, turn, round),
-            Contestant::Hosepipe(program, arguments) => self.bench(program, arguments, turn, round),
+    fn run_side(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
+        match &self.commands[side] {
+            ComparedCommand::Text(text) => self.run_text(text, turn, round),
+            ComparedCommand::Hosepipe(program, arguments) => self.run_bench(program, arguments, turn, round),
         }
     }
 
-    fn time(&self, text: &str, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
-        let ourselves = std::env::current_exe().context("this program's own file")?;
+    fn run_text(&self, text: &str, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
+        let ourselves = std::env::current_exe().context("cannot find the file of this program")?;
         let start = Start { hosepipe: &ourselves, shell: self.shell };
         let stderr = if turn == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
         let Trial { wall, status, output, ended_by, .. } =
@@ -226,7 +227,7 @@ impl Pairing<'_> {
     }
 
     /// One trial of every case of a bench.
-    fn bench(
+    fn run_bench(
         &self,
         program: &OsStr,
         arguments: &[OsString],
@@ -256,7 +257,7 @@ impl Pairing<'_> {
     }
 }
 
-impl Contestant {
+impl ComparedCommand {
     fn name(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

@@ -32,7 +32,7 @@ pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyho
     };
     check(args, launcher, submit, size)?;
     let own_file = matches!(launcher, Launcher::Slurm | Launcher::Mpi);
-    let own = std::env::current_exe().context("this program's own file")?;
+    let own = std::env::current_exe().context("cannot find the file of this program")?;
     let default = if own_file { word(&own)? } else { "hosepipe".to_owned() };
     let given = args.folder.clone().or_else(|| own_file.then(|| "hosepipe-fleet".into()));
     let folder = given.as_ref().map(std::path::absolute).transpose()?;

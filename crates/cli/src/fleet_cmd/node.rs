@@ -57,7 +57,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         size,
         rendezvous: &rendezvous,
         status: Status::new(name.clone(), size, tool(), Some(own_address)),
-        hosepipe: std::env::current_exe().context("this program's own file")?,
+        hosepipe: std::env::current_exe().context("cannot find the file of this program")?,
         folder: temporary.path(),
         bench: args.bench.iter().map(Into::into).collect(),
         pair_time: args.pair_time,

@@ -46,7 +46,11 @@ impl Answer<'_> {
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.notes().into_iter().map(Block::Note));
-        let proves = if self.choice.taken.is_some() { "What proves it:" } else { "What measures it again:" };
+        let proves = if self.choice.taken.is_some() {
+            "The command that proves it:"
+        } else {
+            "The command that measures it again:"
+        };
         // A command is never wrapped, so that it can be pasted.
         blocks.extend([Block::Paragraph(proves.to_owned()), Block::Command(proof.to_owned())]);
         Document::from_blocks(blocks)
@@ -188,7 +192,7 @@ impl Answer<'_> {
         }
         let next = choice.ranked.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
         let Some((next, other)) = next.and_then(|next| Some((next, next.cost?))) else {
-            return "Nothing else is left of what was measured.".to_owned();
+            return "No other mechanism that was measured can be taken.".to_owned();
         };
         let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
         if cost.has_few_trials() || other.has_few_trials() {
@@ -284,19 +288,20 @@ impl Answer<'_> {
                 format!("its ends spin while they wait (--cpu-budget 200 allows it{pinned})")
             }
             Excluded::SpinsOnOneCpu => {
-                "its ends spin, and sat on one CPU in some trials: it needs two of its own, pinned".to_owned()
+                "its ends spin, and shared one CPU in some trials: it needs two CPUs of its own, pinned"
+                    .to_owned()
             }
             Excluded::TooSlow => {
                 let reached = numbers::grouped(cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high), 0);
                 if cost.is_some_and(|cost| cost.has_few_trials()) {
                     format!("in its slowest trial it reached only {reached} a second")
                 } else {
-                    format!("for sure it reaches only {reached} a second")
+                    format!("only {reached} a second are certain")
                 }
             }
             Excluded::TooMuchCpu => format!("it may take {cpu} of a CPU"),
         };
-        format!("out: {why}")
+        format!("excluded: {why}")
     }
 }
 

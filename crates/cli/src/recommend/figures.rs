@@ -9,7 +9,7 @@ use model::{
 use super::question::{Candidate, Question};
 use crate::bench::PlaceArgument;
 
-/// Figures of another size are used up to this factor between the two sizes.
+/// Largest factor between the requested size and the measured one.
 const NEAR: f64 = 2.0;
 
 /// Cases of the candidates that differ only in the mechanism.
@@ -32,7 +32,7 @@ pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> Benc
         if let Some((limit, what)) = lowest.filter(|(limit, _)| *limit < message_bytes) {
             let [asked, limit] = [message_bytes, limit].map(|bytes| ByteSize(bytes).to_string());
             case.samples.clear();
-            let message = format!("out: no message of {asked}, since {what} was {limit} there");
+            let message = format!("excluded: {what} was {limit} there, too little for a message of {asked}");
             case.error = Some(CaseError::stated(ErrorKind::Limit, message));
         }
     }
@@ -86,8 +86,8 @@ impl<'a> Figures<'a> {
             let sizes: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
             let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
             return Err(format!(
-                "the record has no {workload} of about {} between {tasks} of what could be the answer (sizes it has: {sizes}; rows of --peer do not count): \
-                 measure without --from, or another --message",
+                "the record has no {workload} of about {} between {tasks} with a mechanism that can be recommended (sizes it has: {sizes}; rows of \
+                 --peer do not count): measure without --from, or ask for another --message",
                 ByteSize(asked)
             ));
         };

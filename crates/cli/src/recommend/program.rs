@@ -2,8 +2,8 @@
 //! messages) and a small file for each mechanism (opens, sends, receives).
 //!
 //! A line of a template that begins with conditions such as `@reply` is left out unless all of them are true. Lines that include
-//! headers or modules are moved to the others of their kind. `@@family` is replaced by the mechanism's files, `@library` by a ring, and
-//! `{bytes}` and similar names by values.
+//! headers or modules are moved to the others of their kind. `@@family` is replaced by the mechanism's files, `@library` by the
+//! ring's code, and `{bytes}` and similar names by values.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -151,12 +151,12 @@ impl Program {
         Some(Self { template, language, library })
     }
 
-    /// In one file.
+    /// As one file, with its library inside.
     pub(super) fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);
         let within = match self.language {
             CodeLanguage::Rust => format!(
-                "#[allow(dead_code)] // of Futex and Spin one is used\nmod ring {{\n{}}}\n",
+                "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring {{\n{}}}\n",
                 indented(text)
             ),
             CodeLanguage::C | CodeLanguage::Python => text.to_owned(),
@@ -164,10 +164,10 @@ impl Program {
         self.with_library(&within)
     }
 
-    /// With its library in a file of its own.
+    /// As one file that includes its library from another one.
     pub(super) fn text_beside_library(&self) -> String {
         self.with_library(match self.language {
-            CodeLanguage::Rust => "#[allow(dead_code)] // of Futex and Spin one is used\nmod ring;\n",
+            CodeLanguage::Rust => "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring;\n",
             CodeLanguage::C | CodeLanguage::Python => "#include \"ring.h\"\n",
         })
     }
@@ -196,7 +196,7 @@ impl Program {
         text
     }
 
-    /// For this file: the commands in its first comment contain the file's name.
+    /// The text to write to `path`: the commands in its first comment contain the name of that file.
     pub(super) fn text_in(&self, path: &Path) -> String {
         let text = self.text_beside_library();
         let [Some(file), Some(stem)] =
@@ -259,7 +259,7 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
     let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
     let way = if is_stream { "one way" } else { "there and back" };
     let second_end = match question.between {
-        Between::Processes => "a program of its own would be given the name",
+        Between::Processes => "if it were a separate program, NAME would be its argument",
         Between::ParentChild | Between::Threads => "the other end",
     };
     let size = spec.options.get("size").cloned().flatten().and_then(|size| model::parse_size(&size).ok());

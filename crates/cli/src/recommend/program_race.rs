@@ -12,7 +12,7 @@ use stats::{Choice, Demand, Excluded, RankedCase, choose};
 
 use super::figures::Figures;
 use super::program::{CodeLanguage, Program};
-use super::program_runs::Workshop;
+use super::program_runs::ProgramRunner;
 use super::question::Question;
 
 /// Most programs that are run.
@@ -69,7 +69,7 @@ pub(super) fn run(
     // Both before anything is made: they remove it.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let folder = cleaner.make_folder().context("cannot make a folder for the programs")?;
-    let workshop = Workshop {
+    let runner = ProgramRunner {
         cleaner: &cleaner,
         folder: folder.path(),
         cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
@@ -79,7 +79,7 @@ pub(super) fn run(
     let (mut timed, mut programs) = (Vec::new(), Vec::new());
     for (number, spec) in entrants(plan, figures, choice).into_iter().enumerate() {
         let Some(program) = Program::new(spec, plan.language, plan.question) else { continue };
-        let ready = workshop.compile(number, spec, &program).and_then(|program| {
+        let ready = runner.compile(number, spec, &program).and_then(|program| {
             let idle_ns = program.run(1)?.cpu_ns;
             Ok((program.messages_for(run_time)?, program, idle_ns))
         });

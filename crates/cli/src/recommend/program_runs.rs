@@ -16,8 +16,8 @@ const FIRST_MESSAGES: u64 = 100;
 /// A compiler, or a run, that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Where programs are compiled and run.
-pub(super) struct Workshop<'a> {
+/// Compiles programs in a folder, and runs them there.
+pub(super) struct ProgramRunner<'a> {
     pub(super) cleaner: &'a Cleaner,
     pub(super) folder: &'a Path,
     /// The CPUs that programs may use; empty: all.
@@ -28,7 +28,7 @@ pub(super) struct Workshop<'a> {
 
 /// A compiled program.
 pub(super) struct CompiledProgram<'a> {
-    workshop: &'a Workshop<'a>,
+    runner: &'a ProgramRunner<'a>,
     /// The command, without its arguments.
     command: Vec<String>,
     /// The argument NAME: where the ends meet.
@@ -43,7 +43,7 @@ pub(super) struct ProgramRun {
     pub(super) cpu_ns: u64,
 }
 
-impl<'a> Workshop<'a> {
+impl<'a> ProgramRunner<'a> {
     /// Writes a program into the folder and compiles it as its first comment says. `number` is different for each program.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl<'a> Workshop<'a> {
             "sysv-msgq" => key.to_string(),
             _ => format!("meeting{number}"),
         };
-        Ok(CompiledProgram { workshop: self, command, name, _shared_memory: shared_memory })
+        Ok(CompiledProgram { runner: self, command, name, _shared_memory: shared_memory })
     }
 
     /// Runs a command on these CPUs; returns its output and its CPU time in nanoseconds.
@@ -120,7 +120,7 @@ impl CompiledProgram<'_> {
     pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
         let count = messages.to_string();
         let words: Vec<&str> = self.command.iter().chain([&count, &self.name]).map(String::as_str).collect();
-        let executed = self.workshop.execute(&words, self.workshop.cpus);
+        let executed = self.runner.execute(&words, self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
             mechanism::remove_queues_of_programs();

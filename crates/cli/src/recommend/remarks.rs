@@ -1,4 +1,4 @@
-//! What else to know of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
+//! Further sentences of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
 
 use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, RankedCase};
@@ -8,7 +8,7 @@ use super::program::CodeLanguage;
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;
-/// The position of a smaller message's buffer hardly changes its cost.
+/// Smallest message whose cost depends on the position of its buffer.
 const PLACED_BYTES: u64 = 4096;
 
 impl Answer<'_> {
@@ -52,7 +52,7 @@ impl Answer<'_> {
                 "A ring has no end of stream, does not notice when the other end dies, and cannot be polled beside descriptors."
             }
             "posix-mq" | "sysv-msgq" => {
-                "A message queue has no end of stream, and does not notice when the other end dies: the survivor waits for ever."
+                "A message queue has no end of stream, and does not notice when the other end dies: the end that is left waits for ever."
             }
             "file" => {
                 "The program puts each message on the disk before the next: two fsync(2) and a rename(2) for each."
@@ -75,7 +75,7 @@ impl Answer<'_> {
         let rate = (rate / step).floor() * step;
         (rate >= 1.0).then(|| {
             format!(
-                "At full speed nothing surely stays within that. {} takes the least CPU for each message: up to {} of them a \
+                "At full speed no mechanism surely stays within the budget. {} takes the least CPU for each message: up to {} of them a \
                  second it stays within {} of a CPU (--messages-per-second {rate:.0}).",
                 self.name(least),
                 numbers::grouped(rate, 0),
@@ -115,11 +115,14 @@ impl Answer<'_> {
         if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
             let language = self.language.name();
             notes.push(format!(
-                "No program in {language} surely does all that is asked: the best of them is taken."
+                "No program in {language} surely meets all requirements: the best of them is taken."
             ));
         }
         if self.choice.taken.is_some() && self.taken_by_loops.is_none() {
-            notes.push("No loop of `bench` surely does all that is asked, but the program does.".to_owned());
+            notes.push(
+                "In the loops of `bench` no mechanism surely meets all requirements, but the program does."
+                    .to_owned(),
+            );
         }
         for program in &self.race.programs {
             let failure = program.failure.as_ref();

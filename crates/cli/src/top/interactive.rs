@@ -17,9 +17,9 @@ use rustix::process::{Signal, kill_current_process_group};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTSTP};
 use signal_hook::low_level::emulate_default_handler;
 
+use super::chain_filter::ChainFilter;
 use super::screen::{KeyAction, Screen};
 use super::view;
-use super::which::Which;
 use crate::copies::CostsOnDemand;
 use crate::signals::StopRequest;
 
@@ -27,21 +27,21 @@ use crate::signals::StopRequest;
 const KEY_WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Shows chains until `q` is typed, or a signal comes.
-pub(super) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+pub(super) fn run(interval: Duration, filter: ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let [stopped, continued] = [SIGTSTP, SIGCONT].map(|signal| {
         let noted = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal, Arc::clone(&noted)).map(|_| noted)
     });
     let (stopped, continued) = (stopped?, continued?);
-    let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
-    let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
+    let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
+    let shown = show(&mut terminal, interval, filter, stop, [&stopped, &continued]);
     if is_gone() {
-        // Its drop would fail and print that to standard error, which is gone as well: that would panic.
+        // Its destructor would fail and report that on standard error, which is gone too: that would panic.
         std::mem::forget(terminal);
         stop.note(Some(SIGHUP));
         return Ok(stop.exit_code(false));
     }
-    ratatui::try_restore().context("cannot give the terminal back")?;
+    ratatui::try_restore().context("cannot restore the terminal")?;
     shown?;
     Ok(stop.exit_code(false))
 }
@@ -54,12 +54,12 @@ fn is_gone() -> bool {
 fn show(
     terminal: &mut DefaultTerminal,
     interval: Duration,
-    which: Which,
+    filter: ChainFilter,
     stop: &StopRequest,
     [stopped, continued]: [&AtomicBool; 2],
 ) -> anyhow::Result<()> {
     let mut sampler = ChainSampler::default();
-    let mut screen = Screen::new(which);
+    let mut screen = Screen::new(filter);
     let costs = CostsOnDemand::default();
     // The first sample comes sooner than `interval`, so that rates appear soon.
     let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);
@@ -71,7 +71,7 @@ fn show(
             continued.store(true, Ordering::Relaxed);
         }
         if continued.swap(false, Ordering::Relaxed) {
-            *terminal = ratatui::try_init().context("cannot take the terminal again")?;
+            *terminal = ratatui::try_init().context("cannot set up the terminal again")?;
             terminal.clear()?;
             draw = true;
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use model::{Chain, TopSnapshot};
 
-use super::which::Which;
+use super::chain_filter::ChainFilter;
 
 /// Number of samples in a link's history.
 const HISTORY: usize = 240;
@@ -51,7 +51,7 @@ fn key(chain: &Chain) -> &str {
 
 /// What is on the screen.
 pub(super) struct Screen {
-    which: Which,
+    filter: ChainFilter,
     pub(super) snapshot: TopSnapshot,
     /// The last rates of each link by its name, the latest last; `None` where a rate is not known.
     pub(super) history: HashMap<String, VecDeque<Option<f64>>>,
@@ -76,9 +76,9 @@ pub(super) enum KeyAction {
 }
 
 impl Screen {
-    pub(super) fn new(which: Which) -> Self {
+    pub(super) fn new(filter: ChainFilter) -> Self {
         Self {
-            which,
+            filter,
             snapshot: TopSnapshot::default(),
             history: HashMap::new(),
             order: 0,
@@ -116,13 +116,13 @@ impl Screen {
 
     /// The chains that pass the filter, in order.
     pub(super) fn chains(&self) -> Vec<&Chain> {
-        let which = self.which();
-        self.snapshot.chains.iter().filter(|chain| which.matches(chain)).collect()
+        let filter = self.filter();
+        self.snapshot.chains.iter().filter(|chain| filter.matches(chain)).collect()
     }
 
     /// The filter: the one that is being typed, else the one that was entered.
-    pub(super) fn which(&self) -> Which {
-        self.typed.as_ref().map_or_else(|| self.which.clone(), |text| Which::named(text))
+    pub(super) fn filter(&self) -> ChainFilter {
+        self.typed.as_ref().map_or_else(|| self.filter.clone(), |text| ChainFilter::named(text))
     }
 
     /// The index of the selected chain; 0 if it has gone.
@@ -147,7 +147,7 @@ impl Screen {
         }
         if let Some(mut text) = self.typed.take() {
             match pressed.code {
-                KeyCode::Enter => self.which = Which::named(&text),
+                KeyCode::Enter => self.filter = ChainFilter::named(&text),
                 KeyCode::Esc => {}
                 KeyCode::Backspace => {
                     text.pop();
@@ -162,7 +162,7 @@ impl Screen {
         match pressed.code {
             KeyCode::Esc | KeyCode::Char('q') if leaves_help => {}
             KeyCode::Esc if self.detail => self.detail = false,
-            KeyCode::Esc => self.which = Which::All,
+            KeyCode::Esc => self.filter = ChainFilter::All,
             KeyCode::Char('q') => return KeyAction::Quit,
             KeyCode::Char('?' | 'h') => self.help = !leaves_help,
             KeyCode::Char('/') => self.typed = Some(String::new()),

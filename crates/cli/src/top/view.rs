@@ -9,8 +9,8 @@ use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 use report::chains::{self, ChainLine};
 use report::numbers::{percent, speed, time};
 
+use super::chain_filter::ChainFilter;
 use super::screen::{Screen, cpus, rate};
-use super::which::Which;
 use crate::terminal::wrap;
 
 /// Width of the rate and the CPU time before a chain.
@@ -41,10 +41,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
 }
 
 fn heading_of(screen: &Screen) -> String {
-    let shown = match &screen.which() {
-        Which::All => String::new(),
-        Which::Of(pid) => format!(" · of process {pid}"),
-        Which::Named(text) => format!(" · with `{}`", visible(text)),
+    let shown = match &screen.filter() {
+        ChainFilter::All => String::new(),
+        ChainFilter::Of(pid) => format!(" · of process {pid}"),
+        ChainFilter::Named(text) => format!(" · with `{}`", visible(text)),
     };
     let foreign = match screen.snapshot.foreign_processes {
         0 => String::new(),
@@ -64,7 +64,7 @@ fn explain_empty(screen: &Screen) -> String {
     if screen.snapshot.elapsed_ns == 0 {
         return "Sampling …".to_owned();
     }
-    screen.which().explain_none(&screen.snapshot).unwrap_or_else(|| chains::NOTHING.to_owned())
+    screen.filter().explain_none(&screen.snapshot).unwrap_or_else(|| chains::NOTHING.to_owned())
 }
 
 /// The chains, each with its lines; scrolled so far that the selected one is visible.
@@ -145,9 +145,7 @@ fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
             .map(|rates| rates.iter().map(|rate| rate.map(|rate| rate as u64)).collect())
             .unwrap_or_default();
         let most = rates.iter().copied().flatten().max();
-        let most = most.map_or("how much is not known".to_owned(), |most| {
-            format!("peak {}", speed(most as f64))
-        });
+        let most = most.map_or("peak unknown".to_owned(), |most| format!("peak {}", speed(most as f64)));
         let title = format!(" {} {} · {most}", link.kind, visible(&link.name));
         let y = area.y + at as u16 * each;
         frame.render_widget(Line::styled(title, DIM), Rect { y, height: 1, ..area });

@@ -336,7 +336,7 @@ fn an_input_that_changes_meanwhile_is_told() {
     let map = "echo more >> in2; cat";
     let done = spread(&lab, &["-j", "1", "--work", "w", "--map", map, "--reduce", "cat", "in1", "in2"])
         .expect_code(1);
-    assert!(done.stderr.contains("in2 has changed since the work was begun"), "{}", done.stderr);
+    assert!(done.stderr.contains("in2 has changed since the work was started"), "{}", done.stderr);
     assert!(done.stderr.contains("could not be run") && !done.stderr.contains("--resume"), "{}", done.stderr);
     let words = ["-j", "1", "--work", "w", "--resume", "--map", map, "--reduce", "cat", "in1", "in2"];
     let again = spread(&lab, &words).expect_code(2);

@@ -325,7 +325,7 @@ fn another_version_of_hosepipe_is_told() {
     fs::write(lab.here("w/plan.jsonl"), other).expect("written");
     for part in [&["__part", "w", "0"][..], &["__part", "w"]] {
         let done = lab.run(part).expect_code(125);
-        contains(&done, &["the work was begun by hosepipe 9"]);
+        contains(&done, &["the work was started by hosepipe 9"]);
     }
     let done = lab.run(&[&args[..], &["--resume"]].concat()).expect_code(2);
     contains(&done, &["another version of hosepipe"]);

@@ -137,9 +137,9 @@ fn what_runs_beside_the_trials_runs_when_it_should() {
 #[test]
 fn what_fails_beside_the_trials_is_said() {
     for (option, status, said, ran) in [
-        ("--set-up", 2, "ended with exit status: 3: what is measured", false),
-        ("--prepare", 2, "ended with exit status: 3: what is measured", false),
-        ("--conclude", 2, "ended with exit status: 3: what is measured", true),
+        ("--set-up", 2, "ended with exit status: 3: the measurement", false),
+        ("--prepare", 2, "ended with exit status: 3: the measurement", false),
+        ("--conclude", 2, "ended with exit status: 3: the measurement", true),
         ("--clean-up", 1, "ended with exit status: 3", true),
     ] {
         let lab = Lab::new();
@@ -191,8 +191,8 @@ fn an_interruption_cleans_up_and_keeps_what_was_finished() {
 fn parameters_that_cannot_be_meant_are_refused_before_anything_runs() {
     for (args, words) in [
         (&["-P", "n", "1,2", "touch ran"][..], &["{n} is in no command line"][..]),
-        (&["-P", "n", "1", "-P", "n", "2", "touch ran{n}"], &["comes twice"]),
-        (&["-P", "", "1", "touch ran"], &["is no name"]),
+        (&["-P", "n", "1", "-P", "n", "2", "touch ran{n}"], &["is given twice"]),
+        (&["-P", "", "1", "touch ran"], &["must not be empty"]),
         (&["-P", "n", "touch ran{n}"], &["PIPELINE"]),
         (&["-P", "n", "1,(", "touch ran{n}"], &["syntax error"]),
         (&["-P", "n", "1,", "{n}", "touch ran"], &["empty"]),

@@ -174,7 +174,7 @@ fn a_program_of_ones_own_is_a_worker_too() {
     assert_eq!(error.message, format!("{name} exited with 3; it said: this worker leaves"));
     let output = run(&["bench", "--worker", "/nonexistent", "--bytes", "1MiB", "--json", "-"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("a program that is not there"));
+    assert!(text(&output.stderr).contains("there is no such program"));
 }
 
 /// In another process: a descriptor of ours that is open for writing while a test beside this one forks would make

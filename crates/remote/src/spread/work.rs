@@ -132,7 +132,7 @@ impl Work {
         }
         if resume && plan.is_stdin && work.blocks().is_none() {
             return Err(format!(
-                "the standard input of the work in {name} was not read to its end: begin anew, with another --work"
+                "the standard input of the work in {name} was not read to its end: start again, with another --work"
             ));
         }
         if resume {

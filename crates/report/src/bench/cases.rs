@@ -1,4 +1,4 @@
-//! The cases of several bench records, in sets of cases that can be compared.
+//! The cases of bench records, divided into sets of cases that can be compared.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{offsets, words};
 
-/// The numbers of the conditions of a set.
+/// The arguments of [`CaseSet::condition`].
 const CONDITIONS: [usize; 3] = [0, 1, 2];
 
 /// A bench record on the page, and the label of its rows; empty if it is the only record.
@@ -64,7 +64,7 @@ impl<'a> CaseSet<'a> {
 
     /// Whether it is shown as lines over the offsets of the buffers.
     pub(super) fn is_over_offsets(&self) -> bool {
-        offsets::places(self.entries.iter().map(|entry| entry.case)).len() >= SWEEP_FROM
+        offsets::offsets(self.entries.iter().map(|entry| entry.case)).len() >= SWEEP_FROM
     }
 
     /// The entries of one block size.

@@ -28,11 +28,11 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
             Workload::Stream => format!("{what}, {size} blocks"),
             Workload::PingPong => format!("{what} of {size}"),
         };
-        Highlight { figure: figure_text(case).unwrap_or_default(), what, whose: case.spec.to_string() }
+        Highlight { figure: figure_text(case).unwrap_or_default(), what, spec: case.spec.to_string() }
     };
     let highlights = [
         (fastest, "fastest stream, every byte checked"),
-        (pipe, "the plain pipe beside it"),
+        (pipe, "the plain pipe, for comparison"),
         (best(own(Workload::PingPong)), "lowest median round trip"),
         (ceiling, "ceiling: a memory copy"),
     ];

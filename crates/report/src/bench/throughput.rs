@@ -49,7 +49,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
         id: format!("ranking-{number}"),
         title,
         caption: format!(
-            "{}. {better} The mark across is {}; each speck below is one trial.{}",
+            "{}. {better} The mark across is {}; each dot below is one trial.{}",
             set.caption(),
             interval_words(entries.iter().copied()),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),

@@ -4,7 +4,7 @@
 use model::{CaseChange, DiffFigure, DiffRecord};
 use serde::Serialize;
 
-use super::{SPEC, moved, name};
+use super::{SPEC, change_text, name};
 use crate::format::FormatError;
 use crate::json::to_text;
 use crate::numbers::fixed;
@@ -39,8 +39,9 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
     };
     let fields = change.case.iter().filter(|(name, _)| name.as_str() != SPEC);
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
-    let against =
-        change.ratio.map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, moved(ratio)));
+    let against = change
+        .ratio
+        .map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, change_text(ratio)));
     let hosts = (!record.hosts_differ.is_empty())
         .then(|| format!("different hosts: {}", record.hosts_differ.join("; ")));
     let trials = format!("{}, {}", change.kind, count(change.new.len(), "trial"));

@@ -1,4 +1,4 @@
-//! Scales of axes: places of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each finer than the
+//! Scales of axes: positions of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each finer than the
 //! previous one, and chooses among them.
 
 use crate::numbers;
@@ -33,7 +33,7 @@ pub enum Scale {
 
 /// A logarithmic axis over fewer decades than this has ticks at 2 and 5 as well.
 const DECADES_MIN: f64 = 2.5;
-/// Largest value; the smallest one of a logarithmic axis is its inverse. Values beyond are errors of arithmetic.
+/// Largest value; the smallest one of a logarithmic axis is its inverse. Larger values are errors of arithmetic.
 const LARGEST: f64 = 1e24;
 /// Rarities with a tick: 0 %, 50 %, 90 %, 99 %…
 const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
@@ -76,13 +76,13 @@ impl Unit {
             _ if value == 0.0 => return "0".to_owned(),
             _ => {}
         }
-        let (digits, unit) = self.parted(value);
+        let (digits, unit) = self.digits_and_unit(value);
         without_zeros(&digits).to_owned() + &unit
     }
 
     /// A factor to divide values by so that the largest one is short, and the name of their unit then.
     pub(crate) fn step(self, largest: f64) -> (f64, String) {
-        let (digits, unit) = self.parted(largest);
+        let (digits, unit) = self.digits_and_unit(largest);
         let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
         let whole_power = |base: f64| base.powf(((largest / shown).ln() / base.ln()).round());
         let factor = match self {
@@ -95,7 +95,7 @@ impl Unit {
     }
 
     /// The text, split into its digits and its unit with the space before it.
-    fn parted(self, value: f64) -> (String, String) {
+    fn digits_and_unit(self, value: f64) -> (String, String) {
         let text = self.text(value);
         let end = text.find([' ', '×']).unwrap_or(text.len());
         (text[..end].to_owned(), text[end..].to_owned())
@@ -156,7 +156,7 @@ impl Range {
         }
     }
 
-    /// The place of a value between the ends, from 0 to 1; `None` if the scale cannot show it.
+    /// The position of a value between the ends, from 0 to 1; `None` if the scale cannot show it.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),

@@ -1,4 +1,4 @@
-//! Horizontal bars with their intervals, a speck for each sample, and lines to hold them against.
+//! Horizontal bars with their intervals, a dot for each sample, and vertical lines of references.
 
 use maud::{Markup, html};
 
@@ -30,7 +30,7 @@ const INSET: f64 = 7.0;
 /// Lines of a reason why there is no figure.
 const REASON_LINES: usize = 2;
 
-/// Where things stand on the sheet.
+/// Positions on the canvas, in pixels.
 struct Layout {
     range: Range,
     left: f64,
@@ -88,7 +88,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
     Drawing { height: y + FOOT, body }
 }
 
-/// Names that stand in several groups keep their colour; else all bars have the first one.
+/// The names that have a colour each, if the groups have names in common; else empty, and all bars have the first colour.
 fn colors(bars: &Bars) -> Vec<&str> {
     let names = distinct(bars.groups.iter().flat_map(|group| &group.bars).map(|bar| bar.name.as_str()));
     let bars_in_all: usize = bars.groups.iter().map(|group| group.bars.len()).sum();
@@ -150,7 +150,7 @@ fn whisker(low: f64, high: f64, y: f64) -> String {
     format!("M{low} {top}v7M{high} {top}v7M{low} {y}H{high}")
 }
 
-/// Why there is no figure, in two lines at most; the tip has all of it.
+/// Why there is no figure, in at most two lines; the tip has the full text.
 fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
     let width = if layout.narrow { canvas.width - 2.0 * INSET } else { canvas.width - layout.left - INSET };
     let columns = (width / sans_width("n")).floor().max(10.0) as usize;
@@ -192,7 +192,7 @@ fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas
     }
 }
 
-/// Lines across, each named above.
+/// The vertical lines of references, each with its name above.
 fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
     let mut y = 12.0 - REFERENCE;
     let mut pieces = Vec::new();
@@ -213,13 +213,13 @@ fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &
     html! { @for piece in pieces { (piece) } }
 }
 
-/// The place of the line of a reference; `None` where that is too far away.
+/// The position of a reference's line; `None` if it is too far away.
 fn reference_x(reference: &Reference, layout: &Layout) -> Option<f64> {
     let within = layout.range.share(reference.value).is_some_and(|share| share <= 1.0);
     layout.x(reference.value).filter(|_| within)
 }
 
-/// The name of a reference and its figure, with an arrow where its line is too far away, in lines as wide as the sheet.
+/// The name of a reference and its figure, with an arrow if its line is too far away; wrapped at the canvas's width.
 fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -> Vec<String> {
     let arrow = if reference_x(reference, layout).is_some() { "" } else { " →" };
     let words = format!("{} {}{arrow}", reference.name, bars.axis.unit.text(reference.value));

@@ -1,11 +1,11 @@
-//! Pipelines as what they are: stages below each other, hoses between them as thick as what went through. Each stage
-//! shows where its time went, on one axis of time for all.
+//! A pipeline as boxes of stages from top to bottom, and arrows between them whose widths show the amount of data. Each stage has
+//! a bar that divides its time; all bars have the same time axis.
 
 use maud::{Markup, html};
 
 use super::canvas::{Canvas, Drawing, pointed_at, px, sans_width, shortened, text};
 use super::{Flow, FlowLink, FlowStage, Unit};
-use crate::numbers::{decimal_size, known};
+use crate::numbers::{decimal_size, with_certainty};
 
 /// Height of a stage and of a link.
 const STAGE: f64 = 58.0;
@@ -16,10 +16,10 @@ const GAP: f64 = 18.0;
 const INSET: f64 = 12.0;
 /// Height of the bar of time.
 const BAR: f64 = 11.0;
-/// Where hoses run.
-const HOSE_X: f64 = 30.0;
-/// The thickest hose and the thinnest.
-const HOSE: [f64; 2] = [20.0, 2.0];
+/// Centre of the arrows.
+const ARROW_X: f64 = 30.0;
+/// Widths of the thickest arrow and of the thinnest.
+const ARROW_WIDTHS: [f64; 2] = [20.0, 2.0];
 /// What a stage's time is divided into, and the class of each.
 const PARTS: [(&str, &str); 5] = [
     ("on a CPU", "busy"),
@@ -38,7 +38,7 @@ pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
         y += STAGE;
         match &stage.link {
             Some(link) => {
-                pieces.push(hose(link, most, y, canvas));
+                pieces.push(link_arrow(link, most, y, canvas));
                 y += LINK;
             }
             None if at + 1 < flow.stages.len() => y += GAP,
@@ -90,7 +90,7 @@ fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup 
     )
 }
 
-/// The mark of the stage that everybody else waited for, on the frame of its box.
+/// The label of the stage that the others waited for, on the frame of its box.
 fn held_up(y: f64, canvas: &Canvas) -> Markup {
     const WORDS: &str = "holds the pipeline up";
     let width = sans_width(WORDS) + 12.0;
@@ -107,7 +107,7 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
         [stage.queued_s, stage.read_wait_s, stage.write_wait_s].map(|time_s| time_s.unwrap_or(0.0));
     let known = [stage.cpu_s, queued, reading, writing];
     let sum: f64 = known.iter().sum();
-    // Several threads have more CPU time than there is time: what is shown is the division, not the sum.
+    // Several threads can have more CPU time than elapsed time: the parts are shrunk to fit.
     let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
     let rest = (stage.wall_s - sum * shrunk).max(0.0);
     let whole = flow.wall_s.max(stage.wall_s).max(f64::MIN_POSITIVE);
@@ -123,11 +123,11 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
     parts
 }
 
-fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
+fn link_arrow(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     let share = link.bytes.map_or(0.0, |(bytes, _)| bytes as f64 / most.max(1) as f64);
-    let thick = (share * HOSE[0]).max(HOSE[1]);
+    let thick = (share * ARROW_WIDTHS[0]).max(ARROW_WIDTHS[1]);
     let amount = amount(link);
-    let left = HOSE_X + HOSE[0] / 2.0 + 12.0;
+    let left = ARROW_X + ARROW_WIDTHS[0] / 2.0 + 12.0;
     let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
     let said = [link.spec.clone(), amount.clone(), link.note.clone()];
     let said: Vec<String> = said.into_iter().filter(|line| !line.is_empty()).collect();
@@ -135,7 +135,7 @@ fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
         "link",
         &said.join("\n"),
         html! {
-            path class="hose" d=(arrow(thick, y)) {}
+            path class="hose" d=(outline(thick, y)) {}
             text x=(px(left)) y=(px(y + 23.0)) {
                 tspan class="strong" { (amount) }
                 tspan class="quiet" { " over " }
@@ -145,16 +145,16 @@ fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     )
 }
 
-/// A hose as an arrow down, from one stage's frame to the next one's.
-fn arrow(thick: f64, y: f64) -> String {
+/// The outline of an arrow down, from one stage's frame to the next one's.
+fn outline(thick: f64, y: f64) -> String {
     const HEAD: f64 = 10.0;
-    let (left, right, wing) = (px(HOSE_X - thick / 2.0), px(HOSE_X + thick / 2.0), px(4.5));
+    let (left, right, wing) = (px(ARROW_X - thick / 2.0), px(ARROW_X + thick / 2.0), px(4.5));
     let (neck, end) = (px(y + LINK - 2.0 - HEAD), px(y + LINK - 2.0));
     format!(
         "M{left} {}V{neck}h-{wing}L{} {end}L{} {neck}H{right}V{}Z",
         px(y),
-        px(HOSE_X),
-        px(HOSE_X + thick / 2.0 + 4.5),
+        px(ARROW_X),
+        px(ARROW_X + thick / 2.0 + 4.5),
         px(y)
     )
 }
@@ -162,7 +162,7 @@ fn arrow(thick: f64, y: f64) -> String {
 /// "≥1.00 GB", or that it was not counted.
 pub(super) fn amount(link: &FlowLink) -> String {
     match link.bytes {
-        Some((bytes, is)) => known(is, decimal_size(bytes)),
+        Some((bytes, is)) => with_certainty(is, decimal_size(bytes)),
         None => "bytes not counted".to_owned(),
     }
 }

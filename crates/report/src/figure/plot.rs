@@ -65,7 +65,7 @@ pub(super) fn draw(lines: &Lines, canvas: &Canvas, figure: &str) -> Drawing {
     Drawing { height: bottom + FOOT + legend_height, body }
 }
 
-/// Lists of ticks for the page's script, each finer than the one before: "place text;place text|…", the place from 0 to 1.
+/// Lists of ticks for the page's script, each finer than the one before: "position text;position text|…", the position from 0 to 1.
 fn finer_ticks(range: Range, canvas: &Canvas) -> Option<String> {
     let tick = |value: f64| Some(format!("{:.4} {}", range.share(value)?, range.unit.tick(value)));
     let list = |list: Vec<f64>| list.into_iter().filter_map(tick).collect::<Vec<String>>().join(";");
@@ -101,7 +101,7 @@ impl<'a> Frame<'a> {
         self.y.share(value).map(|share| HEAD + (1.0 - share) * self.height)
     }
 
-    /// Whether points have marks that are seen. There are too many percentiles for that.
+    /// Whether the marks of points are visible. There are too many percentiles for that.
     fn has_marks(&self) -> bool {
         self.lines.x_axis.unit != Unit::Rarity
     }
@@ -173,7 +173,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The legend in as many lines as the sheet's width makes necessary, and its height.
+    /// The legend, broken into lines at the width of the canvas, and its height.
     fn legend(&self, top: f64) -> (Markup, f64) {
         let (mut x, mut y) = (0.0, top);
         let mut keys = Vec::new();
@@ -201,8 +201,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The place of a point along the bottom. Over all values none is larger, which has no place: it is where one value
-/// more would.
+/// The value of a point on the axis along the bottom. The rarity of the largest of n values is infinite, so it is drawn at n.
 fn x_of(lines: &Lines, point: &Point) -> f64 {
     let most = f64::from(point.n.unwrap_or(u32::MAX).max(2));
     if lines.x_axis.unit == Unit::Rarity { point.x.min(most) } else { point.x }
@@ -222,7 +221,7 @@ fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
     points.enumerate().map(step).collect()
 }
 
-/// The mark of a series: colours come again after eight, the pair of colour and mark after forty.
+/// The mark of a series: colours repeat after eight, pairs of colour and mark after forty.
 fn mark(index: usize) -> &'static str {
     const MARKS: [&str; 5] = [
         "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z",

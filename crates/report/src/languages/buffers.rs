@@ -15,7 +15,7 @@ pub(super) fn slow(record: &BenchRecord) -> Vec<String> {
 
 fn of_case(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
     let Some(worker) = worker(case) else { return Vec::new() };
-    let is_slow = |ahead: u64| (slow.first..=slow.last).contains(&ahead);
+    let is_slow = |bytes: u64| (slow.first..=slow.last).contains(&bytes);
     let (title, speed) = (title(worker), format!("{:.2}", slow.pipe_read));
     let why = format!("this CPU copies there at {speed} of its speed (docs/ALIGNMENT.md).");
     let read = read_offset(case).filter(|offset| is_slow(*offset));
@@ -28,16 +28,16 @@ fn of_case(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
 }
 
 /// "Page offsets of buffers, writer's and reader's: C tuned 0 and 0; Fortran idiomatic 16 and 16."
-pub(super) fn places(record: &BenchRecord) -> Option<String> {
-    let place = |offset: Option<u64>| offset.map_or("not seen".to_owned(), |offset| offset.to_string());
+pub(super) fn offsets(record: &BenchRecord) -> Option<String> {
+    let text = |offset: Option<u64>| offset.map_or("not seen".to_owned(), |offset| offset.to_string());
     let of_case = |case: &CaseRecord| {
         let (write, read) = (write_offset(case), read_offset(case));
         write.or(read)?;
-        Some(format!("{} {} and {}", title(worker(case)?), place(write), place(read)))
+        Some(format!("{} {} and {}", title(worker(case)?), text(write), text(read)))
     };
-    let places = distinct(record.cases.iter().filter_map(of_case));
-    (!places.is_empty())
-        .then(|| format!("Page offsets of buffers, writer's and reader's: {}.", places.join("; ")))
+    let offsets = distinct(record.cases.iter().filter_map(of_case));
+    (!offsets.is_empty())
+        .then(|| format!("Page offsets of buffers, writer's and reader's: {}.", offsets.join("; ")))
 }
 
 /// The offset, if it was the same in all trials in which it was seen.

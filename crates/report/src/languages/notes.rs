@@ -10,7 +10,7 @@ use crate::case_figure::{estimated, speed};
 use crate::lists::distinct;
 use crate::{numbers, remarks};
 
-/// Smallest slowdown of idiomatic code that gets a sentence.
+/// Smallest slowdown of idiomatic code that is reported.
 const COST_MIN: f64 = 1.05;
 
 /// A sentence for each placement and each language whose idiomatic code is slower than its tuned code, the slowest first.
@@ -72,7 +72,7 @@ pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
         }),
         remarks::single_trial(record),
         remarks::outliers(record),
-        buffers::places(record),
+        buffers::offsets(record),
     ];
     remarks.into_iter().flatten().collect()
 }

@@ -55,7 +55,7 @@ fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Optio
         id: format!("by-language-{number}"),
         title: "Throughput by language".to_owned(),
         caption: "Each program started its own child and sent to it. Longer is better; the mark across is the 95 % interval of \
-                  the median, of fewer than six launches their whole range, each speck below one launch."
+                  the median, or the range of all launches if there are fewer than six; each dot below is one launch."
             .to_owned(),
         chart: Chart::Bars(Bars { axis: quantity(Workload::Stream).axis(), groups, references: Vec::new() }),
     })

@@ -5,7 +5,7 @@ use stats::{Estimate, figure, trials_by_cpus};
 
 use super::{PlacedCases, is_yardstick, start_up_ns, title, worker};
 use crate::case_figure::{figure_text, speed};
-use crate::columns::seat_text;
+use crate::columns::group_text;
 use crate::layout::{self, Tone};
 use crate::numbers;
 use crate::table::{Column, Table};
@@ -21,15 +21,15 @@ pub(super) fn table(placed: &PlacedCases) -> Table {
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, ranked.iter().map(|case| cell(case)));
     };
-    let seats = |case: &CaseRecord| trials_by_cpus(case, figure::throughput_bytes_per_s);
-    let seated = |group| seat_text(group, Workload::Stream);
+    let by_cpus = |case: &CaseRecord| trials_by_cpus(case, figure::throughput_bytes_per_s);
+    let text_of = |group| group_text(group, Workload::Stream);
     add(Column::left("worker"), &|case| worker(case).map(title));
     add(Column::right("throughput"), &figure_text);
     add(Column::picture().drop(7), &|case| {
         Some(layout::bar(speed(case)? / best?, BAR_COLUMNS)).filter(|_| ranked.len() > 1)
     });
-    add(Column::right("on one CPU").drop(1), &|case| seats(case)?.one_cpu.map(seated));
-    add(Column::right("on two").drop(1), &|case| seats(case)?.two_cpus.map(seated));
+    add(Column::right("on one CPU").drop(1), &|case| by_cpus(case)?.one_cpu.map(text_of));
+    add(Column::right("on two").drop(1), &|case| by_cpus(case)?.two_cpus.map(text_of));
     add(Column::right("ms/GB, mean ± sd").drop(6), &mean_time);
     add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case)? / yardstick?, 2)));
     add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));

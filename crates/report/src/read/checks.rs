@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Larger than any rate, time or share that can be measured, and than all quotients of those that the types of a record can hold.
 const NUMBER_MAX: f64 = 1e40;
-/// Pairs of a writer and a reader in the links of one chain.
+/// Most pairs of a writer and a reader in the links of one chain.
 const JOINED_MAX: usize = 1 << 20;
 
 /// Checks that no number in a tree is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
@@ -57,7 +57,7 @@ fn histograms(cases: &[CaseRecord]) -> Result<(), String> {
 
 fn of_fleet(record: &FleetRecord) -> Result<(), String> {
     let ranks = record.meetings.iter().flat_map(|meeting| [meeting.from, meeting.to]);
-    places("a rank in `meetings`", 0, ranks, "nodes", record.nodes.len())?;
+    indexes("a rank in `meetings`", 0, ranks, "nodes", record.nodes.len())?;
     record
         .nodes
         .iter()
@@ -68,7 +68,7 @@ fn of_fleet(record: &FleetRecord) -> Result<(), String> {
 
 fn of_run(record: &RunRecord) -> Result<(), String> {
     let stage = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    places("`bottleneck.stage`", 1, stage, "stages", record.stages.len())
+    indexes("`bottleneck.stage`", 1, stage, "stages", record.stages.len())
 }
 
 fn of_chain(chain: &Chain) -> Result<(), String> {
@@ -76,7 +76,7 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
     if stages == 0 {
         return Err("a chain has no `stages`".to_owned());
     }
-    places("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
+    indexes("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
     let joined: usize = chain
         .links
         .iter()
@@ -86,8 +86,8 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
         return Err(format!("the links of a chain join {joined} pairs of stages"));
     }
     let ends = chain.links.iter().flat_map(|link| link.writers.iter().chain(&link.readers));
-    places("an end of a link", 1, ends.copied(), "stages", stages)?;
-    places(
+    indexes("an end of a link", 1, ends.copied(), "stages", stages)?;
+    indexes(
         "`waits_at`",
         1,
         chain.stages.iter().filter_map(|stage| stage.waits_at),
@@ -97,15 +97,15 @@ fn of_chain(chain: &Chain) -> Result<(), String> {
 }
 
 /// Checks that all indexes are before the end of a list. In the record they count from `first`.
-fn places(
+fn indexes(
     what: &str,
     first: usize,
-    places: impl IntoIterator<Item = usize>,
+    indexes: impl IntoIterator<Item = usize>,
     list: &str,
     end: usize,
 ) -> Result<(), String> {
-    match places.into_iter().find(|place| *place >= end) {
-        Some(place) => Err(format!("{what} is {}, and `{list}` ends before it", place.saturating_add(first))),
+    match indexes.into_iter().find(|index| *index >= end) {
+        Some(index) => Err(format!("{what} is {}, and `{list}` ends before it", index.saturating_add(first))),
         None => Ok(()),
     }
 }

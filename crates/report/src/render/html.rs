@@ -1,5 +1,5 @@
 //! A document as HTML: one file with its style and its script in it, and nothing that a browser would have to fetch.
-//! Texts from records are escaped by the template; none is ever put in as it is.
+//! Texts from records are escaped by the template; none is inserted unescaped.
 
 mod glossary;
 
@@ -24,7 +24,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("html/script/save.js"),
 ];
 
-/// Content Security Policy: the page fetches nothing and runs its own script only, whatever else gets into it.
+/// Content Security Policy: the page fetches nothing and runs only its own script, even if a record contained one.
 fn policy(script: &str) -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(script));
     format!(
@@ -119,7 +119,7 @@ fn highlights(highlights: &[Highlight]) -> Markup {
             @for highlight in highlights {
                 div {
                     dt { (highlight.what) }
-                    dd { strong { (highlight.figure) } code { (highlight.whose) } }
+                    dd { strong { (highlight.figure) } code { (highlight.spec) } }
                 }
             }
         }
@@ -195,7 +195,7 @@ fn with_code(sentence: &str) -> Markup {
     }
 }
 
-/// A caption in which the words that are explained below lead there, each once.
+/// A caption in which words of the glossary link to their explanation, each at its first place.
 fn with_words(caption: &str) -> Markup {
     let phrases = glossary::words().flat_map(|word| word.phrases().map(move |phrase| (phrase, word.id)));
     let found = |(phrase, id): (&'static str, &'static str)| Some((caption.find(phrase)?, phrase, id));
@@ -266,7 +266,7 @@ impl Table {
     }
 }
 
-/// A number with its unit and a mark at most, or nothing, or the mark of an absent figure.
+/// A number with at most a unit and a mark, or nothing, or the mark of an absent figure.
 fn is_figure(cell: &str) -> bool {
     let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
     let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");

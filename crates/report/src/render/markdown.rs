@@ -34,7 +34,7 @@ impl Block {
             Self::Notice(text) => format!("**{}**", escaped(text)),
             Self::Title(text) => format!("### {}", escaped(text)),
             Self::Command(text) => format!("### {}", escaped(&code(text))),
-            // Indented, whatever fences it may hold.
+            // Indented, because the text may contain fences.
             Self::Code(text) => {
                 visible(text).lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
             }
@@ -85,8 +85,8 @@ impl Table {
     }
 }
 
-/// A text as Markdown in which nothing begins an HTML tag, and in one line. Code spans are left as they are: their text is
-/// shown as it is (CommonMark, "code spans", "raw HTML").
+/// A text as Markdown in one line, with HTML tags escaped. Code spans are unchanged, because Markdown shows their text
+/// literally (CommonMark, "code spans", "raw HTML").
 pub(crate) fn escaped(text: &str) -> String {
     let text = visible(text).replace('\n', " ");
     let (mut rest, mut safe) = (text.as_str(), String::new());
@@ -110,7 +110,7 @@ pub(crate) fn escaped(text: &str) -> String {
     safe + rest
 }
 
-/// Bytes of the code span that a text begins with; of its backticks alone where no others close it.
+/// Bytes of the code span at the start of a text; if it is not closed, of its backticks only.
 fn code_span(text: &str) -> usize {
     let fence = text.len() - text.trim_start_matches('`').len();
     let mut from = fence;

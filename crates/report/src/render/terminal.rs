@@ -15,7 +15,7 @@ impl Document {
     /// As text for a terminal; it ends with a newline.
     pub fn terminal(&self, style: &Style) -> String {
         let mut lines: Vec<Line> = Vec::new();
-        // Nothing is above the first line, and what has no heading goes with the heading below it.
+        // No blank line before the first line, nor between a section without a heading and the next heading.
         let mut titled = true;
         for section in &self.sections {
             let heading = heading(section, style);
@@ -38,7 +38,7 @@ impl Document {
     }
 }
 
-/// The title of a section and what is said below it.
+/// The title of a section and its lead.
 fn heading(section: &Section, style: &Style) -> Vec<Line> {
     let title = wrapped(Tone::Bold, &section.title, style).into_iter();
     title.chain(section.lead.iter().flat_map(|text| wrapped(Tone::Dim, text, style))).collect()
@@ -95,7 +95,7 @@ fn titled_table(title: &str, table: &Table, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// A line below the figures, wrapped; what goes on is indented.
+/// A line below the figures, wrapped; the lines after the first are indented.
 fn note(text: &str, style: &Style) -> Vec<Line> {
     let room = style.width.saturating_sub(3);
     let lines = text

@@ -64,7 +64,7 @@ fn slow_nodes_and_pairs_are_named_and_what_failed() {
     let text = report::terminal(&record, &style, no_study);
     insta::assert_snapshot!(text);
     let few = report::terminal(&Record::Fleet(fleet(3)), &style, no_study);
-    assert!(few.contains("With figures of 3 nodes none can be told to be slow"), "{few}");
+    assert!(few.contains("Figures of 3 nodes are too few to find slow ones"), "{few}");
     assert!(!few.contains(" is slow"), "{few}");
 }
 
@@ -110,22 +110,28 @@ fn figures_too_wide_to_judge_by_are_counted_and_name_nobody() {
     };
     let text = shown(alike(noisy(2, 120.0)));
     assert!(text.contains("500 MB/s ±") && text.contains("± is the 95 % interval of the median."), "{text}");
-    assert!(text.contains("0.50 (up to ") && text.contains("4 of 25 figures cannot be told from"), "{text}");
+    assert!(
+        text.contains("0.50 (up to ") && text.contains("4 of 25 figures cannot be distinguished from"),
+        "{text}"
+    );
     assert!(
         text.contains("No node and no pair stands out as slow. This would have: a node below "),
         "{text}"
     );
     // Wild as they are, even their fastest trials are far below.
     let text = shown(alike(noisy(2, 40.0)));
-    assert!(text.contains("n2 is slow: it sends at 50 %") && !text.contains("cannot be told from"), "{text}");
+    assert!(
+        text.contains("n2 is slow: it sends at 50 %") && !text.contains("cannot be distinguished from"),
+        "{text}"
+    );
     let mut few = alike(noisy(2, 2.0));
     for case in few.meetings.iter_mut().flat_map(|meeting| &mut meeting.cases) {
         case.samples.truncate(3);
     }
     let text = shown(few);
-    assert!(text.contains("20 of 25 figures cannot be told from"), "of three trials: {text}");
+    assert!(text.contains("20 of 25 figures cannot be distinguished from"), "of three trials: {text}");
     assert!(text.contains("(few trials)") && text.contains("± is the range of all trials;"), "{text}");
-    let untold = "Nothing can be told of slow ones by: sending, receiving";
+    let untold = "Slow ones cannot be found by: sending, receiving";
     assert!(text.contains(untold) && !text.contains("a pair below"), "{text}");
 }
 

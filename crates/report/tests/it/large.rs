@@ -153,7 +153,7 @@ fn a_page_of_very_many_cases_is_bounded_and_says_what_it_leaves_out() {
     for (apart, sentence) in [
         (Apart::Nothing, "The first 80 of "),
         (Apart::Spec, "The first 80 of "),
-        (Apart::Block, "points of a line one is drawn."),
+        (Apart::Block, "points of a line is drawn."),
     ] {
         let page = page(&[Loaded::new("many.json", many(apart, CASES))]);
         let blocks = || page.sections.iter().flat_map(|section| &section.blocks);

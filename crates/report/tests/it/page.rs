@@ -177,7 +177,7 @@ fn text(page: &Document) -> String {
     let mut text = format!("{}\n{}\n", page.title, page.subtitle);
     page.notices.iter().for_each(|notice| text.push_str(&format!("! {notice}\n")));
     for highlight in &page.highlights {
-        text.push_str(&format!("* {} {}: {}\n", highlight.figure, highlight.whose, highlight.what));
+        text.push_str(&format!("* {} {}: {}\n", highlight.figure, highlight.spec, highlight.what));
     }
     for section in &page.sections {
         text.push_str(&format!("\n## {} ({})\n", section.title, section.id));

@@ -94,9 +94,9 @@ fn bytes_have_the_sign_of_how_they_are_known() {
         )
     };
     for (bytes_is, figure, rate, note) in [
-        (None, " 100 MB ", " 14.7 MB/s ", "?: the ends"),
-        (Some(Certainty::Exact), " 100 MB ", " 14.7 MB/s ", "?: the ends"),
-        (Some(Certainty::AtLeast), " ≥100 MB ", " ≥14.7 MB/s ", "≥: one end alone tells"),
+        (None, " 100 MB ", " 14.7 MB/s ", "?: unknown"),
+        (Some(Certainty::Exact), " 100 MB ", " 14.7 MB/s ", "?: unknown"),
+        (Some(Certainty::AtLeast), " ≥100 MB ", " ≥14.7 MB/s ", "≥: only one end counts its bytes"),
         (Some(Certainty::AtMost), " ≤100 MB ", " ≤14.7 MB/s ", "≤: both ends agree"),
     ] {
         let text = shown(bytes_is);

@@ -26,7 +26,7 @@ pub enum Crossing {
         bytes: f64,
         /// Largest block at which the one is significantly faster.
         low: u64,
-        /// Smallest block from which on the other one is significantly faster.
+        /// Smallest block at which the other one is significantly faster.
         high: u64,
     },
     /// One is significantly faster at some sizes, the other at none.
@@ -42,13 +42,14 @@ pub enum Crossing {
     Unclear,
 }
 
-/// Rounds of which fewer cannot show that one of `pairs` pairs differs at any size: each round but one doubles the patterns.
+/// Fewest rounds that can show, for one of `pairs` pairs, a difference at any size: each round but the first doubles the number of
+/// patterns.
 pub fn rounds_to_cross(pairs: usize) -> usize {
     let patterns = pairs.max(1) as f64 / ERRORS;
     (patterns.log2().ceil() as usize + 1).max(ROUNDS_MIN)
 }
 
-/// Compares two mechanisms, one of `pairs` pairs that are compared. The fitted lines give the block at which they cross between
+/// Compares two mechanisms; `pairs` is the number of all pairs that are compared. The fitted lines give the block at which they cross between
 /// two sizes.
 pub fn crossing(
     first: (&Swept, Option<&CostModel>),
@@ -97,10 +98,10 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
     let used: Vec<usize> =
         (0..GROUPS_MAX).filter(|at| sizes.iter().any(|(_, groups)| groups[*at] != 0.0)).collect();
     // From -1 to 1: how far the differences of all rounds agree in sign and size.
-    let agreement = |groups: &[f64; GROUPS_MAX], turned: u64| {
+    let agreement = |groups: &[f64; GROUPS_MAX], flipped: u64| {
         let (mut sum, mut squares) = (0.0, 0.0);
         for at in &used {
-            let sign = if turned >> at & 1 == 0 { 1.0 } else { -1.0 };
+            let sign = if flipped >> at & 1 == 0 { 1.0 } else { -1.0 };
             sum += sign * groups[*at];
             squares += groups[*at] * groups[*at];
         }
@@ -108,15 +109,15 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
     };
     let found: Vec<f64> = sizes.iter().map(|(_, groups)| agreement(groups, 0)).collect();
     let patterns = patterns(&used);
-    let mut as_far = vec![0; sizes.len()];
-    for turned in &patterns {
-        let most = sizes.iter().map(|(_, groups)| agreement(groups, *turned).abs()).fold(0.0, f64::max);
-        for (count, found) in as_far.iter_mut().zip(&found) {
+    let mut as_extreme = vec![0; sizes.len()];
+    for flipped in &patterns {
+        let most = sizes.iter().map(|(_, groups)| agreement(groups, *flipped).abs()).fold(0.0, f64::max);
+        for (count, found) in as_extreme.iter_mut().zip(&found) {
             *count += usize::from(most >= found.abs() - f64::EPSILON);
         }
     }
     let limit = ERRORS / pairs.max(1) as f64 * patterns.len() as f64;
-    let judged = sizes.iter().zip(found).zip(as_far);
+    let judged = sizes.iter().zip(found).zip(as_extreme);
     judged
         .filter(|(_, count)| *count as f64 <= limit)
         .map(|(((block, _), found), _)| (*block, found < 0.0))

@@ -1,7 +1,7 @@
 /* ring.h: messages through shared memory, from one sender to one receiver (threads or processes).
    Copy it: MIT or Apache-2.0, as hosepipe is. Define RING_BYTES (most bytes of a message) and RING_SLOTS (messages in flight: a power
    of two, at least 8) before including it; the receiver must know each message's length. Zeroed memory is an empty ring.
-   No system call while both ends keep up: an end that must wait looks for some microseconds, then sleeps in futex(2) until it is
+   No system call while both ends keep up: an end that must wait polls for some microseconds, then sleeps in futex(2) until it is
    woken; with RING_SPIN it never sleeps. A ring has no end of stream, does not notice a dead peer, and cannot be polled. */
 #ifndef RING_H
 #define RING_H
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RING_LINE = 128, RING_LOOKS = 100 }; /* CPUs fetch cache lines in pairs */
+enum { RING_LINE = 128, RING_POLLS = 100 }; /* CPUs fetch cache lines in pairs */
 
 struct ring {
     _Alignas(RING_LINE) _Atomic uint32_t sent;  /* messages, written by the sender only */
@@ -22,7 +22,7 @@ struct ring {
 };
 
 /* What an end knows without a look at the other end's cache line. */
-struct ring_end { struct ring *ring; uint32_t own, other, told; };
+struct ring_end { struct ring *ring; uint32_t own, other, published; };
 
 static inline void ring_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -36,7 +36,7 @@ static inline void ring_pause(void) {
    other end sees the flag. */
 static inline uint32_t ring_wait(_Atomic uint32_t *counter, uint32_t old, _Atomic uint32_t *sleeps) {
     for (;;) {
-        for (int look = 0; look < RING_LOOKS; look++) {
+        for (int poll = 0; poll < RING_POLLS; poll++) {
             uint32_t now = atomic_load_explicit(counter, memory_order_acquire);
             if (now != old) return now;
             ring_pause();
@@ -78,7 +78,7 @@ static inline void ring_receive(struct ring_end *end, void *message, size_t byte
     while (end->own == end->other) /* empty, as far as known */
         end->other = ring_wait(&ring->sent, end->other, &ring->receiver_sleeps);
     memcpy(message, ring->slots[end->own++ % RING_SLOTS].bytes, bytes);
-    if (end->own - end->told >= RING_SLOTS / 8)
-        ring_publish(&ring->taken, end->told = end->own, &ring->sender_sleeps);
+    if (end->own - end->published >= RING_SLOTS / 8)
+        ring_publish(&ring->taken, end->published = end->own, &ring->sender_sleeps);
 }
 #endif

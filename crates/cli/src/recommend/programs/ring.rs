@@ -1,7 +1,7 @@
 //! ring.rs: messages through shared memory, from one sender to one receiver (threads or processes).
 //! Copy it: MIT or Apache-2.0, as hosepipe is. `BYTES` is the most bytes of a message, `SLOTS` how many are in flight: a power of two,
 //! at least 8. The receiver must know each message's length. Zeroed memory is an empty ring.
-//! No system call while both ends keep up: an end that must wait looks for some microseconds, then sleeps in futex(2) until it is
+//! No system call while both ends keep up: an end that must wait polls for some microseconds, then sleeps in futex(2) until it is
 //! woken; with [`Spin`] it never sleeps. A ring has no end of stream, does not notice a dead peer, and cannot be polled.
 
 use core::cell::UnsafeCell;
@@ -14,9 +14,9 @@ use std::sync::atomic::{
     fence,
 };
 
-/// What an end that must wait does after it has looked `LOOKS` times.
+/// What an end that must wait does after it has read the counter `POLLS` times.
 pub trait Sleep {
-    const LOOKS: u32 = 100;
+    const POLLS: u32 = 100;
     /// Whether it ever sleeps.
     const SLEEPS: bool = true;
     /// Sleeps while the word is 1; may return early.
@@ -76,29 +76,29 @@ pub struct Ring<S, const BYTES: usize, const SLOTS: usize> {
 // SAFETY: a slot is written only by the sender, while `sent` does not count it, and read only by the receiver, while it does.
 unsafe impl<S, const BYTES: usize, const SLOTS: usize> Sync for Ring<S, BYTES, SLOTS> {}
 
-/// The end that sends: what it knows without a look at the receiver's cache line.
+/// The end that sends. Its copy of `taken` may be old, so that it rarely reads the receiver's cache line.
 pub struct Sender<'r, S, const BYTES: usize, const SLOTS: usize> {
     ring: &'r Ring<S, BYTES, SLOTS>,
     sent: u32,
     taken: u32,
 }
 
-/// The end that receives; `told` is what the sender knows of `taken`.
+/// The end that receives; `published` is the last `taken` that the sender can see.
 pub struct Receiver<'r, S, const BYTES: usize, const SLOTS: usize> {
     ring: &'r Ring<S, BYTES, SLOTS>,
     sent: u32,
     taken: u32,
-    told: u32,
+    published: u32,
 }
 
 impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Ring<S, BYTES, SLOTS> {
     /// The two ends of an empty ring.
     ///
     /// # Safety
-    /// Each ring has one sender and one receiver, whoever makes them.
+    /// Each ring has one sender and one receiver, in all processes together.
     pub unsafe fn ends(&self) -> (Sender<'_, S, BYTES, SLOTS>, Receiver<'_, S, BYTES, SLOTS>) {
         const { assert!(SLOTS.is_power_of_two() && SLOTS >= 2) };
-        (Sender { ring: self, sent: 0, taken: 0 }, Receiver { ring: self, sent: 0, taken: 0, told: 0 })
+        (Sender { ring: self, sent: 0, taken: 0 }, Receiver { ring: self, sent: 0, taken: 0, published: 0 })
     }
 }
 
@@ -118,7 +118,7 @@ impl<S, const BYTES: usize, const SLOTS: usize> Default for Ring<S, BYTES, SLOTS
 }
 
 impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Sender<'_, S, BYTES, SLOTS> {
-    /// Waits while the ring is full, as far as known.
+    /// Copies a message into the ring; waits while it is full.
     pub fn send(&mut self, message: &[u8]) {
         let ring = self.ring;
         assert!(message.len() <= BYTES);
@@ -134,7 +134,7 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Sender<'_, S, BYTES, SLOT
 }
 
 impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Receiver<'_, S, BYTES, SLOTS> {
-    /// Waits while the ring is empty, as far as known. Room is given back an eighth of the ring at a time, which keeps the counter's
+    /// Copies a message out of the ring; waits while it is empty. Room is given back an eighth of the ring at a time, which keeps the counter's
     /// cache line with the sender.
     pub fn receive(&mut self, message: &mut [u8]) {
         let ring = self.ring;
@@ -146,8 +146,8 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Receiver<'_, S, BYTES, SL
         // SAFETY: the slot is the receiver's: `sent` counts it, and `taken` does not yet.
         unsafe { ptr::copy_nonoverlapping(slot, message.as_mut_ptr(), message.len()) };
         self.taken = self.taken.wrapping_add(1);
-        if self.taken.wrapping_sub(self.told) >= SLOTS.div_ceil(8) as u32 {
-            self.told = self.taken;
+        if self.taken.wrapping_sub(self.published) >= SLOTS.div_ceil(8) as u32 {
+            self.published = self.taken;
             publish::<S>(&ring.taken.0, self.taken, &ring.sender_sleeps.0);
         }
     }
@@ -157,7 +157,7 @@ impl<S: Sleep, const BYTES: usize, const SLOTS: usize> Receiver<'_, S, BYTES, SL
 /// end sees the flag.
 fn wait<S: Sleep>(counter: &AtomicU32, old: u32, sleeps: &AtomicU32) -> u32 {
     loop {
-        for _ in 0..S::LOOKS {
+        for _ in 0..S::POLLS {
             let now = counter.load(Acquire);
             if now != old {
                 return now;

@@ -71,7 +71,7 @@ fn what_has_no_latency_says_why() {
     let done = lab.run(&["run", "--latency", "seq 3 | cat"]).expect_code(0);
     assert!(done.stderr.contains("No latency: it is the time of a line"), "{}", done.stderr);
     let done = lab.run(&["run", "--latency", "--via", "tmpfile:order=sequential", "a | b"]).expect_code(2);
-    assert!(done.stderr.contains("--latency needs a link that both use"), "{}", done.stderr);
+    assert!(done.stderr.contains("--latency needs a link that both stages use"), "{}", done.stderr);
     let done = lab.run(&["compare", "--by", "latency", "--via", "bash", "a | b"]).expect_code(2);
     assert!(
         done.stderr.contains("--by latency: the time of lines cannot be measured over `bash`"),

@@ -7,7 +7,7 @@ use crate::terminal::usage;
 
 /// Which chains are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ChainFilter {
     All,
     /// Those of a process and its descendants.
     Of(i32),
@@ -15,7 +15,7 @@ pub(super) enum Which {
     Named(String),
 }
 
-impl Which {
+impl ChainFilter {
     /// Parses a PID or a part of a name.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Which {
             .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
         {
             return usage(format!(
-                "process {pid} is another user's and does not show what it has open: try sudo hosepipe top {pid}"
+                "process {pid} belongs to another user, and its open files cannot be read: try sudo hosepipe top {pid}"
             ));
         }
         Ok(Self::Of(pid))
@@ -55,7 +55,9 @@ impl Which {
             Self::All => return None,
             Self::Of(pid) if Stat::of(*pid).is_none() => format!("Process {pid} has ended."),
             Self::Of(pid) if observe::sockets::has_pair(*pid) => {
-                format!("Process {pid} is in no chain: its pair of sockets does not say which way bytes go.")
+                format!(
+                    "Process {pid} is in no chain: the direction of bytes in its pair of sockets is unknown."
+                )
             }
             Self::Of(pid) => format!(
                 "Process {pid} is in no chain: no pipe, FIFO, socket or pseudoterminal joins it, or what it has started, to another process."
@@ -64,7 +66,7 @@ impl Which {
         };
         let foreign = match snapshot.foreign_processes {
             0 => "",
-            _ => " Those of other users cannot be seen: root sees them.",
+            _ => " Only root sees those of other users.",
         };
         Some(reason + foreign)
     }
