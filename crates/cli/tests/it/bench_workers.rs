@@ -234,7 +234,7 @@ fn wrong_words_are_told_before_anything_is_built() {
         (&["--workers", "c", "--chain", "2"], "no relays"),
         (&["--workers", "c", "--sweep"], "--sweep"),
         (&["--workers", "c", "--place", "0,9999"], "CPU 9999 is not among"),
-        (&["--worker", "./not-there"], "not there"),
+        (&["--worker", "./not-there"], "no such program"),
     ] {
         let done = lab.run(&[&["bench"], words].concat()).expect_code(2);
         assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
