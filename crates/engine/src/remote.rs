@@ -299,7 +299,7 @@ fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Ch
 
 /// The report of this host's end, or of its failure.
 fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
-    died(children, case, first)?;
+    check_exits(children, case, first)?;
     let report = children.iter().flat_map(reports).next();
     report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end exited without a report"))
 }

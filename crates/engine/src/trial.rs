@@ -9,7 +9,7 @@ use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Tasks, Workload, latency_histogram,
     monotonic_ns,
 };
-use payload::{Consumer, Producer, Sorter, Tagger, Tile};
+use payload::{Consumer, Producer, TagChecker, Tagger, Tile};
 use process::{Child, leave};
 
 use crate::control::TrialPage;
@@ -240,7 +240,7 @@ fn work(
         _ => setup.blocks,
     };
     let tagger = |_| Tagger::new(setup.tile.clone(), index as u32, block_bytes);
-    let sorter = |senders| Sorter::new(setup.tile.clone(), senders, block_bytes);
+    let tag_checker = |senders| TagChecker::new(setup.tile.clone(), senders, block_bytes);
     let producer = Producer::new(setup.tile.clone(), case.data, sends).at(case.align.sender.into());
     let consumer = Consumer::new(case.data, case.check, setup.tile, receives).at(case.align.receiver.into());
     // A message of a round trip is made when it is sent, and checked before it is answered.
@@ -261,9 +261,9 @@ fn work(
             .zip(latency_histogram())
             .map(|(rate, empty)| Pace::new(rate, empty)),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
-        sorter: senders.filter(|_| role == EndpointRole::Receiver).map(sorter),
+        tag_checker: senders.filter(|_| role == EndpointRole::Receiver).map(tag_checker),
         receivers: case.load.receivers(),
-        pieces: None,
+        totals: None,
         received_bytes: 0,
     };
     // Whether this task reports how much it moved, and the amount if it is known in advance.

@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     waited?;
     let ended = children[0].ended().ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
-    Ok((ended.status, children[0].said()))
+    Ok((ended.status, children[0].captured_output()))
 }
 
 /// A command line for messages.

@@ -145,9 +145,8 @@ fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
             .map(|rates| rates.iter().map(|rate| rate.map(|rate| rate as u64)).collect())
             .unwrap_or_default();
         let most = rates.iter().copied().flatten().max();
-        let most = most.map_or("how much is not known".to_owned(), |most| {
-            format!("peak {}", speed(most as f64))
-        });
+        let most =
+            most.map_or("how much is not known".to_owned(), |most| format!("peak {}", speed(most as f64)));
         let title = format!(" {} {} · {most}", link.kind, visible(&link.name));
         let y = area.y + at as u16 * each;
         frame.render_widget(Line::styled(title, DIM), Rect { y, height: 1, ..area });

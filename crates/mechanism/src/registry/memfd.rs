@@ -48,8 +48,10 @@ fn probe() -> Result<(), Unsupported> {
 
 fn zero_copy(options: &Options) -> Option<ZeroCopy> {
     (Opening::from_options(options) == Opening::Mmap).then(|| {
-        let evidence =
-            verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
+        let evidence = verdict(
+            "a page was changed in an unsealed memfd that had been passed and mapped",
+            change_is_seen(),
+        );
         but_copied(evidence, 1, "write(2) copies into it")
     })
 }

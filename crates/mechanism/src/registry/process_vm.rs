@@ -81,7 +81,7 @@ fn copy_from(process: libc::pid_t, address: u64, to: &mut [u8]) -> io::Result<us
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
     // SAFETY: the kernel writes at most `to.len()` bytes to `to`, and checks the other address itself.
-    answered(unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) })
+    libc_result(unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) })
 }
 
 /// The address of a block in the sender's memory.
