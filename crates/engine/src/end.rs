@@ -108,7 +108,7 @@ pub(crate) fn run_end(
     let syscalls_before = endpoint.syscalls();
     let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
-        control.is_done(task, moved, end_ns);
+        control.record_done(task, moved, end_ns);
     }
     let after = thread_usage();
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);

@@ -44,7 +44,7 @@ struct Kept {
 pub fn copy_costs() -> io::Result<CopyCosts> {
     let simulated = std::env::var(SIMULATED).ok().and_then(|share| share.parse().ok());
     if let Some(share) = simulated.filter(|share| (0.01..=1.0).contains(share)) {
-        return Ok(CopyCosts::invented(share));
+        return Ok(CopyCosts::simulated(share));
     }
     let boot = Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_default();
     let path = kept_at();
@@ -217,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("kept");
         assert!(read_kept(&path).is_none());
-        let kept = Kept { boot: "this".to_owned(), costs: CopyCosts::invented(0.3) };
+        let kept = Kept { boot: "this".to_owned(), costs: CopyCosts::simulated(0.3) };
         for _ in 0..2 {
             write_kept(&path, &kept).expect("room");
         }

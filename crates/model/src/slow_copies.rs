@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_large_reader_is_judged_by_what_it_could_save() {
-        let slow = CopyCosts::invented(0.25);
+        let slow = CopyCosts::simulated(0.25);
         let found = READER.judge(&slow).expect("2 GB at 1 GB/s");
         assert_eq!((found.writes, found.offset, found.speed_share), (false, 16, 0.25));
         assert_eq!(found.saves_ns_max, 750_000_000, "three quarters of the time in the kernel");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_other_offsets_machines_and_programs() {
-        let slow = CopyCosts::invented(0.25);
+        let slow = CopyCosts::simulated(0.25);
         for offset in [0, 32, 48, 2048, 4080] {
             let reader = SeenCopies { read_offset: Some(offset), ..READER };
             assert!(!reader.may_be_slow() && reader.judge(&slow).is_none(), "{offset}");
@@ -115,7 +115,7 @@ mod tests {
             assert!(!writer.may_be_slow() && writer.judge(&slow).is_none(), "{offset}");
         }
         assert!(READER.may_be_slow());
-        assert_eq!(READER.judge(&CopyCosts::invented(1.0)), None, "a machine without the fault");
+        assert_eq!(READER.judge(&CopyCosts::simulated(1.0)), None, "a machine without the fault");
         for quiet in [
             SeenCopies { read_bytes: None, ..READER },
             SeenCopies { read_bytes: Some(GB / 100), ..READER },

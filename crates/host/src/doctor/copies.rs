@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn only_a_slow_machine_gets_the_offsets_the_speeds_and_a_remedy() {
-        let slow = copy_finding(&CopyCosts::invented(0.3));
+        let slow = copy_finding(&CopyCosts::simulated(0.3));
         assert_eq!((slow.state, slow.remedy.is_some()), (Caps, true));
         let said = "copies to 1 to 31 bytes past the start of a page are slow: read(2) from a pipe runs at 0.30 of its speed \
             (1.2 GB/s instead of 4.0 GB/s), from page cache at 0.30";
         assert!(slow.what.starts_with(said), "{}", slow.what);
-        let other = copy_finding(&CopyCosts::invented(1.0));
+        let other = copy_finding(&CopyCosts::simulated(1.0));
         assert_eq!((other.state, other.remedy), (Good, None));
     }
 }

@@ -14,7 +14,7 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
         name: "size",
         kind: OptionKind::Size,
         default: "kernel.msgmnb",
-        help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
+        help: "bytes the queue holds (msg_qbytes; a size above kernel.msgmnb requires CAP_SYS_RESOURCE)",
     }],
     limits: "block: kernel.msgmax; queue: kernel.msgmnb",
     man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
