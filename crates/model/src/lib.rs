@@ -63,7 +63,7 @@ pub use run::{
 };
 pub use sample::{EndUsage, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
-pub use slow_copies::{SeenCopies, SlowCopies};
+pub use slow_copies::{CopyFigures, SlowCopies};
 pub use sort::{sort_by, sort_by_key};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};

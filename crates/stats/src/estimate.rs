@@ -41,7 +41,7 @@ pub(crate) fn looks() -> impl Iterator<Item = usize> {
 /// Statistics of a set of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The headline.
+    /// The median.
     pub median: f64,
     /// Lower end of the interval of the median; see [`Estimate::of`].
     pub low: f64,
