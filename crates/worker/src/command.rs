@@ -43,7 +43,7 @@ pub(crate) fn wait(
     });
     waited.map_err(|error| match error {
         NotFinished::Late(_) => {
-            NotFinished::Late(children.iter().map(Child::said).collect::<Vec<_>>().join("\n"))
+            NotFinished::Late(children.iter().map(Child::captured_output).collect::<Vec<_>>().join("\n"))
         }
         other => other,
     })
