@@ -401,7 +401,8 @@ impl Sender for UdpEnd {
         Ok(())
     }
 
-    /// Waits until all datagrams are acknowledged. It is not an error if the other end has ended: the report of that end contains what it received.
+    /// Waits until all datagrams are acknowledged. It is not an error if the other end has ended: its own report contains what it
+    /// received.
     fn finish(&mut self) -> io::Result<()> {
         if self.unanswered > 0 {
             self.send_control(ACK, 0, self.expected)?;

@@ -178,7 +178,8 @@ impl<P: Protocol> SenderCursor<P> {
         (self.slot_bytes() - self.fill).min((self.byte_limit - self.head) as usize)
     }
 
-    /// Prepares the slot for a message of `len` bytes, in the ring if `long`: closes it and goes to the next one if the message does not fit.
+    /// Prepares the slot for a message of `len` bytes, in the ring if `long`: if the message does not fit, closes the slot and goes to
+    /// the next one.
     pub(super) fn begin<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize, long: bool) {
         if self.fill > 0 && (self.long != long || self.fill + len > self.slot_bytes()) {
             self.stamp(control, CLOSED);
