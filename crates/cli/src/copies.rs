@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use model::{CopyCosts, SeenCopies, SlowCopies, TopSnapshot};
+use model::{CopyCosts, CopyFigures, SlowCopies, TopSnapshot};
 
 use crate::terminal;
 
@@ -28,11 +28,11 @@ pub(crate) struct CostsOnDemand(OnceCell<Option<CopyCosts>>);
 
 impl CostsOnDemand {
     /// The slow copies of a program, if they slow it down.
-    pub(crate) fn judge(&self, seen: &SeenCopies) -> Option<SlowCopies> {
+    pub(crate) fn find_slow(&self, seen: &CopyFigures) -> Option<SlowCopies> {
         if !seen.may_be_slow() {
             return None;
         }
-        seen.judge(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
+        seen.find_slow(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
     }
 
     /// Sets the slow copies of all stages. The kernel's share of their CPU time is unknown, so all of their CPU time is taken for it.
@@ -41,7 +41,7 @@ impl CostsOnDemand {
         let bytes = |rate: Option<f64>| rate.map(|rate| (rate * ns / 1e9) as u64);
         for stage in seen.chains.iter_mut().flat_map(|chain| &mut chain.stages) {
             let cpu_ns = (stage.cpus * ns) as u64;
-            stage.slow_copies = self.judge(&SeenCopies {
+            stage.slow_copies = self.find_slow(&CopyFigures {
                 read_offset: stage.read_buffer_offset,
                 write_offset: stage.write_buffer_offset,
                 read_bytes: bytes(stage.read_bytes_per_s),

@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use model::{Certainty, SeenCopies, visible};
+use model::{Certainty, CopyFigures, visible};
 use pipeline::{ReadProgress, StageSnapshot};
 use report::numbers;
 
@@ -103,7 +103,7 @@ impl Live {
     /// "slow copies, buffer at 16: --align-buffers", if they slow the stage down.
     fn slow_copies(&self, stage: &StageSnapshot, read_bytes: Option<u64>) -> Option<String> {
         let [read_offset, write_offset] = stage.buffer_offsets;
-        let slow = self.costs.judge(&SeenCopies {
+        let slow = self.costs.find_slow(&CopyFigures {
             read_offset,
             write_offset,
             read_bytes,

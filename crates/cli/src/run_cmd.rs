@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
-use model::{RecordHead, RunRecord, SeenCopies, StageRecord};
+use model::{CopyFigures, RecordHead, RunRecord, StageRecord};
 use pipeline::link::{LinkSpec, Order};
 use pipeline::{
     Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, write_outcome,
@@ -169,7 +169,7 @@ fn with_slow_copies(summary: &Summary) -> Vec<StageRecord> {
     let costs = copies::CostsOnDemand::default();
     let mut stages = summary.stages.clone();
     for stage in &mut stages {
-        stage.slow_copies = costs.judge(&SeenCopies {
+        stage.slow_copies = costs.find_slow(&CopyFigures {
             read_offset: stage.read_buffer_offset,
             write_offset: stage.write_buffer_offset,
             read_bytes: link(stage, stage.stage.checked_sub(1)),

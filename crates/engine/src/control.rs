@@ -75,7 +75,7 @@ impl TrialPage {
     }
 
     /// Records that a task of one of several pairs, senders or receivers is done. The first one records the progress of all.
-    pub(crate) fn is_done(&self, task: usize, moved: Option<u64>, now_ns: u64) {
+    pub(crate) fn record_done(&self, task: usize, moved: Option<u64>, now_ns: u64) {
         if let Some(moved) = moved {
             self.moved(task).store(moved, Relaxed);
         }

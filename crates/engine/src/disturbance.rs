@@ -12,11 +12,11 @@ const STEPS: u64 = 400_000;
 const CPUS_MAX: usize = 4;
 /// The work was disturbed if it took at least this multiple of its running median.
 const DISTURBED_FROM: f64 = 1.5;
-/// Most and fewest times of which the median is computed.
+/// Most and fewest durations from which the median is computed.
 const TIMES_MAX: usize = 31;
 const TIMES_MIN: usize = 5;
 
-/// The last times of each CPU.
+/// The last durations of the work on each CPU.
 pub(crate) struct DisturbanceCheck {
     cpus: Vec<(u32, RecentTimes)>,
     /// Whether the last check found another program.
@@ -24,7 +24,7 @@ pub(crate) struct DisturbanceCheck {
 }
 
 impl DisturbanceCheck {
-    /// Takes the first times.
+    /// Measures the first durations on each CPU.
     pub(crate) fn new(cpus: &[Cpu]) -> Self {
         let cpus = cpus.iter().take(CPUS_MAX).map(|cpu| (cpu.id, RecentTimes::default())).collect();
         let mut checks = Self { cpus, busy: false };
@@ -55,23 +55,23 @@ impl DisturbanceCheck {
     }
 }
 
-/// The last times of the work on one CPU.
+/// The last durations of the work on one CPU, in nanoseconds.
 #[derive(Default)]
 struct RecentTimes(Vec<u64>);
 
 impl RecentTimes {
-    /// Whether this time is disturbed, compared with the median of the earlier ones. Then it is added to them: a lasting change becomes
-    /// the median.
+    /// Whether this duration is disturbed: much longer than the median of the earlier ones. It is then added to them, so that a lasting
+    /// change becomes the median.
     fn is_disturbed(&mut self, took_ns: u64) -> bool {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
-        let off = self.0.len() >= TIMES_MIN && took_ns as f64 > DISTURBED_FROM * median as f64;
+        let disturbed = self.0.len() >= TIMES_MIN && took_ns as f64 > DISTURBED_FROM * median as f64;
         if self.0.len() == TIMES_MAX {
             self.0.remove(0);
         }
         self.0.push(took_ns);
-        off
+        disturbed
     }
 }
 

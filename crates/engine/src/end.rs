@@ -5,7 +5,7 @@ use std::io;
 use mechanism::{ConnectionFacts, Endpoint, Job};
 use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
-use payload::Pieces;
+use payload::BlockTotals;
 use process::end_usage;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub(crate) struct EndReport {
     pub(crate) torn_blocks: Option<u64>,
     /// With many receivers: what the sender sent, or one receiver received; `None` if blocks were not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pieces: Option<Pieces>,
+    pub(crate) pieces: Option<BlockTotals>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
     #[serde(rename = "looks")]
     pub(crate) cpu_comparisons: (u64, u64),
@@ -108,7 +108,7 @@ pub(crate) fn run_end(
     let syscalls_before = endpoint.syscalls();
     let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
-        control.is_done(task, moved, end_ns);
+        control.record_done(task, moved, end_ns);
     }
     let after = thread_usage();
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
@@ -117,12 +117,16 @@ pub(crate) fn run_end(
         end_ns,
         received_bytes: job.received_bytes,
         // Blocks of many senders or receivers are checked one by one, not as a stream.
-        checksum: if job.sorter.is_some() || job.pieces.is_some() { None } else { job.consumer.checksum() },
+        checksum: if job.tag_checker.is_some() || job.totals.is_some() {
+            None
+        } else {
+            job.consumer.checksum()
+        },
         usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
-        torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
-        pieces: job.pieces,
+        torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
+        pieces: job.totals,
         cpu_comparisons: job.progress.cpu_comparisons(),
         connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::from),

@@ -18,5 +18,5 @@ mod watch;
 
 pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
-pub use remote::{FarEnd, FarNews, Order, check_confirmed, hold_far_end};
+pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
 pub use session::{Session, run, run_with};

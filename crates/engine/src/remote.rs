@@ -20,16 +20,16 @@ use crate::end::{EndFailure, EndReport};
 use crate::prepare::prepare;
 use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
 use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
-use crate::watch::{StallTimer, WaitError, cause, died, reports, succeeded, system_failure};
+use crate::watch::{StallTimer, WaitError, cause, check_exits, reports, succeeded, system_failure};
 
 /// Time for which an end continues after the other one failed, to report its own error.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Longest time without progress, and longest time without a message from the other host.
-const STILL_MAX: Duration = Duration::from_secs(4);
+const STALL_MAX: Duration = Duration::from_secs(4);
 
 /// Longest time without progress of an end that runs for another host. The other host stops the trial earlier.
-const FAR_STILL_MAX: Duration = Duration::from_secs(10);
+const FAR_STALL_MAX: Duration = Duration::from_secs(10);
 
 /// Most bytes whose checksum is computed while the other host waits.
 const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
@@ -41,7 +41,7 @@ const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
 
 /// One end of one trial: the request of one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct EndRequest {
     /// The mechanism and its options.
     pub spec: Spec,
     /// Stream or ping-pong.
@@ -70,35 +70,35 @@ pub struct Order {
 /// A message of the other host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FarNews {
+pub enum FarMessage {
     /// The progress of its end.
     Moved(u64),
     /// The report of its end.
     Report(Value),
 }
 
-/// The connection with the other host. Every error is reported with the case in which it occurred.
+/// The connection with the other host, which runs the far end. Every error is reported with the case in which it occurred.
 pub trait FarEnd {
     /// Requests one end of a trial from the other host; returns the address on which it listens. Aborts an earlier trial.
     ///
     /// # Errors
     /// The other host cannot be reached.
-    fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError>;
+    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError>;
 
     /// The next message from the other host; waits for at most `wait`.
     ///
     /// # Errors
     /// An error of the other host, of the connection, or of the protocol.
-    fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError>;
+    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError>;
 
     /// Reports to the other host, whose end sent, the number of bytes that arrived here, and their checksum.
     ///
     /// # Errors
-    /// As [`FarEnd::order`].
+    /// As [`FarEnd::request_end`].
     fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
 
     /// Closes the connection.
-    fn give_up(&mut self, why: &CaseError);
+    fn abandon(&mut self, why: &CaseError);
 }
 
 /// Runs one trial with the other end on the other host.
@@ -111,13 +111,16 @@ pub(crate) fn run_remote_trial(
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
     let (case, began_ns) = (setup.case, monotonic_ns());
-    let order = order(setup, seed).map_err(|error| system_failure("getrandom", &error))?;
-    let address = far.order(&order)?;
+    let end_request = end_request(setup, seed).map_err(|error| system_failure("getrandom", &error))?;
+    let address = far.request_end(&end_request)?;
     let first = case.toward == Some(Toward::Peer);
-    let meeting = Meeting { mode: MeetingMode::Connect(address), key: order.key, is_first: first };
+    let meeting = Meeting { mode: MeetingMode::Connect(address), key: end_request.key, is_first: first };
     let (control, mut children) = start(setup, &meeting)?;
-    let goal =
-        order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
+    let goal = end_request.blocks.saturating_mul(if case.workload == Workload::Stream {
+        case.block_bytes
+    } else {
+        1
+    });
     let mut watch = RemoteWatch::new();
     let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         if stop() {
@@ -139,13 +142,13 @@ pub(crate) fn run_remote_trial(
             return Err(NoSample::Stopped);
         }
         match watch.report.take() {
-            Some(report) => break on_our_clock(report, &order, &near)?,
+            Some(report) => break on_our_clock(report, &end_request, &near)?,
             // After a failure here, waits for the cause from the other host, for at most [`GRACE`].
             None if near.failure.is_some() && ended.elapsed() > GRACE => {
                 break EndReport { failure: None, ..near.clone() };
             }
             // Both ends are done at about the same time, so a report must arrive soon.
-            None if ended.elapsed() > STILL_MAX => return Err(watch.silent(far).into()),
+            None if ended.elapsed() > STALL_MAX => return Err(watch.silent(far).into()),
             None => watch.update(far, control.slowest_and_sum().0, POLL_INTERVAL)?,
         }
     };
@@ -174,22 +177,23 @@ pub(crate) fn run_remote_trial(
 ///
 /// # Errors
 /// The end cannot run here, or failed; or the error of `report`.
-pub fn hold_far_end(
-    order: &Order,
+pub fn run_far_end(
+    end_request: &EndRequest,
     listener: &Arc<std::net::TcpListener>,
     cpus: &[Cpu],
     report: &mut dyn FnMut(u64) -> Result<(), CaseError>,
 ) -> Result<Value, CaseError> {
-    let case = case(order)?;
+    let case = case(end_request)?;
     let ready = prepare(&case, cpus)?;
-    let tile = Tile::make(&order.payload, order.seed, Period::of_check(order.check))
+    let tile = Tile::make(&end_request.payload, end_request.seed, Period::of_check(end_request.check))
         .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
     let folder = Folder::private();
-    let blocks = order.blocks;
+    let blocks = end_request.blocks;
     let setup =
         TrialSetup { case: &case, ready: &ready, tile: &Arc::new(tile), folder: &folder, blocks, round: 0 };
     let first = case.toward == Some(Toward::Peer);
-    let meeting = Meeting { mode: MeetingMode::Listen(listener.clone()), key: order.key, is_first: first };
+    let meeting =
+        Meeting { mode: MeetingMode::Listen(listener.clone()), key: end_request.key, is_first: first };
     let (control, mut children) = start(&setup, &meeting)?;
     let began = Instant::now();
     let mut movement = StallTimer::from(began);
@@ -197,8 +201,8 @@ pub fn hold_far_end(
         let (moved, _) = control.slowest_and_sum();
         report(moved).map_err(|error| WaitError(error.into()))?;
         movement.update(Instant::now(), moved);
-        if movement.lasted > FAR_STILL_MAX {
-            let text = format!("nothing moves between the hosts for {} s", FAR_STILL_MAX.as_secs());
+        if movement.lasted > FAR_STALL_MAX {
+            let text = format!("nothing moves between the hosts for {} s", FAR_STALL_MAX.as_secs());
             return Err(WaitError(CaseError::new(ErrorKind::Hung, text).into()));
         }
         if began.elapsed() < FAR_TRIAL_MAX {
@@ -219,31 +223,36 @@ pub fn hold_far_end(
 ///
 /// # Errors
 /// They are wrong; the message has the right ones.
-pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError> {
-    let sent = order.blocks.saturating_mul(order.block_bytes);
+pub fn check_confirmed(
+    end_request: &EndRequest,
+    bytes: u64,
+    checksum: Option<&str>,
+) -> Result<(), CaseError> {
+    let sent = end_request.blocks.saturating_mul(end_request.block_bytes);
     if bytes != sent {
         return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
     }
-    // An order that was refused has no payload to compare with: a file that it names is not read.
-    let payload = case(order).ok().map(|case| case.payload);
-    let tile =
-        payload.and_then(|payload| Tile::make(&payload, order.seed, Period::of_check(order.check)).ok());
-    let checked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
-    match checked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
+    // A request that was refused has no payload to compare with: a file that it names is not read.
+    let payload = case(end_request).ok().map(|case| case.payload);
+    let tile = payload
+        .and_then(|payload| Tile::make(&payload, end_request.seed, Period::of_check(end_request.check)).ok());
+    let checked = tile.filter(|_| end_request.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
+    match checked.and_then(|tile| expected_checksum(&tile, end_request.check, bytes, &|| false)) {
         Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
-            "the other host has {checksum:?} of {bytes} bytes whose {} is {expected}",
-            order.check
+            "the other host reports the checksum {} of {bytes} bytes, but their {} is {expected}",
+            checksum.unwrap_or("none"),
+            end_request.check
         ))),
         _ => Ok(()),
     }
 }
 
-/// The other host's part of a trial, with a random key that cannot be guessed.
-fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
+/// The request for the other host's end of a trial, with a random key.
+fn end_request(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<EndRequest> {
     let case = setup.case;
     let mut key = TrialKey::default();
     rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    Ok(Order {
+    Ok(EndRequest {
         spec: case.spec.clone(),
         workload: case.workload,
         wait: case.wait,
@@ -258,27 +267,27 @@ fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     })
 }
 
-/// The case of an order as seen from this host: the requesting host is its peer.
-fn case(order: &Order) -> Result<Case, CaseError> {
+/// The case of a request as seen from this host: the requesting host is its peer.
+fn case(end_request: &EndRequest) -> Result<Case, CaseError> {
     let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
-    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&order.block_bytes) {
+    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&end_request.block_bytes) {
         return refuse("blocks between two hosts have 1 byte to 64 MiB");
     }
-    if order.blocks == 0 || order.blocks > FAR_TRIAL_BYTES_MAX / order.block_bytes {
+    if end_request.blocks == 0 || end_request.blocks > FAR_TRIAL_BYTES_MAX / end_request.block_bytes {
         return refuse("a trial between two hosts has 1 block to 1 EiB");
     }
-    if matches!(order.payload, PayloadKind::File(_)) {
+    if matches!(end_request.payload, PayloadKind::File(_)) {
         return refuse("no file is read for another host");
     }
     Ok(Case {
-        workload: order.workload,
-        wait: order.wait,
-        data: order.data,
-        check: order.check,
-        payload: order.payload.clone(),
-        block_bytes: order.block_bytes,
-        toward: Some(if order.toward == Toward::Peer { Toward::Here } else { Toward::Peer }),
-        ..Case::stream(order.spec.clone())
+        workload: end_request.workload,
+        wait: end_request.wait,
+        data: end_request.data,
+        check: end_request.check,
+        payload: end_request.payload.clone(),
+        block_bytes: end_request.block_bytes,
+        toward: Some(if end_request.toward == Toward::Peer { Toward::Here } else { Toward::Peer }),
+        ..Case::stream(end_request.spec.clone())
     })
 }
 
@@ -299,18 +308,22 @@ fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Ch
 
 /// The report of this host's end, or of its failure.
 fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
-    died(children, case, first)?;
+    check_exits(children, case, first)?;
     let report = children.iter().flat_map(reports).next();
     report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end exited without a report"))
 }
 
 /// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
 /// refused or limited to the largest possible one.
-fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<EndReport, CaseError> {
+fn on_our_clock(
+    reported: EndReport,
+    end_request: &EndRequest,
+    near: &EndReport,
+) -> Result<EndReport, CaseError> {
     /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
-    let receives = order.workload == Workload::PingPong || order.toward == Toward::Peer;
-    let bytes = if receives { order.blocks * order.block_bytes } else { 0 };
+    let receives = end_request.workload == Workload::PingPong || end_request.toward == Toward::Peer;
+    let bytes = if receives { end_request.blocks * end_request.block_bytes } else { 0 };
     if reported.failure.is_none() && reported.received_bytes != bytes {
         let received = reported.received_bytes;
         return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));
@@ -364,9 +377,9 @@ impl RemoteWatch {
 
     /// The error of a host that sends no useful message; closes the connection.
     fn silent(&self, far: &mut dyn FarEnd) -> CaseError {
-        let text = format!("the other host says nothing for {} s", STILL_MAX.as_secs());
+        let text = format!("the other host says nothing for {} s", STALL_MAX.as_secs());
         let error = CaseError::new(ErrorKind::Hung, text);
-        far.give_up(&error);
+        far.abandon(&error);
         error
     }
 
@@ -377,12 +390,12 @@ impl RemoteWatch {
 
     /// Handles the messages of the other host; waits for at most `wait` if there are none.
     fn update(&mut self, far: &mut dyn FarEnd, moved: u64, wait: Duration) -> Result<(), CaseError> {
-        const NEWS_MAX: usize = 100;
-        for _ in 0..NEWS_MAX {
-            match far.news(if self.report.is_some() { Duration::ZERO } else { wait })? {
+        const MESSAGES_MAX: usize = 100;
+        for _ in 0..MESSAGES_MAX {
+            match far.next_message(if self.report.is_some() { Duration::ZERO } else { wait })? {
                 None => break,
-                Some(FarNews::Moved(moved)) => self.far_moved = moved,
-                Some(FarNews::Report(report)) => {
+                Some(FarMessage::Moved(moved)) => self.far_moved = moved,
+                Some(FarMessage::Report(report)) => {
                     let report = serde_json::from_value(report);
                     let no_report = |error| corrupt(format!("the other host's report is invalid: {error}"));
                     self.report = Some(report.map_err(no_report)?);
@@ -397,11 +410,11 @@ impl RemoteWatch {
         let now = Instant::now();
         self.movement.update(now, moved.wrapping_add(self.far_moved));
         self.silence.update(now, self.messages);
-        if self.report.is_none() && self.silence.lasted > STILL_MAX {
+        if self.report.is_none() && self.silence.lasted > STALL_MAX {
             return Err(self.silent(far));
         }
-        if self.movement.lasted > STILL_MAX {
-            let text = format!("nothing moves between the hosts for {} s", STILL_MAX.as_secs());
+        if self.movement.lasted > STALL_MAX {
+            let text = format!("nothing moves between the hosts for {} s", STALL_MAX.as_secs());
             return Err(CaseError::new(ErrorKind::Hung, text));
         }
         Ok(())
@@ -412,12 +425,12 @@ impl RemoteWatch {
 mod tests {
     use super::*;
 
-    /// Expected: no file is read for another host. Happened: the file in a refused order was read for its confirmation.
+    /// Expected: no file is read for another host. Happened: the file in a refused request was read for its confirmation.
     #[test]
-    fn the_file_of_a_refused_order_is_not_read() {
+    fn the_file_of_a_refused_request_is_not_read() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, b"secret").expect("written");
-        let order = |payload| Order {
+        let end_request = |payload| EndRequest {
             spec: "tcp".parse().expect("a spec"),
             workload: Workload::Stream,
             wait: Wait::Block,
@@ -430,8 +443,8 @@ mod tests {
             toward: Toward::Peer,
             key: TrialKey::default(),
         };
-        let of_file = order(PayloadKind::File(file.path().into()));
+        let of_file = end_request(PayloadKind::File(file.path().into()));
         assert!(check_confirmed(&of_file, 6, Some("wrong")).is_ok(), "there is nothing to compare with");
-        assert!(check_confirmed(&order(PayloadKind::Sequence), 6, Some("wrong")).is_err());
+        assert!(check_confirmed(&end_request(PayloadKind::Sequence), 6, Some("wrong")).is_err());
     }
 }

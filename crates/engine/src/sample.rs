@@ -4,7 +4,7 @@ use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Share, Workload, decode_histogram,
     encode_histogram,
 };
-use payload::Pieces;
+use payload::BlockTotals;
 
 use crate::control::TrialPage;
 use crate::end::EndReport;
@@ -44,7 +44,7 @@ impl<'a> Ends<'a> {
             return self.reports.iter().find_map(|end| end.torn_blocks);
         };
         let sent = self.reports.first()?.pieces?;
-        let received: Vec<Pieces> = self.last().map(|end| end.pieces).collect::<Option<_>>()?;
+        let received: Vec<BlockTotals> = self.last().map(|end| end.pieces).collect::<Option<_>>()?;
         let byte_sum: u64 = received.iter().map(|pieces| pieces.byte_sum).sum();
         let whole_blocks: u64 = received.iter().map(|pieces| pieces.whole_blocks).sum();
         sent.whole_blocks.checked_sub(whole_blocks).filter(|_| byte_sum == sent.byte_sum)
@@ -268,7 +268,7 @@ mod tests {
         let case = Case { block_bytes: 10, load, ..Case::stream(Spec::plain("pipe")) };
         let torn = |pieces: [(u64, u64); 3]| {
             let end = |(whole_blocks, byte_sum)| EndReport {
-                pieces: Some(Pieces { whole_blocks, byte_sum }),
+                pieces: Some(BlockTotals { whole_blocks, byte_sum }),
                 ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
             };
             Ends { case: &case, blocks: 4, reports: &pieces.map(end) }.torn_blocks()

@@ -55,7 +55,7 @@ pub fn run_with<'f>(
     stop: &dyn Fn() -> bool,
 ) -> Outcome {
     let mut session = Session::new(plan, cpus, far, observer, stop);
-    let interrupted = session.calibrate().is_err() || session.take_rounds(cpus).is_err();
+    let interrupted = session.calibrate().is_err() || session.run_rounds(cpus).is_err();
     if interrupted && !stop() {
         session.runners.iter_mut().for_each(|runner| runner.record_time_ran_out(plan.budget));
     }
@@ -88,7 +88,7 @@ impl Runner {
         }
     }
 
-    /// Its name in messages of progress.
+    /// Its name in progress messages.
     fn name(&self) -> String {
         format!("{} ({})", self.case.spec, self.case.workload)
     }
@@ -117,9 +117,9 @@ impl Runner {
     }
 }
 
-/// A trial of the warm-up that takes this many times the shortest trial is long enough, even if another program had the CPU for a part
-/// of it.
-const SURELY_LONG: u32 = 10;
+/// A warm-up trial that takes at least this multiple of [`TRIAL_MIN`] is long enough, even if another program had the CPU for a part of
+/// it.
+const LONG_ENOUGH: u32 = 10;
 
 /// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
 const WARM_UP_PART: f64 = 0.25;
@@ -127,7 +127,8 @@ const WARM_UP_PART: f64 = 0.25;
 /// The user or the budget ended the run.
 struct Interrupted;
 
-/// A run in progress. [`run`] makes its rounds; [`Session::start`] is for a caller who makes them together with trials of another kind.
+/// A run in progress. [`run`] runs all its rounds; [`Session::start`] is for a caller that runs each trial itself, in turn with trials
+/// of another kind.
 pub struct Session<'a, 'f> {
     plan: &'a Plan,
     far: Option<&'f mut (dyn FarEnd + 'f)>,
@@ -155,9 +156,9 @@ impl<'a> Session<'a, '_> {
         session
     }
 
-    /// Makes a case's trial of a round, unless the case has failed.
-    pub fn take_trial(&mut self, index: usize, round: u32) {
-        let _ = self.take_round(round, &[index]);
+    /// Runs one trial of the case at `index`, unless the case has failed.
+    pub fn run_trial(&mut self, index: usize, round: u32) {
+        let _ = self.run_round(round, &[index]);
     }
 
     /// One record for each case of the plan: raw samples without summaries.
@@ -251,7 +252,7 @@ impl<'a, 'f> Session<'a, 'f> {
             let Some(sample) = self.trial(index, blocks, 0)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
-            let is_long = elapsed >= TRIAL_MIN * SURELY_LONG || self.warm_up_is_late(index);
+            let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
             if Some(blocks) == fixed || blocks > 1 << 40 || is_long {
                 self.runners[index].fastest = elapsed;
                 return Ok(Some((blocks, elapsed)));
@@ -285,7 +286,7 @@ impl<'a, 'f> Session<'a, 'f> {
         (round / cases).clamp(TRIAL_MIN, self.plan.trial_max.max(TRIAL_MIN))
     }
 
-    fn take_rounds(&mut self, cpus: &[Cpu]) -> Result<(), Interrupted> {
+    fn run_rounds(&mut self, cpus: &[Cpu]) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         let mut disturbance = self.plan.repeats.then(|| DisturbanceCheck::new(cpus));
         for round in 0..self.plan.rounds_max {
@@ -303,11 +304,11 @@ impl<'a, 'f> Session<'a, 'f> {
             if let Some(budget) = self.plan.budget.filter(|_| is_optional) {
                 self.progress.deciding(budget.saturating_sub(self.began.elapsed()));
             }
-            self.take_round(round, &indices)?;
+            self.run_round(round, &indices)?;
             if let Some(disturbance) = &mut disturbance {
                 while disturbance.disturbed() && self.may_repeat(round) {
                     self.set_aside(round);
-                    self.take_round(round, &indices)?;
+                    self.run_round(round, &indices)?;
                 }
             }
         }
@@ -315,7 +316,7 @@ impl<'a, 'f> Session<'a, 'f> {
     }
 
     /// Runs a trial of each of these cases that has not failed.
-    fn take_round(&mut self, round: u32, indices: &[usize]) -> Result<(), Interrupted> {
+    fn run_round(&mut self, round: u32, indices: &[usize]) -> Result<(), Interrupted> {
         for &index in indices {
             if self.runners[index].record.error.is_some() {
                 continue;

@@ -9,7 +9,7 @@ use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Tasks, Workload, latency_histogram,
     monotonic_ns,
 };
-use payload::{Consumer, Producer, Sorter, Tagger, Tile};
+use payload::{Consumer, Producer, TagChecker, Tagger, Tile};
 use process::{Child, leave};
 
 use crate::control::TrialPage;
@@ -73,12 +73,12 @@ fn pair_error(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     }
     let message = format!("pair {pair} of {pairs}: {}", error.message);
     let remedy =
-        error.remedy.map_or_else(|| MORE_AT_ONCE.to_owned(), |remedy| format!("fewer --pairs, or {remedy}"));
+        error.remedy.map_or_else(|| FEWER_AT_ONCE.to_owned(), |remedy| format!("fewer --pairs, or {remedy}"));
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
 /// The remedy if this machine cannot open or start all pairs or tasks at the same time.
-const MORE_AT_ONCE: &str = "fewer of them at once; or if no descriptors were left (EMFILE), ulimit -n 4096; if no processes were left (EAGAIN), ulimit -u 4096";
+const FEWER_AT_ONCE: &str = "fewer pairs or tasks at once; or if no descriptors were left (EMFILE), ulimit -n 4096; if no processes were left (EAGAIN), ulimit -u 4096";
 
 /// The granted sizes of all pairs: the smallest, and the largest if they differ.
 fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {
@@ -156,11 +156,11 @@ fn start_tasks(
 /// The error of a task that cannot be started: with many tasks, a limit of this machine.
 fn no_task(load: Load, started: usize, error: &io::Error) -> CaseError {
     let failure = system_failure("fork", error);
-    if !load.is_asked() || started == 0 {
+    if !load.is_requested() || started == 0 {
         return failure;
     }
     let message = format!("after {started} tasks: {}", failure.message);
-    CaseError::stated(ErrorKind::Limit, message).with_remedy(MORE_AT_ONCE.to_owned())
+    CaseError::stated(ErrorKind::Limit, message).with_remedy(FEWER_AT_ONCE.to_owned())
 }
 
 /// The process name of each task: the first sends, the last receives.
@@ -240,7 +240,7 @@ fn work(
         _ => setup.blocks,
     };
     let tagger = |_| Tagger::new(setup.tile.clone(), index as u32, block_bytes);
-    let sorter = |senders| Sorter::new(setup.tile.clone(), senders, block_bytes);
+    let tag_checker = |senders| TagChecker::new(setup.tile.clone(), senders, block_bytes);
     let producer = Producer::new(setup.tile.clone(), case.data, sends).at(case.align.sender.into());
     let consumer = Consumer::new(case.data, case.check, setup.tile, receives).at(case.align.receiver.into());
     // A message of a round trip is made when it is sent, and checked before it is answered.
@@ -251,7 +251,7 @@ fn work(
         producer: if streams { producer.ahead() } else { producer },
         consumer: if streams { consumer.gathering() } else { consumer },
         // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
-        blocks_between_reports: if case.toward.is_some() || case.load.is_asked() { 1 } else { 64 },
+        blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         pace: case
@@ -261,9 +261,9 @@ fn work(
             .zip(latency_histogram())
             .map(|(rate, empty)| Pace::new(rate, empty)),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
-        sorter: senders.filter(|_| role == EndpointRole::Receiver).map(sorter),
+        tag_checker: senders.filter(|_| role == EndpointRole::Receiver).map(tag_checker),
         receivers: case.load.receivers(),
-        pieces: None,
+        totals: None,
         received_bytes: 0,
     };
     // Whether this task reports how much it moved, and the amount if it is known in advance.
@@ -274,6 +274,6 @@ fn work(
         (_, Workload::Stream) => (index + 1 == tasks(case), Some(blocks * case.block_bytes)),
         (_, Workload::PingPong) => (index == 0, Some(blocks)),
     };
-    let done = (reports_amount && case.load.is_asked()).then_some((task, moved));
+    let done = (reports_amount && case.load.is_requested()).then_some((task, moved));
     run_end(endpoint, &mut job, control, done, setup.blocks)
 }

@@ -82,7 +82,7 @@ fn hung(case: &Case, progress: u64) -> CaseError {
 
 /// The reports of all ends, the sender's first; or the cause of the failure.
 pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
-    died(children, case, 0)?;
+    check_exits(children, case, 0)?;
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
     if let Some(error) = cause(&ends, case) {
         return Err(error);
@@ -99,7 +99,7 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
 ///
 /// # Errors
 /// The task that was killed, and the signal.
-pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<(), CaseError> {
+pub(crate) fn check_exits(children: &[Child<'_>], case: &Case, first: usize) -> Result<(), CaseError> {
     for (index, child) in children.iter().enumerate() {
         let Some(ended) = child.ended() else { continue };
         // A task that this process killed is not the cause. A failed task's messages are on standard error.
@@ -149,7 +149,7 @@ impl StallTimer {
 }
 
 pub(crate) fn reports(child: &Child<'_>) -> Vec<EndReport> {
-    model::from_json(child.output_text()).unwrap_or_default()
+    model::from_json(child.captured_output()).unwrap_or_default()
 }
 
 fn failed(failure: &EndFailure, case: &Case) -> CaseError {

@@ -112,7 +112,7 @@ mod tests {
                 rustix::pipe::fcntl_setpipe_size(&writer, 4096).expect("one page is always granted");
             let tile = Tile::make(&payload, 2, Period::Filter).expect("named");
             let mut comparer = Comparer::new(Tile::make(&payload, 2, Period::Filter).expect("named"));
-            let poured = std::thread::spawn(move || {
+            let writing = std::thread::spawn(move || {
                 let outlet = Outlet::choose(writer.as_fd(), &tile, 65536, pipe_bytes).expect("memory");
                 let mut report =
                     GenReport { bytes: 0, method: outlet.method(), pipe_bytes: None, syscalls: 0 };
@@ -122,7 +122,7 @@ mod tests {
             while let Ok(len @ 1..) = rustix::io::read(&reader, &mut room[..]) {
                 assert_eq!(comparer.check(&room[..len]), Ok(()));
             }
-            let report = poured.join().expect("no panic").expect("a reader until the end");
+            let report = writing.join().expect("no panic").expect("a reader until the end");
             assert_eq!((report.bytes, report.method), (1_000_001, method));
         }
     }

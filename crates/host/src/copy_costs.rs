@@ -22,21 +22,21 @@ const SIMULATED: &str = "HOSEPIPE_SLOW_COPIES";
 const ROUNDS: usize = 31;
 /// Bytes of one read(2): the default capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes of one memcpy(3): more than 2 KiB, from which on glibc uses `rep movsb`, and less than half of a first-level cache.
+/// Bytes of one memcpy(3): more than 2 KiB, above which glibc uses `rep movsb`, and less than half of an L1 data cache.
 const COPY_BYTES: usize = 16 << 10;
 /// memcpy(3) calls between two readings of the clock.
 const COPIES: usize = 4;
 /// Both addresses are aligned to this.
 const PAGE_BYTES: usize = 4096;
 
-/// The contents of the file that keeps the speeds.
+/// The contents of the file that keeps the speeds until the next boot.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedCosts {
     boot: String,
     costs: CopyCosts,
 }
 
-/// The figures of this boot, from the file that keeps them; else they are measured, in less than 0.2 s, and kept.
+/// The figures of this boot, from the file that keeps them; else they are measured, in less than 0.2 s, and cached.
 /// `HOSEPIPE_SLOW_COPIES=0.3` simulates a machine that copies to the slow offsets at 0.3 of its speed.
 ///
 /// # Errors
@@ -44,35 +44,35 @@ struct Kept {
 pub fn copy_costs() -> io::Result<CopyCosts> {
     let simulated = std::env::var(SIMULATED).ok().and_then(|share| share.parse().ok());
     if let Some(share) = simulated.filter(|share| (0.01..=1.0).contains(share)) {
-        return Ok(CopyCosts::invented(share));
+        return Ok(CopyCosts::simulated(share));
     }
     let boot = Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_default();
-    let path = kept_at();
-    if let Some(kept) = read_kept(&path).filter(|kept| kept.boot == boot) {
-        return Ok(kept.costs);
+    let path = cache_path();
+    if let Some(cached) = read_cache(&path).filter(|cached| cached.boot == boot) {
+        return Ok(cached.costs);
     }
     let mut costs = measure_copy_costs()?;
     if costs.slow_offsets().is_some() {
-        // The result is kept for a long time, so a slow machine is measured twice.
+        // The result is cached for a long time, so a slow machine is measured twice.
         let again = measure_copy_costs()?;
         costs = if again.slow_offsets().is_none() { again } else { costs };
     }
-    let kept = Kept { costs, boot };
+    let cached = CachedCosts { costs, boot };
     // If it cannot be written, the next command measures again.
-    let _ = write_kept(&path, &kept);
-    Ok(kept.costs)
+    let _ = write_cache(&path, &cached);
+    Ok(cached.costs)
 }
 
-/// Where the figures are kept: in XDG_RUNTIME_DIR or /tmp. Not in TMPDIR: a script that sets it may expect only its own files there.
-fn kept_at() -> PathBuf {
+/// Where the figures are cached: in XDG_RUNTIME_DIR or /tmp. Not in TMPDIR: a script that sets it may expect only its own files there.
+fn cache_path() -> PathBuf {
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let folder = runtime.unwrap_or_else(|| "/tmp".into());
     folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
 }
 
-/// The kept figures, if no other user can have written them.
-fn read_kept(path: &Path) -> Option<Kept> {
+/// The cached figures, if no other user can have written them.
+fn read_cache(path: &Path) -> Option<CachedCosts> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
     let found = file.metadata().ok()?;
@@ -85,10 +85,10 @@ fn read_kept(path: &Path) -> Option<Kept> {
 }
 
 /// Writes a file of another name, then renames it, so that readers see complete files only.
-fn write_kept(path: &Path, kept: &Kept) -> io::Result<()> {
+fn write_cache(path: &Path, cached: &CachedCosts) -> io::Result<()> {
     let beside = path.with_extension(std::process::id().to_string());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let done = file.write_all(&serde_json::to_vec(kept)?).and_then(|()| fs::rename(&beside, path));
+    let done = file.write_all(&serde_json::to_vec(cached)?).and_then(|()| fs::rename(&beside, path));
     if done.is_err() {
         fs::remove_file(&beside)?;
     }
@@ -104,7 +104,7 @@ pub fn measure_copy_costs() -> io::Result<CopyCosts> {
     let before = sched_getaffinity(None)?;
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
-    // If the CPU was just forbidden, the figures are of several CPUs.
+    // If this fails, because the CPU was forbidden in the meantime, the thread may move, and the figures are of several CPUs.
     let _ = sched_setaffinity(None, &here);
     let measured = measure();
     let _ = sched_setaffinity(None, &before);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_offset_has_its_speeds_and_the_cpus_of_before_come_back() {
+    fn every_offset_has_its_speeds_and_the_affinity_is_restored() {
         let before = sched_getaffinity(None).expect("of this thread");
         let costs = measure_copy_costs().expect("memory and a pipe");
         assert_eq!(sched_getaffinity(None).expect("of this thread"), before);
@@ -215,22 +215,22 @@ mod tests {
     #[test]
     fn figures_are_read_only_if_no_other_user_can_have_written_them() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("kept");
-        assert!(read_kept(&path).is_none());
-        let kept = Kept { boot: "this".to_owned(), costs: CopyCosts::invented(0.3) };
+        let path = folder.path().join("cached");
+        assert!(read_cache(&path).is_none());
+        let cached = CachedCosts { boot: "this".to_owned(), costs: CopyCosts::simulated(0.3) };
         for _ in 0..2 {
-            write_kept(&path, &kept).expect("room");
+            write_cache(&path, &cached).expect("room");
         }
-        let read = read_kept(&path).expect("kept");
-        assert_eq!((read.boot, read.costs), (kept.boot, kept.costs));
+        let read = read_cache(&path).expect("cached");
+        assert_eq!((read.boot, read.costs), (cached.boot, cached.costs));
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).expect("ours");
-        assert!(read_kept(&path).is_none(), "others may write to it");
+        assert!(read_cache(&path).is_none(), "others may write to it");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
         let link = folder.path().join("link");
         symlink(&path, &link).expect("a name");
-        assert!(read_kept(&link).is_none(), "a link may belong to another user");
+        assert!(read_cache(&link).is_none(), "a link may belong to another user");
         fs::write(&path, "{}").expect("ours");
-        assert!(read_kept(&path).is_none());
+        assert!(read_cache(&path).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use hdrhistogram::Histogram;
-use payload::{Consumer, Pieces, Producer, Sorter, Tagger};
+use payload::{BlockTotals, Consumer, Producer, TagChecker, Tagger};
 
 use crate::{ConnectionFacts, Pace, Progress};
 
@@ -66,12 +66,12 @@ pub struct Job<'a> {
     pub pace: Option<Pace>,
     /// Number of receivers that compete for the blocks.
     pub receivers: u32,
-    /// With many receivers: what the sender sent, or one receiver received. Set at the end, if there is a tagger or a sorter.
-    pub pieces: Option<Pieces>,
+    /// With many receivers: totals of the sender or of one receiver. Set at the end, if there is a tagger or a tag checker.
+    pub totals: Option<BlockTotals>,
     /// With many senders or receivers: makes the blocks, instead of the producer.
     pub tagger: Option<Tagger>,
     /// With many senders or receivers: checks the blocks, instead of the consumer.
-    pub sorter: Option<Sorter>,
+    pub tag_checker: Option<TagChecker>,
     /// Bytes that the consumer has received; set after the last byte.
     pub received_bytes: u64,
 }

@@ -19,10 +19,11 @@ const USUAL: &str = "/tmp";
 /// A folder for names: a private one, which is made before the first name, or an existing one.
 #[derive(Debug)]
 pub struct Folder {
-    place: PathBuf,
-    /// Whether `place` existed when this value was made: if it is removed later, files are made in [`USUAL`].
+    /// The parent of the private folder, or the folder itself.
+    base: PathBuf,
+    /// Whether `base` existed when this value was made: if it is removed later, files are made in [`USUAL`].
     was_there: bool,
-    /// The private folder in `place`, which is made when it is needed; `None`: names are made in `place` itself.
+    /// The private folder in `base`, which is made when it is needed; `None`: names are made in `base` itself.
     private: Option<Mutex<Option<TemporaryPath>>>,
 }
 
@@ -33,8 +34,8 @@ impl Folder {
         Self::private_in(temporary_folder())
     }
 
-    /// The same in $XDG_RUNTIME_DIR or /tmp, not in $TMPDIR, where a script may list its own temporary files: for names that
-    /// are removed at once and store no data.
+    /// The same for names that are removed at once and store no data. It is in $XDG_RUNTIME_DIR or /tmp, not in $TMPDIR: a script may
+    /// list its own temporary files there.
     pub(crate) fn for_brief_names() -> Self {
         let own = |folder: &PathBuf| {
             let is_own = fs::metadata(folder).is_ok_and(|found| found.uid() == geteuid().as_raw());
@@ -45,15 +46,15 @@ impl Folder {
         Self::private_in(runtime.or_else(usual).unwrap_or_else(temporary_folder))
     }
 
-    fn private_in(place: PathBuf) -> Self {
+    fn private_in(base: PathBuf) -> Self {
         // A relative TMPDIR would name another folder after a change of directory.
-        let place = std::path::absolute(&place).unwrap_or(place);
-        Self { was_there: place.is_dir(), place, private: Some(Mutex::default()) }
+        let base = std::path::absolute(&base).unwrap_or(base);
+        Self { was_there: base.is_dir(), base, private: Some(Mutex::default()) }
     }
 
     /// A folder that exists, and that only this run uses.
-    pub fn at(place: &Path) -> Self {
-        Self { place: place.to_owned(), was_there: false, private: None }
+    pub fn at(base: &Path) -> Self {
+        Self { base: base.to_owned(), was_there: false, private: None }
     }
 
     /// The folder for a name; makes the private folder if there is none.
@@ -61,14 +62,14 @@ impl Folder {
     /// # Errors
     /// The folder cannot be made.
     pub fn path(&self) -> Result<PathBuf, OpenError> {
-        let Some(private) = &self.private else { return Ok(self.place.clone()) };
+        let Some(private) = &self.private else { return Ok(self.base.clone()) };
         let mut private = private.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = private.as_ref().map(TemporaryPath::path).filter(|path| is_own_folder(path)) {
             return Ok(path.to_owned());
         }
         let made =
-            TemporaryPath::folder_in(&announcer(), self.place()).map_err(|source| OpenError::System {
-                call: format!("making a folder in {}", self.place().display()),
+            TemporaryPath::folder_in(&announcer(), self.base()).map_err(|source| OpenError::System {
+                call: format!("making a folder in {}", self.base().display()),
                 source,
                 remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
             })?;
@@ -76,8 +77,8 @@ impl Folder {
     }
 
     /// The folder for a file without a name.
-    pub fn place(&self) -> &Path {
-        if self.was_there && !self.place.is_dir() { Path::new(USUAL) } else { &self.place }
+    pub fn base(&self) -> &Path {
+        if self.was_there && !self.base.is_dir() { Path::new(USUAL) } else { &self.base }
     }
 }
 
@@ -125,7 +126,7 @@ mod tests {
         assert!(second != first && second.starts_with(&place) && second.is_dir());
         std::fs::remove_dir_all(&place).expect("ours");
         let third = folder.path().expect("elsewhere");
-        assert!(third.starts_with(USUAL) && third.is_dir() && folder.place() == Path::new(USUAL));
+        assert!(third.starts_with(USUAL) && third.is_dir() && folder.base() == Path::new(USUAL));
         drop(folder);
         assert!(!third.exists() && !place.exists());
     }
@@ -134,14 +135,14 @@ mod tests {
     /// Happened: the folder was announced after it had been made, and stayed behind.
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
-        let (hears, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
-        crate::leftover::announce_to(Some(process::Announcer::over(tells)));
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
+        crate::leftover::announce_to(Some(process::Announcer::over(writer)));
         let place = PathBuf::from("/nonexistent/announced");
         let folder = Folder::private_in(place);
         assert!(folder.path().is_err());
         crate::leftover::announce_to(None);
         let mut announced = Vec::new();
-        std::io::Read::read_to_end(&mut std::fs::File::from(hears), &mut announced).expect("announced");
+        std::io::Read::read_to_end(&mut std::fs::File::from(reader), &mut announced).expect("announced");
         let announced = String::from_utf8_lossy(&announced).into_owned();
         // Other tests may announce theirs meanwhile.
         let ours =

@@ -19,7 +19,7 @@ pub struct LinkEnds {
     pub write: OwnedFd,
     /// Where the bytes come out. `kind` tells whether the reading program can have this end itself or needs a relay.
     pub read: OwnedFd,
-    /// Sizes the system really gave.
+    /// Sizes that the system granted.
     pub granted: Granted,
     /// How the bytes travel.
     pub kind: LinkKind,
@@ -85,7 +85,7 @@ impl LinkEnds {
     /// Ends of a link, moved above the standard descriptors.
     ///
     /// # Errors
-    /// EMFILE, where a descriptor had to be moved and there is no room.
+    /// EMFILE: a descriptor had to be moved, and this process may open no more.
     pub(crate) fn new(
         write: OwnedFd,
         read: OwnedFd,
@@ -118,8 +118,8 @@ pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
     Ok((write, read, pipe_bytes))
 }
 
-/// The largest pipe a link asks for, in bytes. With 1 MiB the ends no longer wait for wake-ups; more would only
-/// push the data out of the core's cache before it is read.
+/// The largest pipe that a link requests, in bytes. With 1 MiB the cost of wake-ups is small; with more the data would leave the
+/// core's cache before it is read.
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: after each refusal it requests half as much, until

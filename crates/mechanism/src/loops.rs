@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use payload::Pieces;
+use payload::BlockTotals;
 
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
@@ -70,23 +70,23 @@ pub(crate) fn send_among_others<S: Sender>(sender: &mut S, job: &mut Job<'_>) ->
     each_block(job, |_| sender.send(tagger.next_block()))
 }
 
-/// Receives the bytes of all senders. With a sorter it collects whole blocks from the pieces that arrive and checks them.
+/// Receives the bytes of all senders. With a tag checker it collects whole blocks from the pieces that arrive and checks them.
 pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
-    let mut sorter = job.sorter.take();
+    let mut tag_checker = job.tag_checker.take();
     // Bytes of the current block that have arrived.
     let mut have = 0;
     each_piece(job, |job, most, _| {
-        let Some(sorter) = &mut sorter else { return receiver.recv_next(&mut job.consumer, most) };
+        let Some(tag_checker) = &mut tag_checker else { return receiver.recv_next(&mut job.consumer, most) };
         let room = job.consumer.room();
         let received = receiver.recv(&mut room[have..])?;
         have += received;
         if have == room.len() {
-            sorter.take(room);
+            tag_checker.check(room);
             have = 0;
         }
         Ok(received)
     })?;
-    job.sorter = sorter;
+    job.tag_checker = tag_checker;
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }
@@ -95,36 +95,36 @@ pub(crate) fn receive_from_many<R: Receiver>(receiver: &mut R, job: &mut Job<'_>
 pub(crate) fn send_to_many<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
     match job.tagger.take() {
         Some(mut tagger) => {
-            let mut sent = Pieces::default();
+            let mut sent = BlockTotals::default();
             each_block(job, |_| {
                 let block = tagger.next_block();
                 sent.add(block, true);
                 sender.send(block)
             })?;
-            job.pieces = Some(sent);
+            job.totals = Some(sent);
         }
         None => each_block(job, |job| sender.send_next(&mut job.producer))?,
     }
     sender.finish_for(job.receivers)
 }
 
-/// One of several receivers: receives until the end of the stream. With a sorter it checks whether each piece is a whole block.
+/// One of several receivers: receives until the end of the stream. With a tag checker it checks whether each piece is a whole block.
 pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
-    let mut sorter = job.sorter.take();
-    let mut pieces = Pieces::default();
+    let mut tag_checker = job.tag_checker.take();
+    let mut totals = BlockTotals::default();
     loop {
-        let received = match &mut sorter {
+        let received = match &mut tag_checker {
             None => receiver.recv_next(&mut job.consumer, job.block_bytes)?,
-            Some(sorter) => {
+            Some(tag_checker) => {
                 let room = job.consumer.room();
                 let received = receiver.recv(room)?;
-                let is_block = sorter.is_block(&room[..received]);
-                pieces.add(&room[..received], is_block);
+                let is_block = tag_checker.is_block(&room[..received]);
+                totals.add(&room[..received], is_block);
                 received
             }
         };
         if received == 0 {
-            job.pieces = sorter.map(|_| pieces);
+            job.totals = tag_checker.map(|_| totals);
             return Ok(());
         }
         job.received_bytes += received as u64;

@@ -15,7 +15,7 @@ pub(crate) use crate::ends::{End, Receiver, Sender, counted_by};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::mechanism::OpenChannel;
-pub(crate) use crate::system::{answered, granted, kernel_setting};
+pub(crate) use crate::system::{granted, kernel_setting, libc_result};
 pub(crate) use crate::{
     Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, MeetingMode,
     OpenError, Options, Request, SharedMemory, Unsupported,

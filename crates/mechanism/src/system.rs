@@ -127,7 +127,7 @@ impl OpenError {
 }
 
 /// The result of a call of the C library: if it is negative, the error in `errno`.
-pub(crate) fn answered(answer: impl TryInto<usize>) -> io::Result<usize> {
+pub(crate) fn libc_result(answer: impl TryInto<usize>) -> io::Result<usize> {
     answer.try_into().map_err(|_| io::Error::last_os_error())
 }
 

@@ -47,7 +47,7 @@ pub struct Load {
 
 impl Load {
     /// Whether the user requested a load.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         *self != Self::default()
     }
 

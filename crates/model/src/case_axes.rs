@@ -219,7 +219,7 @@ mod tests {
             let known = renamed.map_or(is_axis(field), |(_, columns)| columns.iter().all(|one| is_axis(one)));
             assert!(known || FIGURES.contains(&field.as_str()), "`{field}` is neither in AXES nor a figure");
         }
-        assert!(AXES.iter().all(|axis| (axis.value)(&case).is_some()), "every axis has a value of it");
+        assert!(AXES.iter().all(|axis| (axis.value)(&case).is_some()), "this case has a value on every axis");
     }
 
     #[test]

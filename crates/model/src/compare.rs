@@ -15,7 +15,7 @@ pub struct CompareRecord {
     pub head: RecordHead,
     /// Seed of the order within rounds.
     pub seed: u64,
-    /// Largest number of trials of each.
+    /// Largest number of trials of each pipeline over each link.
     pub trials: u32,
     /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
@@ -31,7 +31,7 @@ pub struct CompareRecord {
     pub precision_percent: Option<f64>,
     /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
-    /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.
+    /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
     /// Other conditions of all results, by name: `by` if the `latency` of a line is ranked and not the time of a run, `shell` if it is

@@ -56,7 +56,7 @@ impl CopyCosts {
     pub const OFFSETS: [u64; 7] = [0, 8, 16, 24, 32, 64, 2048];
 
     /// A simulated machine that copies at this share of its speed to the slow offsets.
-    pub fn invented(share: f64) -> Self {
+    pub fn simulated(share: f64) -> Self {
         let speed = |offset| {
             let bytes_per_s = if SLOW.contains(&offset) { share * 4e9 } else { 4e9 };
             CopySpeed {
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_machine_is_slow_behind_the_start_of_a_page_and_writes_before_it() {
-        let slow = CopyCosts::invented(0.3);
+    fn reads_are_slow_after_the_start_of_a_page_and_writes_before_it() {
+        let slow = CopyCosts::simulated(0.3);
         let found = slow.slow_offsets().expect("slow");
         assert_eq!((found.first, found.last), (1, 31));
         assert!(
@@ -121,7 +121,7 @@ mod tests {
                 .chain([(4095, false, true), (4096, false, false), (0x7f12_3456_7010, true, false)])
         {
             assert_eq!(slow.slowdown_at(address).is_some(), reads, "reads at {address}");
-            // The kernel's page begins at 0, which is ahead of a source at the end of a page.
+            // A write copies to the start of a page in the kernel, which is ahead of a source at the end of a page.
             assert_eq!(slow.slowdown_at(address.wrapping_neg()).is_some(), writes, "writes at {address}");
         }
     }
@@ -129,8 +129,8 @@ mod tests {
     /// A Zen 5: misaligned copies in user space are a fifth slower at all offsets that are no multiple of 64.
     #[test]
     fn a_machine_with_even_speeds_has_no_slow_offset() {
-        assert_eq!(CopyCosts::invented(1.0).slow_offsets(), None);
-        let mut even = CopyCosts::invented(1.0);
+        assert_eq!(CopyCosts::simulated(1.0).slow_offsets(), None);
+        let mut even = CopyCosts::simulated(1.0);
         for speed in even.speeds.iter_mut().filter(|speed| !speed.offset.is_multiple_of(64)) {
             speed.memcpy_bytes_per_s *= 0.6;
         }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn one_slow_figure_is_a_disturbance() {
         for offset in CopyCosts::OFFSETS {
-            let mut disturbed = CopyCosts::invented(1.0);
+            let mut disturbed = CopyCosts::simulated(1.0);
             for speed in disturbed.speeds.iter_mut().filter(|speed| speed.offset == offset) {
                 speed.pipe_read_bytes_per_s *= 0.2;
             }

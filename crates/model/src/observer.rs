@@ -68,7 +68,7 @@ impl<'a> RunProgress<'a> {
         self.over_at = estimate.map(|estimate| Instant::now() + estimate);
     }
 
-    /// All planned trials were made; further ones follow until a decision is possible, for `at_most` this time.
+    /// All planned trials were made; more follow until a decision is possible, or until the time `at_most` has passed.
     pub fn deciding(&mut self, at_most: Duration) {
         self.decides = true;
         self.over_at = Some(Instant::now() + at_most);
@@ -80,7 +80,7 @@ impl<'a> RunProgress<'a> {
         let left_s = self.over_at.map_or(0, |at| at.saturating_duration_since(Instant::now()).as_secs());
         let at_most = if self.decides { "at most " } else { "" };
         let left = if left_s == 0 { String::new() } else { format!(" · {at_most}{left_s} s left") };
-        let of = if self.decides { " (to decide)".to_owned() } else { format!("/{}", self.trials) };
+        let of = if self.decides { " (undecided)".to_owned() } else { format!("/{}", self.trials) };
         self.what = format!("trial {}{of} {name}{left}", self.finished + 1);
         self.trial_progress(0.0);
     }

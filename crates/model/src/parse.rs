@@ -1,5 +1,5 @@
-//! Values of a type from JSON and TOML. The text becomes a tree first, so that the reading code of each type is compiled for one
-//! source of values only: it was a seventh of the program.
+//! Values of a type from JSON and TOML. The text is parsed into a tree first, so that the code that reads each type is compiled once,
+//! for trees, and not again for each format: it was a seventh of the program.
 
 use serde::de::DeserializeOwned;
 

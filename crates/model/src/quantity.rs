@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A number of bytes, typed as `64KiB`, `64k` (1024s), `64kB` (1000s), `1MiB` or plain bytes.
+/// A number of bytes, typed as `64KiB`, `64k` (64 × 1024), `64kB` (64 × 1000), `1MiB` or plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

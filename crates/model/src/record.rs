@@ -278,7 +278,7 @@ pub struct ZeroCopy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throughput {
-    /// The headline.
+    /// The median, in bytes per second.
     pub median_bytes_per_s: f64,
     /// Lower end of the 95 % interval of the median, in bytes per second.
     pub low: f64,

@@ -45,11 +45,11 @@ pub struct RunRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageRecord {
     /// The index of its pipeline in the list, from 0; in JSON from 1.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// The index of the stage in its pipeline, from 0; in JSON from 1.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub stage: u32,
     /// Whether it is a stage of the reduce of `hosepipe spread`; absent if not.
@@ -150,7 +150,7 @@ impl Certainty {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkRecord {
     /// The index of its pipeline in the list, from 0; in JSON from 1.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// Its spec.
@@ -249,7 +249,7 @@ pub struct Delays {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyRecord {
     /// The index of the pipeline, from 0; in JSON from 1.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub pipeline: u32,
     /// From the first link to the last.
@@ -263,7 +263,7 @@ pub struct LatencyRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageLatency {
     /// The index of the stage in its pipeline, from 0; in JSON from 1.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "u32"))]
     pub stage: u32,
     /// From the link before it to the link after it, including the wait in the link before it.
@@ -277,7 +277,7 @@ pub struct StageLatency {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
     /// The index of the stage in `stages`, in JSON from 1; `null` if it was a link, or no single stage.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub stage: Option<usize>,
     /// A sentence for the user: the bottleneck, and what would help.

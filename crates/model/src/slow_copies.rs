@@ -23,9 +23,9 @@ pub struct SlowCopies {
     pub saves_ns_max: u64,
 }
 
-/// A program's buffers, bytes and times.
+/// Figures of a program from which its slow copies are estimated: its buffers, bytes and times.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SeenCopies {
+pub struct CopyFigures {
     /// The page offset of its buffer for reads, and for writes.
     pub read_offset: Option<u64>,
     pub write_offset: Option<u64>,
@@ -38,14 +38,14 @@ pub struct SeenCopies {
     pub kernel_ns: u64,
 }
 
-impl SeenCopies {
-    /// Whether these copies are slow on any machine; if not, the speeds of this machine are not needed.
+impl CopyFigures {
+    /// Whether there are machines on which these copies are slow; if not, the speeds of this machine are not needed.
     pub fn may_be_slow(&self) -> bool {
         self.each().any(|(_, offset, _)| SLOW.contains(&offset))
     }
 
     /// Its slow copies, if they cost enough time: computed from the bytes and `costs`, limited by the time in the kernel.
-    pub fn judge(&self, costs: &CopyCosts) -> Option<SlowCopies> {
+    pub fn find_slow(&self, costs: &CopyCosts) -> Option<SlowCopies> {
         let full = costs.speeds.iter().find(|speed| speed.offset == 0)?.pipe_read_bytes_per_s;
         let slow = |(writes, offset, bytes): (bool, u64, Option<u64>)| {
             let speed_share = costs.slowdown_at(offset)?;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     const GB: u64 = 1_000_000_000;
-    const READER: SeenCopies = SeenCopies {
+    const READER: CopyFigures = CopyFigures {
         read_offset: Some(16),
         write_offset: None,
         read_bytes: Some(2 * GB),
@@ -88,42 +88,42 @@ mod tests {
 
     #[test]
     fn a_large_reader_is_judged_by_what_it_could_save() {
-        let slow = CopyCosts::invented(0.25);
-        let found = READER.judge(&slow).expect("2 GB at 1 GB/s");
+        let slow = CopyCosts::simulated(0.25);
+        let found = READER.find_slow(&slow).expect("2 GB at 1 GB/s");
         assert_eq!((found.writes, found.offset, found.speed_share), (false, 16, 0.25));
         assert_eq!(found.saves_ns_max, 750_000_000, "three quarters of the time in the kernel");
-        let writer = SeenCopies {
+        let writer = CopyFigures {
             read_offset: Some(0),
             write_offset: Some(4080),
             written_bytes: Some(2 * GB),
             ..READER
         };
-        let found = writer.judge(&slow).expect("a writer");
+        let found = writer.find_slow(&slow).expect("a writer");
         assert_eq!((found.writes, found.offset), (true, 4080));
     }
 
     #[test]
-    fn nothing_is_said_of_other_offsets_machines_and_programs() {
-        let slow = CopyCosts::invented(0.25);
+    fn other_offsets_machines_and_programs_have_no_slow_copies() {
+        let slow = CopyCosts::simulated(0.25);
         for offset in [0, 32, 48, 2048, 4080] {
-            let reader = SeenCopies { read_offset: Some(offset), ..READER };
-            assert!(!reader.may_be_slow() && reader.judge(&slow).is_none(), "{offset}");
+            let reader = CopyFigures { read_offset: Some(offset), ..READER };
+            assert!(!reader.may_be_slow() && reader.find_slow(&slow).is_none(), "{offset}");
             let offset = (4096 - offset) % 4096;
             let write_offset = Some(if offset == 16 { 64 } else { offset });
             let writer =
-                SeenCopies { read_offset: None, write_offset, written_bytes: Some(2 * GB), ..READER };
-            assert!(!writer.may_be_slow() && writer.judge(&slow).is_none(), "{offset}");
+                CopyFigures { read_offset: None, write_offset, written_bytes: Some(2 * GB), ..READER };
+            assert!(!writer.may_be_slow() && writer.find_slow(&slow).is_none(), "{offset}");
         }
         assert!(READER.may_be_slow());
-        assert_eq!(READER.judge(&CopyCosts::invented(1.0)), None, "a machine without the fault");
+        assert_eq!(READER.find_slow(&CopyCosts::simulated(1.0)), None, "a machine without the fault");
         for quiet in [
-            SeenCopies { read_bytes: None, ..READER },
-            SeenCopies { read_bytes: Some(GB / 100), ..READER },
-            SeenCopies { cpu_ns: 100 * GB, ..READER },
-            SeenCopies { wall_ns: 100 * GB, ..READER },
-            SeenCopies { kernel_ns: GB / 100, ..READER },
+            CopyFigures { read_bytes: None, ..READER },
+            CopyFigures { read_bytes: Some(GB / 100), ..READER },
+            CopyFigures { cpu_ns: 100 * GB, ..READER },
+            CopyFigures { wall_ns: 100 * GB, ..READER },
+            CopyFigures { kernel_ns: GB / 100, ..READER },
         ] {
-            assert_eq!(quiet.judge(&slow), None, "{quiet:?}");
+            assert_eq!(quiet.find_slow(&slow), None, "{quiet:?}");
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct Chain {
     /// Its links.
     pub links: Vec<ChainLink>,
     /// The index of the stage that limits the chain; `null` if no single stage does, or the chain is idle.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub held_up_by: Option<usize>,
 }
@@ -76,7 +76,7 @@ pub struct Chain {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainStage {
     /// Its index in the chain; in JSON from 1, as all indices here.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "usize"))]
     pub stage: usize,
     /// Its processes; those with a parent outside of the stage come first.
@@ -96,7 +96,7 @@ pub struct ChainStage {
     /// Their state.
     pub doing: StageActivity,
     /// The index of the link for which they wait.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub waits_at: Option<usize>,
     /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
@@ -140,11 +140,11 @@ pub struct ChainLink {
     /// Its identity: the inode, and the path of a FIFO.
     pub name: String,
     /// The indices of the stages that can write to it; empty if no visible process can.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<usize>"))]
     pub writers: Vec<usize>,
     /// The indices of the stages that can read from it.
-    #[serde(with = "crate::places")]
+    #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<usize>"))]
     pub readers: Vec<usize>,
     /// Bytes per second that went through it; `null` if unknown.

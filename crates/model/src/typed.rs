@@ -30,7 +30,7 @@ pub fn script_word(word: &(impl AsRef<OsStr> + ?Sized)) -> Result<&str, String> 
     let word = word.as_ref();
     let refused = |why| {
         let shown = one_line(&word.to_string_lossy());
-        Err(format!("`{shown}` {why}: no job is made of it"))
+        Err(format!("`{shown}` {why}: it cannot be written into a script"))
     };
     match word.to_str() {
         None => refused("is not text in UTF-8"),

@@ -19,14 +19,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// A buffer of `len` bytes, every one of them written once so that no page fault waits in it.
+    /// A buffer of `len` bytes. Each byte has been written, so that later accesses have no page faults.
     pub fn new(len: usize) -> Self {
         Self::at(0, len)
     }
 
-    /// The same `offset` bytes past the start of a page.
+    /// A buffer that begins `offset` bytes after the start of a page.
     pub fn at(offset: usize, len: usize) -> Self {
-        // 0xA5 and not 0: a fresh zero page would be mapped lazily and measure something else.
+        // Not 0: for zeros the allocator returns pages that are mapped at the first access, which a trial would then measure.
         let memory = vec![0xA5u8; len + ALIGNMENT + offset];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT) + offset;
         Self { memory, start, len }
@@ -35,7 +35,7 @@ impl Block {
     /// Reads to the end of a file or a pipe.
     ///
     /// # Errors
-    /// What the system answers.
+    /// Those of read(2).
     pub fn read_to_end(mut source: impl Read) -> io::Result<Self> {
         let (mut room, mut filled) = (Self::new(FIRST_BYTES), 0);
         loop {
@@ -77,9 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_begin_on_a_page_wherever_there_is_memory() {
+    fn blocks_begin_on_a_page_at_any_address_of_the_allocation() {
         for len in [1, 4095, 65537, 1 << 20] {
-            // What lies before it moves the next allocation on by 16 bytes each time.
+            // Buffers of growing length move the next allocation by 16 bytes each time.
             let (mut before, mut blocks) = (Vec::new(), Vec::new());
             for offset in 0..64 {
                 before.push(vec![0u8; 16 * offset + 1]);

@@ -32,7 +32,7 @@ impl Checker {
         }
     }
 
-    /// A new check that hashes a stream, which may be any.
+    /// A new check that hashes a stream; it needs no payload.
     pub fn xxh3() -> Self {
         Self::Xxh3(Box::new(XxHash3_64::new()))
     }

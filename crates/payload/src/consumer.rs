@@ -6,14 +6,14 @@ use model::{Check, DataLevel};
 
 use crate::{Block, Checker, Tile};
 
-/// Bytes of small blocks that are checked at once, or produced at once: half of a core's first cache.
+/// Bytes of small blocks that are checked, or produced, together: half of a core's L1 data cache.
 pub(crate) const BATCH_BYTES: usize = 16 << 10;
 
-/// Gives the receiver room, and checks every byte at level `verify`.
+/// Gives the receiver a buffer, and checks every byte at level `verify`.
 pub struct Consumer {
     room: Block,
     block_bytes: usize,
-    /// Where the room begins within a page.
+    /// Where the buffer `room` begins, in bytes after the start of a page.
     offset: usize,
     /// Bytes at the beginning of the room that were received and are not checked yet.
     gathered: usize,
@@ -27,12 +27,13 @@ impl Consumer {
         Self { room: Block::new(block_bytes), block_bytes, offset: 0, gathered: 0, checker }
     }
 
-    /// Begins its room this many bytes past the start of a page.
+    /// The same with a buffer that begins this many bytes after the start of a page.
     pub fn at(self, offset: usize) -> Self {
         if offset == 0 { self } else { Self { room: Block::at(offset, self.block_bytes), offset, ..self } }
     }
 
-    /// Receives, and checks, small blocks many at a time, as a stream allows: [`Self::finish`] checks the last ones.
+    /// The same, but collects many small blocks before it checks them, as is possible for a stream. [`Self::finish`] checks the last
+    /// ones.
     pub fn gathering(self) -> Self {
         let gathers = (1..=BATCH_BYTES / 4).contains(&self.block_bytes);
         if gathers { Self { room: Block::at(self.offset, BATCH_BYTES), ..self } } else { self }
@@ -44,20 +45,20 @@ impl Consumer {
         self.checker.is_some()
     }
 
-    /// Where received bytes go: as many as a block has.
+    /// The buffer for the next block.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.room[self.gathered..self.gathered + self.block_bytes]
     }
 
-    /// Room for at most this many blocks, and for one at least.
+    /// A buffer for at most `blocks` blocks, and for at least one.
     #[inline]
     pub fn room_for(&mut self, blocks: usize) -> &mut [u8] {
         let end = (self.gathered + blocks * self.block_bytes).min(self.room.len());
         &mut self.room[self.gathered..end]
     }
 
-    /// Takes the first `len` bytes of the room as received.
+    /// Records that the first `len` bytes of the buffer were received.
     #[inline]
     pub fn accept(&mut self, len: usize) {
         if self.checker.is_some() {
@@ -68,7 +69,7 @@ impl Consumer {
         }
     }
 
-    /// Takes bytes as received that lie elsewhere (in shared memory).
+    /// Checks received bytes that are not in the buffer but in memory of the mechanism.
     #[inline]
     pub fn inspect(&mut self, bytes: &[u8]) {
         if let Some(checker) = &mut self.checker {

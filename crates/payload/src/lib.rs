@@ -19,5 +19,5 @@ pub use compare::{Comparer, Detector, Mismatch};
 pub use consumer::Consumer;
 pub use producer::Producer;
 pub use reservoir::Reservoir;
-pub use tagged::{Pieces, Sorter, TAG_BYTES, Tagger};
+pub use tagged::{BlockTotals, TAG_BYTES, TagChecker, Tagger};
 pub use tile::{PayloadError, Period, Tile};

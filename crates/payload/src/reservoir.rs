@@ -1,9 +1,9 @@
-//! A pipe kept full of a payload, out of which tee(2) hands the same pages over again and again.
+//! A pipe that stays full of a payload: tee(2) passes the same pages from it to other pipes, again and again.
 //!
-//! The pages are the kernel's own (they were filled through a socket), so nothing in user space can ever change them:
-//! by reference without the danger of vmsplice(2). And a socket keeps up to 32 KiB of adjacent pages in one piece,
-//! while vmsplice takes one slot of the pipe for each page: a pipe of 256 slots then holds 8 MiB, and its reader pays
-//! for a slot once in 32 KiB instead of once in 4.
+//! The pages belong to the kernel (they were filled through a socket), so user space cannot change them: bytes pass by reference
+//! without the danger of vmsplice(2). A socket keeps up to 32 KiB of adjacent pages together, and they take one slot of a pipe;
+//! vmsplice takes one slot for each page. So a pipe of 256 slots holds 8 MiB instead of 1 MiB, and its reader has the cost of a
+//! slot once for 32 KiB instead of once for 4 KiB.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -11,35 +11,44 @@ use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, tee};
 
-/// A pipe holding the same bytes over and over, never drained.
+/// A pipe that contains the same bytes repeatedly and is never read.
 pub struct Reservoir {
     read_end: OwnedFd,
-    /// Kept, or tee(2) would find the end of a stream.
+    /// Kept open: otherwise tee(2) would report the end of the stream.
     _write_end: OwnedFd,
     whole: bool,
 }
 
 impl Reservoir {
-    /// What a Unix socket keeps in one piece, in bytes (UNIX_SKB_FRAGS_SZ in net/unix/af_unix.c).
+    /// Most bytes that a Unix socket keeps together (UNIX_SKB_FRAGS_SZ in net/unix/af_unix.c).
     pub const SLOT_BYTES: usize = 32 << 10;
     /// Slots of a pipe of the default size.
     pub const SLOTS: usize = 16;
 
-    /// Fills a pipe of `slots` slots (fewer where the system refuses) with `period`, over and over: cut at the end of
-    /// each slot, and begun again.
+    /// Fills a pipe of `slots` slots, or fewer if the system refuses that many. Each slot begins with the first byte of `period` and
+    /// repeats it up to the end of the slot.
     ///
     /// # Errors
-    /// Where the system refuses a pipe, a socket or splice(2), or the pipe takes nothing.
+    /// The system refuses a pipe, a socket or splice(2), or the pipe accepts no bytes.
     pub fn fill(period: &[u8], slots: usize) -> Result<Self> {
         let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        // More slots than a pipe has by itself may be refused to an ordinary user: more calls, then.
+        // An unprivileged user may be refused a larger pipe: then more calls of tee(2) are made.
         let _ = fcntl_setpipe_size(&write_end, slots * rustix::param::page_size());
         let mut whole = put_slot(period, &write_end)? == Self::SLOT_BYTES;
-        // The rest are the same pages once more, so that they stay in the reader's cache.
+        // The other slots refer to the pages of the first one, so that these stay in the reader's cache.
         let (copies, copy_to) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Less than a slot: the first one is in pieces (no contiguous memory was free), and is enough.
-        while given(tee(&read_end, &copy_to, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))? == Self::SLOT_BYTES {
-            match given(splice(&copies, None, &write_end, None, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))? {
+        // If tee(2) gives less, the first 32 KiB lie in several slots (no contiguous memory was free), and no more are added.
+        while zero_if_blocked(tee(&read_end, &copy_to, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))?
+            == Self::SLOT_BYTES
+        {
+            match zero_if_blocked(splice(
+                &copies,
+                None,
+                &write_end,
+                None,
+                Self::SLOT_BYTES,
+                SpliceFlags::NONBLOCK,
+            ))? {
                 Self::SLOT_BYTES => {}
                 0 => break,
                 _ => {
@@ -51,31 +60,31 @@ impl Reservoir {
         Ok(Self { read_end, _write_end: write_end, whole })
     }
 
-    /// Whether every slot begins with the payload's first byte and holds [`Self::SLOT_BYTES`]. Where memory or pipe
-    /// pages were short it may not: such a reservoir is used only where the bytes are not checked.
+    /// Whether every slot begins with the payload's first byte and has [`Self::SLOT_BYTES`]; false if the system had too little memory
+    /// or too few pipe pages. Such a reservoir is used only if the bytes are not checked.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Hands up to `len` bytes over, from the payload's first byte on; returns how many the pipe took.
+    /// Passes at most `len` bytes, from the payload's first byte on, to the pipe `out`; returns their number.
     ///
     /// # Errors
-    /// Those of tee(2); EAGAIN with [`SpliceFlags::NONBLOCK`] or where `out` is non-blocking.
+    /// Those of tee(2); EAGAIN with [`SpliceFlags::NONBLOCK`] or if `out` is non-blocking.
     #[inline]
     pub fn tee(&self, out: impl AsFd, len: usize, flags: SpliceFlags) -> Result<usize> {
         tee(&self.read_end, out, len, flags)
     }
 }
 
-/// 0 where a pipe was full or empty.
-fn given(moved: Result<usize>) -> Result<usize> {
+/// The number of bytes, 0 if a pipe was full or empty.
+fn zero_if_blocked(moved: Result<usize>) -> Result<usize> {
     match moved {
         Err(Errno::AGAIN) => Ok(0),
         other => other,
     }
 }
 
-/// Fills one slot of a pipe through a socket; returns how many bytes it took.
+/// Fills one slot of a pipe through a socket; returns the number of bytes.
 fn put_slot(period: &[u8], pipe: &OwnedFd) -> Result<usize> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (drain, fill) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -85,7 +94,7 @@ fn put_slot(period: &[u8], pipe: &OwnedFd) -> Result<usize> {
     while moved < sent {
         match splice(&drain, None, pipe, None, sent - moved, SpliceFlags::NONBLOCK) {
             Ok(len) => moved += len,
-            // In more pieces than the pipe has slots (one, once fs.pipe-user-pages-soft is spent).
+            // The bytes need more slots than the pipe has (one, if the user has reached fs.pipe-user-pages-soft).
             Err(Errno::AGAIN) if moved > 0 => break,
             Err(error) => return Err(error),
         }

@@ -1,5 +1,5 @@
-//! Blocks of many senders, or for many receivers, on one channel. Each begins with its sender's number and its own, and these determine its bytes: so the
-//! receiver sees whether a block came in one piece or was mixed with another one.
+//! Blocks of many senders, or for many receivers, on one channel. A block begins with a tag: the number of its sender, and its own
+//! number. The tag determines the other bytes, so the receiver sees whether a block arrived in one piece or was mixed with another one.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Block, Tile};
 
-/// Bytes at the beginning of a block: the sender's number (4) and the block's (8), both little-endian.
+/// Size of a tag: the sender's number in 4 bytes, then the block's in 8 bytes, both little-endian.
 pub const TAG_BYTES: usize = 12;
 
-/// Where the bytes behind the tag lie in the tile. Senders begin at different places, so that equal numbers do not mean equal bytes.
+/// The position in the tile of the bytes after the tag. Blocks of the same number have different positions if their senders differ.
 fn phase(tile: &Tile, sender: u32, sequence: u64, block_bytes: usize) -> usize {
-    /// A prime: any two of a thousand senders are apart.
-    const APART: u64 = 7919;
+    /// Distance between the positions of two senders: a prime, so that a thousand senders have different positions.
+    const SENDER_DISTANCE: u64 = 7919;
     let body = (block_bytes - TAG_BYTES) as u64;
-    tile.phase(sequence.wrapping_mul(body).wrapping_add(u64::from(sender) * APART))
+    tile.phase(sequence.wrapping_mul(body).wrapping_add(u64::from(sender) * SENDER_DISTANCE))
 }
 
 /// Makes the blocks of one sender.
@@ -44,17 +44,17 @@ impl Tagger {
     }
 }
 
-/// What one task sent to, or received as one of, several receivers that compete for blocks. The sums of all receivers are the sender's
-/// if no byte was lost, repeated or changed.
+/// With several receivers that compete for blocks: totals of what the sender sent, or of what one receiver received. The totals of all
+/// receivers together are the sender's if no byte was lost, repeated or changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pieces {
+pub struct BlockTotals {
     /// Blocks that were sent, or received in one piece.
     pub whole_blocks: u64,
-    /// All bytes, added up.
+    /// The sum of the values of all bytes.
     pub byte_sum: u64,
 }
 
-impl Pieces {
+impl BlockTotals {
     /// Adds what was sent or received in one call.
     pub fn add(&mut self, piece: &[u8], is_whole: bool) {
         self.whole_blocks += u64::from(is_whole);
@@ -62,25 +62,26 @@ impl Pieces {
     }
 }
 
-/// Checks every block that arrives, and counts those that did not come in one piece.
-pub struct Sorter {
+/// Checks every block that arrives, and counts the torn ones, which did not arrive in one piece.
+pub struct TagChecker {
     tile: Arc<Tile>,
     block_bytes: usize,
-    /// The number that each sender's next block has at least.
+    /// For each sender, the lowest number that its next block can have.
     next: Vec<u64>,
     torn: u64,
-    /// The bytes of torn blocks, added up: they must be those of the blocks that did not arrive whole, in any order.
+    /// The sum of the bytes of torn blocks. At the end it must equal `missing_sum`.
     torn_sum: u64,
+    /// The sum of the bytes of the blocks that were sent and did not arrive whole.
     missing_sum: u64,
 }
 
-impl Sorter {
+impl TagChecker {
     pub fn new(tile: Arc<Tile>, senders: u32, block_bytes: usize) -> Self {
         Self { tile, block_bytes, next: vec![0; senders as usize], torn: 0, torn_sum: 0, missing_sum: 0 }
     }
 
-    /// Takes as many bytes as a block has, as they arrived.
-    pub fn take(&mut self, block: &[u8]) {
+    /// Checks the next bytes that arrived, as many as a block has.
+    pub fn check(&mut self, block: &[u8]) {
         match self.whole(block) {
             Some((sender, sequence)) => {
                 self.skip(sender, sequence);
@@ -93,8 +94,8 @@ impl Sorter {
         }
     }
 
-    /// Whether what one of several receivers got in one call is a block: the blocks between are other receivers', and the rest of a
-    /// piece may be another's.
+    /// Whether the bytes that one of several receivers got in one call are a whole block. Other receivers may have got the blocks before
+    /// it, or the rest of these bytes.
     pub fn is_block(&mut self, piece: &[u8]) -> bool {
         let found = self.whole(piece).filter(|_| piece.len() == self.block_bytes);
         if let Some((sender, sequence)) = found {
@@ -103,7 +104,7 @@ impl Sorter {
         found.is_some()
     }
 
-    /// The sender and the number of a block that came in one piece, and is not earlier than one that came.
+    /// The sender and the number of a block that arrived in one piece and in order; `None` for other bytes.
     fn whole(&self, block: &[u8]) -> Option<(u32, u64)> {
         let (tag, body) = block.split_at_checked(TAG_BYTES)?;
         let sender = u32::from_le_bytes(*tag.first_chunk()?);
@@ -113,8 +114,8 @@ impl Sorter {
         (is_due && self.tile.first_difference(phase, body).is_none()).then_some((sender, sequence))
     }
 
-    /// Adds up the blocks of a sender that should have come before this one. There are no more of them than are torn already, or
-    /// bytes were lost.
+    /// Adds the blocks of a sender that should have arrived before number `until` to `missing_sum`. At most as many as were torn: if
+    /// more are missing, bytes were lost.
     fn skip(&mut self, sender: u32, until: u64) {
         let first = self.next[sender as usize];
         let until = until.min(first.saturating_add(self.torn));
@@ -125,7 +126,7 @@ impl Sorter {
         }
     }
 
-    /// How many blocks arrived in pieces, after each sender has sent `blocks_of_each`; `None` where bytes were lost, repeated or changed.
+    /// The number of torn blocks, after each sender has sent `blocks_of_each`; `None` if bytes were lost, repeated or changed.
     pub fn torn(mut self, blocks_of_each: u64) -> Option<u64> {
         for sender in 0..self.next.len() as u32 {
             self.skip(sender, blocks_of_each);
@@ -151,23 +152,23 @@ mod tests {
         Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"))
     }
 
-    /// So many blocks of two senders, taking turns.
+    /// `blocks` blocks of each of two senders, in turn.
     fn stream(blocks: u64) -> Vec<Vec<u8>> {
         let mut taggers: Vec<Tagger> = (0..2).map(|sender| Tagger::new(tile(), sender, BLOCK)).collect();
         (0..2 * blocks).map(|at| taggers[at as usize % 2].next_block().to_vec()).collect()
     }
 
     fn torn(bytes: &[u8], blocks: u64) -> Option<u64> {
-        let mut sorter = Sorter::new(tile(), 2, BLOCK);
-        bytes.chunks_exact(BLOCK).for_each(|block| sorter.take(block));
-        sorter.torn(blocks)
+        let mut tag_checker = TagChecker::new(tile(), 2, BLOCK);
+        bytes.chunks_exact(BLOCK).for_each(|block| tag_checker.check(block));
+        tag_checker.torn(blocks)
     }
 
     #[test]
     fn whole_blocks_torn_blocks_and_lost_bytes() {
         let blocks = stream(4);
         assert_eq!(torn(&blocks.concat(), 4), Some(0));
-        // The second block in the midst of the first.
+        // The second block is in the middle of the first one.
         let [first, second] = [&blocks[0], &blocks[1]];
         let mixed = [&first[..60], second, &first[60..], &blocks[2..].concat()].concat();
         assert_eq!(torn(&mixed, 4), Some(2));
@@ -180,15 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn of_competing_receivers_each_knows_a_whole_block() {
+    fn each_competing_receiver_recognises_whole_blocks() {
         let mut tagger = Tagger::new(tile(), 0, BLOCK);
         let blocks: Vec<Vec<u8>> = (0..4).map(|_| tagger.next_block().to_vec()).collect();
-        let mut sent = Pieces::default();
+        let mut sent = BlockTotals::default();
         blocks.iter().for_each(|block| sent.add(block, true));
         let received = |pieces: &[&[u8]]| {
-            let (mut sorter, mut found) = (Sorter::new(tile(), 1, BLOCK), Pieces::default());
+            let (mut tag_checker, mut found) = (TagChecker::new(tile(), 1, BLOCK), BlockTotals::default());
             for piece in pieces {
-                let is_block = sorter.is_block(piece);
+                let is_block = tag_checker.is_block(piece);
                 found.add(piece, is_block);
             }
             (found.whole_blocks, found.byte_sum)
@@ -210,8 +211,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_in_any_order_of_writers_are_all_there(cuts in prop::collection::vec((0usize..2, 1usize..150), 1..60)) {
-            // Each writer's bytes in their order, in pieces that take turns as drawn.
+        fn mixed_bytes_of_two_writers_are_complete(cuts in prop::collection::vec((0usize..2, 1usize..150), 1..60)) {
+            // Each writer's bytes stay in order; pieces of the two writers alternate at random.
             let blocks = stream(5);
             let whole: Vec<Vec<u8>> = (0..2).map(|sender| blocks.iter().skip(sender).step_by(2).flatten().copied().collect()).collect();
             let mut left = [&whole[0][..], &whole[1][..]];

@@ -194,7 +194,7 @@ impl<'c> Child<'c> {
     }
 
     /// Its captured output.
-    pub fn output_text(&self) -> String {
+    pub fn captured_output(&self) -> String {
         self.captured.text()
     }
 

@@ -170,7 +170,7 @@ pub(crate) fn have_ended_within(children: &mut [Child<'_>], most: Duration) -> i
 /// How a program ended, and its last message.
 fn failure(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
-    let said = child.output_text();
+    let said = child.captured_output();
     let starts = ["hosepipe: ", "error: "];
     let sentence =
         said.lines().rev().find_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));

@@ -7,7 +7,7 @@ mod ssh;
 
 use std::net::SocketAddr;
 
-use engine::{FarNews, Order};
+use engine::{EndRequest, FarMessage};
 use model::{CaseError, Host, Tool};
 use serde::{Deserialize, Serialize};
 
@@ -27,16 +27,16 @@ struct Here {
     host: Host,
 }
 
-/// What the server sends about a trial, with the number of its order: its progress, its report, or why there is none.
+/// What the server sends about a trial, with the number of its request: its progress, its report, or why there is none.
 #[derive(Serialize, Deserialize)]
 struct News {
-    news: (u64, Result<FarNews, CaseError>),
+    news: (u64, Result<FarMessage, CaseError>),
 }
 
 /// What the client sends.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ClientMessage {
-    Order(u64, Order),
+    Order(u64, EndRequest),
     Confirm { bytes: u64, checksum: Option<String> },
 }

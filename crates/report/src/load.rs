@@ -16,7 +16,7 @@ const KEEPS_UP_FROM: f64 = 0.95;
 
 /// The cases with a given load.
 pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
-    record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_asked())
+    record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_requested())
 }
 
 /// What the rows of one table have in common: the axes, the block, and which of pairs, senders, receivers and a rate are given.

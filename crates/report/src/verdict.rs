@@ -57,7 +57,7 @@ pub(crate) fn verdict(view: &View) -> Verdict {
 
 /// The sentences of each requested load.
 fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
-    let cases = transports(view.record).filter(|case| case.load().is_asked());
+    let cases = transports(view.record).filter(|case| case.load().is_requested());
     let with_key = |case: &'a CaseRecord| {
         ((case.workload, case.load(), case.block_bytes, case.tasks, case.placement, case.data), case)
     };

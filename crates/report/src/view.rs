@@ -148,7 +148,7 @@ fn common<'a, T: PartialEq>(rankings: &[Ranking<'a>], axis: impl Fn(&Ranking<'a>
 
 /// The cases that are ranked: one pair of ends at its own speed.
 pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
-    transports(record).filter(|case| !case.load().is_asked())
+    transports(record).filter(|case| !case.load().is_requested())
 }
 
 /// The cases that are ranked, and those under a requested load.

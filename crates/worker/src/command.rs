@@ -43,7 +43,7 @@ pub(crate) fn wait(
     });
     waited.map_err(|error| match error {
         NotFinished::Late(_) => {
-            NotFinished::Late(children.iter().map(Child::output_text).collect::<Vec<_>>().join("\n"))
+            NotFinished::Late(children.iter().map(Child::captured_output).collect::<Vec<_>>().join("\n"))
         }
         other => other,
     })
@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     waited?;
     let ended = children[0].ended().ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
-    Ok((ended.status, children[0].output_text()))
+    Ok((ended.status, children[0].captured_output()))
 }
 
 /// A command line for messages.

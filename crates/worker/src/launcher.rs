@@ -192,7 +192,7 @@ impl Launcher {
             }
         }
         let finished = |(role, child): (Role, &Child<'_>)| {
-            Some(Finished { role, ended: child.ended()?.clone(), said: child.output_text() })
+            Some(Finished { role, ended: child.ended()?.clone(), said: child.captured_output() })
         };
         let finished: Vec<Finished> = roles.into_iter().zip(&children).filter_map(finished).collect();
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();

@@ -191,7 +191,7 @@ pub fn measure_beside<'a>(
         residues: fastrand::Rng::with_seed(plan.seed),
     };
     let began = Instant::now();
-    let interrupted = measurement.warm_up().is_err() || measurement.take_rounds(began).is_err();
+    let interrupted = measurement.warm_up().is_err() || measurement.run_rounds(began).is_err();
     Ok(Measured { cases: measurement.cases, ceiling: measurement.ceiling.into_record(), interrupted })
 }
 
@@ -226,7 +226,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn take_rounds(&mut self, began: Instant) -> Result<(), Interrupted> {
+    fn run_rounds(&mut self, began: Instant) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         let rows = self.alive().len() + self.beside.count;
         self.progress.planned(u64::from(self.plan.trials) * rows as u64, None);

@@ -84,7 +84,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     progress.progress("warming up hosepipe's own rows", None);
     let (mut silent, stopped) = (Silent, || stop.is_set());
     let mut own_session = engine::Session::start(&own, &host::cpus(), &mut silent, &stopped);
-    let mut trial = |row, round| own_session.take_trial(row, round);
+    let mut trial = |row, round| own_session.run_trial(row, round);
     let beside = RowsBeside { count: own.cases.len(), trial: &mut trial };
     let mut outcome = worker::measure_beside(&plan, beside, &mut progress, &stopped)?;
     progress.finish();

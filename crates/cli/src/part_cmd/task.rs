@@ -164,7 +164,7 @@ impl Task<'_> {
                 return Ok(None);
             }
         }
-        let result = model::from_json(child[0].output_text()).ok();
+        let result = model::from_json(child[0].captured_output()).ok();
         let status = child[0].ended().map_or(ExitStatus::default(), |ended| ended.status);
         let mut result = result.unwrap_or_else(|| failed(number, describe(status)));
         if let (Some(failure), Some((log, log_bytes))) = (&mut result.failure, self.log.zip(log_bytes)) {

@@ -99,7 +99,7 @@ impl<'a> ProgramRunner<'a> {
             false => Ok(()),
         })?;
         let [child] = &children;
-        let output = child.output_text();
+        let output = child.captured_output();
         match child.ended() {
             Some(ended) if ended.status.success() => {
                 Ok((output, ended.usage.user_ns + ended.usage.system_ns))

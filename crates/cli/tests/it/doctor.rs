@@ -58,7 +58,7 @@ fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
 fn slow_offsets_are_told_where_the_machine_has_them_and_only_there() {
     let lab = Lab::new();
     for (share, state, says) in
-        [("0.3", "caps", "runs at 0.30 of its speed"), ("1", "good", "as fast at every offset")]
+        [("0.3", "caps", "runs at 0.30 of its speed"), ("1", "good", "equally fast at every offset")]
     {
         let mut command = lab.command(&["doctor", "--json"]);
         command.env("HOSEPIPE_SLOW_COPIES", share);

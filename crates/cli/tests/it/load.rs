@@ -60,7 +60,7 @@ fn three_senders_of_every_mechanism_that_can_have_them() {
     for case in ranked(&record.cases) {
         if let Some(error) = &case.error {
             assert_eq!(error.kind, ErrorKind::Unsupported, "{}: {error:?}", case.spec);
-            assert!(error.message.contains("one holder"), "{}: {error:?}", case.spec);
+            assert!(error.message.contains("only one task can have"), "{}: {error:?}", case.spec);
             continue;
         }
         able.push(case.mechanism.as_str());

@@ -13,7 +13,7 @@ pub fn copy_finding(costs: &CopyCosts) -> Finding {
     let found = |state, what: String, why| Finding::new("copy-alignment", state, what, why);
     let Some(slow) = costs.slow_offsets() else {
         let why = "No buffer is slow because of its address.";
-        return found(Good, "copies are as fast at every offset within a page".to_owned(), why);
+        return found(Good, "copies are equally fast at every offset within a page".to_owned(), why);
     };
     let at = |offset: u64| costs.speeds.iter().find(|speed| speed.offset == offset);
     let rate = |speed: fn(&CopySpeed) -> f64, share: f64| match (at(0).map(speed), at(16).map(speed)) {
@@ -33,7 +33,7 @@ pub fn copy_finding(costs: &CopyCosts) -> Finding {
     );
     let why = "The CPU's `rep movsb` is slow where the destination lies that far ahead of the source modulo 4096. malloc(3) puts \
         blocks of 128 KiB or more at 16 bytes past the start of a page, and programs read into them. The variable moves such blocks \
-        for programs that use glibc's malloc(3); docs/ALIGNMENT.md has what a program can do itself.";
+        for programs that use glibc's malloc(3); docs/ALIGNMENT.md describes what a program can do itself.";
     Finding { remedy: Some(REMEDY.to_owned()), ..found(Caps, what, why) }
 }
 
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn only_a_slow_machine_gets_the_offsets_the_speeds_and_a_remedy() {
-        let slow = copy_finding(&CopyCosts::invented(0.3));
+        let slow = copy_finding(&CopyCosts::simulated(0.3));
         assert_eq!((slow.state, slow.remedy.is_some()), (Caps, true));
         let said = "copies to 1 to 31 bytes past the start of a page are slow: read(2) from a pipe runs at 0.30 of its speed \
             (1.2 GB/s instead of 4.0 GB/s), from page cache at 0.30";
         assert!(slow.what.starts_with(said), "{}", slow.what);
-        let other = copy_finding(&CopyCosts::invented(1.0));
+        let other = copy_finding(&CopyCosts::simulated(1.0));
         assert_eq!((other.state, other.remedy), (Good, None));
     }
 }

@@ -96,8 +96,8 @@ fn pipe_pages(host: &Host, vitals: &Vitals) -> Option<Finding> {
 fn descriptors(host: &Host, _: &Vitals) -> Option<Finding> {
     let limit = host.limits.rlimit_nofile;
     let what = match limit {
-        None => "files may be open without limit".to_owned(),
-        Some(files) => format!("{} may be open", count(files, "file")),
+        None => "this process may open any number of files".to_owned(),
+        Some(files) => format!("this process may open {}", count(files, "file")),
     };
     let why = "Long pipelines and chains hold several descriptors for each stage; above the limit they fail with \
         EMFILE.";
@@ -129,7 +129,8 @@ fn msgmnb(host: &Host, _: &Vitals) -> Option<Finding> {
 fn msgmni(host: &Host, _: &Vitals) -> Option<Finding> {
     let queues = host.limits.msgmni?;
     let what = format!("there may be {queues} System V queues");
-    let why = "Each queue measured needs one; queues of killed programs stay until `ipcrm` removes them.";
+    let why =
+        "Each measured sysv-msgq needs one queue; queues of killed programs stay until `ipcrm` removes them.";
     Finding::new("msgmni", unless(queues >= 32, Caps), what, why).remedy("sudo sysctl -w kernel.msgmni=32000")
 }
 
@@ -250,8 +251,8 @@ fn temporary(_: &Host, vitals: &Vitals) -> Option<Finding> {
         return found(Caps, room(files), why).remedy(if roomy { use_shm } else { &look });
     }
     if files.is_memory() {
-        let why = "Files as links stay in memory; `sync` waits for nothing. For the cost of a disk \
-            point TMPDIR at one.";
+        let why = "Files as links stay in memory, and `sync` does not wait for a device. To measure the cost of a disk, \
+            set TMPDIR to a folder on it.";
         return Some(found(Good, room(files), why));
     }
     let why = "Files as links go through the page cache, and writing them back competes with the \

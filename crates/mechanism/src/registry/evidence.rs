@@ -9,24 +9,24 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use super::pipe::page_ring::page_is_passed;
 
-/// The experiment for `transfer`, which moves a page from a pipe to the descriptor that it returns. `way` names the transfer
-/// in the sentence of the result.
+/// The experiment for `transfer`, which moves a page from a pipe to the descriptor that it returns. `name` is the name of the
+/// transfer in the sentence of the result.
 pub(super) fn try_transfer<F: AsFd>(
-    way: &str,
+    name: &str,
     transfer: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
 ) -> ZeroCopy {
-    verdict(&format!("a page changed after {way}"), page_is_passed(transfer))
+    verdict(&format!("a page was changed after {name}"), page_is_passed(transfer))
 }
 
 /// The result of an experiment that changed something after it had been sent, for a transfer that itself copies nothing.
-/// `what` names what was changed; `seen_changed`: the reader saw the change.
+/// `what` is a clause that says what was changed; `seen_changed`: the reader saw the change.
 pub(super) fn verdict(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
     let (proven, seen) = match seen_changed {
-        Ok(true) => (true, "reached the reader changed: it was passed by reference".to_owned()),
-        Ok(false) => (false, "reached the reader as it had been: it was copied".to_owned()),
-        Err(error) => (false, format!("could not be tried: {}", model::describe_errno(&error))),
+        Ok(true) => (true, "the reader saw the change, so bytes pass by reference".to_owned()),
+        Ok(false) => (false, "the reader did not see the change, so bytes were copied".to_owned()),
+        Err(error) => (false, format!("the experiment failed: {}", model::describe_errno(&error))),
     };
-    ZeroCopy { copies_per_byte: Some(0), proven, how: format!("{what} {seen}") }
+    ZeroCopy { copies_per_byte: Some(0), proven, how: format!("{what}: {seen}") }
 }
 
 /// The same evidence for a mechanism that also copies bytes before or after the transfer; `where_copied` says where.

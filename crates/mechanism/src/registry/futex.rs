@@ -27,7 +27,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         let notify = move || {
             given = given.wrapping_add(1);
             word(&notified).store(given, Release);
-            // Always wakes: a second word that tells whether a task sleeps would save nothing, since here the other task does.
+            // Always wakes: a second word that tells whether the other task sleeps would save nothing, since it always sleeps here.
             futex::wake(word(&notified), futex::Flags::empty(), 1)?;
             Ok(Some(1))
         };

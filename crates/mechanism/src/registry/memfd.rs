@@ -48,8 +48,10 @@ fn probe() -> Result<(), Unsupported> {
 
 fn zero_copy(options: &Options) -> Option<ZeroCopy> {
     (Opening::from_options(options) == Opening::Mmap).then(|| {
-        let evidence =
-            verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
+        let evidence = verdict(
+            "a page was changed in an unsealed memfd that had been passed and mapped",
+            change_is_seen(),
+        );
         but_copied(evidence, 1, "write(2) copies into it")
     })
 }
@@ -147,11 +149,11 @@ impl Sender for MemfdSender {
 struct MemfdReceiver {
     socket: FdEnd,
     opening: Opening,
-    current: Option<Taken>,
+    current: Option<CurrentBlock>,
 }
 
 /// A block that is being received.
-struct Taken {
+struct CurrentBlock {
     bytes: Bytes,
     len: usize,
     /// Number of its bytes that were received so far.
@@ -165,7 +167,7 @@ enum Bytes {
 
 impl MemfdReceiver {
     /// The block that is being received, or else the next one; `None` at the end of the stream.
-    fn current(&mut self) -> io::Result<Option<&mut Taken>> {
+    fn current(&mut self) -> io::Result<Option<&mut CurrentBlock>> {
         if self.current.is_none() {
             let taken = self
                 .socket
@@ -182,12 +184,12 @@ impl MemfdReceiver {
                 Opening::Mmap => Bytes::Mapped(map(&file, len)?),
                 Opening::Read => Bytes::InFile(file),
             };
-            self.current = Some(Taken { bytes, len, at: 0 });
+            self.current = Some(CurrentBlock { bytes, len, at: 0 });
         }
         Ok(self.current.as_mut())
     }
 
-    /// Notes that `len` more bytes of the block were received.
+    /// Records that `len` more bytes of the block were received.
     fn received(&mut self, len: usize) -> usize {
         if let Some(taken) = &mut self.current {
             taken.at += len;
@@ -222,7 +224,7 @@ impl Receiver for MemfdReceiver {
 
     /// Without a copy if the file is mapped.
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        if let Some(Taken { bytes: Bytes::Mapped(mapping), len, at }) = self.current()? {
+        if let Some(CurrentBlock { bytes: Bytes::Mapped(mapping), len, at }) = self.current()? {
             let len = most.min(*len - *at);
             consumer.inspect(&bytes_of(mapping)[*at..*at + len]);
             return Ok(self.received(len));

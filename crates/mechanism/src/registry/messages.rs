@@ -195,7 +195,7 @@ fn cut_short(taken: usize, whole: usize) -> io::Error {
 
 /// The limits of a message on a Unix socket.
 pub(super) const MESSAGE_LIMITS: &str =
-    "block: the send buffer less 32 bytes, and some 4 MiB; sndbuf: net.core.wmem_max";
+    "block: the send buffer less 32 bytes, and at most about 4 MiB; sndbuf: net.core.wmem_max";
 
 /// Bytes of a Unix socket's send buffer that a message cannot use (`unix_dgram_sendmsg`, net/unix/af_unix.c).
 const RESERVED_BYTES: u64 = 32;

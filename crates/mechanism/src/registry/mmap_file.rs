@@ -18,7 +18,7 @@ pub(super) static MMAP_FILE: Mechanism = Mechanism {
     capabilities: Capabilities::NEEDS_CLEANUP,
     waits: BLOCK_OR_SPIN,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-    limits: "size: 128 MiB, and the free space of the file system; in the channel: 1024 slots of 56 bytes of short lone messages, or of 64 KiB of others",
+    limits: "size: 128 MiB, and the free space of the file system; unread in the channel: 1024 slots of 56 bytes for short messages sent one at a time, or of 64 KiB for others",
     man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
     more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
     in_place: Copying::is_in_place,

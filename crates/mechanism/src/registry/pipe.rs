@@ -18,7 +18,7 @@ use vmsplice::PipePages;
 pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
     name: "size",
     kind: OptionKind::Size,
-    default: "64KiB, what pipe(2) gives; between programs 1MiB, or what is granted of it",
+    default: "64KiB, as pipe(2) makes it; between programs up to 1MiB, as the system grants",
     help: "bytes the pipe holds (F_SETPIPE_SZ; the kernel rounds up to a power of two of pages)",
 };
 
@@ -32,7 +32,7 @@ pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
 
 /// The limits of a pipe's size.
 pub(super) const SIZE_LIMITS: &str =
-    "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent";
+    "size: fs.pipe-max-size for ordinary users; two pages if the user's pipes exceed fs.pipe-user-pages-soft";
 
 /// PIPE_BUF on Linux: writes of at most this many bytes are never mixed (pipe(7)).
 pub(super) const PIPE_BUF_BYTES: u64 = 4096;
@@ -57,20 +57,20 @@ pub(super) static PIPE: Mechanism = Mechanism {
             name: "send",
             kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
             default: "write",
-            help: "copied in whole, or from pieces of 4 KiB; by reference, or by reference to the same pages each time",
+            help: "write: a copy of the block; writev: copies of pieces of 4 KiB; vmsplice: by reference; tee: references to the same pages each time",
         },
         OptionSpec {
             name: "recv",
             kind: OptionKind::Choice(&["read", "splice"]),
             default: "read",
-            help: "copied out, or moved by reference to /dev/null, where no byte can be checked",
+            help: "read: copied; splice: moved by reference to /dev/null, so that no byte can be checked",
         },
         WAIT_OPTION,
     ],
     link_options: &[SIZE_OPTION.name],
     atomic_bytes: PIPE_BUF_BYTES,
-    limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
-             takes a page of it, however short",
+    limits: "size: fs.pipe-max-size for ordinary users; two pages if the user's pipes exceed \
+             fs.pipe-user-pages-soft; even a short packet takes a page",
     man_pages: &[
         "pipe(2)",
         "pipe(7)",
@@ -182,7 +182,7 @@ impl PipeOptions {
             ("packets are made by write(2) and taken by read(2) only", "send=write or writev, recv=read")
         } else if request.senders.is_some() && self.packet && request.block_bytes > PACKET_BYTES_MAX {
             (
-                "packets of several senders are mixed above 4 KiB, and bytes of a packet beyond one read are lost",
+                "blocks above 4 KiB become several packets, which are mixed with those of other senders",
                 "--block 4KiB",
             )
         } else if request.relays > 0 && self.recv == RecvBy::Splice {

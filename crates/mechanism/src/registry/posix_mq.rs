@@ -130,14 +130,14 @@ impl Drop for PosixQueue {
 impl Queue for PosixQueue {
     fn send(&self, message: &[u8]) -> io::Result<()> {
         // SAFETY: the buffer is valid for its length.
-        answered(unsafe { libc::mq_send(self.descriptor, message.as_ptr().cast(), message.len(), 0) })
+        libc_result(unsafe { libc::mq_send(self.descriptor, message.as_ptr().cast(), message.len(), 0) })
             .map(drop)
     }
 
     fn receive(&self, message: &mut [u8]) -> io::Result<usize> {
         let (start, len) = (message.as_mut_ptr().cast(), message.len());
         // SAFETY: the buffer is valid for its length, which is the queue's message size.
-        answered(unsafe { libc::mq_receive(self.descriptor, start, len, std::ptr::null_mut()) })
+        libc_result(unsafe { libc::mq_receive(self.descriptor, start, len, std::ptr::null_mut()) })
     }
 }
 

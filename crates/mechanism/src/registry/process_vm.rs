@@ -81,7 +81,7 @@ fn copy_from(process: libc::pid_t, address: u64, to: &mut [u8]) -> io::Result<us
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
     // SAFETY: the kernel writes at most `to.len()` bytes to `to`, and checks the other address itself.
-    answered(unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) })
+    libc_result(unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) })
 }
 
 /// The address of a block in the sender's memory.
@@ -145,12 +145,12 @@ impl Sender for MemorySender {
     /// Waits until the block was copied, since the caller may overwrite it after this returns.
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.notify(block.as_ptr(), block.len())?;
-        self.notices.wait_until_left(0)
+        self.notices.wait_until_unreturned(0)
     }
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         // The ring has at most the notices of the other blocks of the pool: so this one was copied.
-        self.notices.wait_until_left((BLOCKS_MAX - 1) as u64 * Notice::BYTES as u64)?;
+        self.notices.wait_until_unreturned((BLOCKS_MAX - 1) as u64 * Notice::BYTES as u64)?;
         let block = &mut self.pool[self.next];
         producer.fill(block);
         let (address, len) = (block.as_ptr(), block.len());
@@ -160,7 +160,7 @@ impl Sender for MemorySender {
 
     /// Waits until the last byte was copied, since the memory must stay until then.
     fn finish(&mut self) -> io::Result<()> {
-        self.notices.wait_until_left(0)
+        self.notices.wait_until_unreturned(0)
     }
 }
 

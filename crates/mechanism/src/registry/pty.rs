@@ -1,13 +1,13 @@
 //! `pty`: a pseudo terminal in raw mode, pty(7).
 //!
-//! A stream goes from the slave to the master, as a program's output goes to `ssh`, `script` or a terminal's
-//! window; a ping-pong starts at the master, as a keystroke does. In that first direction nothing is lost when
-//! an end leaves: what a slave wrote stays readable until the master has it (then EIO; but see
-//! [`LOOKS_AFTER_HANGUP`]), while a master that closes hangs the slave up, and what lay unread there is gone.
+//! A stream goes from the slave to the master, as a program's output goes to `ssh`, `script` or a terminal emulator; a ping-pong starts
+//! at the master, as a keystroke does. From slave to master no byte is lost when the slave closes: the master can still read what the
+//! slave wrote, and then gets EIO (but see [`RETRIES_AFTER_HANGUP`]). If the master closes, the slave is hung up, and its unread bytes
+//! are lost.
 //!
-//! Every byte is copied four times: by write(2) into the terminal's own buffer and on to a queue of at most
-//! 8 KiB, by a kernel thread from there into the reader's line discipline (4 KiB), by read(2) out of that in
-//! pieces of 64 bytes (drivers/tty: tty_io.c, tty_buffer.c, n_tty.c). None of the sizes can be changed.
+//! Every byte is copied four times: by write(2) into the terminal's own buffer, and from there to a queue of at most 8 KiB; by a kernel
+//! thread into the reader's line discipline (4 KiB); and by read(2) out of that in pieces of 64 bytes (drivers/tty: tty_io.c,
+//! tty_buffer.c, n_tty.c). None of the sizes can be changed.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use super::messages::receiver_wait;
 use crate::prelude::*;
 
-/// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
+/// Capacity of a line discipline in bytes (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); no call reports it.
 const LINE_BYTES: u64 = 4096;
 
 pub(super) static PTY: Mechanism = Mechanism {
@@ -58,13 +58,13 @@ fn open_link(_options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError
 
 /// A master and its slave, raw: no echo, no signals, no translation, eight bits (cfmakeraw(3)).
 fn open_pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
-    // NOCTTY: a terminal opened for measuring must not become anybody's controlling terminal.
+    // NOCTTY: the terminal must not become the controlling terminal of a session.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master =
         openpt(flags).map_err(|errno| OpenError::system_with("open(/dev/ptmx)", errno, remedy(errno)))?;
     grantpt(&master).map_err(OpenError::system("grantpt"))?;
     unlockpt(&master).map_err(OpenError::system("ioctl(TIOCSPTLCK)"))?;
-    // By the master's descriptor and not by name: no other devpts can stand in the way.
+    // By the master's descriptor: its name may belong to another mount of devpts.
     let slave = ioctl_tiocgptpeer(&master, flags).map_err(OpenError::system("ioctl(TIOCGPTPEER)"))?;
     let mut settings = tcgetattr(&slave).map_err(OpenError::system("tcgetattr"))?;
     settings.make_raw();
@@ -88,15 +88,14 @@ fn is_hangup(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
-/// Looks and their distance until EIO is believed. It can come while the last bytes are still on their way: the
-/// reader has emptied the line discipline, the other side has closed, and the kernel's thread is about to be
-/// started again (Linux 6.18, seen once in some 400 streams, in plain C too; the bytes were there at the next
-/// look, a millisecond later).
-const LOOKS_AFTER_HANGUP: u32 = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+/// Number of further reads after EIO, and the time between them, before EIO counts as the end of the stream. EIO can come too early: the
+/// reader has emptied the line discipline, the other side has closed, and the kernel's thread has not yet copied the last bytes
+/// (Linux 6.18, in about one of 400 streams, also of a C program; the bytes were there a millisecond later).
+const RETRIES_AFTER_HANGUP: u32 = 20;
+const RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// Writes, and says that the other side hung up where the terminal says EIO; reads, and takes EIO for the end, as it
-/// comes once the other side has closed and everything is read.
+/// An end of a terminal. For its writes EIO is an error: the other side has closed. For its reads EIO is the end of the stream: the other
+/// side has closed, and all bytes are read.
 struct TerminalEnd(FdEnd);
 
 counted_by!(TerminalEnd, 0);
@@ -122,15 +121,15 @@ impl Receiver for TerminalEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let answer = self.0.recv(room);
-        if answer.as_ref().is_err_and(is_hangup) { self.look_again(room) } else { answer }
+        if answer.as_ref().is_err_and(is_hangup) { self.retry_read(room) } else { answer }
     }
 }
 
 impl TerminalEnd {
     #[cold]
-    fn look_again(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        for _ in 0..LOOKS_AFTER_HANGUP {
-            std::thread::sleep(BETWEEN_LOOKS);
+    fn retry_read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        for _ in 0..RETRIES_AFTER_HANGUP {
+            std::thread::sleep(RETRY_DELAY);
             let answer = self.0.recv(room);
             if !answer.as_ref().is_err_and(is_hangup) {
                 return answer;

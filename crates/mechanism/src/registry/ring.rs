@@ -72,7 +72,7 @@ pub(super) fn evidence(
         return None;
     }
     let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
-    Some(verdict("a byte that the sender changed after it had handed a block over", seen))
+    Some(verdict("the sender changed a byte after it had sent the block", seen))
 }
 
 /// Hands over a block that begins with 1, changes that byte to 2 without another announcement, and returns whether the receiver saw both.

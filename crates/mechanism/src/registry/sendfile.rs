@@ -27,7 +27,7 @@ pub(super) static SENDFILE: Mechanism = Mechanism {
 };
 
 fn zero_copy(_options: &Options) -> Option<ZeroCopy> {
-    let evidence = verdict("a page changed after sendfile(2) to a Unix socket", page_is_passed());
+    let evidence = verdict("a page was changed after sendfile(2) to a Unix socket", page_is_passed());
     Some(but_copied(evidence, 1, "read(2) copies out of the socket"))
 }
 

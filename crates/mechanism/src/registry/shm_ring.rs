@@ -11,7 +11,7 @@ pub(super) static SHM_RING: Mechanism = Mechanism {
     capabilities: Capabilities::HAS_NAME,
     waits: BLOCK_OR_SPIN,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
-    limits: "size: 128 MiB; in the channel: 1024 slots of 56 bytes of short lone messages, or of 64 KiB of others",
+    limits: "size: 128 MiB; unread in the channel: 1024 slots of 56 bytes for short messages sent one at a time, or of 64 KiB for others",
     man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
     default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
     more_specs: &[

@@ -12,7 +12,8 @@ pub(super) static SOCKETPAIR: Mechanism = Mechanism {
     options: &[SNDBUF_OPTION, RCVBUF_OPTION],
     link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
     link_differs: "`[ -p /dev/stdin ]` is false, /dev/stdin and /dev/stdout cannot be opened, and a writer that lost its \
-                   reader may say `write error: Connection reset by peer` and end with a status of its own",
+                   reader may say `write error: Connection reset by peer` and exit with an error status instead of being \
+                   killed by SIGPIPE",
     limits: BUFFER_LIMITS,
     man_pages: &["socketpair(2)", "unix(7)"],
     default_specs: &["socketpair"],

@@ -71,7 +71,7 @@ pub(super) struct SocketName {
 }
 
 impl SocketName {
-    /// Binds a socket to a name in a folder. Other users cannot connect to it (unix(7): that takes the permission to write).
+    /// Binds a socket to a name in a folder. Other users cannot connect to it (unix(7): connect requires write permission).
     pub(super) fn bind(socket: &OwnedFd, folder: &Folder) -> Result<Self, OpenError> {
         let folder = folder.path()?;
         let name = folder.join("socket");

@@ -29,7 +29,7 @@ pub(super) static SPLICE: Mechanism = Mechanism {
             name: "to",
             kind: OptionKind::Choice(&["pipe", "socket"]),
             default: "pipe",
-            help: "the receiver reads from this",
+            help: "what the receiver reads from",
         },
         OptionSpec {
             name: "send",

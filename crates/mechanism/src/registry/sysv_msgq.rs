@@ -14,7 +14,7 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
         name: "size",
         kind: OptionKind::Size,
         default: "kernel.msgmnb",
-        help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
+        help: "bytes the queue holds (msg_qbytes; a size above kernel.msgmnb requires CAP_SYS_RESOURCE)",
     }],
     limits: "block: kernel.msgmax; queue: kernel.msgmnb",
     man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
@@ -123,7 +123,7 @@ impl SysvQueue {
     fn status(&self) -> io::Result<libc::msqid_ds> {
         let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
         // SAFETY: IPC_STAT fills the buffer, which is of the type it expects.
-        answered(unsafe { libc::msgctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) })?;
+        libc_result(unsafe { libc::msgctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) })?;
         // SAFETY: filled above, and all zeros would be valid too.
         Ok(unsafe { status.assume_init() })
     }
@@ -136,7 +136,7 @@ impl SysvQueue {
         let mut status = self.status()?;
         status.msg_qbytes = bytes;
         // SAFETY: IPC_SET reads the buffer, which IPC_STAT filled.
-        answered(unsafe { libc::msgctl(self.id, libc::IPC_SET, &mut status) }).map(drop)
+        libc_result(unsafe { libc::msgctl(self.id, libc::IPC_SET, &mut status) }).map(drop)
     }
 }
 
@@ -155,13 +155,14 @@ impl Queue for SysvQueue {
     fn send(&self, message: &[u8]) -> io::Result<()> {
         let text_bytes = message.len() - Self::HEADER.len();
         // SAFETY: the buffer holds a mtype and `text_bytes` bytes after it.
-        answered(unsafe { libc::msgsnd(self.id, message.as_ptr().cast(), text_bytes, self.flags) }).map(drop)
+        libc_result(unsafe { libc::msgsnd(self.id, message.as_ptr().cast(), text_bytes, self.flags) })
+            .map(drop)
     }
 
     fn receive(&self, message: &mut [u8]) -> io::Result<usize> {
         let text_bytes = message.len() - Self::HEADER.len();
         // SAFETY: the buffer has room for a mtype and `text_bytes` bytes after it.
-        answered(unsafe { libc::msgrcv(self.id, message.as_mut_ptr().cast(), text_bytes, 0, self.flags) })
+        libc_result(unsafe { libc::msgrcv(self.id, message.as_mut_ptr().cast(), text_bytes, 0, self.flags) })
     }
 }
 

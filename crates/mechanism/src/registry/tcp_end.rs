@@ -198,7 +198,7 @@ fn set_lowat(socket: &TcpStream, bytes: u64) -> io::Result<()> {
     let (fd, len) = (socket.as_raw_fd(), size_of_val(&bytes) as libc::socklen_t);
     let value = (&raw const bytes).cast();
     // SAFETY: a C int, which the kernel copies.
-    answered(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
+    libc_result(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
 }
 
 /// The value that the kernel has set.
@@ -207,7 +207,7 @@ fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
     let mut len = size_of_val(&bytes) as libc::socklen_t;
     let (fd, room) = (socket.as_raw_fd(), (&raw mut bytes).cast());
     // SAFETY: room for a C int, as `len` says.
-    answered(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, room, &mut len) })?;
+    libc_result(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, room, &mut len) })?;
     Ok(bytes as u64)
 }
 
@@ -217,5 +217,6 @@ fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
     let mut len = size_of_val(&info) as libc::socklen_t;
     let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());
     // SAFETY: room for as much as `len` says; the kernel writes no more.
-    answered(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) }).map(|_| info)
+    libc_result(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) })
+        .map(|_| info)
 }

@@ -138,7 +138,7 @@ pub(super) fn storage_folder(options: &Options, folder: &Folder) -> Result<PathB
 
 /// The folder of a file without a name: that of the option `dir`, or the folder above the run's own one, which is then not made.
 fn nameless_folder<'a>(options: &'a Options, folder: &'a Folder) -> &'a Path {
-    options.folder(DIR_OPTION.name).unwrap_or(folder.place())
+    options.folder(DIR_OPTION.name).unwrap_or(folder.base())
 }
 
 /// Refuses a trial that does not fit into the free space. If the disk becomes full during the trial, that is ENOSPC, a failed row.

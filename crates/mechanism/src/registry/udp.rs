@@ -290,7 +290,7 @@ impl SocketMemory {
         let mut len = size_of_val(&values) as libc::socklen_t;
         let (fd, room) = (socket.as_raw_fd(), values.as_mut_ptr().cast());
         // SAFETY: room for as many values as `len` says; the kernel writes no more.
-        answered(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, room, &mut len) })?;
+        libc_result(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, room, &mut len) })?;
         Ok(Self {
             charged_bytes: values[libc::SK_MEMINFO_RMEM_ALLOC as usize].into(),
             dropped: values[libc::SK_MEMINFO_DROPS as usize].into(),

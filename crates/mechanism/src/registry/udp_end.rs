@@ -32,15 +32,15 @@ const ACK: u8 = b'a';
 const MISSING: u8 = b'm';
 /// The trial's key, and the size of the sender's receive buffer.
 const HELLO: u8 = b'h';
-/// The stream may begin. Its number is the time after which a datagram is sent again, in microseconds.
+/// The stream may begin. Its number is the retransmission timeout in microseconds.
 const GO: u8 = b'g';
 
-/// The shortest and the longest time after which a datagram is sent again.
-const AGAIN_MIN: Duration = Duration::from_millis(20);
-const AGAIN_MAX: Duration = Duration::from_secs(1);
+/// The shortest and the longest retransmission timeout: the time after which a datagram is sent again.
+const RETRANSMIT_MIN: Duration = Duration::from_millis(20);
+const RETRANSMIT_MAX: Duration = Duration::from_secs(1);
 /// Longest wait without a datagram from the other end; shorter than that of the supervisor.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// Bytes that a receive buffer is charged for a datagram in addition to its payload; the sum is counted twice.
+/// Bytes of a receive buffer that a datagram takes in addition to its payload. Windows are computed with twice the sum.
 const CHARGE_BYTES: u64 = 1024;
 
 pub(super) struct UdpEnd {
@@ -73,9 +73,9 @@ pub(super) struct UdpEnd {
     unanswered_max: u64,
     room: Block,
     /// The time after which a datagram is sent again.
-    again: Duration,
-    /// How often in a row that time has passed without a datagram from the other end.
-    silences: u32,
+    retransmit_timeout: Duration,
+    /// Number of timeouts since the last datagram from the other end.
+    timeouts: u32,
     retransmits: u64,
     syscalls: u64,
 }
@@ -112,8 +112,8 @@ impl UdpEnd {
             unanswered: 0,
             unanswered_max: 0,
             room: Block::new(HEADER + DATAGRAM_BYTES_MAX as usize),
-            again: AGAIN_MAX,
-            silences: 0,
+            retransmit_timeout: RETRANSMIT_MAX,
+            timeouts: 0,
             retransmits: 0,
             syscalls: 0,
         })
@@ -176,7 +176,7 @@ impl UdpEnd {
         };
         let socket = UdpSocket::bind(local)?;
         set_buffers(&self.options, socket.as_fd()).map_err(io::Error::other)?;
-        socket.set_read_timeout(Some(AGAIN_MIN))?;
+        socket.set_read_timeout(Some(RETRANSMIT_MIN))?;
         let hello = self.hello(&socket)?;
         let mut asked = began;
         while began.elapsed() < MEETING_PATIENCE {
@@ -189,7 +189,7 @@ impl UdpEnd {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     // The other end does not listen yet. Without a pause the kernel would soon send no more refusals (icmp(7),
                     // icmp_msgs_per_sec).
-                    std::thread::sleep(AGAIN_MIN / 10);
+                    std::thread::sleep(RETRANSMIT_MIN / 10);
                     asked = Instant::now();
                     continue;
                 }
@@ -200,7 +200,7 @@ impl UdpEnd {
                     socket.connect(from)?;
                     socket.send(&hello)?;
                 } else {
-                    self.again = (asked.elapsed() * 3).clamp(AGAIN_MIN, AGAIN_MAX);
+                    self.retransmit_timeout = (asked.elapsed() * 3).clamp(RETRANSMIT_MIN, RETRANSMIT_MAX);
                 }
                 self.socket = Some(socket);
                 return Ok(rcvbuf);
@@ -229,7 +229,7 @@ impl UdpEnd {
     }
 
     fn go(&mut self) -> io::Result<()> {
-        self.send_control(GO, self.again.as_micros() as u64, 0)
+        self.send_control(GO, self.retransmit_timeout.as_micros() as u64, 0)
     }
 
     /// Receives and processes one datagram. If it is the next one with data, returns the number of its bytes; they are in `room`, after
@@ -238,13 +238,15 @@ impl UdpEnd {
         self.syscalls += 1;
         let len = match self.receive() {
             Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.silence().map(|()| None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return self.handle_timeout().map(|()| None);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(gone()),
             Err(error) => return Err(error),
         };
         let Some((kind, number, waits_for)) = self.parse_header(len) else { return Ok(None) };
-        self.silences = 0;
+        self.timeouts = 0;
         match kind {
             // Our answer was lost.
             HELLO
@@ -300,13 +302,14 @@ impl UdpEnd {
         unless_gone(self.socket()?.send(slot))
     }
 
-    /// Handles a timeout: no datagram came for the time `again`.
-    fn silence(&mut self) -> io::Result<()> {
-        self.silences += 1;
-        if self.again * self.silences > SILENCE_MAX {
-            let (seconds, again) = (SILENCE_MAX.as_secs(), self.retransmits);
-            let text =
-                format!("no datagram arrived for {seconds} s; {again} datagrams were sent again before that");
+    /// Handles a timeout: no datagram arrived for the time `retransmit_timeout`.
+    fn handle_timeout(&mut self) -> io::Result<()> {
+        self.timeouts += 1;
+        if self.retransmit_timeout * self.timeouts > SILENCE_MAX {
+            let (seconds, retransmits) = (SILENCE_MAX.as_secs(), self.retransmits);
+            let text = format!(
+                "no datagram arrived for {seconds} s; {retransmits} datagrams were sent again before that"
+            );
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         if self.sends_go() && self.expected == 0 {
@@ -351,11 +354,12 @@ impl End for UdpEnd {
                 Err(_) => return Err(self.meeting.timed_out()),
             };
             if let Some((GO, microseconds, _)) = self.parse_header(len) {
-                self.again = Duration::from_micros(microseconds).clamp(AGAIN_MIN, AGAIN_MAX);
+                self.retransmit_timeout =
+                    Duration::from_micros(microseconds).clamp(RETRANSMIT_MIN, RETRANSMIT_MAX);
                 break;
             }
         }
-        self.socket()?.set_read_timeout(Some(self.again))?;
+        self.socket()?.set_read_timeout(Some(self.retransmit_timeout))?;
         if self.sends_go() { self.go() } else { Ok(()) }
     }
 
@@ -397,12 +401,13 @@ impl Sender for UdpEnd {
         Ok(())
     }
 
-    /// Waits until all datagrams are acknowledged. It is not an error if the other end has ended: its own report tells what it received.
+    /// Waits until all datagrams are acknowledged. It is not an error if the other end has ended: its own report contains what it
+    /// received.
     fn finish(&mut self) -> io::Result<()> {
         if self.unanswered > 0 {
             self.send_control(ACK, 0, self.expected)?;
         }
-        while self.acknowledged < self.next && self.silences < 5 {
+        while self.acknowledged < self.next && self.timeouts < 5 {
             if self.take().is_err() {
                 break;
             }

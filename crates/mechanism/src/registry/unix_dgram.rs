@@ -1,12 +1,13 @@
 //! `unix-dgram`: Unix datagram sockets, unix(7): the receiver is bound to a name and the sender connected to it, like a
 //! syslog daemon and a program that logs.
 //!
-//! Unlike UDP they lose no messages: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
-//! are unread, even if they are small. In a connected pair (`pair`) the kernel does not count messages, because the
-//! receiver has no other sender; only the send buffer limits the bytes in flight. The two specs show that difference. A receiver with a name takes messages from every process that can connect to it. So the name is in
-//! a file system, where only its own user can connect, and is removed as soon as the sender is connected. (Abstract names have no
-//! permissions, and all of them can be read in /proc/net/unix.) A receiver does not notice that its sender has gone; a
-//! sender whose receiver has gone gets ECONNREFUSED.
+//! Unlike UDP they lose no messages: a sender waits. A sender that is connected to a name waits when `net.unix.max_dgram_qlen`
+//! messages are unread, even if they are small. In a connected pair (`pair`) the kernel does not count messages, because the receiver
+//! has no other sender; only the send buffer limits the bytes in flight. The two specs show that difference.
+//!
+//! A receiver with a name gets messages from every process that can connect to it. So the name is in a file system, where only its own
+//! user can connect, and is removed as soon as the sender is connected. (Abstract names have no permissions, and all of them can be
+//! read in /proc/net/unix.) A receiver does not notice that its sender has ended; a sender whose receiver has ended gets ECONNREFUSED.
 
 use rustix::net::{AddressFamily, SocketType, connect};
 
@@ -27,7 +28,7 @@ pub(super) static UNIX_DGRAM: Mechanism = Mechanism {
         },
         SNDBUF_OPTION,
     ],
-    limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
+    limits: "block: the send buffer less 32 bytes, and at most about 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
     man_pages: &["unix(7)", "socket(7)"],
     more_specs: &["unix-dgram", "unix-dgram:pair"],
     capabilities: Capabilities::KEEPS_BOUNDARIES
@@ -112,7 +113,7 @@ mod tests {
         let (_near, far) = connect_by_name(&Options::default(), &folder).expect("sockets");
         let stranger = socket(&Options::default(), AddressFamily::UNIX, SocketType::DGRAM).expect("a socket");
         let name = getsockname(&far).expect("a name");
-        assert!(connect(&stranger, &name).is_err(), "{name:?} leads nowhere any more");
+        assert!(connect(&stranger, &name).is_err(), "{name:?} was removed");
 
         let _name = SocketName::bind(&stranger, &folder).expect("a name");
         let mode = stat(folder.path().expect("a folder").join("socket")).expect("while it is there").st_mode;

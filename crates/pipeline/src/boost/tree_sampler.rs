@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use model::{SeenCopies, SlowBuffer};
+use model::{CopyFigures, SlowBuffer};
 use observe::buffers::BufferOffsets;
 use observe::end::{End, IpcFile, end, ends, nameless};
 use observe::fullness::Gauge;
@@ -225,7 +225,7 @@ impl TreeSampler {
                 write_buffer_offset: offsets.of_writes(),
             };
             let [read_offset, write_offset] = [seen.read_buffer_offset, seen.write_buffer_offset];
-            SeenCopies { read_offset, write_offset, ..SeenCopies::default() }.may_be_slow().then_some(seen)
+            CopyFigures { read_offset, write_offset, ..CopyFigures::default() }.may_be_slow().then_some(seen)
         };
         let mut slow: Vec<SlowBuffer> = self.buffers.iter().flatten().filter_map(slow).collect();
         model::sort_by_key(&mut slow, |process| process.pid);

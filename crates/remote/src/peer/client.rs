@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use engine::{FarEnd, FarNews, Order};
+use engine::{EndRequest, FarEnd, FarMessage};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, ErrorKind, PeerRecord};
 use process::Cleaner;
@@ -80,13 +80,13 @@ fn here(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), RemoteError> {
 }
 
 impl FarEnd for PeerClient<'_> {
-    fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError> {
+    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError> {
         self.orders += 1;
-        self.send(&ClientMessage::Order(self.orders, order.clone()))?;
+        self.send(&ClientMessage::Order(self.orders, end_request.clone()))?;
         Ok(self.address)
     }
 
-    fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError> {
+    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError> {
         self.lost.clone().map_or(Ok(()), Err)?;
         loop {
             match self.wire.receive(wait) {
@@ -102,7 +102,7 @@ impl FarEnd for PeerClient<'_> {
         self.send(&ClientMessage::Confirm { bytes, checksum: checksum.map(str::to_owned) })
     }
 
-    fn give_up(&mut self, why: &CaseError) {
+    fn abandon(&mut self, why: &CaseError) {
         self.lost.get_or_insert_with(|| why.clone());
     }
 }

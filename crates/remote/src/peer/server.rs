@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{FarNews, Order, check_confirmed, hold_far_end};
+use engine::{EndRequest, FarMessage, check_confirmed, run_far_end};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
 use process::POLL_INTERVAL;
@@ -82,7 +82,7 @@ impl PeerServer {
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> Result<(), RemoteError> {
-        let (mut asked_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
+        let (mut asked_at, mut held): (Instant, Option<EndRequest>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
@@ -106,10 +106,10 @@ impl PeerServer {
     }
 
     /// Runs one end until the trial is over or the caller sends something.
-    fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
+    fn hold(&mut self, number: u64, order: &EndRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
         let news = |news| News { news: (number, news) };
-        let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
+        let outcome = run_far_end(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
@@ -121,9 +121,9 @@ impl PeerServer {
                 return Ok(());
             }
             sent_at = Instant::now();
-            wire.send(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
+            wire.send(&news(Ok(FarMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
         // If the caller is gone, the next read finds that; if it has given up the trial, it ignores the message.
-        wire.send(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
+        wire.send(&news(outcome.map(FarMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

@@ -71,7 +71,7 @@ impl<'c> Ssh<'c> {
         let _ = self.launched.wait(STDERR_WAIT);
         let ssh = self.launched.only();
         let ended = ssh.ended().and_then(|ended| ended.status.code());
-        let (host, said) = (&self.host, model::visible(&ssh.output_text()).replace('\n', "; "));
+        let (host, said) = (&self.host, model::visible(&ssh.captured_output()).replace('\n', "; "));
         match ended {
             Some(127) => RemoteError(format!(
                 "{host} has no hosepipe on its PATH ({said}): install it there, or use --send-binary if it has the same kind of machine"

@@ -145,7 +145,7 @@ impl FeedProcess {
         // A background program may have the pipe open without reading it: then the process is killed, which is no failure.
         let _ = have_ended_within(&mut children, GRACE);
         let died = children[0].ended().filter(|ended| !ended.status.success());
-        match (children[0].output_text(), died) {
+        match (children[0].captured_output(), died) {
             (said, Some(ended)) if said.is_empty() => {
                 Err(format!("the process that reads it {}", describe_ending(ended.status)))
             }

@@ -26,7 +26,7 @@ fn a_language_whose_buffers_are_at_a_slow_offset_is_named_where_the_machine_has_
         "{}",
         explained(&of)
     );
-    of.head.host.slow_copies = model::CopyCosts::invented(0.3).slow_offsets();
+    of.head.host.slow_copies = model::CopyCosts::simulated(0.3).slow_offsets();
     let text = explained(&of);
     assert!(text.contains("Fortran idiomatic reads into a buffer 16 bytes past a page's start: this CPU copies there at 0.30"), "{text}");
     assert!(text.contains("Fortran idiomatic writes from a buffer 16 bytes before a page's end"), "{text}");

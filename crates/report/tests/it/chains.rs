@@ -166,7 +166,7 @@ fn places_that_do_not_exist_are_refused() {
     }
 }
 
-/// Expected: a record of an earlier version, whose places count from 0 and whose stages have no number, is read as what it was.
+/// Expected: a record of an earlier version, whose indices count from 0 and whose stages have no number, is read as what it was.
 #[test]
 fn places_of_earlier_records_count_from_zero() {
     let now = record();

@@ -75,7 +75,7 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
                 Runner::Shell(text) => run_filters(run, &shell, text, *column)?,
                 Runner::Engine(index) => {
                     let began = Instant::now();
-                    session.take_trial(*index, round);
+                    session.run_trial(*index, round);
                     Some(began.elapsed().as_secs_f64())
                 }
             };

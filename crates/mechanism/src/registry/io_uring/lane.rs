@@ -31,7 +31,7 @@ pub(super) struct Lane {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     pub(super) ended: bool,
-    pub(super) dry: bool,
+    pub(super) would_block: bool,
 }
 
 impl Lane {
@@ -84,7 +84,7 @@ impl Lane {
 
     /// Frees the slots of a chain of writes when all of it is completed, and queues again, in front, the bytes that were
     /// not written. Returns whether there are any.
-    pub(super) fn settle_writes(&mut self) -> io::Result<bool> {
+    pub(super) fn reap_writes(&mut self) -> io::Result<bool> {
         if self.flight.is_empty() || self.in_flight() {
             return Ok(false);
         }
@@ -110,7 +110,7 @@ impl Lane {
     }
 
     /// Queues the bytes that were read, from the beginning of the chain up to the first request that is not completed.
-    pub(super) fn settle_reads(&mut self) -> io::Result<Reads> {
+    pub(super) fn reap_reads(&mut self) -> io::Result<Reads> {
         let mut reads = Reads::default();
         while let Some((span, Some(result))) = self.flight.front().copied() {
             self.flight.pop_front();
@@ -123,7 +123,7 @@ impl Lane {
             match result {
                 0 => reads.ended = true,
                 errno => {
-                    reads.dry |= errno == -libc::EAGAIN;
+                    reads.would_block |= errno == -libc::EAGAIN;
                     error_unless_retryable(errno)?;
                 }
             }
@@ -158,9 +158,9 @@ mod tests {
         lane.ready.push_back(later);
         lane.complete(0, 10);
         lane.complete(1, 4);
-        assert!(!lane.settle_writes().expect("not all completed"));
+        assert!(!lane.reap_writes().expect("not all completed"));
         lane.complete(2, -libc::ECANCELED);
-        assert!(lane.settle_writes().expect("a rest"));
+        assert!(lane.reap_writes().expect("a rest"));
         let expected = [Span { slot: 1, from: 4, to: 10 }, Span { slot: 2, from: 0, to: 10 }, later];
         assert_eq!(Vec::from(lane.ready.clone()), expected);
         assert_eq!(lane.free, [0]);
@@ -171,18 +171,18 @@ mod tests {
         let mut lane = lane(&[10, 10]);
         lane.complete(0, 4);
         lane.complete(1, 10);
-        assert!(lane.settle_writes().is_err());
+        assert!(lane.reap_writes().is_err());
     }
 
     #[test]
     fn reads_are_taken_in_the_order_of_the_chain() {
         let mut lane = lane(&[10, 10, 10, 10]);
         lane.complete(1, 5);
-        assert_eq!(lane.settle_reads().expect("nothing yet"), Reads::default());
+        assert_eq!(lane.reap_reads().expect("nothing yet"), Reads::default());
         lane.complete(0, 3);
         lane.complete(2, 0);
         lane.complete(3, -libc::EPIPE);
-        assert!(lane.settle_reads().is_err());
+        assert!(lane.reap_reads().is_err());
         let expected = [Span { slot: 0, from: 0, to: 3 }, Span { slot: 1, from: 0, to: 5 }];
         assert_eq!(Vec::from(lane.ready), expected);
     }

@@ -58,7 +58,7 @@ impl Slots {
             iov_len: self.block_bytes,
         };
         let buffers: Vec<libc::iovec> = (0..self.count).map(whole).collect();
-        // SAFETY: the ring is dropped before the slots (`Working` in stream.rs); the kernel also pins the pages.
+        // SAFETY: the ring is dropped before the slots (`Resources` in stream.rs); the kernel also pins the pages.
         unsafe { ring.register_buffers(&buffers) }
     }
 

@@ -30,12 +30,12 @@ struct Task {
     /// The messages that are still to be sent get no answer.
     last: bool,
     /// A non-blocking read has found no bytes.
-    dry: bool,
-    working: Option<Working>,
+    would_block: bool,
+    resources: Option<Resources>,
 }
 
 /// The ring and its memory, made in the task that uses them.
-struct Working {
+struct Resources {
     // Dropped first, so that no request outlives the memory.
     ring: Ring,
     slots: Slots,
@@ -43,7 +43,7 @@ struct Working {
     chain: Vec<squeue::Entry>,
 }
 
-impl Working {
+impl Resources {
     /// Queues the requests in `chain`.
     fn push_chain(&mut self) -> io::Result<()> {
         let pushed = push(&mut self.ring, &self.chain);
@@ -53,8 +53,8 @@ impl Working {
 }
 
 /// The ring and its memory; an error before [`Task::prepare`].
-fn prepared(working: &mut Option<Working>) -> io::Result<&mut Working> {
-    working.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+fn prepared(resources: &mut Option<Resources>) -> io::Result<&mut Resources> {
+    resources.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
 impl Task {
@@ -62,16 +62,16 @@ impl Task {
     fn new(plan: Plan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Self {
         let first = if out.is_some() { plan.depth } else { 0 };
         let (out, incoming) = (Lane::new(out, 0, plan.depth), Lane::new(incoming, first, plan.depth));
-        Self { plan, out, incoming, ended: false, last: false, dry: false, working: None }
+        Self { plan, out, incoming, ended: false, last: false, would_block: false, resources: None }
     }
 
-    /// Whether the task reads nothing: then no call that waits for an answer submits its writes.
+    /// Whether the task reads nothing. Then it must submit its writes itself: there is no call that waits for an answer and submits them.
     fn only_writes(&self) -> bool {
         self.incoming.fd.is_none()
     }
 
     fn prepare(&mut self) -> io::Result<()> {
-        if self.working.is_some() {
+        if self.resources.is_some() {
             return Ok(());
         }
         let plan = self.plan;
@@ -89,7 +89,7 @@ impl Task {
             }
             ring.register_files(&files)?;
         }
-        self.working = Some(Working { ring, slots, chain: Vec::with_capacity(count) });
+        self.resources = Some(Resources { ring, slots, chain: Vec::with_capacity(count) });
         Ok(())
     }
 
@@ -104,11 +104,11 @@ impl Task {
             self.wait_for_completions()?;
         };
         let span = Span { slot, from: 0, to: len };
-        fill(prepared(&mut self.working)?.slots.bytes(span));
+        fill(prepared(&mut self.resources)?.slots.bytes(span));
         self.out.ready.push_back(span);
         if self.only_writes() && self.out.ready.len() >= self.plan.batch() {
             self.start_writes()?;
-            prepared(&mut self.working)?.ring.submit()?;
+            prepared(&mut self.resources)?.ring.submit()?;
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Task {
         if self.only_writes() {
             self.out.fd = None;
             if self.plan.fixed {
-                prepared(&mut self.working)?.ring.unregister_files()?;
+                prepared(&mut self.resources)?.ring.unregister_files()?;
             }
         }
         Ok(())
@@ -139,14 +139,14 @@ impl Task {
             // Writes first: the other task answers only after it has the message.
             self.start_writes()?;
             self.start_reads()?;
-            let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
+            let (incoming, resources) = (&mut self.incoming, prepared(&mut self.resources)?);
             if self.plan.sqpoll && incoming.in_flight() {
                 // Wakes the kernel's thread if it sleeps, so that it reads on while this task uses the bytes.
-                working.ring.submit()?;
+                resources.ring.submit()?;
             }
             if let Some(front) = incoming.ready.front_mut() {
                 let len = most.min(front.to - front.from);
-                take(working.slots.bytes(Span { to: front.from + len, ..*front }));
+                take(resources.slots.bytes(Span { to: front.from + len, ..*front }));
                 front.from += len;
                 if front.from == front.to {
                     incoming.free.push(front.slot);
@@ -157,7 +157,7 @@ impl Task {
             if self.ended {
                 return Ok(0);
             }
-            if self.dry && self.out.is_idle() {
+            if self.would_block && self.out.is_idle() {
                 return Err(would_wait_for_itself());
             }
             self.wait_for_completions()?;
@@ -170,20 +170,20 @@ impl Task {
         if !out.flight.is_empty() || out.ready.is_empty() {
             return Ok(());
         }
-        let working = prepared(&mut self.working)?;
+        let resources = prepared(&mut self.resources)?;
         while let Some(span) = out.ready.pop_front() {
             let linked = !out.ready.is_empty();
             let flags = if linked { Flags::IO_LINK } else { Flags::empty() };
             let flags = if unreported { flags | Flags::SKIP_SUCCESS } else { flags };
-            working.chain.push(working.slots.write(&self.plan, out.target, span, flags));
+            resources.chain.push(resources.slots.write(&self.plan, out.target, span, flags));
             out.flight.push_back((span, None));
         }
-        working.push_chain()
+        resources.push_chain()
     }
 
     /// Makes one chain of reads into free slots, unless one is in flight.
     fn start_reads(&mut self) -> io::Result<()> {
-        let (incoming, working) = (&mut self.incoming, prepared(&mut self.working)?);
+        let (incoming, resources) = (&mut self.incoming, prepared(&mut self.resources)?);
         if self.ended || !incoming.flight.is_empty() {
             return Ok(());
         }
@@ -192,24 +192,24 @@ impl Task {
             let Some(slot) = incoming.free.pop() else { break };
             let span = Span { slot, from: 0, to: self.plan.block_bytes };
             let flags = if index + 1 < count { Flags::IO_HARDLINK } else { Flags::empty() };
-            working.chain.push(working.slots.read(&self.plan, incoming.target, span, flags));
+            resources.chain.push(resources.slots.read(&self.plan, incoming.target, span, flags));
             incoming.flight.push_back((span, None));
         }
-        working.push_chain()
+        resources.push_chain()
     }
 
     /// Waits for completions and processes them.
     fn wait_for_completions(&mut self) -> io::Result<()> {
         // A task that only writes is woken once for the whole chain.
         let want = if self.only_writes() { self.out.flight.len() - self.out.completed } else { 1 };
-        prepared(&mut self.working)?.ring.wait(want.max(1))?;
+        prepared(&mut self.resources)?.ring.wait(want.max(1))?;
         self.take_completions()
     }
 
     /// Processes the completions that are there.
     fn take_completions(&mut self) -> io::Result<()> {
-        let working = prepared(&mut self.working)?;
-        while let Some(completion) = working.ring.next() {
+        let resources = prepared(&mut self.resources)?;
+        while let Some(completion) = resources.ring.next() {
             let slot = completion.user_data() as usize;
             // Bytes have arrived, so the message that they answer was written (`Plan::answered`).
             if self.plan.answered && completion.result() > 0 && self.incoming.is_reading(slot) {
@@ -218,33 +218,33 @@ impl Task {
             self.out.complete(slot, completion.result());
             self.incoming.complete(slot, completion.result());
         }
-        if self.out.settle_writes()? {
+        if self.out.reap_writes()? {
             // The remainder of a short write is sent before other blocks, and at once.
             self.start_writes()?;
             if self.only_writes() {
-                prepared(&mut self.working)?.ring.submit()?;
+                prepared(&mut self.resources)?.ring.submit()?;
             }
         }
-        let reads = self.incoming.settle_reads()?;
+        let reads = self.incoming.reap_reads()?;
         self.ended |= reads.ended;
-        self.dry = self.plan.alone && reads.dry;
+        self.would_block = self.plan.alone && reads.would_block;
         Ok(())
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let Some(working) = &mut self.working else { return };
+        let Some(resources) = &mut self.resources else { return };
         if (self.out.in_flight() || self.incoming.in_flight())
-            && let Err(error) = working.ring.cancel_all()
+            && let Err(error) = resources.ring.cancel_all()
             && error.raw_os_error() != Some(libc::ENOENT)
         {
             // The kernel may still write to the memory, so it is never unmapped.
-            working.slots.leak();
+            resources.slots.leak();
         }
         if self.plan.fixed {
             // Otherwise the memory would still count against RLIMIT_MEMLOCK when the next trial starts.
-            let _ = working.ring.unregister_buffers();
+            let _ = resources.ring.unregister_buffers();
         }
     }
 }
@@ -282,7 +282,7 @@ impl End for TaskEnd {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        let enters = self.lock().working.as_ref().map_or(0, |working| working.ring.enters());
+        let enters = self.lock().resources.as_ref().map_or(0, |resources| resources.ring.enters());
         Some(if self.counts { enters } else { 0 })
     }
 }

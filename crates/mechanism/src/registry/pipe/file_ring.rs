@@ -149,7 +149,7 @@ impl FileRing {
 fn unread(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: SIOCOUTQ, the same number as TIOCOUTQ, writes one int.
-    answered(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
+    libc_result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
     Ok(bytes.max(0) as u64)
 }
 

@@ -1,14 +1,14 @@
 //! Memory whose pages are handed to a pipe by reference, and written again only after they have left the pipe.
 //!
-//! vmsplice(2) has no completion: no call reports when the reader has read a page. The size of the pipe tells it. A pipe of
+//! vmsplice(2) has no completion: no call reports when the reader has read a page. It follows from the size of the pipe. A pipe of
 //! S slots holds at most S pages, one in each slot, first in, first out. A slot is free again only after read(2) has copied
 //! its page (pipe_read in fs/pipe.c releases the page after the copy, under the pipe's lock) or splice(2) has dropped it.
 //! So when the pipe has taken S more pages after a page, that page has left it. The ring below is so long that this is true
 //! whenever a page is written again. The same is true of several pipes in a row, with S the sum of their slots, because
 //! pages pass in order.
 //!
-//! It is not true of a reader that passes the pages on with splice(2) or tee(2): it may keep pages that no pipe counts. The
-//! mechanisms here have no such reader. [`takes_pages`] checks that a slot holds one page.
+//! It is not true of a reader that passes the pages on with splice(2) or tee(2): it may keep pages that are in none of these pipes. The
+//! mechanisms here have no such reader. [`check_one_page_per_slot`] checks that a slot holds one page.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -19,8 +19,8 @@ use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_
 
 use crate::{OpenError, Request, SharedMemory};
 
-/// vmsplice(2) looks pages up 16 at a time; in a huge page that is one lookup. Throughput was 50 % higher when
-/// measured.
+/// Size of a huge page. vmsplice(2) looks pages up 16 at a time; in a huge page that is one lookup, and throughput was 50 % higher
+/// when measured.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// The smallest unit, in bytes: a cache line and the adjacent line that the CPU prefetches with it.
@@ -71,7 +71,7 @@ impl Layout {
         Self::new(block_bytes, 0, page_bytes, Lengths::Even)
     }
 
-    /// Bytes of memory this takes.
+    /// Size of the ring in memory, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.unit_bytes * self.units
     }
@@ -134,7 +134,7 @@ pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix
 
 /// Checks that a slot of this kernel's pipes takes one page, which the safety of the ring requires: a pipe of S slots must
 /// take at most S pages if more are offered.
-pub(crate) fn takes_pages() -> Result<(), OpenError> {
+pub(crate) fn check_one_page_per_slot() -> Result<(), OpenError> {
     let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
     let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
     let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
@@ -246,6 +246,6 @@ mod tests {
 
     #[test]
     fn a_slot_of_this_kernel_takes_one_page() {
-        takes_pages().expect("fs/splice.c, iter_to_pipe");
+        check_one_page_per_slot().expect("fs/splice.c, iter_to_pipe");
     }
 }

@@ -3,7 +3,7 @@
 use rustix::param::page_size;
 
 use super::super::by_reference::{Content, PageSender, Pages};
-use super::page_ring::{Layout, Lengths, PageRing, refer, takes_pages};
+use super::page_ring::{Layout, Lengths, PageRing, check_one_page_per_slot, refer};
 use crate::prelude::*;
 
 /// The writing end of a pipe, and the pages that are passed to it.
@@ -24,7 +24,7 @@ impl PipePages {
         let layout = if let Content::Constant { .. } = content {
             Layout::constant(block_bytes, page_size())
         } else {
-            takes_pages()?;
+            check_one_page_per_slot()?;
             let slots = pipe_bytes as usize / page_size();
             Layout::new(block_bytes, slots, page_size(), Lengths::for_request(request))
         };

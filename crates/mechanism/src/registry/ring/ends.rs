@@ -92,9 +92,9 @@ impl RingSender {
         Self { cursor, waiter: Waiter::new(ring.clone(), wait, Side::Sender), ring, reserved: 0, copying }
     }
 
-    /// Waits until at most the last `most` bytes are not yet returned by the receiver.
+    /// Waits until the receiver has returned all bytes except at most the last `most`.
     #[inline(always)]
-    pub(crate) fn wait_until_left(&mut self, most: u64) -> io::Result<()> {
+    pub(crate) fn wait_until_unreturned(&mut self, most: u64) -> io::Result<()> {
         let Self { ring, cursor, waiter, .. } = self;
         if cursor.head() - cursor.returned_bytes() <= most {
             return Ok(());

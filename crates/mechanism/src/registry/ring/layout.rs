@@ -19,12 +19,12 @@ pub(super) const BYTES_MAX: u64 = 128 << 20;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const _: () = assert!(PIECE_BYTES_MAX < 1 << protocol::LEN_BITS);
 
-/// Number of slots: enough for lone messages of a few bytes. All slots fit into the L2 cache of a core.
+/// Number of slots: enough for short messages that are sent one at a time. All slots fit into the L2 cache of a core.
 const SLOTS: usize = 1024;
 pub(super) type Control = protocol::Control<SLOTS>;
 
-/// A receiver returns slots and bytes to the sender when it has received 1/8 of all.
-const KEPT_SHARE: u64 = 8;
+/// A receiver returns slots, or bytes, to the sender when it has received 1/8 of the ring's slots, or bytes.
+const RETURN_DIVISOR: u64 = 8;
 
 /// How an end of a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,10 +155,10 @@ impl Ring {
         SenderCursor::new(self.control(), self.bytes as u64, self.piece_bytes)
     }
 
-    /// The cursor of a receiver. If `keeps` is false it returns room after each message, as is necessary for a task that sends and receives,
-    /// and for a sender that waits until all was received.
+    /// The cursor of a receiver. If `keeps` is false, it returns each message's bytes at once: a single task, or a sender that waits
+    /// until all messages are received, would otherwise wait for ever.
     pub(super) fn receiver_cursor(&self, keeps: bool) -> ReceiverCursor<AsWritten> {
-        let share = |all: usize| if keeps { all as u64 / KEPT_SHARE } else { 0 };
+        let share = |all: usize| if keeps { all as u64 / RETURN_DIVISOR } else { 0 };
         ReceiverCursor::new(share(SLOTS), share(self.bytes))
     }
 }

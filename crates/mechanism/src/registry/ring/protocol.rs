@@ -8,9 +8,9 @@ use core::marker::PhantomData;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The longest message that lies in a slot, in bytes: what a cache line holds beside the stamp. A lone message then takes one cache
-/// line from one end to the other. Messages that follow each other at once lie in the ring, whatever their length: the CPU fetches
-/// its lines ahead of the receiver, and one stamp announces thousands of them.
+/// The longest message that is stored in a slot, in bytes: the size of a cache line without the stamp. A message that is sent alone then
+/// moves one cache line from one end to the other. Messages that are sent one after the other are stored in the ring, whatever their
+/// length: the CPU prefetches the lines of the ring, and one stamp announces thousands of messages.
 pub(super) const SHORT_BYTES: usize = 56;
 
 /// The memory orders of the protocol. The tests with the model checker weaken each of them, and the checker must find the fault.
@@ -20,27 +20,27 @@ pub(super) trait Protocol {
     const ANNOUNCE: Ordering = Release;
     /// The receiver reads the announcement before the bytes.
     const SEE: Ordering = Acquire;
-    /// The receiver returns the room of what it has read.
+    /// The receiver returns the slots and bytes that it has read.
     const RETURN: Ordering = Release;
-    /// The sender reads the return before it writes over the room.
+    /// The sender reads what was returned before it overwrites those slots and bytes.
     const REUSE: Ordering = Acquire;
 }
 
-/// The protocol as it is used.
+/// The memory orders that are used outside tests.
 #[derive(Clone, Copy)]
 pub(super) struct AsWritten;
 impl Protocol for AsWritten {}
 
 /// Low bits of a stamp: how many bytes the slot announces.
 pub(super) const LEN_BITS: u32 = 20;
-/// The bytes lie in the ring and not in the slot.
+/// Flag of a stamp: the bytes are in the ring and not in the slot.
 const LONG: u64 = 1 << LEN_BITS;
-/// Nothing will be added.
+/// Flag of a stamp: no bytes will be added to the slot.
 const CLOSED: u64 = LONG << 1;
 const NUMBER_SHIFT: u32 = LEN_BITS + 2;
 
-/// Announces one message or several that follow each other: what fits is added to the slot that the receiver looks at already.
-/// Slots are used in turn, and each is numbered, from 1 on.
+/// Announces one or more consecutive messages. A message is added to the current slot, which the receiver already reads, if it fits.
+/// Slots are used in turn, and numbered from 1 on.
 #[repr(C, align(64))]
 pub(super) struct Slot {
     stamp: AtomicU64,
@@ -52,30 +52,31 @@ pub(super) struct Slot {
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Where short messages lie.
+    /// The memory of short messages.
     #[inline]
     pub(super) fn short(&self) -> *mut u8 {
         self.short.get().cast()
     }
 }
 
-/// What the receiver writes: how far the sender may go.
+/// What the receiver has returned to the sender; written by the receiver.
 #[repr(C, align(128))]
 pub(super) struct Returned {
-    /// The last slot all of which was received.
+    /// The last slot that was received completely.
     slot: AtomicU64,
-    /// Bytes received, those in slots as well: so bytes in flight never exceed the ring's size.
+    /// Bytes received, including those in slots: so bytes in flight never exceed the ring's size.
     bytes: AtomicU64,
 }
 
-/// Flags of the sleeping ends: raised before a sleep, read after each publication. Both ends have a copy of the line while none sleeps.
+/// One flag for each end: 1 before and while it sleeps. Each end reads the other's flag after each announcement or return. While no end
+/// sleeps, the caches of both CPUs have a copy of the line.
 #[repr(C, align(128))]
 pub(super) struct Sleepers {
     pub(super) sender: AtomicU32,
     pub(super) receiver: AtomicU32,
 }
 
-/// All that the ends share beside the ring's bytes. Memory of zeros is a fresh one.
+/// All data that the ends share, except the ring's bytes. All zeros is the state of a new ring.
 #[repr(C)]
 pub(super) struct Control<const SLOTS: usize> {
     slots: [Slot; SLOTS],
@@ -102,7 +103,7 @@ impl<const SLOTS: usize> Default for Control<SLOTS> {
     }
 }
 
-/// Where bytes lie.
+/// Where bytes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     /// In this slot, from this byte on.
@@ -111,7 +112,7 @@ pub(super) enum Position {
     Ring(u64),
 }
 
-/// What the sender knows.
+/// The state of the sender.
 #[derive(Clone, Copy)]
 pub(super) struct SenderCursor<P> {
     /// The slot to which bytes are added.
@@ -121,7 +122,7 @@ pub(super) struct SenderCursor<P> {
     long: bool,
     /// Bytes sent.
     head: u64,
-    /// The last slot and the byte before which the sender has room, as far as it knows.
+    /// The last slot, and the end of the bytes, that the sender may use, as last read.
     slot_limit: u64,
     byte_limit: u64,
     ring_bytes: u64,
@@ -151,7 +152,7 @@ impl<P: Protocol> SenderCursor<P> {
         self.head
     }
 
-    /// Bytes that the receiver has returned, as last seen.
+    /// Bytes that the receiver has returned, as last read.
     #[inline]
     pub(super) fn returned_bytes(&self) -> u64 {
         self.byte_limit - self.ring_bytes
@@ -162,7 +163,7 @@ impl<P: Protocol> SenderCursor<P> {
         if self.long { self.piece_bytes } else { P::SHORT_BYTES }
     }
 
-    /// Whether a message of `len` bytes, in the ring if `long`, can be added to the slot, as far as known.
+    /// Whether a message of `len` bytes, in the ring if `long`, can be added to the slot, by what was last read.
     #[inline]
     pub(super) fn has_room(&self, len: usize, long: bool) -> bool {
         self.fill + len <= self.slot_bytes()
@@ -171,13 +172,14 @@ impl<P: Protocol> SenderCursor<P> {
             && self.head + len as u64 <= self.byte_limit
     }
 
-    /// Bytes that can be added to the slot, as far as known.
+    /// Bytes that can be added to the slot, by what was last read.
     #[inline]
     pub(super) fn free_bytes(&self) -> usize {
         (self.slot_bytes() - self.fill).min((self.byte_limit - self.head) as usize)
     }
 
-    /// Makes the slot one that a message of `len` bytes, in the ring if `long`, can be added to: where it does not fit, the next one.
+    /// Prepares the slot for a message of `len` bytes, in the ring if `long`: if the message does not fit, closes the slot and goes to
+    /// the next one.
     pub(super) fn begin<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize, long: bool) {
         if self.fill > 0 && (self.long != long || self.fill + len > self.slot_bytes()) {
             self.stamp(control, CLOSED);
@@ -200,8 +202,8 @@ impl<P: Protocol> SenderCursor<P> {
         if self.long { Position::Ring(self.head) } else { Position::Slot(self.slot, self.fill) }
     }
 
-    /// Announces `len` bytes that were written there. The slot is closed at once where another message like this one will not fit:
-    /// the receiver then looks at the next slot before that message comes.
+    /// Announces `len` bytes that were written at [`Self::position`]. Closes the slot if another message of this length will not fit: then
+    /// the receiver already reads the next slot when that message comes.
     #[inline]
     pub(super) fn announce<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) {
         self.fill += len;
@@ -222,9 +224,9 @@ impl<P: Protocol> SenderCursor<P> {
     }
 }
 
-/// What the receiver knows.
+/// The state of the receiver.
 pub(super) struct ReceiverCursor<P> {
-    /// The slot whose bytes are received, what was last seen of its stamp, and how many of its bytes were taken.
+    /// The slot whose bytes are received, its stamp as last read, and the number of its bytes that were taken.
     slot: u64,
     seen: u64,
     taken: usize,
@@ -233,7 +235,7 @@ pub(super) struct ReceiverCursor<P> {
     /// What was returned.
     returned_slot: u64,
     returned_bytes: u64,
-    /// Slots and bytes that may be received and not yet returned: the sender reads each return, which takes a cache line from here.
+    /// Most slots and bytes that are received and not yet returned. Returns are rare because each one moves a cache line to the sender.
     kept_slots: u64,
     kept_bytes: u64,
     protocol: PhantomData<P>,
@@ -255,13 +257,13 @@ impl<P: Protocol> ReceiverCursor<P> {
         }
     }
 
-    /// Bytes that were announced and not taken, as last seen.
+    /// Bytes that were announced and not taken, as last read.
     #[inline]
     pub(super) fn left(&self) -> usize {
         (self.seen & (LONG - 1)) as usize - self.taken
     }
 
-    /// Where they lie, or will where the next ones are like those before.
+    /// The position of the next bytes; if they are not announced yet, a guess: that they are stored as the last ones were.
     #[inline]
     pub(super) fn position(&self) -> Position {
         if self.seen & LONG > 0 { Position::Ring(self.tail) } else { Position::Slot(self.slot, self.taken) }
@@ -272,7 +274,7 @@ impl<P: Protocol> ReceiverCursor<P> {
     pub(super) fn has_bytes<const SLOTS: usize>(&mut self, control: &Control<SLOTS>) -> bool {
         loop {
             let stamp = control.slot(self.slot).stamp.load(P::SEE);
-            // The slot's last use, or none.
+            // The stamp of an earlier use of the slot, or none.
             if stamp >> NUMBER_SHIFT != self.slot {
                 return false;
             }
@@ -291,11 +293,11 @@ impl<P: Protocol> ReceiverCursor<P> {
     fn next_slot(&mut self) {
         self.slot += 1;
         self.taken = 0;
-        // Its length and number go, and what kind of bytes it held stays, as a guess.
+        // Clears the length and the number. LONG stays, as the guess of `position`.
         self.seen &= LONG;
     }
 
-    /// Takes `len` of the bytes left. True where room was returned to the sender, which may sleep.
+    /// Takes `len` of the bytes left. Returns whether slots or bytes were returned to the sender, which may sleep.
     #[inline]
     pub(super) fn take<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) -> bool {
         self.taken += len;
@@ -317,11 +319,11 @@ impl<P: Protocol> ReceiverCursor<P> {
     }
 }
 
-/// How an end sleeps and is woken. The two fences pair: either the end that goes to sleep sees the publication, or the end that
-/// publishes sees the flag. A sleep is rare and a publication is not, so their costs may differ.
+/// How an end sleeps and is woken. The two fences belong together: either the end that goes to sleep sees the other end's store, or the
+/// end that stores sees the flag. Sleeps are rare and stores are not, so the fence before a sleep may cost more.
 pub(super) trait Kernel {
     type Error;
-    /// Between a publication and reading the other end's flag.
+    /// Between an announcement or return and reading the other end's flag.
     fn light_fence(&self);
     /// Between raising the flag and the last check before a sleep.
     fn heavy_fence(&self) -> Result<(), Self::Error>;
@@ -363,7 +365,7 @@ pub(super) fn wait_until<K: Kernel>(
     }
 }
 
-/// Wakes the other end if it sleeps, after a publication.
+/// Wakes the other end if it sleeps, after an announcement or return.
 #[inline]
 pub(super) fn wake<K: Kernel>(kernel: &K, flag: &AtomicU32) -> Result<(), K::Error> {
     kernel.light_fence();

@@ -1,8 +1,8 @@
 //! How an end of a ring waits for the other end: it spins, or it spins for some microseconds and then sleeps until it is woken.
 //!
-//! A full memory fence after each announcement would take longer than the announcement. So the end that announces has only a compiler
-//! fence, and an end that is about to sleep makes the CPU of the other end execute a fence: membarrier(2). If the kernel does not have
-//! that call, both ends execute their own fence.
+//! An end must not miss that the other one is about to sleep. A full memory fence after each store that announces bytes or returns
+//! room would take longer than the store. So the end that stores has only a compiler fence, and an end that is about to sleep makes the
+//! CPU of the other end execute a fence: membarrier(2). If the kernel does not have that call, both ends execute their own fence.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
