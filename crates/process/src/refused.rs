@@ -188,7 +188,7 @@ mod tests {
         let near = "there is no system call `splise`: did you mean `splice`?";
         assert_eq!(read("splice,splise"), Err(near.to_owned()));
         assert_eq!(read(""), Err("there is no system call ``".to_owned()));
-        assert!(read("execve").is_err_and(|problem| problem.contains("starts a program")));
+        assert!(read("execve").is_err_and(|problem| problem.contains("start the program")));
     }
 
     #[test]
