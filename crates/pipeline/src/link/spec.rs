@@ -231,7 +231,7 @@ mod tests {
         assert!(message("pipe:siez=1k").contains("did you mean `size`?"));
         assert!(message("pipe:send=vmsplice").contains("the options of the link are: size, ends"));
         assert!(message("socketpair:ends=socket").contains("is `ends=pipe`"));
-        assert!(message("file:ends=pipe").contains("a relay would be one of them"));
+        assert!(message("file:ends=pipe").contains("a relay would have it open"));
         assert!(message("tmpfile:order=later").contains("parallel, sequential"));
         assert!(message("").contains("names no mechanism"));
     }
