@@ -80,7 +80,8 @@ impl<'a> ProgramRunner<'a> {
     fn execute(&self, words: &[&str], cpus: &[u32]) -> io::Result<(String, u64)> {
         let program = words[0];
         let mut command = Command::new(program);
-        command.args(&words[1..]).current_dir(self.folder).stdin(Stdio::null());
+        // A compiler that is killed leaves files in TMPDIR.
+        command.args(&words[1..]).current_dir(self.folder).env("TMPDIR", self.folder).stdin(Stdio::null());
         let mark = self.cleaner.mark();
         // A child inherits the CPUs of this thread.
         let pinned = (!cpus.is_empty()).then(|| Pinned::to_any(cpus)).transpose()?;

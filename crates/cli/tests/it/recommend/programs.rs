@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -345,6 +346,25 @@ fn a_program_is_written_with_its_ring_beside_it() {
     answer(&lab, &["--code", "rust", "--code-to", "own.rs"], 0);
     assert!(fs::read_to_string(lab.here("own.rs")).expect("the program").contains("\nmod ring;\n"));
     assert!(answer(&lab, &["--code-to", "/dev/null"], 2).contains("`/dev/null` is no regular file"));
+}
+
+/// Expected: a compiler's own files are gone with the rest. Happened: gcc left one in TMPDIR where hosepipe was killed while it ran.
+#[test]
+fn a_kill_while_a_program_is_compiled_leaves_nothing() {
+    let lab = Lab::new();
+    let (compiler, ready) = (lab.here("bin/cc"), lab.here("ready"));
+    fs::create_dir(lab.here("bin")).expect("mkdir");
+    fs::write(&compiler, format!("#!/bin/sh\n>\"$TMPDIR/own.s\"; >{}; exec sleep 60\n", ready.display()))
+        .expect("written");
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("chmod");
+    let mut command = lab.command(&["recommend", "--message", "64B", "--time", "600ms", "--place", "any"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", lab.here("bin").display()));
+    let mut running = lab.start(command);
+    let pid = running.pid();
+    until("a program is compiled", Duration::from_secs(60), || ready.exists().then_some(()));
+    signal(pid, Signal::KILL);
+    running.end_within(PROMPTLY);
+    lab.assert_nothing_left(pid, PROMPTLY);
 }
 
 /// The compiled programs run in a folder and a process group of their own; names outside of it are removed, too.
