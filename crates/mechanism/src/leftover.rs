@@ -55,6 +55,13 @@ pub fn leave_cleaner() -> Option<DetachedCleaner> {
     lock(&ENSURED).take().and_then(Cleaner::detach)
 }
 
+/// Makes a queue for a moment. If this process is killed meanwhile, a cleaner removes it: one for this call where none was started.
+pub(crate) fn with_cleaner<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let is_started = lock(&ANNOUNCER).is_some();
+    let _cleaner = (!is_started).then(|| Cleaner::start_with(remove_queues_of)).transpose()?;
+    make()
+}
+
 /// Where names that are made now are announced.
 pub(crate) fn announcer() -> Announcer {
     lock(&ANNOUNCER).clone().unwrap_or_default()

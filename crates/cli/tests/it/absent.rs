@@ -4,9 +4,11 @@
 //!
 //! Without root, what takes a namespace is skipped.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::common::{Lab, error_of, is_root, sandbox, skip};
+use crate::common::{Lab, error_of, files_in, is_root, sandbox, skip, until};
 use libc::c_long;
 use model::ErrorKind;
 use serde::Deserialize;
@@ -157,4 +159,39 @@ fn terminals_that_are_not_mounted() {
 fn a_loopback_interface_that_is_down() {
     let absence = Absence { mechanism: "udp", reason: "ENETUNREACH", remedy: "ip link set lo up" };
     assert_absent_in(&["--net"], "true", &absence);
+}
+
+/// Expected: a look at what this machine has leaves nothing. Happened: `list`, and `recommend` before it measured, made a queue
+/// before they had a cleaner, and left it where they were killed before its removal.
+#[test]
+fn a_list_that_is_killed_leaves_no_queue() {
+    let lab = Lab::new();
+    if !crate::faults::strace_makes_calls_fail() {
+        return skip("strace cannot end a process at a call here");
+    }
+    for call in ["msgctl", "mq_unlink"] {
+        let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when=1"));
+        let log = lab.here("log");
+        let mut strace = Command::new("strace");
+        strace.args(["-o"]).arg(&log).args(["-e", &trace, "-e", &inject]);
+        strace.args([env!("CARGO_BIN_EXE_hosepipe"), "list"]).env("TMPDIR", lab.tmp());
+        let child = strace.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("strace starts");
+        let output = child.wait_with_output().expect("waited for");
+        assert!(!output.status.success(), "{call}: it was not killed");
+        let killed = std::fs::read_to_string(&log).expect("a log");
+        assert!(killed.contains("killed by SIGKILL"), "{killed}");
+        until("no queue is left", Duration::from_secs(5), || queues_of_the_dead().is_empty().then_some(()));
+    }
+}
+
+/// Queues that a hosepipe made which has ended.
+fn queues_of_the_dead() -> Vec<String> {
+    let is_dead = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+    let table = std::fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+    let system_v = table.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok());
+    let system_v = system_v.filter(|key| key >> 28 == 6 && is_dead(key >> 6 & 0x3f_ffff));
+    let posix = files_in(Path::new("/dev/mqueue")).into_iter();
+    let maker = |name: &String| name.split_once("hosepipe-")?.1.split('-').next()?.parse().ok();
+    let posix = posix.filter(|name| maker(name).is_some_and(is_dead));
+    system_v.map(|key| format!("System V queue {key:#x}")).chain(posix).collect()
 }

@@ -324,7 +324,7 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
     println!("{reached} runs had made something when they were killed");
 }
 
-fn strace_makes_calls_fail() -> bool {
+pub(crate) fn strace_makes_calls_fail() -> bool {
     let mut strace = std::process::Command::new("strace");
     strace.args(["-f", "-e", "trace=close", "-e", "inject=close:error=EIO:when=9999", "true"]);
     strace.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());

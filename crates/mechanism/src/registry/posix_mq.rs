@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
+use crate::leftover::with_cleaner;
 use crate::prelude::*;
 
 /// Requested capacity in messages: the default of fs.mqueue.msg_max (mq_overview(7)).
@@ -28,7 +29,7 @@ pub(super) static POSIX_MQ: Mechanism = Mechanism {
 };
 
 fn probe() -> Result<(), Unsupported> {
-    PosixQueue::open(1, 1, false).map(|_| ()).map_err(|error| Unsupported {
+    with_cleaner(|| PosixQueue::open(1, 1, false).map(drop)).map_err(|error| Unsupported {
         reason: format!("mq_open: {}", describe_errno(&error)),
         remedy: match error.raw_os_error() {
             Some(libc::ENOSYS) => Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)"),

@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
-use crate::leftover::{queue_keys, remove_queue};
+use crate::leftover::{queue_keys, remove_queue, with_cleaner};
 use crate::prelude::*;
 
 pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
@@ -24,26 +24,11 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
     ..queue(open_channel)
 };
 
-/// Makes a queue and removes it. Signals are blocked meanwhile: a queue outlives the process that made it, and a probe has no cleaner.
 fn probe() -> Result<(), Unsupported> {
-    without_signals(|| SysvQueue::make(0).map(drop)).map_err(|error| Unsupported {
+    with_cleaner(|| SysvQueue::make(0).map(drop)).map_err(|error| Unsupported {
         reason: format!("msgget: {}", describe_errno(&error)),
         remedy: queue_remedy(&error),
     })
-}
-
-/// Runs `work` with all signals blocked in this thread.
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::uninit());
-    // SAFETY: sigfillset(3) fills the set that pthread_sigmask(3) reads; that fills the other one.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let answer = work();
-    // SAFETY: the set that was filled above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
-    answer
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -163,26 +148,5 @@ impl Queue for SysvQueue {
         let text_bytes = message.len() - Self::HEADER.len();
         // SAFETY: the buffer has room for a mtype and `text_bytes` bytes after it.
         libc_result(unsafe { libc::msgrcv(self.id, message.as_mut_ptr().cast(), text_bytes, 0, self.flags) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Expected: a probe leaves no queue. Happened: `hosepipe list`, ended by SIGTERM as msgget(2) returned, left one.
-    #[test]
-    fn signals_wait_until_a_probe_has_removed_its_queue() {
-        fn waits() -> bool {
-            let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
-            // SAFETY: sigpending(2) fills the set. SIGURG does nothing where it is not caught.
-            unsafe {
-                libc::sigpending(pending.as_mut_ptr());
-                libc::sigismember(pending.as_ptr(), libc::SIGURG) == 1
-            }
-        }
-        // SAFETY: it goes to this thread alone.
-        let waited = without_signals(|| unsafe { libc::raise(libc::SIGURG) } == 0 && waits());
-        assert!(waited && !waits());
     }
 }
