@@ -16,8 +16,10 @@ use loom::sync::atomic::{AtomicU32, fence};
 #[path = "../src/registry/ring/protocol.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 mod protocol;
+mod ring_ends;
 
-use protocol::{Control, Kernel, Position, Protocol, ReceiverCursor, SenderCursor, wait_until, wake};
+use protocol::{Control, Kernel, Protocol, ReceiverCursor, SenderCursor};
+use ring_ends::{Bytes, receive, send};
 
 const SLOTS: usize = 2;
 const SHORT_BYTES: usize = 2;
@@ -93,22 +95,12 @@ impl<F: Fault> Kernel for Orders<F> {
 /// The memory of both ends. Each byte is a separate cell, whose accesses loom checks against each other.
 struct Memory<const RING_BYTES: usize> {
     control: Control<SLOTS>,
-    slots: [[UnsafeCell<u8>; SHORT_BYTES]; SLOTS],
-    ring: [UnsafeCell<u8>; RING_BYTES],
+    bytes: Bytes<UnsafeCell<u8>, SLOTS, SHORT_BYTES, RING_BYTES>,
 }
 
 // SAFETY: loom checks the accesses to each cell.
 #[allow(unsafe_code)]
 unsafe impl<const RING_BYTES: usize> Sync for Memory<RING_BYTES> {}
-
-impl<const RING_BYTES: usize> Memory<RING_BYTES> {
-    fn cell(&self, position: Position, at: usize) -> &UnsafeCell<u8> {
-        match position {
-            Position::Slot(number, from) => &self.slots[number as usize % SLOTS][from + at],
-            Position::Ring(offset) => &self.ring[(offset as usize + at) % RING_BYTES],
-        }
-    }
-}
 
 /// Whether a message is in a slot or in the ring.
 #[derive(Clone, Copy, PartialEq)]
@@ -124,55 +116,25 @@ fn check<F: Fault, const RING_BYTES: usize>(_: F, messages: &'static [(Storage, 
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
-        let cell = |_| UnsafeCell::new(0);
-        let memory = Arc::new(Memory::<RING_BYTES> {
-            control: Control::default(),
-            slots: core::array::from_fn(|_| core::array::from_fn(cell)),
-            ring: core::array::from_fn(cell),
-        });
+        let bytes = Bytes::new(|_| UnsafeCell::new(0));
+        let memory = Arc::new(Memory::<RING_BYTES> { control: Control::default(), bytes });
         let total: usize = messages.iter().map(|(_, len)| len).sum();
         let theirs = memory.clone();
         let receives = loom::thread::spawn(move || {
-            let (kernel, control) = (Orders::<F>(PhantomData), &theirs.control);
-            let mut cursor = ReceiverCursor::<Orders<F>>::new(0, 0);
-            let mut received = 0;
-            while received < total {
-                if cursor.left() == 0 {
-                    let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.has_bytes(control));
-                }
-                let len = cursor.left();
-                for at in 0..len {
-                    // SAFETY: loom checks every access to the cell.
-                    let byte = theirs.cell(cursor.position(), at).with(|byte| unsafe { *byte });
-                    assert_eq!(usize::from(byte), received + at + 1);
-                }
-                received += len;
-                if cursor.take(control, len) && !F::RETURNS_WITHOUT_WAKE {
-                    let _ = wake(&kernel, &control.sleepers.sender);
-                }
-            }
+            let (kernel, cursor) = (Orders::<F>(PhantomData), ReceiverCursor::<Orders<F>>::new(0, 0));
+            receive((&kernel, &theirs.control), cursor, total, !F::RETURNS_WITHOUT_WAKE, |position, at| {
+                // SAFETY: loom checks every access to the cell.
+                theirs.bytes.at(position, at).with(|byte| unsafe { *byte })
+            });
         });
         let (kernel, control) = (Orders::<F>(PhantomData), &memory.control);
-        let mut cursor =
-            SenderCursor::<Orders<F>>::new(control, RING_BYTES as u64 + F::EXCESS_BYTES, RING_BYTES);
-        let mut sent = 0;
-        for &(place, len) in messages {
-            let long = place == Ring;
-            cursor.begin(control, len, long);
-            if !cursor.has_room(len, long) {
-                let _ = wait_until(&kernel, &control.sleepers.sender, 1, || {
-                    cursor.refresh(control);
-                    cursor.has_room(len, long)
-                });
-            }
-            for at in 0..len {
-                sent += 1;
-                // SAFETY: as above.
-                memory.cell(cursor.position(), at).with_mut(|byte| unsafe { *byte = sent });
-            }
-            cursor.announce(control, len);
-            let _ = wake(&kernel, &control.sleepers.receiver);
-        }
+        let room = RING_BYTES as u64 + F::EXCESS_BYTES;
+        let cursor = SenderCursor::<Orders<F>>::new(control, room, RING_BYTES);
+        let messages = messages.iter().map(|&(place, len)| (len, place == Ring));
+        send((&kernel, control), cursor, messages, |position, at, value| {
+            // SAFETY: as above.
+            memory.bytes.at(position, at).with_mut(|byte| unsafe { *byte = value });
+        });
         receives.join().expect("the receiver");
     });
 }

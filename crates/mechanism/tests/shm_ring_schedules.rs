@@ -15,10 +15,10 @@ use shuttle::{Config, Runner};
 #[path = "../src/registry/ring/protocol.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 mod protocol;
+mod ring_ends;
 
-use protocol::{
-    AsWritten, Control, Kernel, Position, ReceiverCursor, SHORT_BYTES, SenderCursor, wait_until, wake,
-};
+use protocol::{AsWritten, Control, Kernel, ReceiverCursor, SHORT_BYTES, SenderCursor};
+use ring_ends::{Bytes, receive, send};
 
 const SLOTS: usize = 4;
 const RING_BYTES: usize = 8;
@@ -35,7 +35,7 @@ enum Fault {
     None,
     /// The flag is raised after the last check.
     ChecksFirst,
-    /// A return of room wakes nobody.
+    /// The sender is not woken after a return of room.
     ReturnsWithoutWake,
     /// The sender believes in room that the ring does not have.
     Overruns,
@@ -86,18 +86,8 @@ impl Kernel for Futex<'_> {
 
 struct Memory {
     control: Control<SLOTS>,
-    slots: [[AtomicU8; SHORT_BYTES]; SLOTS],
-    ring: [AtomicU8; RING_BYTES],
+    bytes: Bytes<AtomicU8, SLOTS, SHORT_BYTES, RING_BYTES>,
     asleep: (Mutex<()>, Condvar),
-}
-
-impl Memory {
-    fn byte(&self, position: Position, at: usize) -> &AtomicU8 {
-        match position {
-            Position::Slot(number, from) => &self.slots[number as usize % SLOTS][from + at],
-            Position::Ring(offset) => &self.ring[(offset as usize + at) % RING_BYTES],
-        }
-    }
 }
 
 /// The number of bytes of a message, and whether they lie in the ring.
@@ -106,53 +96,26 @@ fn message(number: usize) -> (usize, bool) {
 }
 
 fn stream(fault: Fault) {
-    let byte = |_| AtomicU8::new(0);
     let memory = Arc::new(Memory {
         control: Control::default(),
-        slots: core::array::from_fn(|_| core::array::from_fn(byte)),
-        ring: core::array::from_fn(byte),
+        bytes: Bytes::new(|_| AtomicU8::new(0)),
         asleep: (Mutex::new(()), Condvar::new()),
     });
     let total: usize = (0..MESSAGES).map(|number| message(number).0).sum();
     let theirs = memory.clone();
     let receives = shuttle::thread::spawn(move || {
-        let (kernel, control) = (Futex { asleep: &theirs.asleep, fault }, &theirs.control);
-        let mut cursor = ReceiverCursor::<AsWritten>::new(0, 0);
-        let mut received = 0;
-        while received < total {
-            if cursor.left() == 0 {
-                let _ = wait_until(&kernel, &control.sleepers.receiver, 1, || cursor.has_bytes(control));
-            }
-            let len = cursor.left();
-            for at in 0..len {
-                let byte = theirs.byte(cursor.position(), at).load(Relaxed);
-                assert_eq!(byte, (received + at) as u8, "byte {}", received + at);
-            }
-            received += len;
-            if cursor.take(control, len) && fault != Fault::ReturnsWithoutWake {
-                let _ = wake(&kernel, &control.sleepers.sender);
-            }
-        }
+        let kernel = Futex { asleep: &theirs.asleep, fault };
+        let (cursor, wakes) = (ReceiverCursor::<AsWritten>::new(0, 0), fault != Fault::ReturnsWithoutWake);
+        receive((&kernel, &theirs.control), cursor, total, wakes, |position, at| {
+            theirs.bytes.at(position, at).load(Relaxed)
+        });
     });
     let (kernel, control) = (Futex { asleep: &memory.asleep, fault }, &memory.control);
     let excess = if fault == Fault::Overruns { RING_BYTES } else { 0 };
-    let mut cursor = SenderCursor::<AsWritten>::new(control, (RING_BYTES + excess) as u64, RING_BYTES);
-    let mut sent = 0;
-    for (len, long) in (0..MESSAGES).map(message) {
-        cursor.begin(control, len, long);
-        if !cursor.has_room(len, long) {
-            let _ = wait_until(&kernel, &control.sleepers.sender, 1, || {
-                cursor.refresh(control);
-                cursor.has_room(len, long)
-            });
-        }
-        for at in 0..len {
-            memory.byte(cursor.position(), at).store(sent as u8, Relaxed);
-            sent += 1;
-        }
-        cursor.announce(control, len);
-        let _ = wake(&kernel, &control.sleepers.receiver);
-    }
+    let cursor = SenderCursor::<AsWritten>::new(control, (RING_BYTES + excess) as u64, RING_BYTES);
+    send((&kernel, control), cursor, (0..MESSAGES).map(message), |position, at, value| {
+        memory.bytes.at(position, at).store(value, Relaxed);
+    });
     receives.join().expect("the receiver");
 }
 
