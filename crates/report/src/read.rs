@@ -41,7 +41,7 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         return Err(refused(no_record("it is not an object")));
     };
     let kind = kind(fields).map_err(&refused)?.to_owned();
-    checks::numbers("", &record).map_err(&damaged)?;
+    checks::numbers(&record).map_err(&damaged)?;
     earlier::count_from_one(&mut record);
     let record = Record::of_kind(&kind, record).map_err(|error| damaged(error.to_string()))?;
     checks::check(&record).map_err(damaged)?;

@@ -11,23 +11,33 @@ const JOINED_MAX: usize = 1 << 20;
 /// Checks that no number in a tree is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
 ///
 /// # Errors
-/// A sentence on the first one that is, with its keys and indexes from the root, `at`.
-pub(super) fn numbers(at: &str, tree: &Value) -> Result<(), String> {
-    let beneath = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+/// A sentence on the first one that is, with its keys and indexes from the root.
+pub(super) fn numbers(tree: &Value) -> Result<(), String> {
+    immeasurable(tree).map_or(Ok(()), |(mut path, problem)| {
+        path.reverse();
+        Err(format!("`{}` is {problem}", path.join(".")))
+    })
+}
+
+/// The first number that cannot be measured: its keys and indexes, the last one first, and what is wrong with it.
+fn immeasurable(tree: &Value) -> Option<(Vec<String>, String)> {
+    let at = |key: &dyn ToString, value: &Value| {
+        immeasurable(value).map(|(mut path, problem)| {
+            path.push(key.to_string());
+            (path, problem)
+        })
+    };
     match tree {
-        Value::Array(values) => values
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, value)| numbers(&beneath(&index.to_string()), value)),
-        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| numbers(&beneath(key), value)),
+        Value::Array(values) => values.iter().enumerate().find_map(|(index, value)| at(&index, value)),
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| at(key, value)),
         Value::Number(number) => match number.as_f64() {
-            Some(value) if value < 0.0 => Err(format!("`{at}` is {number}: negative")),
+            Some(value) if value < 0.0 => Some((Vec::new(), format!("{number}: negative"))),
             Some(value) if value > NUMBER_MAX => {
-                Err(format!("`{at}` is {value:e}: more than anything that can be measured"))
+                Some((Vec::new(), format!("{value:e}: more than anything that can be measured")))
             }
-            _ => Ok(()),
+            _ => None,
         },
-        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
     }
 }
 
