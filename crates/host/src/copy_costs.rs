@@ -65,9 +65,7 @@ pub fn copy_costs() -> io::Result<CopyCosts> {
 
 /// Where the figures are cached: in XDG_RUNTIME_DIR or /tmp. Not in TMPDIR: a script that sets it may expect only its own files there.
 fn cache_path() -> PathBuf {
-    let runtime =
-        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = runtime.unwrap_or_else(|| "/tmp".into());
+    let folder = model::runtime_folder().unwrap_or_else(|| "/tmp".into());
     folder.join(format!("hosepipe-copies-{}", geteuid().as_raw()))
 }
 

@@ -39,10 +39,10 @@ impl Folder {
     pub(crate) fn for_brief_names() -> Self {
         let own = |folder: &PathBuf| {
             let is_own = fs::metadata(folder).is_ok_and(|found| found.uid() == geteuid().as_raw());
-            is_own && folder.is_absolute() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+            is_own && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
         };
         let usual = || Some(PathBuf::from(USUAL)).filter(|usual| access(usual, Access::WRITE_OK).is_ok());
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(own);
+        let runtime = model::runtime_folder().filter(own);
         Self::private_in(runtime.or_else(usual).unwrap_or_else(temporary_folder))
     }
 

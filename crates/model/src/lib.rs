@@ -68,7 +68,8 @@ pub use sort::{sort_by, sort_by_key};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{
-    AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
+    AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, runtime_folder, signal_name, sudo,
+    temporary_folder,
 };
 pub use top::{
     Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Jobserver, JobserverMake, StageActivity,

@@ -29,6 +29,11 @@ pub fn temporary_folder() -> PathBuf {
     set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
+/// XDG_RUNTIME_DIR, the user's folder for names that end with the session; `None` if it is unset or relative.
+pub fn runtime_folder() -> Option<PathBuf> {
+    std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
 /// The first file with this name in PATH, executable or not.
 pub fn file_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;

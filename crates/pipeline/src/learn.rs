@@ -124,9 +124,7 @@ fn wait(child: &mut Child) -> io::Result<()> {
 /// may expect only its own files there.
 fn cache() -> Option<PathBuf> {
     let user = geteuid().as_raw();
-    let runtime =
-        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    runtime.into_iter().chain(["/tmp".into()]).find_map(|base| {
+    model::runtime_folder().into_iter().chain(["/tmp".into()]).find_map(|base| {
         let folder = base.join(format!("hosepipe-shells-{user}"));
         // It may exist already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
