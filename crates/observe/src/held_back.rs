@@ -1,6 +1,6 @@
 //! Programs that hold their output back in a buffer. There are two signs. The first is output in the buffer of glibc's stdout (`stdout_buffer`). A
 //! program that does not use that buffer is judged by its writes: it writes only whole blocks, with long pauses in which it reads. (Without this
-//! condition a program that drops most of its input could not be told from one that buffers.)
+//! condition a program that drops most of its input could not be distinguished from one that buffers.)
 
 use std::collections::HashMap;
 use std::fs;

@@ -57,7 +57,7 @@ impl PipeLimits {
 pub struct ChargedPipes(HashMap<Identity, Option<(u32, u64)>>);
 
 impl ChargedPipes {
-    /// The user to whom most pages of these pipes are charged. Each end of a pipe is given with the process that has it open.
+    /// The user that is charged for most pages of these pipes. Each end of a pipe is given with the process that has it open.
     pub fn most_charged(&mut self, ends: impl Iterator<Item = (i32, End)>) -> Option<PipeQuota> {
         let mut seen = HashMap::new();
         for (pid, end) in ends {
