@@ -41,9 +41,12 @@ pub(super) struct FileFollower {
     idle_at_bytes: u64,
     /// The last writer has closed the file: it does not grow any more.
     complete: bool,
-    /// The buffer for bytes if the file system refuses splice(2).
+    /// The buffer for bytes if the file system refuses splice(2), or if the times of lines are noted: a line's time must be taken before
+    /// the next stage can read it.
     room: Option<Block>,
     lines: Arc<Lines>,
+    /// Bytes whose lines were counted.
+    counted_bytes: u64,
     /// The buffer in which lines are counted.
     seen: Vec<u8>,
 }
@@ -59,6 +62,7 @@ impl FileFollower {
             complete: false,
             room: None,
             lines,
+            counted_bytes: 0,
             seen: Vec::new(),
         }
     }
@@ -68,21 +72,21 @@ impl FileFollower {
         self.passed_bytes >= STREAM_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
     }
 
-    /// Counts the lines of the next `bytes`, which are read once more from the page cache.
-    fn count_lines(&mut self, bytes: usize) {
+    /// Counts the lines of the passed bytes that were not counted yet, which are read once more from the page cache.
+    fn count_lines(&mut self) {
         if !self.lines.are_wanted() {
             return;
         }
         self.seen.resize(COUNTED_BYTES, 0);
-        let (mut from, end) = (self.passed_bytes, self.passed_bytes + bytes as u64);
-        while from < end {
-            let most = self.seen.len().min((end - from) as usize);
-            let read = rustix::io::pread(&self.file.reader, &mut self.seen[..most], from);
+        while self.counted_bytes < self.passed_bytes {
+            let most = self.seen.len().min((self.passed_bytes - self.counted_bytes) as usize);
+            let read = rustix::io::pread(&self.file.reader, &mut self.seen[..most], self.counted_bytes);
             // Its writer has cut the file meanwhile.
-            let Ok(read @ 1..) = read else { return };
+            let Ok(read @ 1..) = read else { break };
             self.lines.count(&self.seen[..read]);
-            from += read as u64;
+            self.counted_bytes += read as u64;
         }
+        self.counted_bytes = self.passed_bytes;
     }
 
     /// Whether the last writer ends by itself, which most do sooner than they could be found.
@@ -98,8 +102,16 @@ impl FileFollower {
 
     fn piece(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
         let file = &self.file.reader;
+        if self.room.is_none() && self.lines.have_stamps() {
+            self.room = Some(Block::new(PIECE_BYTES));
+        }
         if let Some(room) = &mut self.room {
             let read = rustix::io::pread(file, &mut **room, self.passed_bytes)?;
+            if self.lines.are_wanted() {
+                let counted = (self.counted_bytes - self.passed_bytes) as usize;
+                self.lines.count(room.get(counted..read).unwrap_or_default());
+                self.counted_bytes = self.counted_bytes.max(self.passed_bytes + read as u64);
+            }
             return if read == 0 { Ok(0) } else { rustix::io::write(pipe, &room[..read]) };
         }
         // Not sendfile(2), which older kernels let wait for room in the pipe whatever its mode.
@@ -123,8 +135,8 @@ impl Source for FileFollower {
             }
             Ok(0) => Ok(Pass::Idle(self.watch.look_again())),
             Ok(moved) => {
-                self.count_lines(moved);
                 self.passed_bytes += moved as u64;
+                self.count_lines();
                 Ok(Pass::Moved(moved as u64))
             }
             Err(Errno::AGAIN) => Ok(Pass::Full),

@@ -50,6 +50,10 @@ impl TerminalSource {
     fn fill(&mut self) -> io::Result<Option<Pass>> {
         match rustix::io::read(&self.master, &mut *self.room) {
             Ok(read) if read > 0 => {
+                // Counted before the write: a line's time must be taken before the next stage can read it.
+                if self.lines.are_wanted() {
+                    self.lines.count(&self.room[..read]);
+                }
                 self.waiting = 0..read;
                 self.hangups = 0;
                 Ok(None)
@@ -76,9 +80,6 @@ impl Source for TerminalSource {
         }
         match rustix::io::write(pipe, &self.room[self.waiting.clone()]) {
             Ok(written) => {
-                if self.lines.are_wanted() {
-                    self.lines.count(&self.room[self.waiting.start..][..written]);
-                }
                 self.waiting.start += written;
                 Ok(Pass::Moved(written as u64))
             }
