@@ -50,7 +50,7 @@ pub use host::{Cpu, Host, Limits};
 pub use kinds::Record;
 pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
-pub use parse::{from_json, from_toml};
+pub use parse::{from_json, from_toml, tree_from_json};
 pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use recommendation::{ProgramFigures, Recommendation};

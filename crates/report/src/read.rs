@@ -36,7 +36,7 @@ pub struct ReadError(String);
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let refused = |problem: String| ReadError(format!("{name}: {problem}"));
     let damaged = |what: String| refused(format!("the record is damaged: {what}"));
-    let mut record: Value = serde_json::from_str(text).map_err(|error| refused(not_json(text, &error)))?;
+    let mut record = model::tree_from_json(text).map_err(|error| refused(not_json(text, &error)))?;
     let Value::Object(fields) = &record else {
         return Err(refused(no_record("it is not an object")));
     };
@@ -80,6 +80,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> String {
                 "the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record again"
             );
         }
+        // A field that occurs twice.
+        Category::Data => return format!("the record is damaged: {error}"),
         _ => error.to_string(),
     };
     format!("this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")
@@ -107,6 +109,8 @@ mod tests {
         assert!(other.contains("`hosepipe/9`") && other.contains("reads `hosepipe/1`"), "{other}");
         let damaged = message("{\"schema\": \"hosepipe/1\", \"cases\": []}");
         assert!(damaged.contains("run.json: the record is damaged: missing field"), "{damaged}");
+        let twice = message("{\"schema\": \"hosepipe/1\", \"cases\": [],\n \"cases\": []}");
+        assert!(twice.contains("the record is damaged: the field `cases` occurs twice at line 2"), "{twice}");
     }
 
     #[test]
