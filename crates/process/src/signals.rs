@@ -107,11 +107,11 @@ pub struct NoSignals {
 
 impl NoSignals {
     /// Holds every signal back: signals to this process are for the threads that wait for them.
-    pub fn hold() -> Self {
-        Self::hold_these(&SigSet::all())
+    pub fn block() -> Self {
+        Self::block_these(&SigSet::all())
     }
 
-    fn hold_these(signals: &SigSet) -> Self {
+    fn block_these(signals: &SigSet) -> Self {
         // It fails only for bad arguments.
         Self { before: signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(mask_at_start()) }
     }
@@ -132,7 +132,7 @@ pub fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let _held = NoSignals::hold();
+    let _blocked = NoSignals::block();
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Came {
 /// Blocks SIGCHLD, the ending signals and the others, and hands them out; dropping it unblocks them.
 pub(crate) struct Inbox {
     fd: SignalFd,
-    _held: NoSignals,
+    _blocked: NoSignals,
 }
 
 impl Inbox {
@@ -159,7 +159,7 @@ impl Inbox {
         let wanted = ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal as i32));
         let signals: SigSet = wanted.chain([SIGCHLD]).collect();
         let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        Ok(Self { fd, _held: NoSignals::hold_these(&signals) })
+        Ok(Self { fd, _blocked: NoSignals::block_these(&signals) })
     }
 
     /// The next signal that came, if one did. Does not wait.
