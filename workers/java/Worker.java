@@ -29,7 +29,7 @@ public final class Worker {
     /** What the command line asks for. */
     private record Job(String role, long bytes, int block, long warmup, String result, String[] child) {}
 
-    /** The writing end: it begins at a place of the pattern and writes a whole block. */
+    /** The writing end: write() writes `count` bytes of the pattern from `begin` on, never fewer. */
     private interface Output {
         void write(int begin, int count) throws IOException;
 
@@ -190,7 +190,7 @@ public final class Worker {
         }
     }
 
-    /** Starts the child, streams into its standard input and waits for it whatever became of the stream. */
+    /** Starts the child, streams into its standard input and waits for it even if the stream has failed. */
     private static void pair(Job job, Way way) throws IOException, InterruptedException {
         byte[] pattern = pattern(job);
         Process child = new ProcessBuilder(job.child)
@@ -284,7 +284,7 @@ public final class Worker {
         }
 
         /**
-         * The stream of a child's input copies each block from the heap; it has a channel below, but shows none. The
+         * The stream of a child's input copies each block from the heap, and the channel in it cannot be reached. The
          * pipe is therefore opened once more through /proc (proc_pid_fd(5)), and the stream's own end closed.
          */
         public Output childInput(byte[] pattern, Process child) throws IOException {
@@ -294,7 +294,7 @@ public final class Worker {
                 channel = FileChannel.open(Path.of("/proc/" + child.pid() + "/fd/0"), StandardOpenOption.WRITE);
                 stream.close();
             } catch (IOException gone) {
-                // The child has ended or is another user's: the stream says the rest.
+                // The child has ended or is another user's: then the stream itself is used.
                 channel = Channels.newChannel(stream);
             }
             return new ChannelOutput(channel, pattern);
@@ -305,7 +305,7 @@ public final class Worker {
         }
     }
 
-    /** A direct buffer that begins on a page, so that vectors and copies are aligned. */
+    /** A direct buffer that begins on a page, so that vector instructions and copies are aligned. */
     private static ByteBuffer pages(int bytes) {
         int rounded = (bytes + PAGE - 1) / PAGE * PAGE;
         return ByteBuffer.allocateDirect(rounded + PAGE).alignedSlice(PAGE).slice(0, bytes);
@@ -356,7 +356,7 @@ public final class Worker {
             return count;
         }
 
-        /** The XOR of the first words of a block, as two halves that do not wait for each other. */
+        /** The XOR of the first words of a block, computed as two independent halves. */
         private static long foldWords(LongBuffer words, int count) {
             int half = count / 2;
             long low = 0;

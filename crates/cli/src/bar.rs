@@ -53,7 +53,7 @@ impl Bar {
     pub(crate) fn tick_every(&self, interval: Duration) {
         if !self.0.is_hidden() {
             // The drawing thread must not receive signals: SIGCHLD has to interrupt the main thread.
-            let _held = process::signals::NoSignals::hold();
+            let _held = process::signals::NoSignals::block();
             self.0.enable_steady_tick(interval);
         }
     }

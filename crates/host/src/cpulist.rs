@@ -20,12 +20,10 @@ impl CpuList {
         &self.0
     }
 
-    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is in the list.
     pub(crate) fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }

@@ -53,14 +53,14 @@ impl Finding {
         Self { name, state, what: what.into(), why, remedy: None }
     }
 
-    /// The same with a remedy, unless it is [`Severity::Good`].
+    /// Adds a remedy, unless the finding is [`Severity::Good`].
     fn remedy(mut self, command: impl Into<String>) -> Option<Self> {
         self.remedy = (self.state != Severity::Good).then(|| command.into());
         Some(self)
     }
 
-    /// The same for a limit of setrlimit(2). In a container without CAP_SYS_RESOURCE no command raises it, neither for root nor
-    /// with sudo: the finding becomes a note with the command for the host.
+    /// Adds the command that raises a limit of setrlimit(2). In a container without CAP_SYS_RESOURCE no command raises it, neither
+    /// for root nor with sudo: the finding becomes a note with the command for the host.
     fn raise(mut self, limit: &str, vitals: &Vitals) -> Option<Self> {
         if self.state == Severity::Caps && !vitals.confinement.can_raise_limits() {
             self.state = Severity::Note;

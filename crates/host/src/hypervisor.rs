@@ -1,5 +1,5 @@
 //! The hypervisor of which this machine is a guest, if any. No single source works on all machines, so several are read in turn: the
-//! CPU, the firmware's tables, the device tree, the kernel's clock sources.
+//! CPU, /sys/hypervisor, the device tree, the firmware's tables, the kernel's clock sources.
 
 use crate::Roots;
 use crate::cpuinfo::hypervisor_flag;
@@ -32,7 +32,7 @@ fn firmware(roots: &Roots) -> Option<&'static str> {
     if text.contains(".metal") { None } else { name_in("hypervisor-firmware", &text) }
 }
 
-/// Arm and RISC-V guests.
+/// From the device tree, which Arm and RISC-V guests have.
 fn device_tree(roots: &Roots) -> Option<&'static str> {
     let compatible = ["device-tree/hypervisor/compatible", "device-tree/compatible"];
     let text = compatible.iter().filter_map(|path| roots.proc_text(path)).collect::<Vec<_>>().join("\n");

@@ -65,7 +65,7 @@ pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, Placement
     }
 }
 
-/// The CPUs of several pairs of ends, pair after pair. Pairs share CPUs only when all CPUs are used.
+/// The CPUs of several pairs of ends, pair after pair. CPUs are used again only when there is no pair among the unused ones.
 ///
 /// # Errors
 /// As [`resolve`].

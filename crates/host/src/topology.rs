@@ -66,7 +66,7 @@ fn lowest_sibling(roots: &Roots, folder: &str) -> Option<u32> {
 }
 
 /// Corrects wrong core numbers. Some virtual machines have no sibling lists and the same `core_id` for every CPU of a package. If a core
-/// then has more than 8 threads, which no CPU has (POWER has 8), each CPU counts as a core.
+/// then has more than 8 threads, more than any CPU's core has (POWER has 8), each CPU counts as a core.
 fn distinct_cores(mut cpus: Vec<Cpu>) -> Vec<Cpu> {
     let mut threads: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for cpu in &cpus {

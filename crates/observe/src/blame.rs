@@ -1,14 +1,15 @@
 //! Assigns the time of one sample to the stages that the others wait for. The walk begins at the last stages. It goes upstream from a stage that is
-//! idle because its input is empty, and downstream from one that is idle because its output is full, to a stage that has something to do. Pure.
+//! idle because its input is empty, and downstream from one that is idle because its output is full, to a stage that has something to do. Nothing
+//! here reads the system.
 
 use crate::fullness::Fill;
 
-/// Smallest share of the time of a stage that is named as the bottleneck.
+/// Smallest share of the whole time with which a stage is named as the bottleneck.
 const NAMED_SHARE: f64 = 0.5;
 /// Smallest factor by which its share exceeds that of every other stage.
 const AHEAD: f64 = 1.4;
 
-/// Whether a stage is named as the bottleneck, by its time, the next longest one, and the whole time.
+/// Whether the stage with the longest time, `first`, is named as the bottleneck: `next` is the next longest time.
 pub fn stands_out(first: f64, next: f64, whole: f64) -> bool {
     first / whole.max(f64::MIN_POSITIVE) >= NAMED_SHARE && first >= AHEAD * next
 }
@@ -20,7 +21,7 @@ pub struct StageState {
     pub idle: bool,
     /// It did little, but may have something to do now.
     pub rests: bool,
-    /// It sleeps until time has passed, so it waits for no other stage.
+    /// It sleeps for a given time, so it waits for no other stage.
     pub passes_time: bool,
     /// The link that it waits for.
     pub waits_at: Option<usize>,
@@ -36,7 +37,7 @@ pub struct LinkState {
 }
 
 /// The shares of the time that were assigned to each stage, and at each link to processes that are no stage. Each last stage assigns 1 in total,
-/// or less if not all is known.
+/// or less if the state of a link is unknown or stages wait for each other in a circle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
     pub stages: Vec<f64>,
@@ -51,7 +52,7 @@ impl Waiting {
     }
 }
 
-/// The stages that write to no other stage; in a circle any one.
+/// The stages that write to no other stage; if all of them form circles, one of them.
 fn last_stages(stages: usize, links: &[LinkState]) -> Vec<usize> {
     let has_reader =
         |at: usize| links.iter().any(|link| link.writers.contains(&at) && !link.readers.is_empty());
@@ -186,12 +187,12 @@ mod tests {
         let mut stages = busy(&[1], 3);
         stages[2].waits_at = Some(1);
         assert_eq!(named(&stages, &[(&[0], &[2], Some(FULL)), (&[1], &[2], Some(EMPTY))]), Some(1));
-        // Two that ask and answer.
+        // Two that send requests and answers to each other.
         let round = [(&[0][..], &[1][..], Some(EMPTY)), (&[1], &[0], Some(EMPTY))];
         assert_eq!(named(&busy(&[0], 2), &round), None, "each waits for the other");
-        // Somebody who cannot be seen.
+        // A writer that is no stage.
         assert_eq!(named(&busy(&[], 1), &[(&[], &[0], Some(EMPTY))]), None);
-        assert_eq!(named(&busy(&[], 2), &[(&[0], &[1], None)]), None, "nobody may look");
+        assert_eq!(named(&busy(&[], 2), &[(&[0], &[1], None)]), None, "the link may not be opened");
         assert_eq!(shares(&[], &[]), Vec::<f64>::new());
     }
 

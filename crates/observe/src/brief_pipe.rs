@@ -1,7 +1,7 @@
 //! A pipe's reading end, opened for some microseconds through /proc/PID/fd: the only way to read how much another process's pipe holds, and to
 //! change its size. While it is open this process counts as a reader: a writer whose last other reader ends meanwhile gets SIGPIPE only when it
 //! is closed. (With a writing end, readers would not see the end of file; a copy of the descriptor, pidfd_getfd(2), has the same effect and
-//! needs more rights; a descriptor of O_PATH has no calls for pipes.)
+//! needs more rights; with a descriptor of O_PATH the calls for pipes fail.)
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,15 +11,15 @@ use rustix::io::Errno;
 
 use crate::open_file::{Identity, identity};
 
-/// A reading end, to be dropped at once. Signals are blocked meanwhile, so that none delays that; only SIGSTOP can.
+/// A reading end, to be dropped soon. Signals are blocked until then, so that none delays that; only SIGSTOP can.
 pub struct BriefPipe {
     // Closed first: fields are dropped in their order.
     pipe: OwnedFd,
-    _held: NoSignals,
+    _signals: NoSignals,
 }
 
 impl BriefPipe {
-    /// Opens the pipe that a process has as this descriptor, at whichever end.
+    /// Opens the pipe of which this descriptor of a process is an end, the reading or the writing one.
     ///
     /// # Errors
     /// ENOENT if the process has ended or the descriptor is closed, ENXIO if it is no pipe or not the expected one; EACCES if it is
@@ -34,10 +34,10 @@ impl BriefPipe {
         if !is_it(stat(&path)?) {
             return Err(Errno::NXIO);
         }
-        let held = NoSignals::hold();
+        let signals = NoSignals::block();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let brief = Self { pipe: open(&path, flags, Mode::empty())?, _held: held };
-        // Another file may have got the number in between.
+        let brief = Self { pipe: open(&path, flags, Mode::empty())?, _signals: signals };
+        // Meanwhile another file may have got this descriptor.
         if is_it(fstat(&brief.pipe)?) { Ok(brief) } else { Err(Errno::NXIO) }
     }
 }

@@ -9,7 +9,7 @@ const PART_BYTES_MAX: u64 = 16 << 20;
 const HEAD_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 
-/// A file that is open.
+/// An open file in this format.
 pub struct Elf {
     file: File,
     head: [u8; HEAD_BYTES],
@@ -29,7 +29,7 @@ impl Elf {
         head.starts_with(b"\x7fELF\x02\x01").then_some(Self { file, head })
     }
 
-    /// The path of its loader, with the zero behind it; `None` if it is linked statically, or is a library.
+    /// The path of its loader, with the zero at its end; `None` if it is linked statically, or is a library.
     pub fn loader(&self) -> Option<Vec<u8>> {
         const PT_INTERP: u64 = 3;
         let headers = self.table(32, 54, 56)?;
@@ -47,7 +47,8 @@ impl Elf {
         Some(Symbols { entries: bytes(symbols)?, names: bytes(names)? })
     }
 
-    /// The entries of a table, by the offsets in the head of its position, the size of an entry, and the number of entries.
+    /// The entries of a table. The arguments are offsets in the head: of the table's position, of the size of an entry, and of the number of
+    /// entries.
     fn table(&self, place: usize, entry_bytes: usize, count: usize) -> Option<Vec<Vec<u8>>> {
         let entry_bytes = number(&self.head, entry_bytes, 2).filter(|bytes| *bytes > 0)?;
         let table = self.part(number(&self.head, place, 8)?, entry_bytes * number(&self.head, count, 2)?)?;

@@ -8,14 +8,14 @@ use crate::flow::Moved;
 use crate::sampled_process::SampledProcess;
 use crate::waits::pass_time;
 
-/// The most generations and processes of a stage that are followed.
+/// Most generations of descendants, and most processes, of a stage that are sampled.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
 
-/// What was seen of them.
+/// The processes of a stage, and what was seen of them.
 #[derive(Default)]
 pub struct StageProcesses {
-    /// At the last sample, the first one first.
+    /// Those of the last sample; the one that was started for the stage is the first.
     processes: Vec<SampledProcess>,
     pids: Vec<i32>,
     activity: Activity,
@@ -23,9 +23,9 @@ pub struct StageProcesses {
 }
 
 impl StageProcesses {
-    /// Samples a process, and `with_descendants` these, except those in `but`. `keep`: their files may be kept open. `None` if the process
-    /// has gone.
-    pub fn sample(&mut self, pid: i32, with_descendants: bool, but: &[i32], keep: bool) -> Option<()> {
+    /// Samples a process and, if `with_descendants`, its descendants except those in `except`. With `keep` their files in /proc are kept
+    /// open. `None` if the process has ended.
+    pub fn sample(&mut self, pid: i32, with_descendants: bool, except: &[i32], keep: bool) -> Option<()> {
         let mut known = std::mem::take(&mut self.processes);
         self.pids.clear();
         let mut activity = Activity::default();
@@ -43,7 +43,7 @@ impl StageProcesses {
             if with_descendants {
                 activity.add(&process.last.activity);
                 if depth < DEPTH_MAX {
-                    let children = proc::children(pid).into_iter().filter(|child| !but.contains(child));
+                    let children = proc::children(pid).into_iter().filter(|child| !except.contains(child));
                     let room = PROCESSES_MAX.saturating_sub(self.pids.len() + 1 + waiting.len());
                     waiting.extend(children.take(room).map(|child| (child, depth + 1)));
                 }
@@ -69,7 +69,6 @@ impl StageProcesses {
         &self.activity
     }
 
-    /// Their numbers.
     pub fn pids(&self) -> &[i32] {
         &self.pids
     }
@@ -79,7 +78,7 @@ impl StageProcesses {
         self.processes.iter().map(|process| process.last.moved).sum()
     }
 
-    /// Where their buffers lie.
+    /// The page offsets of their buffers.
     pub fn buffers(&self) -> &BufferOffsets {
         &self.buffers
     }

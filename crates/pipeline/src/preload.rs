@@ -10,10 +10,10 @@ use process::Environment;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
-/// Descriptors below this one are the user's to name in a shell's text.
+/// Smallest descriptor for the library: those below are left to the user, who may name them in a shell's text.
 const FD_MIN: i32 = 60;
 
-/// The library, in sealed memory, behind a descriptor that stays open in a new program. The library closes it before the shell begins.
+/// A descriptor of the library, in sealed memory. execve(2) leaves it open, and the library closes it before the shell's main.
 pub(crate) struct Library(OwnedFd);
 
 impl Library {
@@ -22,7 +22,7 @@ impl Library {
         let mut file = File::from(made);
         file.write_all(pipes::LIBRARY)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
-        // With a low limit of descriptors it keeps its number.
+        // It keeps its number if the limit of descriptors (RLIMIT_NOFILE) is below FD_MIN.
         let high = fcntl_dupfd_cloexec(&file, FD_MIN).unwrap_or_else(|_| file.into());
         fcntl_setfd(&high, FdFlags::empty())?;
         Ok(Self(high))

@@ -1,4 +1,4 @@
-//! What a program is started with where hosepipe's server has a say: more variables, more arguments, another standard output.
+//! Changes what a program is started with, as hosepipe's server requests: more variables, more arguments, another standard output.
 
 use core::ffi::c_char;
 use core::slice;
@@ -20,12 +20,12 @@ const JOINED_BYTES: usize = 16 << 10;
 pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Option<(List, List)> {
     // SAFETY: the caller's: both lists end with a null.
     let [arguments, variables] = [argv, envp].map(|list| unsafe { len(list) });
-    // A shell may try one folder after the other.
+    // A shell may try execve(2) in one folder of PATH after the other: only for a file that can be executed the server is asked.
     if arguments == 0 || !sys::is_executable(path) {
         return None;
     }
     let words = arguments + variables + 2 * CHANGES_MAX + 2;
-    // Not given back: it is gone with this program, and where execve(2) fails it is small.
+    // Never unmapped: execve(2) frees it, and if that fails, little memory is lost.
     let area = sys::map(words * size_of::<usize>() + CHANGE_BYTES_MAX + JOINED_BYTES)?;
     // SAFETY: the memory is ours, zeroed, and large enough for these three parts.
     let (argv_new, envp_new, text, joined) = unsafe {
@@ -49,7 +49,7 @@ pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Opt
     let entries = text[..bytes].split(|byte| *byte == 0).filter(|entry| entry.len() > 1).take(CHANGES_MAX);
     for entry in entries {
         let (how, value) = (entry[0], &entry[1..]);
-        // The zero behind it is in `text`.
+        // The string ends with a zero: it is in `text`, behind `value`.
         let new: *const c_char = value.as_ptr().cast();
         if how == change::ARGUMENT {
             argv_new[1 + more_arguments] = new;
@@ -58,8 +58,8 @@ pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Opt
         }
         let name = value.split_inclusive(|byte| *byte == b'=').next().unwrap_or_default();
         // SAFETY: strings that end with a zero, which no name contains.
-        let is_of_it = |had: &*const c_char| unsafe { starts_with(*had, name) };
-        match envp_new[..all_variables].iter().position(is_of_it) {
+        let has_name = |had: &*const c_char| unsafe { starts_with(*had, name) };
+        match envp_new[..all_variables].iter().position(has_name) {
             Some(at) => {
                 // SAFETY: as above; it is longer than the name.
                 let is_empty = unsafe { *envp_new[at].add(name.len()) == 0 };
@@ -115,7 +115,7 @@ unsafe fn text_of<'a>(text: *const c_char) -> &'a [u8] {
 }
 
 unsafe fn starts_with(text: *const c_char, name: &[u8]) -> bool {
-    // SAFETY: the caller's: no byte behind the one that differs is read.
+    // SAFETY: the caller's: no byte after the first different one is read.
     name.iter().enumerate().all(|(at, byte)| unsafe { *text.add(at) as u8 == *byte })
 }
 

@@ -7,8 +7,8 @@ use crate::sites::{SITES_MAX, Sample, Sites};
 /// The variable with the [`Config`]. The library removes it before the shell reads its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
 
-/// The variable, and its value, with which fish starts programs by fork(2) and execve(2). The library removes it from every
-/// program's environment. (A value that begins with t, y or 1 is true to fish, any other is false.)
+/// A variable and its value. With it fish starts programs by fork(2) and execve(2), not by posix_spawn(3). The library removes it from
+/// every program's environment. (A value that begins with t, y or 1 is true to fish, any other is false.)
 pub const NO_POSIX_SPAWN: (&[u8], &[u8]) = (b"fish_use_posix_spawn", b"hosepipe");
 
 /// A type that may be sent as its bytes in memory.
@@ -38,47 +38,48 @@ unsafe impl Plain for Reply {}
 // SAFETY: as above.
 unsafe impl Plain for Sample {}
 
-/// What the library does about a pipeline's pipe: the `mode` of a [`Config`].
+/// What the library does when the shell calls pipe(2): the `mode` of a [`Config`].
 pub mod mode {
     /// Nothing.
     pub const OFF: u32 = 0;
-    /// Writes the stack of every call of pipe(2) to the descriptor `argument`, and changes nothing.
+    /// It writes the stack of every call to the descriptor `argument`, and changes nothing.
     pub const LEARN: u32 = 1;
-    /// Makes pipes of `argument` bytes without asking the server; smaller ones if very many are made at once.
+    /// It sets the size of a pipeline's pipe to `argument` bytes, or less if very many are made at once
+    /// ([`share_in_burst`](super::share_in_burst)). It does not ask the server.
     pub const OWN: u32 = 2;
-    /// Makes all pipes of `argument` bytes.
+    /// It sets the size of every pipeline's pipe to `argument` bytes, however many there are.
     pub const EXACTLY: u32 = 3;
-    /// Asks the server for the ends of a link, and for what else `argument` says: a sum of [`asks`](super::asks).
+    /// It asks the server for a link in place of a pipeline's pipe. `argument` is a sum of [`asks`](super::asks).
     pub const ASK: u32 = 4;
 }
 
-/// What the library does beyond links in [`mode::ASK`].
+/// What the library does in [`mode::ASK`] in addition to links.
 pub mod asks {
     /// Messages have a `usage`, which costs one system call each, and the server is asked to read the counters of processes that have
     /// ended.
     pub const USAGE: u64 = 1;
-    /// The server is asked what programs are started with.
+    /// Before a program is executed, the server is asked for changes to its arguments, its environment and its standard output.
     pub const CHANGES: u64 = 2;
 }
 
-/// The first byte of an entry in the answer to [`kind::CHANGES`]; each entry is followed by a zero.
+/// The first byte of an entry in the answer to [`kind::CHANGES`]; each entry is followed by a zero. An entry with any other first byte is a
+/// variable, `NAME=VALUE`: its value is put behind the one that the program has, with that byte between.
 pub mod change {
-    /// A variable, `NAME=VALUE`, that replaces one of that name. (Any other byte is the separator between the value that the program has and
-    /// this one.)
+    /// A variable, `NAME=VALUE`, that replaces one of that name.
     pub const SET: u8 = b'=';
-    /// A variable whose value is put in front of the one that the program has, with a colon between.
+    /// A variable, `NAME=VALUE`: its value is put in front of the one that the program has, with a colon between.
     pub const FRONT: u8 = b'<';
     /// An argument in front of the program's own.
     pub const ARGUMENT: u8 = b'-';
 }
 
-/// Most entries in that answer.
+/// Most entries in the answer to [`kind::CHANGES`].
 pub const CHANGES_MAX: usize = 16;
 
-/// Longest answer.
+/// Longest answer to [`kind::CHANGES`].
 pub const CHANGE_BYTES_MAX: usize = 8 << 10;
 
-/// The longest name of the socket.
+/// Longest name of the server's socket.
 pub const NAME_BYTES_MAX: usize = 64;
 
 /// What the library has to do: the value of [`VARIABLE`], in hexadecimal digits.
@@ -91,7 +92,7 @@ pub struct Config {
     pub close: i32,
     /// See [`mode`].
     pub argument: u64,
-    /// If this process ends, the shell is killed; needed until a server exists that does so. 0 for none.
+    /// PID of the parent: when it ends, the shell is killed (prctl(2), PR_SET_PDEATHSIG). Needed until a server exists that does so. 0 for none.
     pub parent: u64,
     /// Where the shell makes the pipes of pipelines.
     pub sites: Sites,
@@ -128,7 +129,7 @@ impl Config {
     }
 }
 
-/// Divisor of the default size of a pipe that was made after `before` others; `None`: the kernel's default size. All pipes of a
+/// Divisor of the size of a pipe that is made after `before` others at once; `None`: the kernel's default size. All pipes of a
 /// user together may have 64 MiB (pipe(7), pipe-user-pages-soft); a pipeline of hundreds of programs must not take all of it.
 pub const fn share_in_burst(before: usize) -> Option<u64> {
     match before {
@@ -143,25 +144,26 @@ pub mod kind {
     /// A request for a link: the answer is a [`Reply`](super::Reply), with the two ends, the reader's first, or with an error.
     pub const LINK: u32 = 1;
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). A reader that has to wait for its writers gets
-    /// a [`Reply`](super::Reply) when they are done. Any other process sends its own /proc/self/io, if usage is recorded. `usage` is
+    /// a [`Reply`](super::Reply) when they are done. Any other process sends a descriptor of its /proc/self/io, if usage is recorded. `usage` is
     /// that of the process, without children, until now.
     pub const TOOK: u32 = 2;
-    /// A process calls execve(2): `value` is its parent, the text its children's PIDs and then the arguments, each followed by a
-    /// zero; `usage` is that of the process and its children until now.
+    /// A process calls execve(2): `value` is the PID of its parent. The text is the PIDs of its children, with spaces between and a zero at
+    /// the end, and then the arguments, each followed by a zero. `usage` is that of the process and its children until now.
     pub const EXEC: u32 = 3;
     /// A process was reaped: `value` and `usage` are those of wait4(2).
     pub const REAPED: u32 = 4;
-    /// A command of hosepipe that was typed in the shell: the text; the answer is a text.
+    /// A command of hosepipe that was typed in the shell: the text is its words, each followed by a zero. The answer is a text.
     pub const COMMAND: u32 = 5;
     /// A process has replaced its descriptor `value`, which was an end of link `id`; `usage` as for [`TOOK`].
     pub const LEFT: u32 = 6;
     /// A process that writes to link `id` has a file size limit of `value` bytes (getrlimit(2), RLIMIT_FSIZE).
     pub const LIMIT: u32 = 7;
-    /// A process has ended and is about to be reaped: until then its /proc/PID/io has what it read and wrote. The answer is that the
-    /// other end of the socket that came with it is closed.
+    /// A process has ended and is about to be reaped: until then its /proc/PID/io has what it read and wrote. When the server has read
+    /// that file, it closes the socket that was sent with the message.
     pub const ENDED: u32 = 8;
-    /// A process is about to execute a program: `value` is its parent, the text the program's path and its arguments, each followed by a
-    /// zero. The answer: entries of [`change`](super::change) behind one byte, and a descriptor if it is to have another standard output.
+    /// A process is about to execute a program: `value` is the PID of its parent, the text the program's path and its arguments, each followed
+    /// by a zero. The answer is one byte without a meaning, then entries of [`change`](super::change); with it comes a descriptor if the program
+    /// gets another standard output.
     pub const CHANGES: u32 = 9;
 }
 

@@ -31,18 +31,19 @@ pub fn find_sites(pipelines: &[(usize, &[Sample])], others: &[Sample]) -> Option
     (0..SLOTS).find_map(|slot| {
         let mut sites = Sites { slot, offsets: [0; SITES_MAX] };
         let mut known = 0;
-        let foreign = |offset: usize| others.iter().any(|sample| sample[slot] == offset);
+        let is_foreign = |offset: usize| others.iter().any(|sample| sample[slot] == offset);
         for (_, samples) in pipelines {
             for offset in samples.iter().map(|sample| sample[slot]) {
-                if offset != 0 && !foreign(offset) && !sites.offsets[..known].contains(&offset) {
+                if offset != 0 && !is_foreign(offset) && !sites.offsets[..known].contains(&offset) {
                     *sites.offsets.get_mut(known)? = offset;
                     known += 1;
                 }
             }
         }
-        let ours = |sample: &&Sample| sites.offsets[..known].contains(&sample[slot]);
-        let all_told = pipelines.iter().all(|(pipes, samples)| samples.iter().filter(ours).count() == *pipes);
-        (known > 0 && all_told).then_some(sites)
+        let is_known = |sample: &&Sample| sites.offsets[..known].contains(&sample[slot]);
+        let counts_match =
+            pipelines.iter().all(|(pipes, samples)| samples.iter().filter(is_known).count() == *pipes);
+        (known > 0 && counts_match).then_some(sites)
     })
 }
 

@@ -22,7 +22,7 @@ pub fn shown_status(ended: ExitStatus) -> i32 {
     ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
 }
 
-/// Waits for a child to end and reaps it. The usage holds that of its own children, as far as it has waited for them.
+/// Waits for a child to end and reaps it. The usage includes that of the child's own children for which it has waited.
 ///
 /// # Errors
 /// ECHILD if it is no child of this process.

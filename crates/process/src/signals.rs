@@ -26,7 +26,7 @@ const SIGNALS: usize = 34;
 /// Bytes of the kernel's sets of signals.
 const SET_BYTES: usize = 8;
 
-/// Signals that were ignored when this process was started, by number, and those that were held back.
+/// Signals that were ignored when this process was started, by number, and those that were blocked.
 static AT_START: OnceLock<([bool; SIGNALS], SigSet)> = OnceLock::new();
 
 /// Before `main`, and before the Rust runtime ignores SIGPIPE for itself.
@@ -37,13 +37,14 @@ static BEFORE_MAIN: extern "C" fn() = remember;
 extern "C" fn remember() {
     let ignored = std::array::from_fn(|number| is_ignored(number as i32));
     let _ = AT_START.set((ignored, SigSet::thread_get_mask().unwrap_or(SigSet::empty())));
-    // The Rust runtime gives each thread a second stack, on which it says that the first one overflowed. It panics in the new
-    // thread, where nothing can be done about it, if there is no memory for one; and makes none where these signals are handled.
+    // The Rust runtime gives each thread an alternate signal stack (sigaltstack(2)), to report that the first stack overflowed. If
+    // there is no memory for one, it panics in the new thread, and the program cannot prevent that. It makes none if these signals
+    // are handled.
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         if ignored[signal as usize] {
             continue;
         }
-        // SAFETY: the handler makes nothing but calls that a handler may make (signal-safety(7)).
+        // SAFETY: the handler makes only calls that are async-signal-safe (signal-safety(7)).
         unsafe { libc::signal(signal, die_of as extern "C" fn(i32) as libc::sighandler_t) };
     }
 }
@@ -53,7 +54,7 @@ extern "C" fn die_of(signal: i32) {
     end_by(signal);
 }
 
-/// Signals that were held back when this process was started; a program that it starts has them so.
+/// Signals that were blocked when this process was started. They are also blocked in a program that it starts.
 pub(crate) fn mask_at_start() -> SigSet {
     AT_START.get().map_or(SigSet::empty(), |(_, mask)| *mask)
 }
@@ -63,7 +64,7 @@ pub fn was_ignored(signal: i32) -> bool {
     AT_START.get().is_some_and(|(ignored, _)| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
 }
 
-/// Asks the kernel: of 32 and 33, its own, sigaction(3) does not speak.
+/// Asks the kernel, because sigaction(3) refuses 32 and 33, which the C library uses itself.
 fn is_ignored(signal: i32) -> bool {
     // The kernel's struct begins with the handler, and is shorter than the C library's.
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -76,8 +77,8 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Signals that were not ignored when this process was started: posix_spawn(3) is to set them to their default. It ignores 32 and 33
-/// in the new program where it is not asked to, and sigaddset(3) takes neither.
+/// Signals that were not ignored when this process was started: posix_spawn(3) is to set them to their default. Without that
+/// it makes the new program ignore 32 and 33. The bits are set directly because sigaddset(3) refuses these two.
 pub(crate) fn not_ignored_at_start() -> SigSet {
     let bits = (1..SIGNALS as i32).filter(|signal| !was_ignored(*signal)).map(|signal| 1_u64 << (signal - 1));
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -100,31 +101,31 @@ pub(crate) fn restore() {
     let _ = mask_at_start().thread_set_mask();
 }
 
-/// Holds signals back from this thread, and from threads it starts meanwhile for as long as they live; until it is dropped.
+/// Blocks signals in this thread until it is dropped. Threads that are started meanwhile keep them blocked.
 pub struct NoSignals {
     before: SigSet,
 }
 
 impl NoSignals {
-    /// Holds every signal back: signals to this process are for the threads that wait for them.
-    pub fn hold() -> Self {
-        Self::hold_these(&SigSet::all())
+    /// Blocks every signal: signals to this process are for the threads that wait for them.
+    pub fn block() -> Self {
+        Self::block_these(&SigSet::all())
     }
 
-    fn hold_these(signals: &SigSet) -> Self {
+    fn block_these(signals: &SigSet) -> Self {
         // It fails only for bad arguments.
         Self { before: signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(mask_at_start()) }
     }
 }
 
 impl Drop for NoSignals {
-    /// A signal that came meanwhile is still pending, and acts as soon as it is let through.
+    /// A signal that came meanwhile is still pending, and acts as soon as it is no longer blocked.
     fn drop(&mut self) {
         let _ = self.before.thread_set_mask();
     }
 }
 
-/// Starts a thread that holds every signal back: those to this process are for the thread that waits for them.
+/// Starts a thread in which every signal is blocked: those to this process are for the thread that waits for them.
 ///
 /// # Errors
 /// What clone(2) answered: EAGAIN where the user has as many tasks as allowed, or memory is short.
@@ -132,42 +133,41 @@ pub fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let _held = NoSignals::hold();
+    let _blocked = NoSignals::block();
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// A signal that came.
+/// A signal that this process got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Came {
-    /// Which one.
+pub(crate) struct ReceivedSignal {
     pub(crate) signal: Signal,
-    /// Whether it asks for the end.
+    /// Whether it is one of [`ENDING`].
     pub(crate) ends: bool,
-    /// Who sent it; `None` where the kernel did (a key at the terminal): then the whole process group has it.
+    /// PID of the sender; `None` if the kernel sent it (a key at the terminal): then the whole process group got it.
     pub(crate) sender: Option<i32>,
 }
 
 /// Blocks SIGCHLD, the ending signals and the others, and hands them out; dropping it unblocks them.
 pub(crate) struct Inbox {
     fd: SignalFd,
-    _held: NoSignals,
+    _blocked: NoSignals,
 }
 
 impl Inbox {
-    /// From now on the signals wait to be read. Only the calling thread, and threads it starts, hold them back.
+    /// From now on the signals wait to be read. They are blocked only in the calling thread and in threads that it starts.
     pub(crate) fn open() -> io::Result<Self> {
         let wanted = ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal as i32));
         let signals: SigSet = wanted.chain([SIGCHLD]).collect();
         let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        Ok(Self { fd, _held: NoSignals::hold_these(&signals) })
+        Ok(Self { fd, _blocked: NoSignals::block_these(&signals) })
     }
 
     /// The next signal that came, if one did. Does not wait.
-    pub(crate) fn next(&self) -> Option<Came> {
+    pub(crate) fn next(&self) -> Option<ReceivedSignal> {
         let came = self.fd.read_signal().ok()??;
         let signal = Signal::try_from(came.ssi_signo as i32).ok()?;
         let sender = (came.ssi_code != libc::SI_KERNEL).then_some(came.ssi_pid as i32);
-        Some(Came { signal, ends: ENDING.contains(&signal), sender })
+        Some(ReceivedSignal { signal, ends: ENDING.contains(&signal), sender })
     }
 }
 
@@ -177,8 +177,8 @@ impl AsFd for Inbox {
     }
 }
 
-/// Sends a signal to a child that is not reaped yet, so that the number is its own, and to all its descendants: a shell that waits for a
-/// program does not pass signals on. Returns all of them.
+/// Sends a signal to a child that is not reaped yet, so that no other process has its PID, and to all its descendants: a shell that waits
+/// for a program does not pass signals on. Returns the PIDs of all of them.
 pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     let below = children(pid);
     send_to_one(pid, signal);
@@ -186,7 +186,7 @@ pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     std::iter::once(pid).chain(below).collect()
 }
 
-/// The same for a process that was seen at a time of CLOCK_MONOTONIC in ns, and may have ended since: if its number now is another's,
+/// The same for a process that was seen at a time of CLOCK_MONOTONIC in ns, and may have ended since: if another process has its PID now,
 /// nothing is sent.
 pub fn send_if_known_since(pid: i32, monotonic_ns: u64, signal: Signal) {
     if was_started_before(pid, monotonic_ns) {
@@ -232,7 +232,7 @@ pub fn end_by(signal: i32) {
 
 /// Ends the calling process at once, all its threads with it; destructors and exit handlers are not run.
 pub fn leave(status: i32) -> ! {
-    // SAFETY: leaves at once.
+    // SAFETY: runs no more code of this process.
     unsafe { libc::_exit(status) }
 }
 
@@ -240,8 +240,8 @@ pub fn leave(status: i32) -> ! {
 mod tests {
     use super::*;
 
-    /// Expected: a thread that has no memory for what it needs is an error where it is started.
-    /// Happened: the runtime panicked in it for want of a second stack, and the program ended without a sentence.
+    /// Expected: if there is no memory for what a thread needs, starting it returns an error.
+    /// Happened: the runtime had no memory for the alternate signal stack and panicked in the thread; the program ended without a message.
     #[test]
     fn threads_begin_without_a_second_stack() {
         let flags = std::thread::spawn(|| {

@@ -1,6 +1,6 @@
-//! Starting a program with posix_spawn(3), which glibc makes of a vfork-like clone(2): its cost does not grow with
-//! the memory of this process, and it may be called from a program with threads. And ssh(1), as every part of hosepipe starts it:
-//! configured by the user, through an argument vector.
+//! Starts a program with posix_spawn(3), in which glibc uses clone(2) as vfork(2) does: its cost does not grow with the memory of
+//! this process, and it may be called from a program with threads. Here is also the command with which every part of hosepipe
+//! starts ssh(1): the user's configuration applies, and no shell of this host reads the words.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -18,8 +18,9 @@ use crate::signals::{mask_at_start, not_ignored_at_start, restore};
 /// The variables of an environment.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// Starts the program at `path`. Of each pair in `copies`, the second descriptor becomes a copy of the first, which is none that is
-/// copied to. Signals are to it as they were to us when we were started: ignored (nohup(1)), held back, or neither.
+/// Starts the program at `path`. Of each pair in `copies`, the second descriptor becomes a copy of the first; no first
+/// descriptor may be the second of another pair. The program ignores (nohup(1)) or blocks the signals that this process ignored or blocked
+/// when it was started.
 ///
 /// # Errors
 /// What execve(2), or an earlier step, answered in the child.
@@ -29,7 +30,7 @@ pub fn spawn(
     environment: &Environment,
     copies: &[(OwnedFd, RawFd)],
 ) -> io::Result<i32> {
-    // This process, or the Rust runtime, may ignore what a program expects to find as it was.
+    // This process, or the Rust runtime, may have changed signals since it was started.
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_sigdefault(&not_ignored_at_start())?;
     attributes.set_sigmask(&mask_at_start())?;
@@ -41,7 +42,7 @@ pub fn spawn(
     Ok(posix_spawn(path, &actions, &attributes, &c_words(words), &c_environment(environment))?.as_raw())
 }
 
-/// This process becomes the program at `path`, with the signals as they were when this process was started. Returns where that fails.
+/// This process becomes the program at `path`, with the signals as they were when this process was started. Returns only if that fails.
 pub fn become_program(path: &Path, words: &[OsString], environment: &Environment) -> io::Error {
     restore();
     let Err(error) = execve(&c_string(&[path.as_os_str()]), &c_words(words), &c_environment(environment));
@@ -56,20 +57,20 @@ pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     if rustix::process::getppid() != parent {
-        // It was gone before that.
+        // The parent ended before the call, so there is no signal.
         nix::sys::signal::raise(Signal::SIGTERM)?;
     }
     Ok(())
 }
 
-/// The words that run a line in the login shell of another host. Nothing can type a password, and there is no terminal.
+/// The command that runs a line in the login shell of another host. ssh gets no terminal, and fails where it would ask for a password.
 pub fn ssh_words(host: &str, line: &str) -> Vec<String> {
     ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "--", host, line]
         .map(str::to_owned)
         .to_vec()
 }
 
-/// The command of these words, of which there is one at least.
+/// Makes a command of words; there must be at least one.
 pub fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
@@ -84,7 +85,7 @@ fn c_environment(environment: &Environment) -> Vec<CString> {
     environment.iter().map(|(name, value)| c_string(&[name, OsStr::new("="), value])).collect()
 }
 
-/// What comes from a command line, or from the environment, has no NUL in it.
+/// Strings from a command line or from the environment contain no NUL.
 fn c_string(parts: &[&OsStr]) -> CString {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
     CString::new(bytes.concat()).unwrap_or_default()

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_chil
 use crate::poll::sleep_on;
 use crate::proc::{Stat, children};
 use crate::reap::{reap, wait4};
-use crate::signals::{self, Came, Inbox};
+use crate::signals::{self, Inbox, ReceivedSignal};
 
 /// The processes that get a signal that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Reach {
     Child,
     /// The child and all that it started, so that nothing is left of a run: a shell does not pass signals on.
     AllBelow,
-    /// The same, for a trial of ours: a second request to end kills it.
+    /// The same, for a trial of hosepipe's own: a second signal that requests the end kills them.
     Trial,
 }
 
@@ -60,7 +60,10 @@ impl Supervisor {
         self.max_rss_bytes
     }
 
-    /// The child that was started.
+    /// Sets the child that is waited for. If it cannot be watched, it is killed.
+    ///
+    /// # Errors
+    /// What pidfd_open(2) answered.
     pub fn watch(&mut self, child: i32) -> io::Result<()> {
         let child = Pid::from_raw(child).ok_or(Errno::SRCH)?;
         let opened = pidfd_open(child, PidfdFlags::empty()).inspect_err(|_| end(child))?;
@@ -127,12 +130,12 @@ impl Supervisor {
         }
     }
 
-    fn pass_on(&mut self, came: Came, child: Pid) {
+    fn pass_on(&mut self, came: ReceivedSignal, child: Pid) {
         let pid = child.as_raw_pid();
         let to_the_group = match came.sender {
-            // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
+            // When a terminal is closed, only the leader of the session gets SIGHUP (tty_ioctl(4), TIOCNOTTY).
             None => came.signal != SIGHUP,
-            // A shell that sends one to hosepipe sends it to its group (`kill -INT 0`).
+            // If the shell below hosepipe sends it, it sends it to the whole group (`kill -INT 0`).
             Some(sender) => signals::is_below(sender, pid),
         };
         if came.signal == SIGCHLD || (to_the_group && is_in_our_group(child)) {
@@ -185,7 +188,7 @@ pub fn adopt_orphans() -> io::Result<Vec<i32>> {
     Ok(children(getpid().as_raw_pid()))
 }
 
-/// Reaps children of this process that have ended, except those in `kept`; returns the others that are not in `kept`.
+/// Reaps the children of this process that have ended, and returns those that still run; ignores those in `kept`.
 pub fn reap_children_except(kept: &[i32]) -> Vec<i32> {
     let mut orphans = children(getpid().as_raw_pid());
     orphans.retain(|pid| !kept.contains(pid) && !has_ended(*pid));
@@ -216,12 +219,13 @@ fn end(child: Pid) {
     let _ = reap(child);
 }
 
-/// A group that was made outside of this namespace has the number 0 in it, which rustix takes for impossible.
+/// Uses nix: a process group from outside of this PID namespace has the number 0 here, which rustix takes for impossible.
 fn is_in_our_group(child: Pid) -> bool {
     getpgid(Some(Number::from_raw(child.as_raw_pid()))) == Ok(getpgrp())
 }
 
-/// Whether a stopped child was stopped without this process. A child in the same group continues together with this process, at once.
+/// Whether a stopped child was stopped alone. If it is in the group of this process, both may have been stopped and continued together: then
+/// it runs again within a short time.
 fn stopped_alone(child: Pid) -> bool {
     const TOGETHER: Duration = Duration::from_millis(20);
     if is_in_our_group(child) {

@@ -30,7 +30,7 @@ pub fn wait_for_all<E: From<io::Error>>(
     look: &mut dyn FnMut() -> Result<(), E>,
 ) -> Result<(), E> {
     let mut failed_at: Option<Instant> = None;
-    let cut = loop {
+    let error = loop {
         let all_ended = children.iter().all(|child| child.ended().is_some());
         // Ctrl-C signals the whole group and can end all children at once. So `look` is asked whether we were interrupted
         // before their ends count as failures. The signal has reached us by then: a child can be waited for only after the
@@ -38,8 +38,8 @@ pub fn wait_for_all<E: From<io::Error>>(
         if all_ended && !children.iter().any(failed) {
             return Ok(());
         }
-        if let Err(cut) = look() {
-            break cut;
+        if let Err(error) = look() {
+            break error;
         }
         if all_ended {
             return Ok(());
@@ -55,7 +55,7 @@ pub fn wait_for_all<E: From<io::Error>>(
         }
     };
     children.iter_mut().for_each(Child::end);
-    Err(cut)
+    Err(error)
 }
 
 /// Waits at most [`POLL_INTERVAL`] for ends and output of children; reaps those that have ended and reads their output.
@@ -66,7 +66,7 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     attend_and_read(children, &[]).map(drop)
 }
 
-/// The same, and waits for other descriptors. Returns which of those can be read.
+/// As [`attend`], and waits for other descriptors, too. Returns which of those can be read.
 ///
 /// # Errors
 /// As [`attend`].
@@ -138,15 +138,15 @@ mod tests {
     use crate::child::{Capture, Captured};
     use crate::cleaner::Cleaner;
 
-    /// Expected: Ctrl-C stops a run, and no row of it failed.
-    /// Happened, on a busy machine: both ends had died of it before the next look, and that was reported as their failure.
+    /// Expected: Ctrl-C stops a run, and none of its rows counts as failed.
+    /// Happened, on a busy machine: the signal had ended both ends before `look` was called, and that was reported as their failure.
     #[test]
     fn after_all_have_died_at_once_it_is_asked_whether_the_user_wanted_it() {
         let cleaner = Cleaner::start().expect("a cleaner");
         let mark = cleaner.mark();
         let dying = |_| {
             let mut command = Command::new("sh");
-            // As of a program that handles SIGINT: it may be ignored here.
+            // The status of a program that handles SIGINT. A real SIGINT may be ignored in this process.
             command.args(["-c", "exit 130"]);
             Child::spawn(command, Capture::Both, Captured::all(), &cleaner, &mark).expect("a child")
         };
@@ -160,7 +160,7 @@ mod tests {
                 return Err(io::Error::from(io::ErrorKind::Interrupted));
             }
             for pid in &pids {
-                // It stays to be waited for.
+                // It is not reaped here: it can be waited for again.
                 waitid(WaitId::Pid(*pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
             }
             Ok(())

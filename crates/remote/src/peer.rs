@@ -21,15 +21,15 @@ const BENCH: Protocol = "bench 4";
 
 /// What the server sends after the authentication: the address for connections of a trial, and the machine.
 #[derive(Serialize, Deserialize)]
-struct Here {
+struct ServerFacts {
     address: SocketAddr,
     tool: Tool,
     host: Host,
 }
 
-/// What the server sends about a trial, with the number of its request: its progress, its report, or why there is none.
+/// What the server sends about a trial, with the number of its order: its progress, its report, or why there is none.
 #[derive(Serialize, Deserialize)]
-struct News {
+struct TrialUpdate {
     news: (u64, Result<FarMessage, CaseError>),
 }
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 /// Longest line. The facts of a machine with some thousand CPUs are shorter.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Characters of a line that is no message, quoted in an error.
+/// Number of characters that an error quotes of a line that is no message.
 const QUOTED_MAX: usize = 80;
 
 /// Why the other side cannot be reached, or is gone: a sentence.
@@ -95,7 +95,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The next line, as text; `None` if none comes within a time.
+    /// The next line, as text; `None` if none comes within `patience`.
     ///
     /// # Errors
     /// The other side is gone, or sends a line without an end.
@@ -108,7 +108,7 @@ impl Wire {
         Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()))
     }
 
-    /// Whether a line has come, or comes within a time.
+    /// Whether a line has come, or comes within `patience`.
     pub(crate) fn has_line(&mut self, patience: Duration) -> Result<bool, RemoteError> {
         let began = Instant::now();
         loop {
@@ -150,12 +150,12 @@ impl Wire {
         RemoteError(format!("{} says nothing for {} s", self.name, patience.as_secs()))
     }
 
-    /// The next message, which must come within a time.
+    /// The next message, which must come within `patience`.
     pub(crate) fn expect<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, RemoteError> {
         self.receive(patience)?.ok_or_else(|| self.silent(patience))
     }
 
-    /// The next message; `None` if none comes within a time.
+    /// The next message; `None` if none comes within `patience`.
     pub(crate) fn receive<M: DeserializeOwned>(
         &mut self,
         patience: Duration,

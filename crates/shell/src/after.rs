@@ -27,11 +27,12 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
     let mut text = format!("{} · ", time(wall as f64));
     for (index, stage) in stages.iter().enumerate() {
-        text.push_str(first_word(&stage.command));
+        text.push_str(program_name(&stage.command));
         if index + 1 < stages.len() {
             let carried = links.get(index).and_then(LinkRecord::flowed);
-            let shown =
-                |(bytes, is): (u64, Certainty)| format!(" →{}→ ", with_certainty(is, decimal_size(bytes)));
+            let shown = |(bytes, certainty): (u64, Certainty)| {
+                format!(" →{}→ ", with_certainty(certainty, decimal_size(bytes)))
+            };
             text.push_str(&carried.map_or(" → ".to_owned(), shown));
         }
     }
@@ -41,7 +42,7 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
 }
 
 /// A program's name without its folder; a command in parentheses, which the shell ran itself, is left as it is.
-fn first_word(command: &str) -> &str {
+fn program_name(command: &str) -> &str {
     if command.starts_with('(') {
         return command;
     }

@@ -25,27 +25,27 @@ const ASK: &str = include_str!("begin/ask.sh");
 /// The path of this program cannot be read, or the system refuses memory or a folder.
 pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenError> {
     let text = |template: &str| text(template, shell, names).map_err(refused("readlink of /proc/self/exe"));
-    let mut begin = ShellStartup::default();
+    let mut startup = ShellStartup::default();
     // The path of a file with this text.
     let mut readable = |template: &str| {
         let (file, path) = in_memory(&text(template)?)?;
-        begin.file = Some(file);
+        startup.file = Some(file);
         Ok::<OsString, OpenError>(path)
     };
     match shell.kind {
         Kind::Bash => {
-            begin.arguments = vec!["--rcfile".into(), readable(include_str!("begin/bash.sh"))?];
+            startup.arguments = vec!["--rcfile".into(), readable(include_str!("begin/bash.sh"))?];
         }
         Kind::Yash => {
             let mut option = OsString::from("--rcfile=");
             option.push(readable(include_str!("begin/yash.sh"))?);
-            begin.arguments.push(option);
+            startup.arguments.push(option);
         }
-        Kind::Dash => begin.variables.push(("ENV".to_owned(), readable(include_str!("begin/dash.sh"))?)),
+        Kind::Dash => startup.variables.push(("ENV".to_owned(), readable(include_str!("begin/dash.sh"))?)),
         Kind::Fish => {
             let mut command = OsString::from("source ");
             command.push(readable(include_str!("begin/fish.fish"))?);
-            begin.arguments = vec!["--init-command".into(), command];
+            startup.arguments = vec!["--init-command".into(), command];
         }
         Kind::Zsh => {
             let rest = readable(include_str!("begin/zsh.zsh"))?;
@@ -60,16 +60,16 @@ pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenErr
                 let what = "the zshenv of this machine sets ZDOTDIR: this zsh has neither `via` nor the other functions";
                 let _ = writeln!(io::stderr(), "hosepipe: {what}");
             }
-            begin.variables.push(("ZDOTDIR".to_owned(), path.into()));
-            begin.folder = Some(folder);
+            startup.variables.push(("ZDOTDIR".to_owned(), path.into()));
+            startup.folder = Some(folder);
         }
         Kind::Other => {}
     }
-    Ok(begin)
+    Ok(startup)
 }
 
-/// The value of ZDOTDIR after zsh has read the machine's zshenv, which may change it, as a zsh command that sets it. zsh is started with
-/// ZDOTDIR set to `folder`, or to this process's value if that is `None`.
+/// A zsh command that sets ZDOTDIR to the value that it has after zsh has read the machine's zshenv, which may change it. To find out, zsh is
+/// started with ZDOTDIR set to `folder`, or to this process's value if that is `None`.
 fn zdotdir(shell: &Shell, folder: Option<&Path>) -> String {
     let mut command = Command::new(&shell.path);
     command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdin(Stdio::null()).stderr(Stdio::null());

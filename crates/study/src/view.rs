@@ -78,6 +78,11 @@ pub fn view(record: &StudyRecord) -> StudyView {
 fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
     let scale = match record.scale {
         1.0 => "run at the study's own size".to_owned(),
+        scale if scale > 1.0 => {
+            format!(
+                "run at {scale} times the study's size (--scale {scale}), with as many repetitions as in the study"
+            )
+        }
         scale => format!(
             "run at {scale} of the study's size (--scale {scale}): amounts are that much of the study's, and there are \
              fewer repetitions"

@@ -207,6 +207,6 @@ fn root() -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other(format!(
-        "no folder to build workers in that others cannot change: {why}; set XDG_CACHE_HOME to a folder of your own"
+        "no folder for building workers is safe from other users: {why}; set XDG_CACHE_HOME to a folder of your own"
     )))
 }

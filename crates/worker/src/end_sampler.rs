@@ -26,11 +26,14 @@ enum End {
 pub(crate) struct EndSampler {
     /// The processes that hosepipe started.
     roots: Vec<(i32, End)>,
-    /// Arguments by which the reader's command line is recognised. A `pair` has them too, as its child's command, and also its own.
+    /// The arguments in a reader's command line, each followed by a zero. The command line of a `pair` contains them, too, as the command of its
+    /// child; but it also contains `pair_words`.
     reader_words: Vec<u8>,
     pair_words: Vec<u8>,
+    /// CPU time of each thread at its last sample, in clock ticks.
     ticks: HashMap<i32, u64>,
     last: Instant,
+    /// CLOCK_MONOTONIC in ns, and whether both ends had run last on one CPU.
     samples: Vec<(u64, bool)>,
     through_socket: Option<bool>,
     /// The buffers of the writer and of the reader.
@@ -106,7 +109,7 @@ impl EndSampler {
         (samples > 0).then(|| same as f64 / samples as f64)
     }
 
-    /// Page offset of the reader's buffer; `None` if no sample shows it, or if it changes.
+    /// Page offset of the reader's buffer; `None` if no sample shows it, or if no offset is that of most reads.
     pub(crate) fn read_buffer_offset(&self) -> Option<u64> {
         self.buffers[End::Reader as usize].of_reads()
     }

@@ -24,7 +24,7 @@ pub struct Program {
     pub end: WorkerEnd,
 }
 
-/// A worker of a plan; its program may be missing here.
+/// A worker of a plan; its program may be missing on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     /// Its description in a record.

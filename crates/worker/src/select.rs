@@ -8,9 +8,7 @@ use crate::registry::{Language, PEERS, Registry, Variant};
 /// A language and one of its variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LanguageVariant<'a> {
-    /// The language.
     pub language: &'a Language,
-    /// The variant.
     pub variant: &'a Variant,
 }
 

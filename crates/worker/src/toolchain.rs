@@ -47,7 +47,7 @@ pub(crate) fn probe(
             NotFinished::Late(_) => {
                 format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs())
             }
-            NotFinished::Stopped => "stopped before it was searched for".to_owned(),
+            NotFinished::Stopped => "stopped before its version was known".to_owned(),
         })
     })?;
     if !status.success() {

@@ -1,5 +1,5 @@
 // Two ranks of MPI on this machine, as the OSU benchmarks drive them: a window of non-blocking sends and receives for streams, one send
-// and one receive for a round trip. `pair` and `trip` become mpirun, which starts both ranks.
+// and one receive for a round trip. `pair` and `trip` execute mpirun, which starts both ranks.
 
 #include "worker.hpp"
 
@@ -12,7 +12,7 @@ constexpr std::size_t WINDOW = 64;
 class Channel {
     int other;
     std::size_t window;
-    std::uint64_t to_come;
+    std::uint64_t to_post;
     std::vector<std::vector<std::uint8_t>> blocks;
     std::vector<MPI_Request> sends, receives;
     std::size_t sent = 0, received = 0, posted = 0;
@@ -21,20 +21,20 @@ class Channel {
         auto &block = blocks[posted % window];
         MPI_Irecv(block.data(), int(block.size()), MPI_BYTE, other, 0, MPI_COMM_WORLD, &receives[posted % window]);
         posted++;
-        to_come--;
+        to_post--;
     }
     static std::uint64_t messages(const worker::Job &job) {
-        auto of = [&](std::uint64_t bytes) { return bytes / job.block + (bytes % job.block != 0); };
-        return of(job.warmup) + of(job.bytes);
+        auto count = [&](std::uint64_t bytes) { return bytes / job.block + (bytes % job.block != 0); };
+        return count(job.warmup) + count(job.bytes);
     }
 
   public:
     explicit Channel(const worker::Job &job)
         : other(job.is_first() ? 1 : 0), window(job.is_round_trips() ? 1 : WINDOW),
-          to_come(job.is_first() && !job.is_round_trips() ? 0 : messages(job)),
-          blocks(to_come > 0 ? window : 0, std::vector<std::uint8_t>(job.message_max())), sends(window, MPI_REQUEST_NULL),
+          to_post(job.is_first() && !job.is_round_trips() ? 0 : messages(job)),
+          blocks(to_post > 0 ? window : 0, std::vector<std::uint8_t>(job.message_max())), sends(window, MPI_REQUEST_NULL),
           receives(window, MPI_REQUEST_NULL) {
-        while (to_come > 0 && posted < window) {
+        while (to_post > 0 && posted < window) {
             post();
         }
         MPI_Barrier(MPI_COMM_WORLD);
@@ -51,7 +51,7 @@ class Channel {
     }
     worker::Bytes receive(std::size_t) {
         // The block that was handed out before is free now.
-        if (received > 0 && to_come > 0) {
+        if (received > 0 && to_post > 0) {
             post();
         }
         MPI_Status status;

@@ -101,7 +101,7 @@ fn stover() {
     assert!(columns.cases.iter().all(|case| case.samples.iter().all(|sample| sample.checksum.is_some())));
     let mechanisms = &part(&record, "mechanisms").mechanisms;
     assert!(mechanisms.iter().any(|one| one.name == "fifo" && one.filters && one.lines > 20));
-    for words in ["palsy", "ebola", "2450", "relative, truncated as his", "largest message"] {
+    for words in ["palsy", "ebola", "2450", "relative, truncated", "largest message"] {
         assert!(text.contains(words), "no `{words}` in {text}");
     }
 }

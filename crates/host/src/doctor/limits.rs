@@ -28,14 +28,14 @@ pub(super) const RULES: &[Rule] = &[
     temporary,
 ];
 
-/// Default block of `hosepipe bench`: a queue for shorter messages has no figures.
+/// Default block of `hosepipe bench`: a queue whose messages must be shorter cannot be measured with it.
 const BLOCK: u64 = 64 << 10;
 /// Largest block of a sweep: the remedies raise limits to it.
 const BLOCK_MAX: u64 = 1 << 20;
 /// Free space that files as links need; with less, a stream fills the file system before it is measured.
 const ROOM: u64 = 1 << 30;
 /// Long messages need both settings: kernel.msgmax limits a message, kernel.msgmnb a queue.
-const DEEPEN_SYSTEM_V: &str = "sudo sysctl -w kernel.msgmax=1048576 kernel.msgmnb=4194304";
+const RAISE_SYSTEM_V: &str = "sudo sysctl -w kernel.msgmax=1048576 kernel.msgmnb=4194304";
 /// Why long messages matter, for each family of queues.
 const LONG_SYSTEM_V: &str = "A block that is longer cannot be sent as one message (EINVAL), and its row of \
     sysv-msgq stays empty.";
@@ -115,7 +115,7 @@ fn msg_unreadable(host: &Host, _: &Vitals) -> Option<Finding> {
 fn msgmax(host: &Host, _: &Vitals) -> Option<Finding> {
     let bytes = host.limits.msgmax?;
     let what = format!("a System V message may have {}", size(bytes));
-    Finding::new("msgmax", unless(bytes >= BLOCK, Caps), what, LONG_SYSTEM_V).remedy(DEEPEN_SYSTEM_V)
+    Finding::new("msgmax", unless(bytes >= BLOCK, Caps), what, LONG_SYSTEM_V).remedy(RAISE_SYSTEM_V)
 }
 
 fn msgmnb(host: &Host, _: &Vitals) -> Option<Finding> {
@@ -123,7 +123,7 @@ fn msgmnb(host: &Host, _: &Vitals) -> Option<Finding> {
     let what = format!("a System V queue may hold {}", size(bytes));
     let why = "The writer must wait whenever that much is unread: with a few messages in the \
         queue every message is a wake-up.";
-    Finding::new("msgmnb", unless(bytes >= 4 * BLOCK, Caps), what, why).remedy(DEEPEN_SYSTEM_V)
+    Finding::new("msgmnb", unless(bytes >= 4 * BLOCK, Caps), what, why).remedy(RAISE_SYSTEM_V)
 }
 
 fn msgmni(host: &Host, _: &Vitals) -> Option<Finding> {
@@ -224,9 +224,8 @@ fn shared_memory(_: &Host, vitals: &Vitals) -> Option<Finding> {
         Some(shm) if shm.refusal.is_some() => {
             found(Caps, refused(shm)).remedy("sudo mount -o remount,rw,mode=1777 /dev/shm")
         }
-        Some(shm) => {
-            found(unless(has(shm, LITTLE), Caps), room(shm)).remedy("sudo mount -o remount,size=1G /dev/shm")
-        }
+        Some(shm) => found(unless(has_space(shm, LITTLE), Caps), room(shm))
+            .remedy("sudo mount -o remount,size=1G /dev/shm"),
     }
 }
 
@@ -236,19 +235,19 @@ fn temporary(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let Some(files) = &vitals.temporary else {
         return found(Caps, "$TMPDIR is not a folder".to_owned(), names).remedy("export TMPDIR=/tmp");
     };
-    let roomy = vitals.shm.as_ref().is_some_and(|shm| shm.refusal.is_none() && has(shm, ROOM));
+    let shm_has_space = vitals.shm.as_ref().is_some_and(|shm| shm.refusal.is_none() && has_space(shm, ROOM));
     let use_shm = "export TMPDIR=/dev/shm";
     if files.refusal.is_some() {
-        return found(Caps, refused(files), names).remedy(if roomy {
+        return found(Caps, refused(files), names).remedy(if shm_has_space {
             use_shm
         } else {
             "mkdir -p ~/tmp && export TMPDIR=~/tmp"
         });
     }
-    if !has(files, ROOM) {
+    if !has_space(files, ROOM) {
         let why = "A file as a link keeps every byte that went through it, so 1 GiB is soon full.";
-        let look = format!("df -h {} /var/tmp /dev/shm", files.folder.display());
-        return found(Caps, room(files), why).remedy(if roomy { use_shm } else { &look });
+        let show_space = format!("df -h {} /var/tmp /dev/shm", files.folder.display());
+        return found(Caps, room(files), why).remedy(if shm_has_space { use_shm } else { &show_space });
     }
     if files.is_memory() {
         let why = "Files as links stay in memory, and `sync` does not wait for a device. To measure the cost of a disk, \
@@ -273,6 +272,6 @@ fn refused(files: &FileSystem) -> String {
     format!("no file can be made in {}: {answer}", files.folder.display())
 }
 
-fn has(files: &FileSystem, bytes: u64) -> bool {
+fn has_space(files: &FileSystem, bytes: u64) -> bool {
     files.available_bytes.is_none_or(|available| available >= bytes)
 }

@@ -93,7 +93,7 @@ fn isolated(host: &Host, vitals: &Vitals) -> Option<Finding> {
 }
 
 fn hypervisor(host: &Host, _: &Vitals) -> Option<Finding> {
-    let guest = "To wake another CPU, a guest has to leave to its host: round trips across CPUs cost tens of \
+    let guest = "To wake another CPU, a guest has to exit to its host: round trips across CPUs cost tens of \
         microseconds, and blocking mechanisms fall behind spinning ones by more than on bare metal. Other guests \
         of the host take CPU time that cannot be seen here.";
     let bare = "Wake-ups and clocks are the machine's own.";

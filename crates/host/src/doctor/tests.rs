@@ -205,8 +205,8 @@ fn root_needs_no_sudo_and_its_capabilities_override_some_limits() {
     }
 }
 
-/// Expected: a user who may raise a limit gets the command. Happened: `prlimit` answered EPERM to root without CAP_SYS_RESOURCE; and then
-/// root was referred to the host, and an ordinary user of the same container to root.
+/// Expected: a user who may raise a limit gets the command. Happened: `prlimit` answered EPERM to root without CAP_SYS_RESOURCE. After a first
+/// correction root was referred to the host, but an ordinary user of the same container still to root.
 #[test]
 fn without_its_capability_no_user_gets_a_command_to_raise_limits() {
     let (host, mut vitals) = faulty();
@@ -241,7 +241,7 @@ fn load_is_judged_by_the_number_of_cpus() {
         assert_eq!(find(&host, &vitals, "load").state, state, "{load} on {cpus}");
     }
     // Expected, under `taskset -c 0`: the load is compared with all CPUs of the machine.
-    // Happened: "the load average is 20.00 on 1 CPU", which spoiled everything.
+    // Happened: "the load average is 20.00 on 1 CPU" was reported as spoiling the figures.
     let mut vitals = vitals;
     vitals.online_cpus = Some(64);
     (host.cpus, host.load_average_1m) = (vec![cpu(0, 0, 0, 0)], Some(20.0));
@@ -272,7 +272,7 @@ fn this_machine_can_be_examined_and_written_as_json() {
     serde_json::to_string(&findings).expect("findings are data");
 }
 
-/// Expected: a folder that cannot be written is not good, also if it has free space.
+/// Expected: a folder that cannot be written is not good even if it has free space.
 /// Happened: a read-only /tmp was a "good tmpdir".
 #[test]
 fn a_folder_in_which_no_file_can_be_made_is_not_good() {

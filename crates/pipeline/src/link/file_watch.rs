@@ -17,12 +17,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// A file that is watched (inotify(7)), whether it has a name or not.
 ///
-/// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes that. So after each close there
-/// are checks whether a writer is left, more than one, because the kernel reports a close just before the writer no longer counts.
+/// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes that. So each close is
+/// followed by checks for remaining writers: by several, because the kernel reports a close just before it no longer counts the writer.
 pub(super) struct FileWatch {
     inotify: OwnedFd,
-    /// False if this user has as many inotify instances as fs.inotify.max_user_instances allows, which may happen with hundreds of stages: then
-    /// there are checks all the time.
+    /// False if this user has as many inotify instances as fs.inotify.max_user_instances allows, which may happen with hundreds of stages, or if
+    /// events were lost: then there are checks all the time.
     notified: bool,
     writers: WriterCheck,
     close_seen: bool,
@@ -30,7 +30,7 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches the file of a description that is for reading only. No event from now on is missed.
+    /// Watches a file that is open for reading only. No event from now on is missed.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
         let writers = WriterCheck::new(file.try_clone()?)?;
         let (inotify, notified) = match notifier(file) {
@@ -59,7 +59,7 @@ impl FileWatch {
     }
 
     /// The time after which [`FileWatch::all_closed`] must be called again even if nothing has happened.
-    pub(super) fn look_again(&mut self) -> Option<Duration> {
+    pub(super) fn next_check(&mut self) -> Option<Duration> {
         let pause = self.pause;
         self.pause = (pause * 2).min(PAUSE_MAX);
         self.close_seen.then_some(pause)

@@ -94,7 +94,7 @@ impl FileFollower {
         let began = Instant::now();
         while !self.watch.all_closed()? {
             let Some(left) = SOON.checked_sub(began.elapsed()) else { return Ok(false) };
-            let time = self.watch.look_again().map_or(left, |time| time.min(left));
+            let time = self.watch.next_check().map_or(left, |time| time.min(left));
             sleep_on_reads([self.watch.as_fd(), stop.as_fd()], Some(time))?;
         }
         Ok(true)
@@ -133,7 +133,7 @@ impl Source for FileFollower {
                 self.complete = true;
                 Ok(Pass::Moved(0))
             }
-            Ok(0) => Ok(Pass::Idle(self.watch.look_again())),
+            Ok(0) => Ok(Pass::Idle(self.watch.next_check())),
             Ok(moved) => {
                 self.passed_bytes += moved as u64;
                 self.count_lines();
@@ -181,7 +181,7 @@ impl Source for FileFollower {
                 Some(time)
             } else {
                 pause = PAUSE_MIN;
-                self.watch.look_again()
+                self.watch.next_check()
             };
             if !stop.raised() {
                 sleep_on_reads([self.watch.as_fd(), stop.as_fd()], time)?;

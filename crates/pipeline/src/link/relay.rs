@@ -22,7 +22,7 @@ use super::wait::{Stop, is_ready};
 /// last stage left.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long a relay that has failed waits until its reader is killed, which may belong to another user.
+/// How long a relay that has failed waits for its reader to be killed. (A reader of another user cannot be killed.)
 const READER_WAIT: Duration = Duration::from_secs(1);
 
 /// A full pipe is writable again as soon as its reader has taken one page, and to be woken for each page costs more than to move it. So after a
@@ -93,7 +93,7 @@ pub(super) struct Relay {
 struct Shared {
     stop: Stop,
     failed: AtomicBool,
-    /// It could not go on: whatever its reader has is not everything.
+    /// It could not go on: its reader has not got all bytes.
     cut_short: AtomicBool,
     /// Bytes that went into the reader's pipe.
     bytes: AtomicU64,
@@ -110,12 +110,12 @@ impl Relay {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Whether it has failed and waits, for some time, until its reader is killed, which would take the end of the pipe for the end of the data.
+    /// Whether it has failed and waits for its reader to be killed: the reader would take the end of the pipe for the end of the data.
     pub(super) fn has_failed(&self) -> bool {
         self.shared.failed.load(SeqCst)
     }
 
-    /// Whether it could not go on, which is known before it has come to its end.
+    /// Whether it could not go on. This is known before the relay has ended.
     pub(super) fn is_cut_short(&self) -> bool {
         self.shared.cut_short.load(SeqCst)
     }
@@ -130,7 +130,7 @@ impl Relay {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops the relay, and returns what it did. Takes at most [`GRACE`] and the time of a signal.
+    /// Stops the relay, and returns what it did. Takes at most [`GRACE`], and the time in which a writer is ended ([`Source::hang_up`]).
     pub(super) fn finish(&mut self) -> Relayed {
         self.shared.stop.raise();
         let Some(thread) = self.thread.take() else { return Relayed::default() };
@@ -276,7 +276,7 @@ mod tests {
         let (reader, pipe) = rustix::pipe::pipe().expect("a pipe");
         let unreadable = Unreadable(reader.try_clone().expect("a copy"));
         let mut relay = Relay::start(Box::new(unreadable), pipe).expect("a relay");
-        // Its reader sees the end where nothing has ended it in time.
+        // Nothing kills this reader within READER_WAIT, so it sees the end of the pipe.
         assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0));
         assert!(relay.is_cut_short() && !relay.has_failed() && !relay.is_over());
         assert!(relay.finish().cut_short);

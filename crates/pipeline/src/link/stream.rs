@@ -49,8 +49,8 @@ impl Stream {
     /// An error of fcntl(2), pipe2(2) or opening /dev/null; ENOSYS, or the error of a sandbox, if there is no tee(2).
     pub(super) fn new(input: OwnedFd, kept: Option<File>, lines: Option<Arc<Lines>>) -> io::Result<Self> {
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
-        let beside = kept.is_some() || lines.is_some();
-        let copy = beside.then(|| KeptCopy::new(&input, kept, lines)).transpose()?;
+        let needs_copy = kept.is_some() || lines.is_some();
+        let copy = needs_copy.then(|| KeptCopy::new(&input, kept, lines)).transpose()?;
         Ok(Self { input, copy })
     }
 
@@ -58,7 +58,7 @@ impl Stream {
     fn obstacle(&self, pipe: &OwnedFd, ended: bool) -> io::Result<Pass> {
         let source = self.copy.as_ref().map_or(&self.input, |copy| copy.source(&self.input));
         Ok(match (is_ready(source, PollFlags::IN)?, ended) {
-            // Meanwhile there are both.
+            // Bytes or room have come meanwhile: now there are both.
             (true, _) if is_ready(pipe, PollFlags::OUT)? => Pass::Moved(0),
             (true, _) => Pass::Full,
             (false, true) => Pass::End,
@@ -84,7 +84,7 @@ impl Source for Stream {
             Ok(moved) => {
                 if let Some(copy) = &mut self.copy {
                     copy.owed_bytes += moved;
-                    copy.settle(&self.input)?;
+                    copy.store_owed(&self.input)?;
                 }
                 Ok(Pass::Moved(moved as u64))
             }
@@ -97,8 +97,8 @@ impl Source for Stream {
         self.input.as_fd()
     }
 
-    /// The writer notices that the reading end is closed, as if its reader had closed it; over TCP at once (a reset), and not at the second
-    /// write.
+    /// The writer notices that the reading end is closed, as if its reader had closed it; over TCP at the first write (a reset), and not
+    /// at the second.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
         // A pipe refuses this and does not need it.
         let _ = set_socket_linger(&self.input, Some(Duration::ZERO));
@@ -116,7 +116,7 @@ impl Source for Stream {
 pub(super) struct WriterPipe<S>(pub(super) S);
 
 impl<S: Source> Source for WriterPipe<S> {
-    /// A socket or a terminal without its other end gives ECONNRESET, EIO or EINVAL: all mean EPIPE.
+    /// A socket or a terminal without its other end gives ECONNRESET, EIO or EINVAL: all of them become EPIPE.
     fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
         match self.0.pass(end) {
             Err(_) if is_ready(end, PollFlags::empty())? => Err(Errno::PIPE.into()),
@@ -139,7 +139,7 @@ impl KeptCopy {
         let is_pipe = FileType::from_raw_mode(fstat(input)?.st_mode) == FileType::Fifo;
         let (write, read, _) = large_pipe()?;
         match tee(&read, &write, PIECE_BYTES, SpliceFlags::NONBLOCK) {
-            // From an empty pipe into itself: the call exists.
+            // The answers for an empty pipe into itself: tee(2) exists.
             Err(Errno::AGAIN | Errno::INVAL) | Ok(_) => {}
             Err(missing) => return Err(missing.into()),
         }
@@ -169,8 +169,8 @@ impl KeptCopy {
         }
     }
 
-    /// Moves the bytes that the reader has out of the pipe and into the file.
-    fn settle(&mut self, input: &OwnedFd) -> io::Result<()> {
+    /// Takes the owed bytes, which the reader has already, out of the pipe and writes them into the file.
+    fn store_owed(&mut self, input: &OwnedFd) -> io::Result<()> {
         self.count_lines(input)?;
         while self.owed_bytes > 0 {
             let target = self.file.as_ref().unwrap_or(&self.null);

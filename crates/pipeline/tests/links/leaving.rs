@@ -1,4 +1,4 @@
-//! A reader that leaves before the end: who still writes hears of it, and nobody else.
+//! A reader that leaves before the end: processes that still write get SIGPIPE or an error, other processes nothing.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -34,7 +34,7 @@ fn a_file_is_emptied_when_its_reader_leaves() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
     let spec = LinkSpec::parse("file").expect("a link");
-    // The writer ignores SIGPIPE and writes on; python3 would do so by itself.
+    // The writer ignores SIGPIPE and continues to write. python3 ignores it by default.
     let mut coupled = couple(&spec, folder.path(), "trap '' PIPE; exec yes", "head -1");
     coupled.reader.wait().expect("reader");
     let start = Instant::now();
@@ -76,8 +76,8 @@ fn a_holder_that_does_not_write_is_left_alone() {
 
 /// Expected: a shell whose child has lost its reader goes on, as over a pipe, whatever else it writes; a copy that is
 /// kept makes no difference.
-/// Happened: the file was kept, so it looked as if it grew at each look, and the shell was stopped; so was a shell that
-/// had waited for its child, whose bytes then counted as its own.
+/// Happened: with a kept copy the file seemed to grow at each check, and the shell was stopped. A shell that had waited
+/// for its child was stopped, too: the child's bytes counted as its own.
 #[test]
 fn a_shell_that_waited_for_a_writer_is_no_writer() {
     let _alone = alone();
@@ -105,7 +105,7 @@ fn a_shell_that_waited_for_a_writer_is_no_writer() {
     }
 }
 
-/// Expected: a writer that ignores SIGPIPE is told by an error of its write, as over a pipe, and goes on.
+/// Expected: a writer that ignores SIGPIPE gets an error from write(2), as over a pipe, and goes on.
 /// Happened: from then on it could write no file at all (RLIMIT_FSIZE=0).
 #[test]
 fn a_writer_that_ignores_sigpipe_is_told_and_can_write_files() {

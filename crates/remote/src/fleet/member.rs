@@ -159,7 +159,7 @@ pub(crate) fn take_part<T>(
     own.publish(|_| ())?;
     std::thread::scope(|threads| {
         let (until_dropped, dropped) = mpsc::channel();
-        let held = process::signals::NoSignals::hold();
+        let held = process::signals::NoSignals::block();
         std::thread::Builder::new().spawn_scoped(threads, move || own.publish_beats(&dropped))?;
         drop(held);
         let done = work(&member);

@@ -8,7 +8,7 @@ pub fn rounds(nodes: usize) -> usize {
 /// The node that a node meets in a round; `None` if it has no partner in that round.
 ///
 /// The circle method (Kirkman, 1847; de Werra, *Scheduling in Sports*, 1981): all nodes but the last form a circle, two nodes meet if
-/// their numbers add up to twice the round's, and the node that would meet itself meets the last one.
+/// the sum of their numbers is twice the round's, modulo the size of the circle, and the node that would meet itself meets the last one.
 pub fn partner(node: usize, round: usize, nodes: usize) -> Option<usize> {
     let circle = rounds(nodes);
     let partner = if node == circle {

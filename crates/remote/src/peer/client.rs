@@ -11,7 +11,7 @@ use process::Cleaner;
 use crate::auth::Token;
 use crate::handshake::{authenticate, connect, exchange_hellos};
 use crate::peer::ssh::{LOGIN_MAX, Ssh};
-use crate::peer::{BENCH, ClientMessage, Here, News};
+use crate::peer::{BENCH, ClientMessage, ServerFacts, TrialUpdate};
 use crate::wire::{RemoteError, Wire};
 
 /// A connection to the server on another host.
@@ -22,29 +22,30 @@ pub struct PeerClient<'c> {
     address: SocketAddr,
     /// The other host, for the record.
     pub record: PeerRecord,
-    /// Orders so far: news about earlier ones is ignored.
+    /// Number of orders so far: updates about earlier ones are ignored.
     orders: u64,
     /// Why the connection cannot be used any more.
     lost: Option<CaseError>,
 }
 
 impl<'c> PeerClient<'c> {
-    /// Connects to the hosepipe that listens at `ADDRESS:PORT`, and has the same token.
+    /// Connects to the hosepipe that listens at `ADDRESS:PORT` with the same token.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence: the other host cannot be reached, or refuses.
     pub fn over_tcp(target: &str, token: &Token) -> Result<Self, RemoteError> {
         let stream = connect(target)?;
         let address = stream.peer_addr().map_err(RemoteError::system("getpeername"))?;
         let mut wire = authenticate(stream, target, token, BENCH)?;
-        let (_, record) = here(&mut wire)?;
+        let (_, record) = receive_facts(&mut wire)?;
         Ok(Self { wire, ssh: None, address, record, orders: 0, lost: None })
     }
 
-    /// Starts a hosepipe by ssh; with `send`, a copy of this one. Trials connect to `address`, or to the one that ssh has reached.
+    /// Starts the other host's hosepipe by ssh, or with `send` a copy of this one. Trials connect to `address`, or to the one that ssh has
+    /// reached.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence: the other host cannot be reached, or refuses.
     pub fn over_ssh(
         host: &str,
         address: Option<IpAddr>,
@@ -52,7 +53,7 @@ impl<'c> PeerClient<'c> {
         cleaner: &'c Cleaner,
     ) -> Result<Self, RemoteError> {
         let (mut ssh, mut wire) = Ssh::start(host, address, send, cleaner)?;
-        let met = exchange_hellos(&mut wire, LOGIN_MAX, BENCH, None).and_then(|_| here(&mut wire));
+        let met = exchange_hellos(&mut wire, LOGIN_MAX, BENCH, None).and_then(|_| receive_facts(&mut wire));
         let (address, record) = met.map_err(|error| ssh.explain(error))?;
         Ok(Self { wire, ssh: Some(ssh), address, record, orders: 0, lost: None })
     }
@@ -74,8 +75,8 @@ impl<'c> PeerClient<'c> {
 }
 
 /// Receives the server's address and machine.
-fn here(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), RemoteError> {
-    let Here { address, tool, host } = wire.expect(MEETING_PATIENCE)?;
+fn receive_facts(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), RemoteError> {
+    let ServerFacts { address, tool, host } = wire.expect(MEETING_PATIENCE)?;
     Ok((address, PeerRecord { name: wire.name.clone(), address: address.to_string(), tool, host }))
 }
 
@@ -91,7 +92,9 @@ impl FarEnd for PeerClient<'_> {
         loop {
             match self.wire.receive(wait) {
                 Ok(None) => return Ok(None),
-                Ok(Some(News { news: (number, news) })) if number == self.orders => return news.map(Some),
+                Ok(Some(TrialUpdate { news: (number, news) })) if number == self.orders => {
+                    return news.map(Some);
+                }
                 Ok(Some(_)) => {}
                 Err(error) => return Err(self.lose(error)),
             }

@@ -12,11 +12,11 @@ use process::POLL_INTERVAL;
 
 use crate::auth::{Hello, Opening, Token};
 use crate::handshake::Listener;
-use crate::peer::{BENCH, ClientMessage, Here, News};
+use crate::peer::{BENCH, ClientMessage, ServerFacts, TrialUpdate};
 use crate::wire::{RemoteError, Wire, read};
 
 /// Time between two messages about a trial that runs.
-const NEWS_EVERY: Duration = Duration::from_millis(500);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The server of an authenticated caller.
 pub struct PeerServer {
@@ -66,12 +66,12 @@ impl PeerServer {
 
     /// Sends the facts of this host to the caller.
     fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
-        self.wire.send(&Here { address, tool, host }, MEETING_PATIENCE)?;
+        self.wire.send(&ServerFacts { address, tool, host }, MEETING_PATIENCE)?;
         Ok(self)
     }
 
-    /// Runs ends until the caller ends, sends nothing for `idle`, or `stop` returns true. `remark` is called with what is wrong with the
-    /// caller's confirmations.
+    /// Runs this host's end of each ordered trial until the caller ends, sends nothing for `idle`, or `stop` returns true. `remark` is called
+    /// with what is wrong with the caller's confirmations.
     ///
     /// # Errors
     /// The caller sends something else than a message.
@@ -82,19 +82,19 @@ impl PeerServer {
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> Result<(), RemoteError> {
-        let (mut asked_at, mut held): (Instant, Option<EndRequest>) = (Instant::now(), None);
+        let (mut asked_at, mut unconfirmed): (Instant, Option<EndRequest>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
             match read(&line, "the caller")? {
                 ClientMessage::Order(number, order) => {
-                    self.hold(number, &order, cpus, stop);
-                    held = Some(order);
+                    self.run_end(number, &order, cpus, stop);
+                    unconfirmed = Some(order);
                 }
                 ClientMessage::Confirm { bytes, checksum } => {
                     let checked =
-                        held.take().map(|order| check_confirmed(&order, bytes, checksum.as_deref()));
+                        unconfirmed.take().map(|order| check_confirmed(&order, bytes, checksum.as_deref()));
                     if let Some(Err(error)) = checked {
                         remark(&error.message);
                     }
@@ -106,24 +106,24 @@ impl PeerServer {
     }
 
     /// Runs one end until the trial is over or the caller sends something.
-    fn hold(&mut self, number: u64, order: &EndRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
+    fn run_end(&mut self, number: u64, order: &EndRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
-        let news = |news| News { news: (number, news) };
+        let update = |news| TrialUpdate { news: (number, news) };
         let outcome = run_far_end(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
                 Ok(false) => return Err(ended("the other host's end was asked to end")),
-                // If the caller is gone, the next read finds that again.
+                // A message, or the caller is gone: the next read finds the same.
                 _ => return Err(ended("given up")),
             }
-            if sent_at.elapsed() < NEWS_EVERY {
+            if sent_at.elapsed() < UPDATE_INTERVAL {
                 return Ok(());
             }
             sent_at = Instant::now();
-            wire.send(&news(Ok(FarMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
+            wire.send(&update(Ok(FarMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
         // If the caller is gone, the next read finds that; if it has given up the trial, it ignores the message.
-        wire.send(&news(outcome.map(FarMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
+        wire.send(&update(outcome.map(FarMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

@@ -46,8 +46,8 @@ pub fn derive(text: &str) -> Result<Derived, String> {
             let again = behind.iter().map(|stage| format!(" | {}{}", stage[0], quoted(&stage[1..])));
             let again: String = again.collect();
             // The map only sorts: the counts of `uniq -c` cannot be merged, lines can.
-            let counts = behind.iter().any(|stage| stage.contains(&"-c"));
-            let map = if counts { format!("sort{}", quoted(options)) } else { text.to_owned() };
+            let has_counts = behind.iter().any(|stage| stage.contains(&"-c"));
+            let map = if has_counts { format!("sort{}", quoted(options)) } else { text.to_owned() };
             let reduce = format!("sort -m{} --files0-from=-{again}", quoted(options));
             Derived { map, reduce, reads_names: true }
         }

@@ -32,11 +32,11 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
         total_ns += reduce.wall_ns;
     }
     whole.partitions = Some(count);
-    whole.bottleneck = judge(&whole.stages, total_ns as f64);
+    whole.bottleneck = find_bottleneck(&whole.stages, total_ns as f64);
     Some(whole)
 }
 
-fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
+fn find_bottleneck(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
     let held = stages.iter().map(|stage| stage.held_up_ns.unwrap_or(0) as f64);
     let mut held: Vec<(usize, f64)> = held.enumerate().collect();
     model::sort_by(&mut held, |one, other| other.1.total_cmp(&one.1));
@@ -45,8 +45,8 @@ fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
     let named = stands_out(longest, next, total_ns).then_some(at);
     let sentence = named.map(|at| {
         let (command, percent) = (&stages[at].command, (longest / total_ns * 100.0).min(100.0));
-        format!("`{command}` holds the whole up: {percent:.0} % of the time of all runs was up to it.")
+        format!("`{command}` holds the runs up: {percent:.0} % of their time was up to it.")
     });
-    let none = "No stage in particular holds the whole up, as far as runs were long enough to tell.";
+    let none = "No stage in particular holds the runs up, as far as they were long enough to tell.";
     Some(Bottleneck { stage: named, sentence: sentence.unwrap_or(none.to_owned()) })
 }

@@ -1,4 +1,4 @@
-//! The schedule of any number of nodes, what launchers say, and a board behind a stream.
+//! The schedule of any number of nodes, the rank that a launcher gives a node, and a rendezvous over a stream.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Write, pipe};
@@ -17,7 +17,7 @@ proptest! {
             for node in 0..nodes {
                 let Some(other) = partner(node, round, nodes) else { continue };
                 prop_assert!(other != node && other < nodes);
-                prop_assert_eq!(partner(other, round, nodes), Some(node), "both know of it");
+                prop_assert_eq!(partner(other, round, nodes), Some(node), "the partner has this node as its partner");
                 prop_assert!(busy.insert(node));
                 if node < other {
                     prop_assert!(met.insert((node, other)), "{} and {} meet again", node, other);
@@ -70,7 +70,7 @@ fn a_board_behind_a_stream_is_the_folder_at_its_other_end() {
     here.put("node-1", &vec![1, 2]).expect("put");
     assert_eq!(here.get("node-0").expect("read"), Some("two words".to_owned()));
     assert_eq!(far.get("node-1").expect("read"), Some(vec![1, 2]));
-    assert!(far.get::<u8>("node-0").is_err(), "something else stands there");
+    assert!(far.get::<u8>("node-0").is_err(), "the value is no number");
     drop(far);
     server.join().expect("no panic").expect("the end of the stream is no error");
 }
@@ -92,7 +92,7 @@ fn no_word_of_the_user_is_one_of_the_shell() {
     assert!(line.contains(r"--name 'b; reboot'") && line.ends_with(r"-- '$(touch /tmp/x); '\''y'\'''"));
 }
 
-/// Happened: a file that another user had made beforehand was written, and could be read by him: the token was in it.
+/// Happened: the token was written into a file that another user had made before, and could read.
 #[test]
 fn what_lies_in_the_folder_beforehand_is_neither_written_nor_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -100,10 +100,10 @@ fn what_lies_in_the_folder_beforehand_is_neither_written_nor_read() {
     std::fs::write(&precious, "1").expect("written");
     let link = |name: &str| std::fs::hard_link(&precious, folder.path().join(name)).expect("linked");
     link(".token-0");
-    let board = Rendezvous::Folder(folder.path().to_owned());
-    board.put("token-0", &"secret").expect("put up");
+    let rendezvous = Rendezvous::Folder(folder.path().to_owned());
+    rendezvous.put("token-0", &"secret").expect("put");
     assert_eq!(std::fs::read_to_string(&precious).expect("still there"), "1");
-    assert_eq!(board.get("token-0").expect("read"), Some("secret".to_owned()));
+    assert_eq!(rendezvous.get("token-0").expect("read"), Some("secret".to_owned()));
     std::os::unix::fs::symlink(&precious, folder.path().join("node-1")).expect("linked");
-    assert!(board.get::<u32>("node-1").is_err_and(|error| error.to_string().contains("ELOOP")));
+    assert!(rendezvous.get::<u32>("node-1").is_err_and(|error| error.to_string().contains("ELOOP")));
 }

@@ -1,4 +1,4 @@
-//! Partitions, schedules and what launchers say: all tests in one program.
+//! The tests of partitions, reduces, merged records, schedules and launchers, in one program.
 
 mod derive;
 mod fleet;

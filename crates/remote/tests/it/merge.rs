@@ -1,4 +1,4 @@
-//! One table of many runs.
+//! One record of many runs.
 
 use model::{LinkRecord, RunRecord, StageRecord};
 use remote::spread::merged;

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!((sizes.len(), sizes[0], sizes[sizes.len() - 1]), (62, 1, 4096));
         assert!(sizes.is_sorted());
         for case in single {
-            // COUNT depends on how a size is written, and 1024 is the first one with four characters.
+            // Sizes that the study writes with one to three digits have one COUNT, and all others, from 1024 on, another.
             let blocks = if case.block_bytes < 1000 { 500 << 10 } else { 100 << 10 };
             assert_eq!(case.amount, Amount::Blocks(blocks), "{}", case.block_bytes);
         }

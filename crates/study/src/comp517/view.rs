@@ -53,7 +53,7 @@ fn varies(part: &StudyPart) -> bool {
     part.results.first().is_some_and(differs)
 }
 
-/// Whether outputs differ over exactly those links that are files for the reader.
+/// Whether outputs differ over links that are files for the reader, and over no other links.
 fn sees_a_file(part: &StudyPart) -> bool {
     let (files, others): (Vec<_>, Vec<_>) =
         part.results.iter().partition(|result| result.via.contains("order=sequential"));

@@ -36,14 +36,14 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         elapsed as f64 / first as f64 * bytes as f64 > SLOW.as_nanos() as f64
     };
     let slow: Vec<bool> = first_cases.iter().map(is_slow).collect();
-    let rows_that_are = |wanted: bool| -> Vec<WorkerPair> {
-        rows.iter().zip(&slow).filter(|(_, slow)| **slow == wanted).map(|(row, _)| row.clone()).collect()
+    let rows_by_speed = |wants_slow: bool| -> Vec<WorkerPair> {
+        rows.iter().zip(&slow).filter(|(_, slow)| **slow == wants_slow).map(|(row, _)| row.clone()).collect()
     };
-    let slow_rows = rows_that_are(true);
+    let slow_rows = rows_by_speed(true);
     let names: Vec<String> = slow_rows.iter().map(|row| row.writer.end.label()).collect();
     // The slow rows first: they take less time, and the time limit may end the second launch early.
     let mut slow_cases = launch(run, slow_rows, slow_bytes, trials)?.into_iter();
-    let mut fast_cases = launch(run, rows_that_are(false), bytes, trials)?.into_iter();
+    let mut fast_cases = launch(run, rows_by_speed(false), bytes, trials)?.into_iter();
     let cases = slow.iter().filter_map(|slow| if *slow { slow_cases.next() } else { fast_cases.next() });
     run.made.cases = cases.collect();
 

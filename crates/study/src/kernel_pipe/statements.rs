@@ -43,17 +43,17 @@ pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
 /// The facts about the statements: the fastest buffer, the cost of calls, torn messages. A fact with an empty text only decides
 /// whether a sentence is shown.
 pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
-    let said_bytes = study.workload.block.value;
+    let stated_bytes = study.workload.block.value;
     let buffers = part(record, "buffers").map(|part| part.cases.as_slice()).unwrap_or_default();
     let known = buffers.iter().filter_map(|case| Some((median(case)?, case)));
     let best = known.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, case)| case);
-    let said = buffers.iter().find(|case| case.block_bytes == said_bytes);
+    let stated = buffers.iter().find(|case| case.block_bytes == stated_bytes);
     let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
-    let overlap = best.and_then(ends).zip(said.and_then(ends));
+    let overlap = best.and_then(ends).zip(stated.and_then(ends));
     let is_close = overlap.is_some_and(|((low, _), (_, high))| low <= high);
     let verdict =
         |holds: &dyn Fn(&CaseRecord) -> bool| best.filter(|case| holds(case)).map(|_| String::new());
-    let is_other = |case: &CaseRecord| case.block_bytes != said_bytes;
+    let is_other = |case: &CaseRecord| case.block_bytes != stated_bytes;
 
     let calls = part(record, "calls").map(|part| part.measures.as_slice()).unwrap_or_default();
     let medians = calls.iter().filter_map(|one| stats::estimate::median(&one.samples));
@@ -73,7 +73,7 @@ pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
         ("best as stated", verdict(&|case| !is_other(case))),
         ("best in doubt", verdict(&|case| is_other(case) && is_close)),
         ("best is another", verdict(&|case| is_other(case) && !is_close)),
-        ("best is smaller", verdict(&|case| case.block_bytes < said_bytes && !is_close)),
+        ("best is smaller", verdict(&|case| case.block_bytes < stated_bytes && !is_close)),
         ("call", calls.map(|(call, _)| time(call))),
         ("compared", calls.map(compared)),
         ("byte through", calls.map(|(_, both)| time(both))),

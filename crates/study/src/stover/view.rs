@@ -53,7 +53,7 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     let slowest = sums.iter().flatten().copied().fold(0.0, f64::max);
     add("sum, here", &mut sums.iter().map(|sum| sum.map(|sum| fixed(sum, 3))));
     let truncated = |sum: f64| fixed((slowest / sum * 100.0).floor() / 100.0, 2);
-    add("relative, truncated as his", &mut sums.iter().map(|sum| sum.map(truncated)));
+    add("relative, truncated", &mut sums.iter().map(|sum| sum.map(truncated)));
     add("relative, rounded", &mut sums.iter().map(|sum| sum.map(|sum| fixed(slowest / sum, 2))));
     let errors: Vec<Option<&String>> = here.iter().map(|one| one.as_ref()?.error.as_ref()).collect();
     if errors.iter().any(Option::is_some) {
