@@ -187,7 +187,9 @@ impl ChainSampler {
         let mut holders: BTreeMap<i32, Holder> = BTreeMap::new();
         for (pid, end) in ends() {
             for side in directions.sides(&end).into_iter().filter(|side| !ours.contains(&side.link)) {
-                let holder = holders.entry(pid).or_insert_with(|| Holder { pid, ..Holder::default() });
+                let is_young = self.census.may_hold_inherited_ends(pid);
+                let holder =
+                    holders.entry(pid).or_insert_with(|| Holder { pid, is_young, ..Holder::default() });
                 holder.sides.entry(side).or_default().push(end.fd);
             }
         }

@@ -46,7 +46,7 @@ impl Census {
         let ended = self.known.extract_if(|pid, _| !alive.contains(pid)).collect();
         for pid in alive {
             let is_due = self.known.get(&pid).is_none_or(|known| {
-                known.since + YOUNG > self.scans
+                self.is_young(known)
                     || outdated.contains(&pid)
                     || (active.contains(&pid) && known.descriptors != descriptors(pid))
                     || pid.unsigned_abs() as u64 % ROUND == self.scans % ROUND
@@ -56,6 +56,15 @@ impl Census {
             }
         }
         ended
+    }
+
+    fn is_young(&self, known: &Known) -> bool {
+        known.since + YOUNG > self.scans
+    }
+
+    /// Whether a process may have been seen between fork(2) and execve(2), with ends of its parent that it closes or replaces.
+    pub(crate) fn may_hold_inherited_ends(&self, pid: i32) -> bool {
+        self.known.get(&pid).is_some_and(|known| known.since > 1 && self.is_young(known))
     }
 
     fn scan(&mut self, pid: i32) {

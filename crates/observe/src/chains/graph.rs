@@ -34,6 +34,8 @@ pub(crate) struct Holder {
     pub(crate) sides: BTreeMap<Side, Vec<i32>>,
     /// It sleeps until a child has ended.
     pub(crate) waits_for_children: bool,
+    /// It began a moment ago: some of the sides may be its parent's, which it is about to close or replace.
+    pub(crate) is_young: bool,
 }
 
 /// Stages that links connect.
@@ -174,10 +176,12 @@ fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
 }
 
 /// Whether this is a shell that waits for programs which hold all its ends, and perhaps others: then they are stages, and it is not.
+/// Young programs do not count: a child of xargs holds the input of xargs until it replaces its own.
 fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
     let below = |leader: i32, side: &Side| {
         shared.values().any(|other| {
             !group.pids.contains(&other.pid)
+                && !other.is_young
                 && used.contains_key(&other.pid)
                 && other.sides.contains_key(side)
                 && family.ancestors(other.pid).any(|above| above == leader)

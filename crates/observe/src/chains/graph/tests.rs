@@ -6,16 +6,23 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A process: its number, its parent's, what it holds as `fd` `<` or `>` and the number of a pipe; `w` where it waits for a child.
+/// A process: its number, its parent's, what it holds as `fd` `<` or `>` and the number of a pipe; `w` if it waits for a child, `y` if it is young.
 fn holder(text: &str) -> (Holder, (i32, i32)) {
     let mut words = text.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<i32>().ok()).expect("a number");
     let (pid, parent) = (number(), number());
     let mut holder = Holder { pid, ..Holder::default() };
     for word in words {
-        if word == "w" {
-            holder.waits_for_children = true;
-            continue;
+        match word {
+            "w" => {
+                holder.waits_for_children = true;
+                continue;
+            }
+            "y" => {
+                holder.is_young = true;
+                continue;
+            }
+            _ => {}
         }
         let at = word.find(['<', '>']).expect("a direction");
         let link = LinkId::Pipe((0, word[at + 1..].parse().expect("a pipe")));
@@ -83,6 +90,10 @@ fn standard_error_joins_where_nothing_else_does() {
     // What starts a pipeline takes all that it says.
     assert_eq!(drawn(&["1 0 1>9 2>9 w", "2 1 1>10 2>9", "3 1 0<10 1>9 2>9", "4 0 3<9"]), ["2>3 3>4"]);
     assert_eq!(drawn(&["1 0 1>8 2>9 w", "2 1 1>10 2>9", "3 1 0<10 1>8 2>9", "4 0 3<8 5<9"]), ["2>3 3>4"]);
+    // A child of xargs before it replaces its standard input, with a pipe of its own; later it is what a shell waits for.
+    let child_of_xargs = |word: &str| format!("3 2 0<10 1>11 5>12{word}");
+    assert_eq!(drawn(&["1 0 1>10", "2 0 0<10 1>11 w", &child_of_xargs(" y"), "4 0 0<11"]), ["1>2,3 2,3>4"]);
+    assert_eq!(drawn(&["1 0 1>10", "2 0 0<10 1>11 w", &child_of_xargs(""), "4 0 0<11"]), ["1>3 3>4"]);
     // cmd 2> >(logger)
     assert_eq!(drawn(&["2 1 2>10", "3 1 0<10"]), ["2>3"]);
 }
