@@ -68,7 +68,7 @@ fn an_asker_or_answerer_that_is_killed_costs_its_row() {
         for end in ENDS {
             let lab = Lab::new();
             let args =
-                [spec, "--workload", "pingpong", "--count", "1000000000", "--trials", "1", "--time", "10s"];
+                [spec, "--workload", "pingpong", "--count", "1000000000", "--trials", "1", "--time", "600ms"];
             let mut running = start(&lab, &args);
             let pid = running.child_in_a_long_trial(end);
             signal(pid, Signal::KILL);
@@ -88,7 +88,7 @@ fn the_process_that_holds_both_ends_can_be_killed_too() {
     let _turn = alone();
     for tasks in ["threads", "single"] {
         let lab = Lab::new();
-        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "10s"];
+        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "600ms"];
         let mut running = start(&lab, &[&args[..], &["--tasks", tasks]].concat());
         let pid = running.child_in_a_long_trial("hosepipe-tasks");
         signal(pid, Signal::KILL);

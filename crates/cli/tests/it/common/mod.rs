@@ -384,10 +384,12 @@ impl Done {
         cases.remove(0)
     }
 
-    /// Panics unless all mechanisms but one have their figures.
+    /// Panics unless all mechanisms but one have their figures, or, on a busy machine, had no time left for them.
     pub(crate) fn assert_the_others_went_on(&self, mechanism: &str) {
         for case in self.record().cases.iter().filter(|case| case.mechanism != mechanism) {
-            assert!(case.error.is_none() && !case.samples.is_empty(), "{}: {:?}", case.spec, case.error);
+            let kind = case.error.as_ref().map(|error| error.kind);
+            let is_measured = kind.is_none() && !case.samples.is_empty();
+            assert!(is_measured || kind == Some(model::ErrorKind::Time), "{}: {:?}", case.spec, case.error);
         }
     }
 }
