@@ -47,7 +47,7 @@ final class DisruptorPeer extends Peer {
         while (!out.hasAvailableCapacity(1)) {
             pause();
         }
-        resume();
+        resetTries();
         long at = out.next();
         Block block = out.get(at);
         block.length = length;
