@@ -15,8 +15,8 @@ fn main() {
     let mut rustc = Command::new(variable("RUSTC"));
     rustc.args(["--edition", "2024", "--crate-name", "pipes", "--crate-type", "cdylib", "--cfg", "preload"]);
     rustc.args(["--target", &variable("TARGET")]);
-    // The flags of the user or a distribution come first, then those that this code needs. Without those of coverage, whose counters need
-    // a library.
+    // The flags of the user or a distribution come first, then those that this code needs. Each `-C` and its value become one word, so that
+    // those of coverage can be left out: its counters need a library.
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace("-C\u{1f}", "-C");
     rustc
         .args(flags.split('\u{1f}').filter(|flag| !flag.is_empty() && !flag.contains("instrument-coverage")));

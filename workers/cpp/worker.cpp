@@ -1,5 +1,4 @@
-// A worker in C++: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where
-// README.md says.
+// A worker in C++: one end of a pipe, or both. The contract is docs/WORKERS.md; README.md says how the two ways differ.
 
 #include <algorithm>
 #include <cerrno>
@@ -80,7 +79,7 @@ std::uint8_t xor_of(std::span<const std::uint8_t> bytes) {
     return std::accumulate(bytes.begin(), bytes.end(), std::uint8_t{0}, std::bit_xor<std::uint8_t>{});
 }
 
-// The language has no processes; POSIX has fork(2).
+// C++ has no processes; POSIX has fork(2).
 pid_t start(const std::vector<char *> &command, int input, int unused) {
     pid_t child = fork();
     if (child < 0) {
@@ -138,7 +137,7 @@ std::size_t read_some(std::span<std::uint8_t> block) {
     }
 }
 
-// Words of 64 bits, which the compiler turns into vectors, and what is left over byte by byte.
+// Words of 64 bits, which the compiler combines into vectors; then the remaining bytes one by one.
 std::uint8_t xor_of(std::span<const std::uint8_t> bytes) {
     const std::uint8_t *aligned = std::assume_aligned<PAGE>(bytes.data());
     const std::size_t words = bytes.size() / sizeof(std::uint64_t);
@@ -174,7 +173,7 @@ pid_t start(const std::vector<char *> &command, int input, int unused) {
 
 // ---- the roles, for either way ----
 
-// Appends the line in one write, because the two ends of a pair share the file; a stream would not promise that.
+// Appends the line in one write, because the two ends of a pair share the file; a stream does not guarantee that.
 void append_result(const Job &job, const std::string &line) {
     int result = open(job.result.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (result < 0 || write(result, line.data(), line.size()) != static_cast<ssize_t>(line.size()) || close(result) != 0) {
@@ -226,7 +225,7 @@ template <auto buffer_of, auto read_some, auto xor_of> void run_recv(const Job &
     }
 }
 
-// The pipe takes the place of standard output, which a parent does not use: so both roles send in the same way.
+// The pipe replaces standard output, which a parent does not use, so that both roles send in the same way.
 template <auto start, auto send> void run_pair(const Job &job) {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -300,7 +299,7 @@ void work(std::span<char *> arguments) {
         throw WrongArguments(role == "pair" ? "pair needs the command of its child" : "an argument too many");
     }
     job.child.push_back(nullptr);
-    std::ios::sync_with_stdio(false); // the taught remedy against streams that go through C's buffers
+    std::ios::sync_with_stdio(false); // as textbooks advise: otherwise streams go through the buffers of C
     if (way == "idiomatic") {
         using namespace idiomatic;
         run<&idiomatic::buffer_of, &write_all, &flush, &read_some, &xor_of, &start>(role, job);

@@ -1,4 +1,4 @@
-"""A worker of hosepipe in Python: `python3 worker.py idiomatic|tuned ROLE ...`, the contract of docs/WORKERS.md.
+"""A worker of hosepipe in Python: `python3 worker.py idiomatic|tuned ROLE ...`. The contract is docs/WORKERS.md.
 
 The idiomatic way is subprocess.PIPE with buffered streams; the tuned way is os.read, os.write, integers as long as a
 block and more than one process that reads.
@@ -98,14 +98,14 @@ def send(job, pattern, write, close):
 
 
 def finish_receive(job, received, xor, ready, ended):
-    """Appends the result line of a receiver; a stream of the wrong length is trouble all the same."""
+    """Appends the result line of a receiver, and raises Trouble if the stream has the wrong length."""
     append_result(job, f"recv bytes={received} xor={xor} ready_ns={ready} ended_ns={ended}\n")
     if received != job.total:
         raise Trouble(f"the input has {received} bytes where {job.total} were announced")
 
 
 def append_result(job, line):
-    """Adds one line to the result file in one write, since the two ends of a pair share it."""
+    """Adds one line to the result file in one write, because the two ends of a pair share the file."""
     with open(job.result, "ab", buffering=0) as file:
         file.write(line.encode())
 
@@ -116,7 +116,7 @@ def start(job, **options):
 
 
 def check_child(job, child):
-    """Refuses the end of a child unless it is a success."""
+    """Raises Trouble if the child failed."""
     if child.returncode != 0:
         raise Trouble(f"the child {job.child[0]} ended with status {child.returncode}")
 
@@ -138,7 +138,7 @@ def idiomatic_pair(job):
 
 
 def idiomatic_recv(job):
-    """Standard input as a binary buffered stream, and one turn of a loop in C for every byte."""
+    """Standard input as a binary buffered stream; reduce() is a loop in C with one step for every byte."""
     received = xor = ended = 0
     ready = now()
     while block := sys.stdin.buffer.read(job.block):
@@ -155,7 +155,7 @@ def idiomatic_recv(job):
 
 
 def writer_to(descriptor):
-    """A function that writes a whole memoryview, in one system call where the system takes it."""
+    """A function that writes a whole memoryview, in one system call if the system takes it whole."""
 
     def write(block):
         done = os.write(descriptor, block)
@@ -177,16 +177,16 @@ def tuned_send(job):
 
 
 def tuned_pair(job):
-    """The same into the pipe of subprocess, whose stream is passed by."""
+    """os.write into the pipe of subprocess, without its stream."""
     with start(job, bufsize=0) as child:
         send(job, on_page(pattern_of(job)), writer_to(child.stdin.fileno()), child.stdin.close)
     check_child(job, child)
 
 
 def tuned_recv(job):
-    """Several processes read the same pipe, each folds what it gets: XOR does not ask in which order."""
+    """Several processes read the same pipe, and each computes the XOR of its part: the order has no effect on it."""
     processes = min(len(os.sched_getaffinity(0)), READERS_MAX)
-    ready = now()  # the first read may be another process's
+    ready = now()  # another process may read first
     readers = [another_reader(job) for _ in range(processes - 1)]
     received, xor, ended = drain(job.block)
     for process, report in readers:
@@ -203,7 +203,7 @@ def tuned_recv(job):
 
 
 def another_reader(job):
-    """Forks a process that drains standard input too; returns its number and the pipe on which it reports."""
+    """Forks a process that drains standard input too; returns its PID and the pipe on which it reports."""
     report, to_report = os.pipe()
     process = os.fork()
     if process > 0:
@@ -218,11 +218,11 @@ def another_reader(job):
 
 
 def drain(block_bytes):
-    """Reads standard input to its end: the bytes received, their XOR, and when the last was folded.
+    """Reads standard input to its end. Returns the number of bytes, their XOR, and the time when the XOR was complete.
 
-    A block becomes one integer (about 0.35 ns a byte, the dearest step), integers are combined by one XOR, and only the
-    last integer is taken apart into bytes. Which one that is shows at the end of the input only, for which a sender that
-    takes its time must not be waited for: what the taking apart needs is added to the time of the last byte.
+    A block becomes one integer (about 0.35 ns a byte, the most expensive step), integers are combined by one XOR, and
+    only the result is reduced to a byte. That is done after the end of the input, which a sender may delay after its
+    last byte. So the time is that of the last block, plus the duration of the reduction.
     """
     keep_heap()
     received = folded = 0
@@ -231,9 +231,9 @@ def drain(block_bytes):
         folded ^= int.from_bytes(block, "little")
         received += len(block)
         last = now()
-    over = now()
+    input_ended = now()
     xor = reduce(exclusive_or, folded.to_bytes(block_bytes, "little"), 0)
-    return received, xor, last + now() - over
+    return received, xor, last + now() - input_ended
 
 
 def keep_heap():
@@ -265,7 +265,7 @@ def main(arguments):
         return 2
     except (OSError, Trouble) as trouble:
         print(f"python {name} {rest[0]}: {trouble}", file=sys.stderr)
-        # What a buffer still holds for a receiver that is gone must not raise once more at exit.
+        # Flushing the buffer at exit must not raise another error if the receiver has ended.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -18,23 +18,23 @@ const char *const HELP =
     "\n"
     "  --threads 1|2     1: one thread writes a block and reads it back; 2: one writes, one reads (default 1)\n"
     "  --type TYPE       byte, message, or both (default byte)\n"
-    "  --overlapped      overlapped I/O: a call is begun, and waited for by its event\n"
+    "  --overlapped      overlapped I/O: every call is begun, and its event is waited for\n"
     "  --depth N         writes in flight at most, with --overlapped (default 2)\n"
     "  --count N         blocks in a trial; k is 1024 (default 100k)\n"
     "  --block SIZE      bytes handed over in one call: 4096, 4k, 256MiB (default 4k)\n"
     "  --sweep NAME      bradford1: the study's sizes and counts, one thread;\n"
     "                    bradford2: powers of two to 16 MiB, two threads, trials of about 2 s at most\n"
     "  --scale X         multiplies every count\n"
-    "  --time SECONDS    cuts a trial's count to what fits\n"
-    "  --series N        times every case is run, interleaved in random order (default 3)\n"
-    "  --seed N          of that order and of the payload (default 1)\n"
+    "  --time SECONDS    reduces a trial's count to what fits in this time\n"
+    "  --series N        rounds; each runs every case once, in random order (default 3)\n"
+    "  --seed N          seed of that order and of the payload (default 1)\n"
     "  --slack N         bytes the pipe's buffers hold beyond one block (default 24, as in the study)\n"
     "  --check-24        looks for the smallest slack with which one thread does not block\n"
-    "  --data LEVEL      none: the same block again, unseen on arrival (default, as in the study);\n"
+    "  --data LEVEL      none: the same block again, not examined on arrival (default, as in the study);\n"
     "                    write: every byte produced anew; verify: every byte checked as well\n"
     "  --verify          the same as --data verify\n"
-    "  --hang SECONDS    how long without progress is taken for a hang (default 30; 1 with --check-24)\n"
-    "  --json FILE       the record goes there and not to standard output\n";
+    "  --hang SECONDS    time without progress after which a trial counts as hung (default 30; 1 with --check-24)\n"
+    "  --json FILE       writes the record to FILE and not to standard output\n";
 
 std::string utf8(const wchar_t *text) {
     const int size = WideCharToMultiByte(CP_UTF8, 0, text, -1, nullptr, 0, nullptr, nullptr);
@@ -46,7 +46,7 @@ std::string utf8(const wchar_t *text) {
 
 namespace {
 
-// One write and one read carry at most this: their lengths have 32 bits, and the pipe's buffer is larger.
+// Largest block, and largest slack: the lengths of calls and buffers have 32 bits, and a buffer holds a block and the slack.
 constexpr std::uint64_t BLOCK_BYTES_MAX = 1ULL << 30;
 constexpr std::uint64_t COUNT_MAX = 1ULL << 40;
 
@@ -94,7 +94,7 @@ double positive(const std::string &option, const std::string &text, double most)
     return value;
 }
 
-// What was typed, not yet put together.
+// The options as typed, before it is checked that they fit together.
 struct Typed {
     std::optional<std::uint64_t> threads, count, block, depth, slack, series;
     std::optional<double> hang_seconds;
@@ -123,8 +123,8 @@ void check_together(const Typed &typed, const Options &options) {
         throw UsageError("--sweep brings its own --threads, --count and --block: leave those out");
     }
     const bool timed = typed.series || options.trial_seconds || options.scale != 1.0;
-    const bool way = !typed.sweep.empty() || typed.threads || typed.overlapped || typed.slack;
-    if (options.check_24 && (typed.count || timed || way)) {
+    const bool method = !typed.sweep.empty() || typed.threads || typed.overlapped || typed.slack;
+    if (options.check_24 && (typed.count || timed || method)) {
         throw UsageError("--check-24 tries slacks with one blocking thread: it takes --block, --type, --data, --hang");
     }
     if (typed.depth && !typed.overlapped) throw UsageError("--depth has a meaning only with --overlapped");
@@ -203,7 +203,7 @@ Options read_options(int argc, wchar_t **argv) {
     options.cases = cases_of(typed, options);
     if (typed.sweep == "bradford2" && !options.trial_seconds) options.trial_seconds = 2.0;
     options.series = static_cast<std::uint32_t>(typed.series.value_or(options.check_24 ? 1 : 3));
-    // In the search a write either returns at once or never.
+    // In the search for the slack a write either returns at once or never.
     const double hang_seconds = typed.hang_seconds.value_or(options.check_24 ? 1.0 : 30.0);
     options.hangs_after = std::chrono::milliseconds(std::max(1LL, std::llround(hang_seconds * 1000)));
     return options;

@@ -53,7 +53,7 @@ void warm_up(Row &row, const Tile &tile, const Options &options) {
 
 void run_row(Row &row, const Tile &tile, const Options &options, std::uint32_t round) {
     try {
-        // The search is about whether a first write returns: it must not be warmed up before.
+        // The search for the slack finds out whether the first write returns, so it has no warm-up.
         if (round == 0 && !options.check_24) warm_up(row, tile, options);
         Outcome outcome = run_trial(row.wanted, tile, options.hangs_after);
         outcome.sample.round = round;
@@ -61,7 +61,7 @@ void run_row(Row &row, const Tile &tile, const Options &options, std::uint32_t r
         row.samples.push_back(std::move(outcome.sample));
     } catch (const Failed &failed) {
         row.trouble = failed.trouble;
-        // There, to block is an answer.
+        // In that search a write that blocks is a result.
         row.trouble->expected = options.check_24 && failed.trouble.kind == "hung";
     }
 }
@@ -83,7 +83,7 @@ std::vector<Row> run_all(const Options &options) {
             }
         }
     } catch (const Interrupted &) {
-        std::fputs("stopped; what was finished is kept\n", stderr);
+        std::fputs("stopped; the finished trials are kept\n", stderr);
     }
     return rows;
 }
@@ -122,7 +122,7 @@ void print_table(const Options &options, const std::vector<Row> &rows) {
     }
 }
 
-// Beside the file first, then in its place: an older record survives a full disk.
+// Writes another file and renames it, so that an older record survives a full disk.
 bool save(const std::wstring &path, const std::string &text) {
     const std::wstring beside = path + L".part";
     FILE *file = _wfopen(beside.c_str(), L"wb");
@@ -184,7 +184,7 @@ int wmain(int argc, wchar_t **argv) {
         std::fprintf(stderr, "pipes: %s\n", failed.what());
         return 1;
     } catch (const std::exception &error) {
-        // No memory, or no thread.
+        // There is no memory, or no thread can be started.
         std::fprintf(stderr, "pipes: %s\n", error.what());
         return 1;
     }

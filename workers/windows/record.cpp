@@ -6,16 +6,16 @@
 
 namespace {
 
-// Of hosepipe, whose record this is.
+// The version of hosepipe that the record names.
 constexpr const char *VERSION = "0.1.0";
 
-// Limits of a Unix that a record names; nothing here has them.
+// The fields of a record for limits of Unix, which Windows does not have.
 constexpr const char *UNIX_LIMITS[] = {"pipe_max_size",  "pipe_user_pages_soft", "msgmax",         "msgmnb",
                                        "msgmni",         "mq_msg_max",           "mq_msgsize_max", "mq_queues_max",
                                        "rlimit_msgqueue", "rlimit_memlock",      "rlimit_nofile",  "wmem_max",
                                        "rmem_max"};
 
-// Writes JSON, two spaces deeper with each level. Commas and line ends are its business.
+// Writes JSON with its commas and line ends, indented by two spaces for each level.
 class Json {
   public:
     Json &object() { return open('{'); }
@@ -65,7 +65,7 @@ class Json {
         text += value;
         return *this;
     }
-    // Before every value: nothing after its key, else a comma and a new line.
+    // Called before every key and value: begins a new line, after a comma if needed; nothing between a key and its value.
     void item() {
         if (after_key) {
             after_key = false;
@@ -125,7 +125,7 @@ void write_host(Json &json, const Host &host) {
     json.end();
 }
 
-// Windows does not report a thread's switches and faults: 0, because docs/RECORD.md has no other value.
+// Windows does not report the context switches and page faults of a thread: they are 0, because a record has no null for them.
 void write_usage(Json &json, const EndUsage &usage) {
     json.key("syscalls").number(usage.syscalls);
     json.key("voluntary_switches").number(std::uint64_t{0});

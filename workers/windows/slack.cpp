@@ -16,7 +16,7 @@ struct PipeLocalInformation {
 };
 constexpr int FILE_PIPE_LOCAL_INFORMATION_CLASS = 24;
 
-// What the writing end may still write without waiting. Wine answers 0 always.
+// Bytes that the writing end may still write without waiting. Wine always answers 0.
 std::optional<ULONG> quota_left(HANDLE pipe) {
     using Query = NTSTATUS NTAPI(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, int);
     const HMODULE library = GetModuleHandleW(L"ntdll.dll");
@@ -31,7 +31,7 @@ std::optional<ULONG> quota_left(HANDLE pipe) {
     return information.write_quota_available;
 }
 
-// By how much more than its own length one write lowers the quota; none where the system does not say.
+// Bytes by which one write lowers the quota beyond its own length; none if the system does not report the quota.
 std::optional<long> charge_beyond_data(PipeType type) {
     constexpr ULONG DATA_BYTES = 1000;
     const Channel channel(type, false, 64 << 10);
@@ -46,7 +46,7 @@ std::optional<long> charge_beyond_data(PipeType type) {
     return static_cast<long>(*before - *after) - static_cast<long>(DATA_BYTES);
 }
 
-// How many writes of one byte a pipe takes before one has to wait: its size divided by what each is charged.
+// How many writes of one byte a pipe takes before one has to wait: its size divided by the charge for one write.
 constexpr ULONG SMALL_PIPE_BYTES = 4096;
 constexpr DWORD NO_ROOM_MS = 500;
 
@@ -73,8 +73,9 @@ struct Search {
     PipeType type;
     std::uint64_t block_bytes;
     std::string answers;                   // "-1 blocks, 0 works, ..."
-    std::optional<std::int64_t> blocks;    // the largest that blocks
-    std::optional<std::int64_t> works;     // the smallest from which on all work
+    std::optional<std::int64_t> blocks;    // the largest slack that blocks
+    std::optional<std::int64_t> works;     // the smallest slack that works as all larger ones do
+    bool is_complete;                      // false if a slack was not tried
 };
 
 std::vector<Search> searches(const std::vector<Row> &rows) {
@@ -82,13 +83,15 @@ std::vector<Search> searches(const std::vector<Row> &rows) {
     for (const Row &row : rows) {
         const Case &wanted = row.wanted;
         if (found.empty() || found.back().type != wanted.type || found.back().block_bytes != wanted.block_bytes) {
-            found.push_back({wanted.type, wanted.block_bytes, "", std::nullopt, std::nullopt});
+            found.push_back({wanted.type, wanted.block_bytes, "", std::nullopt, std::nullopt, true});
         }
         Search &search = found.back();
         const bool blocks = row.trouble && row.trouble->kind == "hung";
+        const bool was_tried = row.trouble || !row.samples.empty();
+        if (!was_tried) search.is_complete = false;
         if (!search.answers.empty()) search.answers += ", ";
         search.answers += std::to_string(wanted.slack_bytes);
-        search.answers += blocks ? " blocks" : row.trouble ? " fails" : row.samples.empty() ? " not tried" : " works";
+        search.answers += blocks ? " blocks" : row.trouble ? " fails" : was_tried ? " works" : " not tried";
         if (blocks) search.blocks = wanted.slack_bytes;
         if (row.trouble) {
             search.works.reset();
@@ -100,6 +103,7 @@ std::vector<Search> searches(const std::vector<Row> &rows) {
 }
 
 std::string meaning(const Search &search, const std::string &system) {
+    if (!search.is_complete) return "stopped before every slack was tried: there is no conclusion.";
     if (!search.works) return "no slack that was tried is enough; --overlapped and --threads 2 need none.";
     if (!search.blocks) return system + " takes a write larger than the pipe's buffer: the size is advice only.";
     if (*search.works == 0) {
@@ -116,7 +120,7 @@ std::string meaning(const Search &search, const std::string &system) {
 void report_slack(const Host &host, const std::vector<Row> &rows) {
     const std::string system = host.wine ? "Wine" : "this Windows";
     std::string last;
-    std::fputs("One thread writes a block and reads it back; the pipe's buffers hold the block and so much more:\n",
+    std::fputs("One thread writes a block and reads it back; the pipe's buffers hold the block and this slack:\n",
                stderr);
     for (const Search &search : searches(rows)) {
         std::fprintf(stderr, "  %s type, %llu bytes: %s\n", word(search.type),

@@ -17,7 +17,7 @@ double median_of(std::vector<double> values) {
     return middle(values);
 }
 
-// The largest k for which the k-th smallest and k-th largest of n values enclose the median with 95 %, 1 where there
+// The largest k for which the k-th smallest and k-th largest of n values enclose the median with 95 %, or 1 if there
 // is none: the number of values below the median is binomial with p = 1/2.
 std::size_t interval_rank(std::size_t count) {
     const double n = static_cast<double>(count);
@@ -48,7 +48,8 @@ std::uint32_t outliers_in(const std::vector<double> &values) {
     }));
 }
 
-// Up to 5 % on either side, rank by the figure; up to 15 %, read smaller differences as equal.
+// `share`: the longer side of the interval as a share of the median. `quiet` figures can be ranked; between `noisy` ones, smaller differences
+// count as equal.
 const char *verdict(double share) { return share <= 0.05 ? "quiet" : share <= 0.15 ? "noisy" : "wild"; }
 
 }  // namespace

@@ -9,7 +9,7 @@ constexpr std::uint64_t LONG_SIZE_COUNT = 100 << 10;
 constexpr std::uint64_t TRIAL_BYTES_MAX = 4ULL << 30;
 constexpr std::uint64_t LARGEST_BLOCK = 16 << 20;
 
-// Written in the study with one to three digits; its 3k and 4k, and what has four digits, are the rest.
+// SHORT_SIZES are those that the study writes with one to three digits, LONG_SIZES those with four digits, and 3k and 4k.
 constexpr std::uint64_t SHORT_SIZES[] = {
     1,   2,   3,   4,   6,   8,   10,  12,  14,  16,  20,  24,  28,  32,  36,  40,  44,  48,  52,
     56,  60,  64,  72,  80,  88,  96,  104, 112, 120, 128, 144, 160, 176, 192, 208, 224, 240, 256,
@@ -39,8 +39,8 @@ void add_bradford2(const Case &plain, std::vector<Case> &cases) {
     Case one = plain;
     one.threads = 2;
     for (std::uint64_t size = 1; size <= LARGEST_BLOCK; size *= 2) {
-        const std::uint64_t rule = size < 1000 ? SHORT_SIZE_COUNT : LONG_SIZE_COUNT;
-        add(one, size, std::min(rule, TRIAL_BYTES_MAX / size), cases);
+        const std::uint64_t study_count = size < 1000 ? SHORT_SIZE_COUNT : LONG_SIZE_COUNT;
+        add(one, size, std::min(study_count, TRIAL_BYTES_MAX / size), cases);
     }
 }
 

@@ -1,5 +1,4 @@
-//! A worker in Zig: one end of a pipe, or both. What is asked of it is in docs/WORKERS.md; the ways differ where README.md
-//! says.
+//! A worker in Zig: one end of a pipe, or both. The contract is docs/WORKERS.md; README.md says how the two ways differ.
 
 const std = @import("std");
 const Io = std.Io;
@@ -9,7 +8,7 @@ const posix = std.posix;
 /// The byte at position i of the stream is i mod 256.
 const period = 256;
 const page_bytes = 4096;
-/// A large buffer of an interface would only be copied through; this is the size `zig init` puts into a new project.
+/// The buffer of a `File.Reader` or `File.Writer`, as large as in a project made by `zig init`. A larger one would only add copies.
 const interface_buffer_bytes = 1024;
 
 const Way = enum { idiomatic, tuned };
@@ -31,7 +30,7 @@ fn fail(status: u8, comptime format: []const u8, values: anytype) noreturn {
     std.process.exit(status);
 }
 
-/// CLOCK_MONOTONIC is the clock that stops while the machine sleeps.
+/// `awake` is CLOCK_MONOTONIC, the clock that stops while the machine is suspended.
 fn nowNs(io: Io) i96 {
     return Io.Clock.awake.now(io).nanoseconds;
 }
@@ -95,7 +94,7 @@ const DescriptorInput = struct {
         return posix.read(input.descriptor, block) catch |err| fail(1, "read: {t}", .{err});
     }
 
-    /// Four vector registers of 64 bytes, or eight of 32, by name: the compiler makes none of the loop over bytes above.
+    /// An explicit vector, which is four registers of 64 bytes or eight of 32: the compiler does not vectorise the loop over bytes above.
     fn xorOf(bytes: []const u8) u8 {
         const Lanes = @Vector(256, u8);
         var lanes: Lanes = @splat(0);
@@ -107,7 +106,7 @@ const DescriptorInput = struct {
 
 // ---- the roles, for either way ----
 
-/// Begins on a page, so that vectors and copies are aligned; the allocator gives blocks of this size so in any case.
+/// Begins at a page, so that vectors and copies are aligned; the allocator aligns large blocks like this in any case.
 fn bufferOf(gpa: std.mem.Allocator, bytes: u64) []align(page_bytes) u8 {
     return gpa.alignedAlloc(u8, .fromByteUnits(page_bytes), bytes) catch fail(1, "no memory for the block", .{});
 }
@@ -115,7 +114,7 @@ fn bufferOf(gpa: std.mem.Allocator, bytes: u64) []align(page_bytes) u8 {
 /// Appends the line in one write, because the two ends of a pair share the file; std.Io has no append mode.
 fn appendResult(io: Io, job: Job, comptime format: []const u8, values: anytype) void {
     var memory: [160]u8 = undefined;
-    const line = std.fmt.bufPrint(&memory, format, values) catch unreachable; // five numbers of 20 digits fit
+    const line = std.fmt.bufPrint(&memory, format, values) catch unreachable; // four numbers of 20 digits fit
     const flags: posix.O = .{ .ACCMODE = .WRONLY, .APPEND = true, .CREAT = true, .CLOEXEC = true };
     const descriptor = posix.openat(posix.AT.FDCWD, job.result, flags, 0o666) catch |err|
         fail(1, "{s}: {t}", .{ job.result, err });
@@ -151,7 +150,7 @@ fn sendStream(gpa: std.mem.Allocator, io: Io, job: Job, output: anytype) Sent {
     };
 }
 
-/// Writes `bytes` from position `from` on in whole blocks, the last one shorter if need be; returns the position reached.
+/// Writes `bytes` bytes from position `from` on in blocks, of which the last may be shorter; returns the new position.
 fn sendPart(output: anytype, sequence: []const u8, block: u64, from: u64, bytes: u64) u64 {
     const end = from + bytes;
     var position = from;
@@ -164,7 +163,7 @@ fn sendPart(output: anytype, sequence: []const u8, block: u64, from: u64, bytes:
     return position;
 }
 
-/// Both ways of sending to a file: standard output, or the pipe to a child.
+/// Sends to a file, which is standard output or the pipe to a child.
 fn sendTo(gpa: std.mem.Allocator, io: Io, job: Job, file: File) Sent {
     switch (job.way) {
         .idiomatic => {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::pages::PayloadPages;
 use crate::pipe::{PipeEnd, is_pipe};
 
-/// Most bytes in one call, also for larger blocks: an unprivileged pipe does not hold more.
+/// Most bytes in one call, also for larger blocks: the pipe of an unprivileged user does not hold more.
 const CALL_BYTES_MAX: usize = 1 << 20;
 
 /// With a pipe of at least this size the writer sleeps when the pipe is full: no reader empties it in that time.
@@ -29,7 +29,7 @@ const RETRY_DELAY: Duration = Duration::from_micros(50);
 pub enum GenMethod {
     /// tee(2) from a pipe that stays full: pages of the kernel, by reference.
     Tee,
-    /// vmsplice(2): sealed pages of this process, by reference.
+    /// vmsplice(2): read-only pages of this process, by reference.
     Vmsplice,
     /// write(2): copied.
     Write,
@@ -97,13 +97,13 @@ impl<'a> Outlet<'a> {
         let len = self.call_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
         match &self.transfer {
             Transfer::Tee(reservoir) if phase == 0 => self.tee(reservoir, len),
-            // The kernel cut a slot within a period: a short copy up to the next period.
+            // The last tee(2) ended within a period: the rest of that period is copied.
             Transfer::Tee(_) => {
                 let rest = self.tile.period() - phase;
                 rustix::io::write(self.out, &self.tile.piece(phase)[..rest.min(len)])
             }
             Transfer::Vmsplice(pages) => pages.vmsplice(self.out, phase, len),
-            Transfer::Write(pages) => rustix::io::write(self.out, &pages.from(phase)[..len]),
+            Transfer::Write(pages) => rustix::io::write(self.out, &pages.from_phase(phase)[..len]),
         }
     }
 

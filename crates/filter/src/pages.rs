@@ -1,4 +1,4 @@
-//! The payload in sealed pages: vmsplice(2) passes pages by reference, so they must not change until the reader has read
+//! The payload in read-only pages: vmsplice(2) passes pages by reference, so they must not change until the reader has read
 //! them, and no call reports when that is.
 #![allow(unsafe_code)]
 
@@ -14,7 +14,7 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 /// A huge page of x86-64 and of arm64 with 4 KiB pages; elsewhere madvise(2) has no effect.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// One period of a payload and `lap_bytes` of the next, in sealed memory. A drop removes the mapping; pages that a pipe
+/// One period of a payload and `lap_bytes` of the next, in read-only memory. A drop removes the mapping; pages that a pipe
 /// refers to stay unchanged until they are read.
 pub(crate) struct PayloadPages {
     mapping: NonNull<c_void>,
@@ -24,7 +24,7 @@ pub(crate) struct PayloadPages {
 }
 
 impl PayloadPages {
-    /// Repeats `tile` so that `lap_bytes` from any phase are contiguous, faults every page in, and seals the memory.
+    /// Repeats `tile` so that `lap_bytes` from any phase are contiguous, faults every page in, and makes the memory read-only.
     ///
     /// # Errors
     /// ENOMEM.
@@ -57,8 +57,8 @@ impl PayloadPages {
     }
 
     /// The payload from `phase` on.
-    pub(crate) fn from(&self, phase: usize) -> &[u8] {
-        // SAFETY: the range is initialised, lives as long as `self`, and is never written again: it is sealed.
+    pub(crate) fn from_phase(&self, phase: usize) -> &[u8] {
+        // SAFETY: the range is initialised, lives as long as `self`, and is never written again: it is read-only.
         let bytes = unsafe { std::slice::from_raw_parts(self.first_byte(), self.len) };
         &bytes[phase..]
     }
@@ -73,9 +73,9 @@ impl PayloadPages {
         phase: usize,
         len: usize,
     ) -> rustix::io::Result<usize> {
-        let span = IoSliceRaw::from_slice(&self.from(phase)[..len]);
+        let span = IoSliceRaw::from_slice(&self.from_phase(phase)[..len]);
         // SAFETY: the pages never change again, so they may be read at any time. If `out` is a read end, the kernel cannot
-        // write to sealed pages and returns EFAULT.
+        // write to read-only pages and returns EFAULT.
         unsafe { vmsplice(out, &[span], SpliceFlags::empty()) }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
         let mut expected = vec![0; 8192];
         let phase = tile.period() - 100;
         tile.copy_from(phase, &mut expected);
-        assert_eq!(pages.from(phase)[..8192], expected);
+        assert_eq!(pages.from_phase(phase)[..8192], expected);
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
         assert_eq!(pages.vmsplice(writer.as_fd(), phase, 8192), Ok(8192));
         drop(pages);

@@ -65,7 +65,7 @@ pub struct SinkReport {
     pub throughput_bytes_per_s: Option<f64>,
     /// The payload with the longest agreement from the first byte on; `None` if nothing was checked.
     pub payload: Option<PayloadKind>,
-    /// Whether every byte was checked and right, and their number is the expected one.
+    /// Whether every byte was checked and is right, and their number is the expected one.
     pub verified: bool,
     /// The first wrong byte. Nothing after it was checked.
     pub mismatch: Option<Mismatch>,
@@ -159,7 +159,7 @@ impl Inlet {
 struct Reader<'a> {
     input: BorrowedFd<'a>,
     inlet: Inlet,
-    /// Nothing is read beyond this many bytes.
+    /// Reading stops when more bytes than this were read.
     most: u64,
     bytes: u64,
     syscalls: u64,

@@ -30,15 +30,15 @@ fn checked(payload: Option<PayloadKind>) -> SinkJob {
 /// Runs both ends at once; each closes its descriptor when it is done.
 fn couple(gen_job: GenJob, sink_job: &SinkJob, out: OwnedFd, input: OwnedFd) -> (GenReport, SinkReport) {
     let writer = thread::spawn(move || generate(&gen_job, out.as_fd()));
-    let drained = sink(sink_job, input.as_fd()).expect("stdin is fine");
+    let drained = sink(sink_job, input.as_fd()).expect("a readable input");
     drop(input);
-    (writer.join().expect("no panic").expect("stdout is fine"), drained)
+    (writer.join().expect("no panic").expect("a writable output"), drained)
 }
 
 #[test]
 fn every_payload_and_block_arrives_in_full_through_a_pipe() {
     let mut own = tempfile::NamedTempFile::new().expect("file");
-    own.write_all(b"three periods to a slot? no: 37 bytes").expect("write");
+    own.write_all(b"thirty-seven bytes do not divide 4096").expect("write");
     let file = PayloadKind::File(own.path().to_owned());
     for payload in PayloadKind::NAMED.iter().chain([&file]) {
         for block in [1, 100, 4095, 4096, 65536, 65537, 4 << 20] {
@@ -107,7 +107,7 @@ fn a_slow_reader_loses_nothing() {
         while (&mut file).take(1 << 20).read_to_end(&mut read).expect("readable") > 0 {
             thread::sleep(Duration::from_millis(2));
         }
-        let payload = writer.join().expect("no panic").expect("stdout is fine");
+        let payload = writer.join().expect("no panic").expect("a writable output");
         let mut expected = vec![0; 12_000_000];
         Tile::make(&payload, SEED, Period::Filter).expect("named").copy_from(0, &mut expected);
         assert!(read == expected, "{payload}");
@@ -164,7 +164,7 @@ fn the_sink_stops_at_the_first_wrong_byte() {
 
 #[test]
 fn a_reader_that_ends_is_distinguished_from_other_failures() {
-    // The test harness ignores SIGPIPE, as every Rust program does: EPIPE arrives.
+    // The test harness ignores SIGPIPE, as every Rust program does, so write(2) fails with EPIPE.
     for payload in [PayloadKind::Sequence, PayloadKind::Random] {
         let (input, out) = pipe().expect("pipe");
         drop(input);

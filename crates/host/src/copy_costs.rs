@@ -131,7 +131,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// The source, the destination, a pipe, and a file in memory, which is page cache like that of other files.
+/// The source, the destination, a pipe, and a file in memory, whose pages are in the page cache like those of other files.
 struct Bench {
     from: Vec<u8>,
     into: Vec<u8>,
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Each byte of a read lands where it was sent, and the pipe is empty for the next offset.
+    /// No byte is stored before the offset, and the pipe is empty for the next offset.
     #[test]
     fn the_bytes_of_a_read_are_at_the_offset() {
         let mut bench = Bench::new().expect("memory and a pipe");

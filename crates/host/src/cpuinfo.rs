@@ -3,7 +3,7 @@
 use crate::names::name_of;
 use crate::roots::field;
 
-/// Keys of the CPU's name, the best one first: x86 and s390, MIPS, POWER, RISC-V, 32-bit Arm boards.
+/// Keys of the CPU's name, the best one first: x86 and s390, MIPS, POWER, RISC-V, LoongArch, 32-bit Arm boards.
 const NAMES: [&str; 6] = ["model name", "cpu model", "cpu", "uarch", "Model Name", "Hardware"];
 
 /// The model name of the first CPU in the text of /proc/cpuinfo, if there is one.

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::Roots;
+use crate::cpuinfo::hypervisor_flag;
+use crate::roots::field;
 
 /// Time for which a CPU is kept busy before each reading: governors need about ten milliseconds to raise the frequency of an idle CPU.
 const BUSY: Duration = Duration::from_millis(15);
@@ -37,10 +39,10 @@ fn frequency(roots: &Roots) -> Option<f64> {
 
 /// "cpu MHz" of an x86 CPU, unless it is virtual.
 fn cpuinfo_mhz(cpuinfo: &str, cpu: usize) -> Option<f64> {
-    let is_processor = |part: &&str| crate::roots::field(part, "processor") == Some(&cpu.to_string());
+    let is_processor = |part: &&str| field(part, "processor") == Some(&cpu.to_string());
     let part = cpuinfo.split("\n\n").find(is_processor)?;
-    let is_virtual = crate::roots::field(part, "flags")?.split(' ').any(|flag| flag == "hypervisor");
-    crate::roots::field(part, "cpu MHz").filter(|_| !is_virtual)?.parse().ok()
+    let is_virtual = hypervisor_flag(part)?;
+    field(part, "cpu MHz").filter(|_| !is_virtual)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What disturbed a run: other programs, other guests of the machine's host, and CPUs that became slower.
+//! What disturbed a run: other programs, other virtual machines on the same host, and CPUs that became slower.
 
 use std::collections::HashMap;
 
@@ -6,6 +6,7 @@ use model::OtherLoad;
 
 use crate::Roots;
 use crate::frequency::busy_frequency;
+use crate::roots::stat_numbers;
 
 /// Largest number of programs that are named.
 const PROGRAMS_MAX: usize = 2;
@@ -40,7 +41,7 @@ impl LoadWatch {
         Self { began: CpuTicks::read(roots), programs: programs(roots), frequency }
     }
 
-    /// What else has used the CPUs since then; `None` if /proc does not report it.
+    /// What else has used the CPUs since the start; `None` if /proc does not report it.
     pub fn finish(self) -> Option<OtherLoad> {
         self.finish_in(&Roots::default())
     }
@@ -75,9 +76,7 @@ impl LoadWatch {
 
 impl CpuTicks {
     fn read(roots: &Roots) -> Option<Self> {
-        let stat = roots.proc_text("stat")?;
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let ticks = stat_numbers(&roots.proc_text("stat")?, "cpu");
         let [user, nice, system, .., steal] = ticks.get(..8)? else { return None };
         let own = process_ticks(&roots.proc_text("self/stat")?)?;
         Some(Self {

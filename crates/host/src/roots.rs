@@ -42,9 +42,9 @@ impl Roots {
         self.sys_text(path)?.parse().ok()
     }
 
-    /// The processes below proc.
+    /// The PIDs of all processes in /proc.
     pub(crate) fn proc_pids(&self) -> Vec<u32> {
-        let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.proc).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
@@ -75,6 +75,12 @@ pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 pub(crate) fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
     let kib: u64 = field(meminfo, key)?.split(' ').next()?.parse().ok()?;
     kib.checked_mul(1024)
+}
+
+/// The numbers in the line `name` of /proc/stat; none if there is no such line.
+pub(crate) fn stat_numbers(stat: &str, name: &str) -> Vec<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok()).collect()
 }
 
 /// The chosen word of a file such as `always [madvise] never`.

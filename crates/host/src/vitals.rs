@@ -12,7 +12,7 @@ pub(crate) use confinement::Confinement;
 pub(crate) use confinement::Quota;
 
 use crate::names::name_of;
-use crate::roots::{CLOCKS, field, meminfo_bytes};
+use crate::roots::{CLOCKS, field, meminfo_bytes, stat_numbers};
 use crate::{CpuList, Roots};
 
 /// The current state of the machine and of this process. A field that cannot be read is `None`.
@@ -44,7 +44,7 @@ pub(crate) struct Vitals {
     pub(crate) numa_balancing: Option<bool>,
     /// kernel.io_uring_disabled: 0 for all, 1 for privileged users only, 2 off (since Linux 6.6).
     pub(crate) io_uring_disabled: Option<u64>,
-    /// net.unix.max_dgram_qlen: most datagrams in the queue of a Unix socket; then the sender waits (unix(7)).
+    /// net.unix.max_dgram_qlen: most datagrams in the queue of a Unix socket. While it is full, the sender waits (unix(7)).
     pub(crate) unix_max_dgram_qlen: Option<u64>,
     /// vm.nr_hugepages: huge pages reserved for MAP_HUGETLB (mmap(2)).
     pub(crate) nr_hugepages: Option<u64>,
@@ -59,7 +59,7 @@ pub(crate) struct Vitals {
 /// The switch for frequencies above the nominal one (turbo), which depends on the CPU's driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Boost {
-    /// Whether they are allowed.
+    /// Whether such frequencies are allowed.
     pub(crate) on: bool,
     /// The switch's file.
     pub(crate) file: PathBuf,
@@ -86,23 +86,22 @@ impl Vitals {
         Self {
             shm: FileSystem::holding(Path::new("/dev/shm")),
             temporary: FileSystem::holding(&model::temporary_folder()),
-            ..Self::below(roots)
+            ..Self::without_file_systems(roots)
         }
     }
 
-    /// Reads all except the file systems.
-    fn below(roots: &Roots) -> Self {
+    fn without_file_systems(roots: &Roots) -> Self {
         let stat = roots.proc_text("stat").unwrap_or_default();
         let meminfo = roots.proc_text("meminfo").unwrap_or_default();
         let swap = meminfo_bytes(&meminfo, "SwapTotal").zip(meminfo_bytes(&meminfo, "SwapFree"));
         let online = roots.sys_text("devices/system/cpu/online");
         let clocks = roots.sys_text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
         Self {
-            other_running_tasks: words_after(&stat, "procs_running")
+            other_running_tasks: stat_numbers(&stat, "procs_running")
                 .first()
                 .map(|tasks| tasks.saturating_sub(1)),
             online_cpus: online.map(|text| CpuList::parse(&text).as_slice().len()).filter(|cpus| *cpus > 0),
-            stolen_percent: stolen_percent(&words_after(&stat, "cpu")),
+            stolen_percent: stolen_percent(&stat_numbers(&stat, "cpu")),
             cpu_pressure_percent: roots.proc_text("pressure/cpu").and_then(|text| pressure(&text)),
             memory_available_bytes: meminfo_bytes(&meminfo, "MemAvailable"),
             swap_used_bytes: swap.map(|(total, free)| total.saturating_sub(free)),
@@ -120,12 +119,6 @@ impl Vitals {
             confinement: Confinement::read(roots),
         }
     }
-}
-
-/// The numbers after `name` in /proc/stat.
-fn words_after(stat: &str, name: &str) -> Vec<u64> {
-    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok()).collect()
 }
 
 /// `ticks`: `user nice system idle iowait irq softirq steal`, where user time contains guest time (proc_stat(5)).
@@ -219,7 +212,7 @@ mod tests {
             numa_balancing: Some(true),
             ..Vitals::default()
         };
-        assert_eq!(Vitals::below(&fake.roots()), expected);
+        assert_eq!(Vitals::without_file_systems(&fake.roots()), expected);
     }
 
     #[test]
@@ -227,7 +220,7 @@ mod tests {
         let fake = Fake::new();
         fake.sys("devices/system/cpu/cpufreq/boost", "0");
         assert_eq!(boost(&fake.roots()).map(|boost| (boost.on, boost.off)), Some((false, "0")));
-        let nothing = Vitals::below(&Fake::new().roots());
+        let nothing = Vitals::without_file_systems(&Fake::new().roots());
         assert_eq!(Vitals { confinement: Confinement::default(), ..nothing }, Vitals::default());
     }
 

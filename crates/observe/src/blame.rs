@@ -101,26 +101,26 @@ impl Walk<'_> {
         {
             return self.assign_among(&links[place].readers, left, place);
         }
-        let up_to = |place: usize| {
+        let reader_share = |place: usize| {
             let link = &links[place];
             let waits = stage.idle && !link.fill.is_some_and(|fill| fill.holds);
             if stage.passes_time && waits {
                 return Some(1.0);
             }
-            Fill::up_to(link.fill, stage.idle, !link.writers.is_empty())
+            Fill::reader_share_if_known(link.fill, stage.idle, !link.writers.is_empty())
         };
         let inputs: Vec<usize> =
             (0..links.len()).filter(|place| links[*place].readers.contains(&at)).collect();
         let waited_for = stage.waits_at.filter(|place| inputs.contains(place));
         // Of several inputs it waits for the emptiest one.
-        let share = |place: &usize| up_to(*place).unwrap_or(1.0);
+        let share = |place: &usize| reader_share(*place).unwrap_or(1.0);
         let input = waited_for
             .or_else(|| inputs.iter().copied().min_by(|one, other| share(one).total_cmp(&share(other))));
         let Some(input) = input else {
             self.waiting.stages[at] += left;
             return;
         };
-        let Some(here) = up_to(input) else { return };
+        let Some(here) = reader_share(input) else { return };
         self.waiting.stages[at] += left * here;
         self.assign_among(&links[input].writers, left * (1.0 - here), input);
     }

@@ -1,4 +1,4 @@
-//! How full a link is, seen from outside: its reading end is opened shortly through /proc/PID/fd. If it stayed open, the writer would not notice
+//! How full a link is, seen from outside: its reading end is opened briefly through /proc/PID/fd. If it stayed open, the writer would not notice
 //! that its reader has ended.
 
 use std::os::fd::OwnedFd;
@@ -36,10 +36,10 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// All data is there, and its end.
+    /// All data and the end were written before the reader began: it never waits.
     pub const ALL_THERE: Self =
         Self { share: 0.0, holds: false, over: true, held_bytes: 0, capacity_bytes: 0 };
-    /// There is no data yet, and room.
+    /// There is no data yet, and room for some.
     pub const NOTHING_YET: Self = Self { over: false, ..Self::ALL_THERE };
 
     /// Whether a reader waits.
@@ -53,17 +53,17 @@ impl Fill {
     }
 
     /// The share, from 0 to 1, to which the flow depends on the reader and not on the writer.
-    pub fn up_to_reader(self) -> f64 {
+    pub fn reader_share(self) -> f64 {
         if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
     }
 
     /// The same if it is known whether the reader is idle, and whether the link has a writer. `None` if the link cannot be opened and nothing is
     /// known.
-    pub fn up_to(fill: Option<Self>, reader_is_idle: bool, has_writer: bool) -> Option<f64> {
+    pub fn reader_share_if_known(fill: Option<Self>, reader_is_idle: bool, has_writer: bool) -> Option<f64> {
         match fill {
-            // There are bytes that it does not take, or the last ones.
+            // The reader does not take the bytes, or they are the last ones.
             Some(fill) if fill.holds && (reader_is_idle || !has_writer) => Some(1.0),
-            Some(fill) => Some(fill.up_to_reader()),
+            Some(fill) => Some(fill.reader_share()),
             None if reader_is_idle => None,
             None => Some(1.0),
         }
@@ -116,7 +116,7 @@ fn probe() -> Option<(OwnedFd, OwnedFd)> {
 
 /// How full a pair of sockets is. /proc/PID/fd opens no sockets, so each end is copied (pidfd_getfd(2)) and closed at once. `None` if this user may
 /// not do that (ptrace(2), "ptrace access mode checking").
-pub fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
+pub fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;
     let held_bytes = ioctl_fionread(&read_end).ok()?;
     if held_bytes == 0 {
@@ -155,20 +155,20 @@ mod tests {
         let fd = reader.as_raw_fd();
         let mut gauge = Gauge::default();
         let mut look = || gauge.pipe(own, fd, None).expect("a pipe");
-        assert!(look().is_empty() && look().up_to_reader() == 0.0);
+        assert!(look().is_empty() && look().reader_share() == 0.0);
         let mut writer = File::from(writer);
         writer.write_all(&[1; 60 << 10]).expect("room");
-        assert!(look().is_full() && look().up_to_reader() == 1.0);
+        assert!(look().is_full() && look().reader_share() == 1.0);
         let mut taken = [0; 60 << 10];
         assert_eq!(read(&reader, &mut taken), Ok(60 << 10), "reading the fill takes nothing");
         assert!(look().is_empty());
         drop(writer);
-        // A process that another test has just forked holds a copy of the writing end until it becomes a program.
+        // A process that another test has just forked holds a copy of the writing end until it calls execve(2).
         let gone = (0..1000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             look().over
         });
-        assert!(gone && !look().is_empty() && look().up_to_reader() == 1.0);
+        assert!(gone && !look().is_empty() && look().reader_share() == 1.0);
         assert_eq!(gauge.pipe(own, fd, Some((0, 0))), None, "another file");
     }
 }

@@ -10,10 +10,12 @@ use crate::stage_sampler::Blame;
 
 /// A shorter run consists mostly of the start of its programs, and has too few samples.
 const TOO_SHORT_NS: u64 = 50_000_000;
-/// Smallest share of a stage's time of its main activity.
+/// Smallest share of a stage's time that its main activity takes.
 const MAIN_SHARE: f64 = 0.5;
 /// Smallest share of waiting for a CPU or a disk that is reported.
 const WORTH_SAYING_SHARE: f64 = 0.25;
+/// Smallest share of a stage that is named in a pipeline without a clear bottleneck.
+const NAMED_SHARE: f64 = 0.2;
 /// Size from which on a larger pipe is not faster.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
@@ -40,10 +42,10 @@ enum Culprit {
 
 /// Finds the bottleneck; its `stage` is an index into the pipeline's stages.
 pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
-    judge_among(pipeline, &Surroundings::read())
+    judge_in(pipeline, &Surroundings::read())
 }
 
-fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck> {
+fn judge_in(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck> {
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
     let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
@@ -62,28 +64,30 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
     let next_ns = shares.get(1).map_or(0.0, |(_, ns)| *ns);
     let share = (ns / whole_ns.max(1.0)).min(1.0);
     if !stands_out(ns, next_ns, whole_ns) {
-        return say(None, no_stage(pipeline, &shares, whole_ns));
+        return say(None, unclear_sentence(pipeline, &shares, whole_ns));
     }
     let (stage, percent) = (|index| named(pipeline, index), percent(share));
     match culprit {
         Culprit::Before => {
             let name = stage(0);
             let what = "What feeds the pipeline holds it up";
-            let sentence = format!(
-                "{what}: for {percent} of the time nothing was there at the standard input of {name}."
-            );
+            let sentence =
+                format!("{what}: for {percent} of the time the standard input of {name} was empty.");
             say(None, sentence)
         }
         Culprit::After => {
             let name = stage(pipeline.stages.len() - 1);
             let what = "What reads the output holds the pipeline up";
-            say(None, format!("{what}: for {percent} of the time it left no room to {name}."))
+            say(
+                None,
+                format!("{what}: for {percent} of the time there was no room for the output of {name}."),
+            )
         }
-        Culprit::Stage(index) => say(Some(index), of_stage(pipeline, index, share, around)),
+        Culprit::Stage(index) => say(Some(index), stage_sentence(pipeline, index, share, around)),
     }
 }
 
-fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surroundings) -> String {
+fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surroundings) -> String {
     let (stage, blame) = &pipeline.stages[index];
     let alone = pipeline.stages.len() == 1;
     let name = named(pipeline, index);
@@ -95,12 +99,12 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         _ => format!("{name} holds the pipeline up: {} of the time was up to it, and", percent(share)),
     };
     let who = if alone { "" } else { " it" };
-    let of = |ns: f64| ns / blame.total_ns.max(1.0);
+    let share_of = |ns: f64| ns / blame.total_ns.max(1.0);
     let aside = blame.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
-    let (cpu, queued, disk) = (of(blame.cpu_ns), of(blame.queued_ns), of(blame.disk_ns));
+    let (cpu, queued, disk) = (share_of(blame.cpu_ns), share_of(blame.queued_ns), share_of(blame.disk_ns));
     let computed = format!("computed for {}", percent(cpu));
-    let did = if let Some((other, ns)) = aside.filter(|(_, ns)| of(**ns) >= MAIN_SHARE) {
-        let (other, share) = (shortened(other), percent(of(*ns)));
+    let did = if let Some((other, ns)) = aside.filter(|(_, ns)| share_of(**ns) >= MAIN_SHARE) {
+        let (other, share) = (shortened(other), percent(share_of(*ns)));
         format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
     } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
         let share = percent(queued);
@@ -114,15 +118,15 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         format!("{computed} of that.{help}")
     } else {
         let computed = if cpu < 0.01 { String::new() } else { format!(" It {computed}.") };
-        format!("slept, until time had passed or something came from outside the pipeline.{computed}")
+        format!("slept, waiting for a timer or for something outside the pipeline.{computed}")
     };
     format!("{begin}{who} {did}")
 }
 
 /// The sentence for a pipeline without a clear bottleneck; it names the two largest shares.
-fn no_stage(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
+fn unclear_sentence(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
     let part = |(culprit, ns): &(Culprit, f64)| match culprit {
-        Culprit::Stage(index) if ns / whole_ns > 0.2 => {
+        Culprit::Stage(index) if ns / whole_ns > NAMED_SHARE => {
             Some(format!("{} {}", named(pipeline, *index), percent(ns / whole_ns)))
         }
         _ => None,
@@ -157,7 +161,7 @@ fn named(pipeline: &Observed<'_>, index: usize) -> String {
 /// The words in a command that make it compare bytes, not letters.
 const C_LOCALE: &str = "LC_ALL=C";
 
-/// Advice that makes well-known programs faster, and the word in a command that follows it already.
+/// Well-known programs, a word in a command that already follows the advice, and advice that makes the programs faster.
 const HELP: &[(&[&str], &str, &str)] = &[
     (
         &["sort"],
@@ -249,7 +253,7 @@ mod tests {
         Blame { total_ns: total_ms * MS, cpu_ns: cpu_ms * MS, ..Blame::default() }
     }
 
-    /// A French machine on which awk is mawk.
+    /// A machine with a French locale, on which awk is mawk.
     const AROUND: Surroundings = Surroundings {
         c_locale: false,
         real_name: |program| Some(program.replace("awk", "mawk").rsplit('/').next()?.to_owned()),
@@ -257,7 +261,7 @@ mod tests {
 
     fn judged(stages: &[(StageRecord, Blame)], is_sequential: bool) -> (Option<usize>, String) {
         let observed = Observed { stages, links: &[], is_sequential };
-        let bottleneck = judge_among(&observed, &AROUND).expect("stages");
+        let bottleneck = judge_in(&observed, &AROUND).expect("stages");
         (bottleneck.stage, bottleneck.sentence)
     }
 

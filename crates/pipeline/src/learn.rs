@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use pipes::protocol::{Config, Plain, mode};
 use pipes::sites::{SAMPLE_BYTES, SITES_MAX, SLOTS, Sample, Sites, find_sites};
-use process::{ready_within, signals, who_else_writes};
+use process::{ready_within, signals, why_open_to_others};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -129,7 +129,7 @@ fn cache() -> Option<PathBuf> {
         // It may exist already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
         let found = std::fs::symlink_metadata(&folder).ok()?;
-        (found.is_dir() && found.uid() == user && who_else_writes(&folder).is_none()).then_some(folder)
+        (found.is_dir() && found.uid() == user && why_open_to_others(&folder).is_none()).then_some(folder)
     })
 }
 

@@ -25,11 +25,11 @@ pub(crate) use server::Server;
 
 /// Pause between two checks of open links: their end wakes no descriptor.
 const LINK_POLL: Duration = Duration::from_millis(2);
-/// Without open links clients wake the server through its socket.
+/// Pause without open links: clients wake the server through its socket.
 const IDLE: Duration = Duration::from_secs(3600);
 /// How long messages are awaited from processes that the shell was starting when it was killed.
 const LATE_MESSAGE: Duration = Duration::from_millis(200);
-/// And from all of them together.
+/// The same for all of these processes together.
 const LATE_MESSAGES: Duration = Duration::from_millis(500);
 
 /// How the server learns that the shell has ended.
@@ -65,7 +65,7 @@ impl ShellEnd {
     }
 }
 
-/// Serves until the shell has ended, and its links with it.
+/// Serves until the shell and its links have ended.
 pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> io::Result<()> {
     let mut end = Some(end);
     loop {
@@ -100,7 +100,7 @@ pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> i
     }
 }
 
-/// hosepipe was killed: so are all processes that it gave links.
+/// Kills all processes that were given links, after hosepipe was killed.
 fn kill_everything(mut server: Server<'_>, socket: &Socket) -> io::Result<()> {
     server.draw_nothing();
     server.kill_all();
@@ -113,7 +113,7 @@ fn kill_everything(mut server: Server<'_>, socket: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Which of these can be read, after this pause at most.
+/// Waits until one of these can be read, at most for this pause. Returns which can.
 fn wait(fds: [Option<BorrowedFd<'_>>; 3], pause: Duration) -> io::Result<[bool; 3]> {
     let open = fds.iter().flatten();
     let mut polled: Vec<PollFd<'_>> = open.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

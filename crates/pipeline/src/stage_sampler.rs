@@ -204,7 +204,7 @@ impl StageSampler {
             let writer = || sample.writer(link).map(|writer| writer.pid);
             let fill = match source {
                 FillSource::Pipe(file) => self.gauge.pipe(reader.pid, 0, Some(file)),
-                FillSource::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
+                FillSource::Sockets => observe::fullness::socket_pair_fill(reader.pid, writer()),
                 FillSource::Known(fill) => Some(fill),
             };
             fills.extend(fill.map(|fill| (link, fill)));

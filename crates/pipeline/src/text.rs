@@ -1,4 +1,4 @@
-//! What a shell is to run, and what comes of it: the types that the server of its links and the process that starts it share.
+//! A text that a shell runs, and its result: the types that the server of the shell's links and the process that starts the shell share.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -32,7 +32,7 @@ pub struct Text<'a> {
     pub via: &'a LinkSpec,
     /// Where the bytes of the links are kept.
     pub keep: Option<Rc<Keep>>,
-    /// How its stages are sampled while they run; `None` where they are not.
+    /// How its stages are sampled while they run; `None` if they are not.
     pub watched: Option<Watched<'a>>,
     /// Which stages are made to write line by line; `None` for none.
     pub line_buffered: Option<LineBuffered>,
@@ -40,7 +40,7 @@ pub struct Text<'a> {
     pub align_buffers: bool,
     /// Whether the [`Summary`] has the stages and links. Otherwise it only says whether something was cut short.
     pub recorded: bool,
-    /// System calls that fail with ENOSYS in the shell and in all that it starts.
+    /// System calls that fail with ENOSYS in the shell and in all its descendants.
     pub without: Option<&'a Refused>,
     /// What is added to its prompt.
     pub prompt: Option<Prompt<'a>>,
@@ -52,14 +52,14 @@ pub struct Text<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShellUse {
     /// A person types into it: this process becomes the shell over every link, so that the terminal's signals reach it at once. Data that
-    /// was cut short is no part of the status.
+    /// was cut short does not change the status.
     Interactive,
     /// A script of `hosepipe sh`: this process becomes the shell over a plain pipe; over another link it starts the shell, and passes signals
     /// to the shell alone.
     Script,
-    /// `hosepipe run`: this process starts the shell, and passes signals to all that has come from it, so that no stage is left.
+    /// `hosepipe run`: this process starts the shell, and passes signals to all processes that have come from it, so that no stage is left.
     Run,
-    /// The same for a trial of a comparison: asked to end a second time, it is killed.
+    /// As `Run`, for a trial of a comparison: a second request to end kills it.
     Trial,
 }
 
@@ -76,7 +76,7 @@ impl ShellUse {
 /// How stages are sampled.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
-    /// Bytes are counted, by a relay where there is no other way.
+    /// Bytes are counted, by a relay if there is no other way.
     pub meter: bool,
     /// Lines are counted, too.
     pub lines: bool,
@@ -92,7 +92,7 @@ pub struct ServerNames {
     pub socket: String,
     /// A file into which a line is written before a prompt.
     pub ask: String,
-    /// A file that then gives a line: what the prompt says of the link.
+    /// A file from which the answer is then read, one line: what the prompt shows of the link.
     pub answer: String,
 }
 
@@ -101,7 +101,7 @@ pub struct ServerNames {
 pub struct ShellStartup {
     /// Its arguments, without its name.
     pub arguments: Vec<OsString>,
-    /// Variables of its environment beside this program's own.
+    /// Variables that are added to this program's environment.
     pub variables: Vec<(String, OsString)>,
     /// A file that it reads at its start, by the path /proc/PID/fd/N of the server.
     #[serde(skip)]
@@ -142,7 +142,7 @@ pub struct Summary {
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
-    /// How long lines took, pipeline by pipeline; of pipelines with two links that carried bytes, where the times were noted.
+    /// How long lines took, for each pipeline with at least two links that carried bytes; empty if the times were not noted.
     pub latency: Vec<LatencyRecord>,
     /// The bottleneck of the longest pipeline, where stages were sampled.
     pub bottleneck: Option<Bottleneck>,
@@ -204,7 +204,7 @@ pub struct StageSnapshot {
     pub blocked_read_ns: u64,
     /// Time it was idle while what it writes to was full.
     pub blocked_write_ns: u64,
-    /// Whether a link is behind it.
+    /// Whether a link follows it.
     pub has_link: bool,
     /// Bytes that went through that link, and how certain the number is; `None` if it is not known.
     pub bytes: Option<(u64, Certainty)>,
@@ -243,7 +243,7 @@ pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     let end_of_options = (looks_like_option && shell.kind != Kind::Fish).then_some("--");
     let mut text = text.to_owned();
     if shell.kind == Kind::Yash {
-        // If the text ended with the last program, yash would become that program, and wait for none of the others.
+        // Without a line feed at the end, yash would become the last program, and would not wait for the others.
         text.push("\n");
     }
     ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text]).collect()

@@ -68,7 +68,7 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
     match config.mode {
         mode::LEARN => note(config.argument as i32, stack),
         mode::OFF => {}
-        _ if !SESSION.is_pipelines(stack) => {}
+        _ if !SESSION.is_pipeline_call(stack) => {}
         mode::ASK => return sys::answer(replace(ends, flags)),
         mode::OWN => {
             let share = share_in_burst(SESSION.count_in_burst());

@@ -1,5 +1,5 @@
 //! The library's state in a process: the configuration, the address of the shell's code, and the links whose ends this process or
-//! a parent has received. Signal handlers and forked children use it at any time: all that changes are atomic integers.
+//! a parent has received. Signal handlers and forked children use it at any time, so everything in it that changes is an atomic integer.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -9,15 +9,15 @@ use core::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::protocol::{Config, asks, mode};
 use crate::sys;
 
-/// Links that are remembered: the latest ones. A shell forks the programs of a pipeline right after it makes their pipes.
-const LINKS: usize = 64;
+/// Ends of links that are remembered, the latest ones. A shell forks the programs of a pipeline right after it makes their pipes.
+const ENDS: usize = 64;
 const ENTRY_WORDS: usize = sys::IDENTITY_WORDS + 2;
 
 /// The state; one for each process, copied by fork(2).
 pub(crate) struct Session {
     given: UnsafeCell<Given>,
     /// For each end of a link its [`sys::Identity`], the link's number, and whether its reader has to wait.
-    links: [[AtomicU64; ENTRY_WORDS]; LINKS],
+    ends: [[AtomicU64; ENTRY_WORDS]; ENDS],
     /// Number of ends that were remembered in total.
     seen: AtomicUsize,
     burst: AtomicUsize,
@@ -36,7 +36,7 @@ unsafe impl Sync for Session {}
 
 pub(crate) static SESSION: Session = Session {
     given: UnsafeCell::new(Given { config: Config::OFF, base: 0, code: 0..0 }),
-    links: [const { [const { AtomicU64::new(0) }; ENTRY_WORDS] }; LINKS],
+    ends: [const { [const { AtomicU64::new(0) }; ENTRY_WORDS] }; ENDS],
     seen: AtomicUsize::new(0),
     burst: AtomicUsize::new(0),
 };
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Whether a call with this stack makes a pipeline's pipe.
-    pub(crate) fn is_pipelines(&self, stack: *const usize) -> bool {
+    pub(crate) fn is_pipeline_call(&self, stack: *const usize) -> bool {
         let sites = &self.config().sites;
         // SAFETY: `slot` is one of the words that were read while learning, on a stack of the same calls.
         let address = unsafe { *stack.add(sites.slot) };
@@ -103,7 +103,7 @@ impl Session {
     /// Remembers one end of a link.
     pub(crate) fn remember(&self, fd: i32, id: u64, hold_reader: bool) {
         let Some(identity) = sys::identity(fd) else { return };
-        let entry = &self.links[self.seen.fetch_add(1, Relaxed) % LINKS];
+        let entry = &self.ends[self.seen.fetch_add(1, Relaxed) % ENDS];
         for (word, value) in entry.iter().zip(identity.into_iter().chain([id, u64::from(hold_reader)])) {
             word.store(value, Relaxed);
         }
@@ -117,11 +117,11 @@ impl Session {
         }
         let identity = sys::identity(fd)?;
         // The latest first: a new file may have the identity of a removed one.
-        let mut entries = (1..=LINKS.min(seen)).map(|back| &self.links[(seen - back) % LINKS]);
+        let mut entries = (1..=ENDS.min(seen)).map(|back| &self.ends[(seen - back) % ENDS]);
         entries.find_map(|entry| {
             let entry = entry.each_ref().map(|word| word.load(Relaxed));
-            let (is_of, known) = entry.split_at(sys::IDENTITY_WORDS);
-            (is_of == identity).then(|| KnownLink { id: known[0], hold_reader: known[1] != 0 })
+            let (remembered, known) = entry.split_at(sys::IDENTITY_WORDS);
+            (remembered == identity).then(|| KnownLink { id: known[0], hold_reader: known[1] != 0 })
         })
     }
 

@@ -27,7 +27,7 @@ pub use marked::VARIABLE;
 pub use poll::{ready_within, sleep_on};
 pub use private::{
     close_to_others, create_at, is_open_to_others, make_own_folder, make_private_folder, open_own,
-    who_else_writes, write_anew,
+    why_open_to_others, write_anew,
 };
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};

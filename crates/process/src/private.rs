@@ -1,5 +1,5 @@
-//! Who can change what a folder holds: programs built in it are run, by root too, and files in it are trusted. And files in
-//! folders that other users may write to: made anew, never through a symbolic link, and read only where their owner is trusted.
+//! Whether other users can change what a folder contains: programs built in it are run, also by root, and files in it are trusted. And files
+//! in folders to which other users may write: they are newly created, never through a symbolic link, and read only if their owner is trusted.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ const EVERYBODY_WRITES: u32 = 0o002;
 /// In such a folder users remove and rename only their own files (inode(7)).
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder and those above it. Where it exists and is ours, permissions beyond `mode` are taken from it.
+/// Makes a folder and those above it. If it exists and belongs to this user, permissions beyond `mode` are removed from it.
 ///
 /// # Errors
 /// What the system answered.
@@ -33,9 +33,9 @@ pub fn make_private_folder(folder: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Why others can change what a folder holds, or will hold once it is made; `None` where they cannot. A user who may write to a
-/// folder above it may put another in its place.
-pub fn who_else_writes(folder: &Path) -> Option<String> {
+/// Why other users can change what a folder contains, or will contain when it is made; `None` if they cannot. A user who may write to a
+/// folder above it may put another one in its place.
+pub fn why_open_to_others(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("/"));
     let found = fs::canonicalize(there);
     let real = match found {
@@ -47,14 +47,14 @@ pub fn who_else_writes(folder: &Path) -> Option<String> {
         if !is_trusted(found.uid()) && !is_unmapped(found.uid()) {
             return Some(format!("{} belongs to user {}", part.display(), found.uid()));
         }
-        // Groups above the folder are its owner's affair: many give each user a group of their own.
+        // Above the folder, write permission of the group is allowed: many systems give each user a group of their own.
         let forbidden = if part == folder { OTHERS_WRITE } else { EVERYBODY_WRITES };
         let open = found.mode() & forbidden != 0 && found.mode() & STICKY == 0;
         open.then(|| format!("others may write to {}", part.display()))
     })
 }
 
-/// Whether others can change, or have made, anything in a tree of files.
+/// Whether other users can change anything in a tree of files, or have made it.
 ///
 /// # Errors
 /// What the system answered.
@@ -73,7 +73,7 @@ pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Takes the permission to write from all others, in a whole tree of files.
+/// Removes the write permission of all other users in a tree of files.
 ///
 /// # Errors
 /// What the system answered.
@@ -90,22 +90,22 @@ pub fn close_to_others(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 & !OTHERS_WRITE))
 }
 
-/// Users whose files are run without a question: this one, root, and the owner of this program's file.
+/// Whether files of this user are run: they are if it is the current user, root, or the owner of this program's file.
 fn is_trusted(owner: u32) -> bool {
     let own_program = || std::env::current_exe().and_then(fs::metadata).map(|program| program.uid());
     owner == geteuid().as_raw() || owner == 0 || own_program().is_ok_and(|uid| uid == owner)
 }
 
-/// Whether a folder's owner is unknown in this user namespace: all such users have one number there, in sandboxes even the owner of `/`
-/// (user_namespaces(7)).
+/// Whether a folder's owner is unknown in this user namespace: all unknown users have the same number there. In a sandbox the owner of `/`
+/// may be one of them (user_namespaces(7)).
 fn is_unmapped(owner: u32) -> bool {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let all_are_mapped = read("/proc/self/uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
     !all_are_mapped && read("/proc/sys/kernel/overflowuid").trim().parse() == Ok(owner)
 }
 
-/// Makes a folder and those above it for what nodes and partitions share; or checks one that exists: it must belong to this user, and
-/// not be writable by all. Its group is trusted, and so are the folders above it.
+/// Makes a folder that nodes or partitions share, and those above it, or checks an existing one: it must belong to this user, and must not be
+/// writable by all users. Its group is trusted, and so are the folders above it.
 ///
 /// # Errors
 /// What the system answered, or a sentence about the folder.
@@ -118,8 +118,8 @@ pub fn make_own_folder(folder: &Path) -> io::Result<()> {
         let what = format!("it belongs to another user ({}): name a new folder", found.st_uid);
         return Err(io::Error::other(what));
     }
-    if found.st_mode & 0o002 != 0 {
-        return Err(io::Error::other("everybody may write to it: chmod o-w it, or name a new folder"));
+    if found.st_mode & EVERYBODY_WRITES != 0 {
+        return Err(io::Error::other("all users may write to it: chmod o-w it, or name a new folder"));
     }
     Ok(())
 }
@@ -131,11 +131,11 @@ fn owner_of_new_files(folder: impl AsFd) -> io::Result<u32> {
     Ok(fstat(file)?.st_uid)
 }
 
-/// Makes a new file in an open folder, for writing, with these permissions less the umask. What has the name already is never written
-/// to, nor followed where it is a symbolic link: `replace` removes it first.
+/// Makes a new file in an open folder, for writing, with these permissions less the umask. An existing file of that name is never written
+/// to, and a symbolic link is never followed: with `replace` they are removed first.
 ///
 /// # Errors
-/// EEXIST without `replace`, where something has the name.
+/// EEXIST without `replace`, if the name exists.
 pub fn create_at(folder: impl AsFd, name: impl Arg + Copy, mode: u32, replace: bool) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || openat(&folder, name, flags, Mode::from_raw_mode(mode));
@@ -148,7 +148,7 @@ pub fn create_at(folder: impl AsFd, name: impl Arg + Copy, mode: u32, replace: b
     }
 }
 
-/// Writes a new file: what has its name is replaced, and a symbolic link is not followed.
+/// Writes a new file. An existing file of that name, or a symbolic link, is replaced.
 ///
 /// # Errors
 /// What the system answered.
@@ -165,11 +165,11 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
     let found = file.metadata()?;
-    let folders = || path.parent().and_then(|folder| folder.metadata().ok()).map(|folder| folder.uid());
+    let folder_owner = || path.parent().and_then(|folder| folder.metadata().ok()).map(|folder| folder.uid());
     if !found.is_file() {
-        return Err(io::Error::other("is no regular file"));
+        return Err(io::Error::other("is not a regular file"));
     }
-    if found.uid() != geteuid().as_raw() && Some(found.uid()) != folders() {
+    if found.uid() != geteuid().as_raw() && Some(found.uid()) != folder_owner() {
         return Err(io::Error::other(format!("belongs to another user ({})", found.uid())));
     }
     Ok(file)
@@ -193,16 +193,16 @@ mod tests {
         let lab = TempDir::new().expect("a folder");
         let (above, folder) = (lab.path().join("above"), lab.path().join("above/below/folder"));
         fs::create_dir(&above).expect("made");
-        assert_eq!(who_else_writes(&folder), None, "it is not there yet");
+        assert_eq!(why_open_to_others(&folder), None, "it is not there yet");
         for (mode, is_open) in [(0o777, true), (0o1777, false), (0o775, false)] {
             set_mode(&above, mode);
-            assert_eq!(who_else_writes(&folder).is_some(), is_open, "{mode:o}");
+            assert_eq!(why_open_to_others(&folder).is_some(), is_open, "{mode:o}");
         }
         make_private_folder(&folder, 0o755).expect("made");
         set_mode(&folder, 0o775);
-        assert_eq!(who_else_writes(&folder), Some(format!("others may write to {}", folder.display())));
+        assert_eq!(why_open_to_others(&folder), Some(format!("others may write to {}", folder.display())));
         make_private_folder(&folder, 0o755).expect("made private");
-        assert_eq!(who_else_writes(&folder), None);
+        assert_eq!(why_open_to_others(&folder), None);
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             assert!(is_open_to_others(lab.path()).expect("readable"));
             std::os::unix::fs::chown(lab.path(), Some(65534), None).expect("chown");
             assert_eq!(
-                who_else_writes(&inner),
+                why_open_to_others(&inner),
                 Some(format!("{} belongs to user 65534", lab.path().display()))
             );
         }
@@ -263,7 +263,7 @@ mod tests {
         open_own(&link).expect("our own");
         let fifo = lab.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
-        assert!(open_own(&fifo).is_err_and(|error| error.to_string().contains("no regular file")));
+        assert!(open_own(&fifo).is_err_and(|error| error.to_string().contains("not a regular file")));
     }
 
     #[test]

@@ -54,18 +54,18 @@ impl Hello {
     }
 }
 
-/// The first message of each side. The side that listens, or was started, begins; with a token it sends its own proof later.
+/// The first message of each side. The server, which is the side that listens or was started, sends first, and its proof later.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) hello: Hello,
-    /// The caller's, with a token.
+    /// The client's proof, if a token is used.
     pub(crate) proof: Option<Proof>,
 }
 
 /// A secret that both sides have. It is never printed.
 pub struct Token(Vec<u8>);
 
-/// The side that a proof is of, so that no side can send back the other's proof.
+/// The side that makes a proof. The proof depends on it, so that no side can send back the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prover {
     Client,
@@ -85,15 +85,15 @@ impl Token {
         // Opening a FIFO must not wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = open(path, flags, Mode::empty()).map(File::from).map_err(|error| cannot(error.into()))?;
-        let about = file.metadata().map_err(cannot)?;
-        if !about.is_file() {
-            return Err(problem(format!("is no file; {make}")));
+        let metadata = file.metadata().map_err(cannot)?;
+        if !metadata.is_file() {
+            return Err(problem(format!("is not a regular file; {make}")));
         }
         let user = rustix::process::geteuid().as_raw();
-        if ![0, user].contains(&about.uid()) {
-            return Err(problem(format!("belongs to another user ({}): chown {user} it", about.uid())));
+        if ![0, user].contains(&metadata.uid()) {
+            return Err(problem(format!("belongs to another user ({}): chown {user} it", metadata.uid())));
         }
-        if about.mode() & 0o077 != 0 {
+        if metadata.mode() & 0o077 != 0 {
             return Err(problem("can be read or written by others: chmod 600 it".to_owned()));
         }
         let mut token = Vec::new();
@@ -109,7 +109,7 @@ impl Token {
     }
 
     fn mac(&self, prover: Prover, server: &Hello, client: &Hello) -> Hmac<Sha256> {
-        // It fails for no length of a key.
+        // HMAC accepts keys of every length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(if prover == Prover::Client { b"hosepipe client" } else { b"hosepipe server" });
         for hello in [server, client] {
@@ -127,7 +127,7 @@ impl Token {
         self.mac(prover, server, client).finalize().into_bytes().into()
     }
 
-    /// Whether a proof is that side's. The comparison takes constant time.
+    /// Whether that side has made the proof. The comparison takes constant time.
     pub(crate) fn verify(&self, proof: &Proof, prover: Prover, server: &Hello, client: &Hello) -> bool {
         self.mac(prover, server, client).verify_slice(proof).is_ok()
     }
@@ -163,7 +163,7 @@ mod tests {
         let proof = token.prove(Prover::Client, &server, &client);
         assert!(token.verify(&proof, Prover::Client, &server, &client));
         assert!(!token.verify(&proof, Prover::Server, &server, &client), "reflected");
-        assert!(!token.verify(&proof, Prover::Client, &server, &hello(3)), "repeated");
+        assert!(!token.verify(&proof, Prover::Client, &server, &hello(3)), "replayed");
         assert!(!token.verify(&proof, Prover::Client, &client, &server));
         assert!(!other.verify(&proof, Prover::Client, &server, &client));
     }

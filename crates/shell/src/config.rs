@@ -85,9 +85,10 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 
 /// The path of the file (XDG Base Directory Specification).
 fn config_file() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute());
-    let below_home = || Some(Path::new(&set("HOME")?).join(".config"));
-    let base = set("XDG_CONFIG_HOME").map(PathBuf::from).or_else(below_home);
+    let absolute =
+        |name: &str| std::env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute());
+    let below_home = || Some(Path::new(&absolute("HOME")?).join(".config"));
+    let base = absolute("XDG_CONFIG_HOME").map(PathBuf::from).or_else(below_home);
     Some(base?.join("hosepipe/config.toml"))
 }
 

@@ -12,7 +12,7 @@ What hosepipe adds to this shell (`command NAME` runs a program of one of these 
   via [LINK]            the link that `|` makes from now on (pipe, tmpfile, socketpair, …)
   stats [on|off]        a line after each pipeline: its time, and the bytes through each link
   keep [DIR|off]        keep the bytes of each link in a numbered folder of DIR
-  compare 'PIPELINE'    a pipeline over several links, in turns (options as of `hosepipe compare`)
+  compare 'PIPELINE'    a pipeline over several links, in turns (with the options of `hosepipe compare`)
   presets               the pipelines of the study comp517, and those of config.toml
   preset NAME           run one of them
   hosepipe_help         this list
@@ -46,9 +46,10 @@ fn list_presets() -> String {
     let presets = study::presets().into_iter().zip(1..);
     let of_the_study =
         presets.map(|(one, number)| format!("  {number}  {:<44} {}\n", one.shown(), one.runs_on()));
-    let theirs = Config::read().0.presets;
-    let theirs = theirs.iter().map(|(name, text)| format!("  {}  {}\n", visible(name), visible(text)));
-    of_the_study.chain(theirs).collect()
+    let configured = Config::read().0.presets;
+    let configured =
+        configured.iter().map(|(name, text)| format!("  {}  {}\n", visible(name), visible(text)));
+    of_the_study.chain(configured).collect()
 }
 
 /// The text of a named pipeline; makes its input files.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use model::{CaseError, ErrorKind, describe_errno};
 use process::{
     Announcer, Captured, TemporaryPath, close_to_others, describe_ending, is_open_to_others,
-    make_private_folder, who_else_writes,
+    make_private_folder, why_open_to_others,
 };
 use thiserror::Error;
 use twox_hash::XxHash3_64;
@@ -38,7 +38,7 @@ const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 /// A build that was not used for this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The folder of a compiler's TMPDIR, beside that of the caches.
+/// The folder for a compiler's temporary files (TMPDIR), beside `src` and `out`.
 const TEMPORARY: &str = "tmp";
 
 /// A language's program, built.
@@ -134,7 +134,7 @@ impl BuildCache {
         for (folder, mode) in [(root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
             make_private_folder(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
         }
-        if let Some(why) = who_else_writes(root) {
+        if let Some(why) = why_open_to_others(root) {
             return Err(Unbuilt::Failed(format!("nothing is built where others could change it: {why}")));
         }
         mark_as_used(&caches);
@@ -143,17 +143,17 @@ impl BuildCache {
             // Other users can have changed it.
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
         }
-        let aside = format!("{UNFINISHED}{}-{:016x}", language.key, fastrand::u64(..));
-        let aside = TemporaryPath::folder(&Announcer::default(), root.join(aside));
-        let aside = aside.map_err(|error| failed("make a folder in", root, &error))?;
-        write_sources(aside.path(), &files)
-            .map_err(|error| failed("write sources to", aside.path(), &error))?;
-        self.compile(language, aside.path(), &built.cache, stop)?;
-        publish(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
-        match fs::rename(aside.path(), &built.folder) {
+        let unfinished = format!("{UNFINISHED}{}-{:016x}", language.key, fastrand::u64(..));
+        let unfinished = TemporaryPath::folder(&Announcer::default(), root.join(unfinished));
+        let unfinished = unfinished.map_err(|error| failed("make a folder in", root, &error))?;
+        write_sources(unfinished.path(), &files)
+            .map_err(|error| failed("write sources to", unfinished.path(), &error))?;
+        self.compile(language, unfinished.path(), &built.cache, stop)?;
+        publish(unfinished.path()).map_err(|error| failed("finish", unfinished.path(), &error))?;
+        match fs::rename(unfinished.path(), &built.folder) {
             Ok(()) => {
                 // It was renamed: the old path no longer has to be removed.
-                let _ = aside.keep();
+                let _ = unfinished.keep();
                 Ok(built)
             }
             // Another hosepipe has built the same.
@@ -207,12 +207,12 @@ fn hash(language: &Language, files: &Files, version: &str) -> u64 {
         part(value.as_bytes());
     }
     part(version.as_bytes());
-    part(cpu_abilities().as_bytes());
+    part(cpu_features().as_bytes());
     hasher.finish()
 }
 
 /// The instruction sets of this CPU, as the kernel lists them.
-fn cpu_abilities() -> String {
+fn cpu_features() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"));
     line.unwrap_or_default().to_owned()
@@ -345,11 +345,11 @@ mod tests {
         assert_eq!(fs::read_to_string(&program).expect("there"), "one");
         // Nothing is built in a folder to which all users may write.
         fs::set_permissions(lab.root.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-        let everybodys = lab.root.path().join("everybodys");
-        fs::create_dir(&everybodys).expect("made");
-        fs::set_permissions(&everybodys, fs::Permissions::from_mode(0o777)).expect("chmod");
-        let error = lab.build_in(&everybodys.join("workers"), COPY).expect_err("refused").to_string();
-        assert!(error.ends_with(&format!("others may write to {}", everybodys.display())), "{error}");
+        let public = lab.root.path().join("public");
+        fs::create_dir(&public).expect("made");
+        fs::set_permissions(&public, fs::Permissions::from_mode(0o777)).expect("chmod");
+        let error = lab.build_in(&public.join("workers"), COPY).expect_err("refused").to_string();
+        assert!(error.ends_with(&format!("others may write to {}", public.display())), "{error}");
     }
 
     #[test]

@@ -201,7 +201,7 @@ fn root() -> io::Result<PathBuf> {
             // Removes write access of other users.
             let _ = process::make_private_folder(&root, 0o755);
         }
-        match process::who_else_writes(&root) {
+        match process::why_open_to_others(&root) {
             None => return Ok(root),
             Some(reason) => why = reason,
         }

@@ -56,7 +56,7 @@ impl Ceiling {
     }
 
     /// Shortest time of a copy of `bytes`.
-    fn copying(&self, bytes: u64) -> Duration {
+    fn copy_time(&self, bytes: u64) -> Duration {
         let passes = bytes as f64 / (PASS_BLOCKS * BLOCK_BYTES as u64) as f64;
         Duration::from_nanos((passes * self.pass_ns) as u64)
     }
@@ -65,10 +65,10 @@ impl Ceiling {
     pub(crate) fn check(&self, name: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
         let elapsed = Duration::from_nanos(sample.elapsed_ns);
         let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
-        let (timed, all) = (self.copying(sample.bytes), self.copying(job.total_bytes()));
-        let refused = |what: String, copying: Duration| {
+        let (timed, all) = (self.copy_time(sample.bytes), self.copy_time(job.total_bytes()));
+        let refused = |what: String, copy_time: Duration| {
             let message = format!(
-                "{name} {what}: a memory copy of as many bytes, which is less work, takes at least {copying:.1?} here"
+                "{name} {what}: a memory copy of as many bytes, which is less work, takes at least {copy_time:.1?} here"
             );
             Err(CaseError::new(ErrorKind::Corrupt, message))
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::registry::Language;
 
-/// Folder of what languages keep between builds, in that of the builds.
+/// Name of the folder for what languages keep between builds; it is in the folder of the builds.
 pub(crate) const CACHES: &str = "cache";
 
 /// The folder that a language keeps between builds.
@@ -30,9 +30,9 @@ pub(crate) fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
     let mut rest = word;
     while let Some(next) = rest.chars().next() {
         let found = folders.iter().find_map(|(name, folder)| Some((rest.strip_prefix(name)?, folder)));
-        rest = if let Some((behind, folder)) = found {
+        rest = if let Some((after, folder)) = found {
             expanded.push(folder);
-            behind
+            after
         } else {
             expanded.push(&rest[..next.len_utf8()]);
             &rest[next.len_utf8()..]

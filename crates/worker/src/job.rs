@@ -34,16 +34,16 @@ impl Job {
         (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
     }
 
-    /// The job with up to BYTES/256 + 3 additional bytes, at most 255. They make the XOR different in each launch, and never 0, which a
-    /// program would report that does not compute it. They are at the end, so that the blocks keep their positions in the pipe's pages.
+    /// The job with up to BYTES/256 + 3 additional bytes, at most 255. They make the XOR different in each launch, and never 0, the
+    /// result of a program that does not compute it. They are at the end, so that the blocks keep their positions in the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
         // For an odd number of bytes modulo 256 the XOR is 0 only for 1, and different for all other numbers.
-        let sound = |more: &u64| {
+        let is_usable = |more: &u64| {
             let residue = self.total_bytes().saturating_add(*more) % PERIOD;
             residue % 2 == 1 && residue > 1
         };
-        let more = random.choice(Vec::from_iter((0..=more_max).filter(sound))).unwrap_or_default();
+        let more = random.choice(Vec::from_iter((0..=more_max).filter(is_usable))).unwrap_or_default();
         Self { bytes: self.bytes.saturating_add(more), ..self }
     }
 

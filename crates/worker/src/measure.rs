@@ -22,13 +22,13 @@ pub struct WorkerPair {
     pub writer: Worker,
     /// The receiving end.
     pub reader: Worker,
-    /// Which process starts it.
+    /// Which process starts the receiving end.
     pub start: WorkerStart,
     /// A stream; round trips only if the ends use another transport than a pipe.
     pub workload: Workload,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
-    /// Their placement, as requested.
+    /// The placement of the ends, as requested.
     pub placement: Placement,
     /// The writer's CPU and the reader's; empty if the scheduler chooses.
     pub cpus: Vec<u32>,
@@ -50,7 +50,7 @@ impl WorkerPair {
         Self { writer, reader, start, workload, block_bytes, placement, cpus: Vec::new() }
     }
 
-    /// The same ends with this workload.
+    /// The same row with this workload.
     pub fn running(self, workload: Workload) -> Self {
         Self { workload, ..self }
     }
@@ -59,7 +59,7 @@ impl WorkerPair {
         self.writer.program.as_ref().map_or(Receiver::Child, |program| program.receiver)
     }
 
-    /// The same ends on these CPUs, the writer's first.
+    /// The same row with its ends on these CPUs, the writer's first.
     pub fn on(self, placement: Placement, cpus: Vec<u32>) -> Self {
         Self { placement, cpus, ..self }
     }
@@ -72,7 +72,7 @@ impl WorkerPair {
 
     /// The row's case, without figures.
     fn case_record(&self) -> CaseRecord {
-        let apart = self.start == WorkerStart::Pair
+        let needs_taskset = self.start == WorkerStart::Pair
             && self.receiver() == Receiver::Child
             && self.cpus.first() != self.cpus.last();
         let missing = self.writer.program.as_ref().err().or(self.reader.program.as_ref().err());
@@ -85,7 +85,7 @@ impl WorkerPair {
         CaseRecord {
             cpus: self.cpus.clone(),
             worker: Some(worker),
-            error: missing.cloned().or_else(|| no_taskset().filter(|_| apart)),
+            error: missing.cloned().or_else(|| no_taskset().filter(|_| needs_taskset)),
             check: Some(Check::Xor),
             payload: PayloadKind::Sequence,
             placement: self.placement,
@@ -108,7 +108,7 @@ impl WorkerPair {
 pub struct WorkerPlan {
     /// The rows; the cases of the result are in this order.
     pub rows: Vec<WorkerPair>,
-    /// The bytes of each launch; up to 255 more are added, so that the expected XOR is neither 0 nor known.
+    /// The bytes of each launch. Up to 255 more are added, so that the right XOR is not 0, and cannot be known in advance.
     pub amount: TrialSize,
     /// Measured launches of each row.
     pub trials: u32,

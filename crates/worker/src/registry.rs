@@ -134,7 +134,8 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
             || key.contains([',', ':'])
             || *key != key.to_lowercase()
         {
-            return Err(format!("`{key}` cannot be a key: it is typed after --workers"));
+            let rule = "a key is in lower case, without `,` and `:`, and is not a word of --workers";
+            return Err(format!("`{key}` cannot be a key: {rule}"));
         }
         if language.receiver != Receiver::Child && language.transport.is_none() {
             return Err(format!("`{key}` starts no CHILD: it needs a transport"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-/// Names a folder that replaces the embedded workers: it contains `workers.toml` and the folders that `workers.toml` names.
+/// Environment variable: the path of a folder that replaces the embedded workers. It contains `workers.toml` and the folders named there.
 pub const WORKERS_VARIABLE: &str = "HOSEPIPE_WORKERS";
 
 /// The folder workers/ of the repository when this program was compiled (in this crate's folder a link, in its package a copy).

@@ -16,7 +16,7 @@ const SIZING_BYTES_MAX: u64 = 256 << 20;
 /// least 1/2 of that trial.
 const SIZING_PART: u64 = 4;
 const PREDICTED_PART: u64 = 2;
-/// Most bytes of a trial. The fewest are those of the first launch.
+/// Most bytes of a trial. A trial has at least the bytes of the first launch.
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
 /// The warm-up has at most 1/2 of a trial's bytes.
 const WARMUP_PART: u64 = 2;
@@ -69,7 +69,7 @@ impl TrialSize {
         let least = first_bytes(launched.block_bytes);
         let rate = launched.bytes as f64 / elapsed.as_secs_f64().max(1e-9);
         let bytes = ((rate * trial.as_secs_f64()) as u64).clamp(least, TRIAL_BYTES_MAX);
-        // Whole MiB are easy to read, and are whole blocks of all common sizes.
+        // Whole MiB (less for blocks below 256 bytes) are easy to read, and are whole blocks of all common sizes.
         let bytes = bytes.next_multiple_of(least);
         Job {
             bytes,

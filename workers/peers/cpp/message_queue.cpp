@@ -17,7 +17,8 @@ class Channel {
 
   public:
     explicit Channel(const worker::Job &job) : block(job.message_max()) {
-        // A name that only this run has: its TMPDIR's number. Boost puts it into /dev/shm, where it lasts until both have opened it.
+        // Names that only this run has, by the device and inode of its TMPDIR. Boost makes files of these names in /dev/shm; they are removed
+        // when both ends have opened them.
         struct stat folder;
         if (stat(job.folder.c_str(), &folder) != 0) {
             worker::fail(1, "%s: %s", job.folder.c_str(), strerror(errno));

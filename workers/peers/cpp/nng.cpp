@@ -20,7 +20,7 @@ class Channel {
         check(nng_pair0_open(&socket), "nng_pair0_open");
         check(nng_socket_set_int(socket, NNG_OPT_SENDBUF, int(job.depth())), NNG_OPT_SENDBUF);
         check(nng_socket_set_int(socket, NNG_OPT_RECVBUF, int(job.depth())), NNG_OPT_RECVBUF);
-        // No limit: the length of a message is known.
+        // 0 means no limit: the lengths of all messages are known.
         check(nng_socket_set_size(socket, NNG_OPT_RECVMAXSZ, 0), NNG_OPT_RECVMAXSZ);
         std::string endpoint = "ipc://" + job.path("socket");
         if (job.is_first()) {

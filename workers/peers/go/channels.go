@@ -15,7 +15,7 @@ import (
 
 const (
 	period = 256
-	// The sequence continues after every block for the length of a block, so that a whole value can be copied.
+	// The largest value in a channel, in bytes. The sequence is longer than a block by this, so that a whole value can be copied.
 	valueMax = 64
 )
 
@@ -31,7 +31,7 @@ func fail(status int, format string, values ...any) {
 	os.Exit(status)
 }
 
-// now is CLOCK_MONOTONIC, which the time package does not show.
+// now returns the nanoseconds of CLOCK_MONOTONIC, which package time does not give.
 func now() int64 {
 	var time syscall.Timespec
 	const clockMonotonic = 1
@@ -62,7 +62,7 @@ func (job job) messageMax() int {
 	return int(min(job.block, max(job.warmup, job.bytes, 1)))
 }
 
-// forBlocks calls each with the position and the length of every block of count bytes from position from on.
+// forBlocks calls each with the position and the length of every block of the count bytes from position from on; it returns the new position.
 func (job job) forBlocks(from, count int64, each func(position int64, length int)) int64 {
 	position, end := from, from+count
 	for position < end {
@@ -85,7 +85,7 @@ func (job job) appendResult(format string, values ...any) {
 	file.Close()
 }
 
-// arrived is the XOR of all bytes, folded from words at the end.
+// arrived is the number of bytes, and their XOR in words, which are reduced to a byte at the end.
 type arrived struct {
 	bytes  int64
 	folded uint64
@@ -119,7 +119,7 @@ func (arrived *arrived) report(job job, ready, ended int64) {
 	}
 }
 
-// queue is one direction: a channel of T, how a T is made of bytes, where its bytes are, and what becomes of it.
+// queue is one direction: a channel of T. pack makes a T of bytes, bytes returns its bytes, free gives back its memory.
 type queue[T any] struct {
 	channel chan T
 	pack    func(bytes []byte, length int) T
@@ -135,15 +135,15 @@ func (queue queue[T]) receive(length int, use func(message []byte)) {
 
 func run[T any](job job, queueOf func() queue[T]) {
 	there, back := queueOf(), queueOf()
-	var far sync.WaitGroup
-	far.Go(func() {
+	var receiver sync.WaitGroup
+	receiver.Go(func() {
 		var arrived arrived
 		ready := now()
-		one := func(_ int64, length int) { there.receive(length, arrived.add) }
+		receiveBlock := func(_ int64, length int) { there.receive(length, arrived.add) }
 		if job.trips {
-			one = func(int64, int) { back.channel <- <-there.channel }
+			receiveBlock = func(int64, int) { back.channel <- <-there.channel }
 		}
-		job.forBlocks(job.forBlocks(0, job.warmup, one), job.bytes, one)
+		job.forBlocks(job.forBlocks(0, job.warmup, receiveBlock), job.bytes, receiveBlock)
 		if ended := now(); !job.trips {
 			arrived.report(job, ready, ended)
 		}
@@ -153,25 +153,25 @@ func run[T any](job job, queueOf func() queue[T]) {
 		sequence[i] = byte(i)
 	}
 	var arrived arrived
-	one := func(position int64, length int) {
+	sendBlock := func(position int64, length int) {
 		there.channel <- there.pack(sequence[position%period:], length)
 		if job.trips {
 			back.receive(length, arrived.add)
 		}
 	}
 	ready := now()
-	sent := job.forBlocks(0, job.warmup, one)
+	sent := job.forBlocks(0, job.warmup, sendBlock)
 	began := now()
-	sent = job.forBlocks(sent, job.bytes, one)
+	sent = job.forBlocks(sent, job.bytes, sendBlock)
 	ended := now()
-	far.Wait()
+	receiver.Wait()
 	if job.trips {
 		arrived.report(job, ready, ended)
 	}
 	job.appendResult("send bytes=%d ready_ns=%d began_ns=%d\n", sent, ready, began)
 }
 
-// Messages that a channel holds: a megabyte, but not too few and not too many.
+// depth is the number of messages that a channel holds: 1 MiB of them, at least 16 and at most 1024.
 func (job job) depth() int {
 	return min(max((1<<20)/job.messageMax(), 16), 1024)
 }

@@ -10,16 +10,16 @@ import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Aeron IPC: a log in memory that two processes map, one for each direction. The first end has the media driver in its process. */
+/** Aeron IPC: a log in memory that two processes map, one for each direction. The first end runs the media driver in its process. */
 final class AeronPeer extends Peer {
-    /** The longest frame that Aeron allows; a longer message is fragmented. */
+    /** With the longest frame that Aeron allows (mtu); a longer message is fragmented. */
     private static final String CHANNEL = "aeron:ipc?term-length=16m|mtu=65504";
     private static final int THERE = 1;
     private static final int BACK = 2;
     private static final int FRAGMENTS_MAX = 64;
     /** A busy machine may not run the driver for a while. */
-    private static final long PATIENCE_MS = 60_000;
-    private static final long PATIENCE_NS = PATIENCE_MS * 1_000_000;
+    private static final long TIMEOUT_MS = 60_000;
+    private static final long TIMEOUT_NS = TIMEOUT_MS * 1_000_000;
 
     private final ExclusivePublication out;
     private final Subscription in;
@@ -53,7 +53,7 @@ final class AeronPeer extends Peer {
                 at = out.offer(bytes, start, length);
             }
             if (at > 0) {
-                resume();
+                resetTries();
                 return;
             }
             if (at != Publication.BACK_PRESSURED && at != Publication.ADMIN_ACTION) {
@@ -102,7 +102,7 @@ final class AeronPeer extends Peer {
 
     private static void startDriver(Job job) {
         MediaDriver.launch(new MediaDriver.Context().aeronDirectoryName(folder(job)).threadingMode(ThreadingMode.SHARED)
-                .driverTimeoutMs(PATIENCE_MS).clientLivenessTimeoutNs(PATIENCE_NS).publicationUnblockTimeoutNs(2 * PATIENCE_NS));
+                .driverTimeoutMs(TIMEOUT_MS).clientLivenessTimeoutNs(TIMEOUT_NS).publicationUnblockTimeoutNs(2 * TIMEOUT_NS));
     }
 
     public static void main(String[] words) {
@@ -112,7 +112,7 @@ final class AeronPeer extends Peer {
             if (job.isFirst()) {
                 startDriver(job);
             }
-            Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(folder(job)).driverTimeoutMs(PATIENCE_MS));
+            Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(folder(job)).driverTimeoutMs(TIMEOUT_MS));
             Peer end = new AeronPeer(job, aeron);
             if (job.isFirst()) {
                 end.runFirst();

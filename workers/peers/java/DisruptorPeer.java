@@ -4,7 +4,7 @@ import com.lmax.disruptor.YieldingWaitStrategy;
 
 /** LMAX Disruptor: a ring of preallocated events with one producer for each direction, between two threads. */
 final class DisruptorPeer extends Peer {
-    /** Blocks of up to this many bytes are a field of the event. */
+    /** Blocks of up to this many bytes are in the field `value` of an event, longer ones in its array. */
     private static final int VALUE_MAX = Long.BYTES;
     private static final int RING_BYTES = 1 << 20;
 
@@ -29,11 +29,11 @@ final class DisruptorPeer extends Peer {
     }
 
     private static RingBuffer<Block> ring(Job job) {
-        int most = job.messageMax();
-        int depth = Math.min(Math.max(RING_BYTES / most, 16), 1024);
+        int messageMax = job.messageMax();
+        int depth = Math.min(Math.max(RING_BYTES / messageMax, 16), 1024);
         return RingBuffer.createSingleProducer(() -> {
             Block block = new Block();
-            block.bytes = most <= VALUE_MAX ? null : new byte[most];
+            block.bytes = messageMax <= VALUE_MAX ? null : new byte[messageMax];
             return block;
         }, Integer.highestOneBit(depth), new YieldingWaitStrategy());
     }
@@ -43,11 +43,11 @@ final class DisruptorPeer extends Peer {
     }
 
     private void put(byte[] bytes, int start, int length, long value) {
-        // The ring's own next() would sleep here.
+        // The ring's next() would sleep while the ring is full.
         while (!out.hasAvailableCapacity(1)) {
             pause();
         }
-        resume();
+        resetTries();
         long at = out.next();
         Block block = out.get(at);
         block.length = length;
@@ -102,9 +102,9 @@ final class DisruptorPeer extends Peer {
             RingBuffer<Block> back = ring(job);
             Peer first = new DisruptorPeer(job, true, there, back);
             Peer second = new DisruptorPeer(job, false, back, there);
-            Thread far = start(second::runSecond);
+            Thread secondThread = start(second::runSecond);
             first.runFirst();
-            far.join();
+            secondThread.join();
         });
     }
 }

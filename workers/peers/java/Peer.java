@@ -15,7 +15,7 @@ abstract class Peer {
     /** A longer block is sent in pieces. */
     static final int PIECE_MAX = 1 << 20;
 
-    private static final int LOOKS_BEFORE_YIELD = 1000;
+    private static final int TRIES_BEFORE_YIELD = 1000;
     static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
     /** What the command line asks for; the folder is private, and the same for both ends. */
@@ -32,7 +32,7 @@ abstract class Peer {
             return !role.equals("recv") && !role.equals("echo");
         }
 
-        /** No message is longer. */
+        /** Length of the longest message. */
         int messageMax() {
             return (int) Math.min(PIECE_MAX, Math.min(block, Math.max(warmup, bytes)));
         }
@@ -53,32 +53,32 @@ abstract class Peer {
     /** Bytes that arrived, and the XOR of their words. */
     long received;
     long folded;
-    private int looks;
+    private int tries;
 
     Peer(Job job) {
         this.job = job;
     }
 
-    /** Sends bytes of the sequence from this position of it on. */
+    /** Sends the bytes of the sequence from position `start` on. */
     abstract void send(int start, int length);
 
-    /** Takes what has arrived, counts it, and folds it or sends it back; false if there was nothing. */
+    /** Takes what has arrived, counts it, and adds it to the XOR or sends it back; false if nothing has arrived. */
     abstract boolean poll();
 
-    /** Spins, then lets others run. */
+    /** Busy waiting: spins at first, then yields the CPU. */
     final void pause() {
-        if (++looks < LOOKS_BEFORE_YIELD) {
+        if (++tries < TRIES_BEFORE_YIELD) {
             Thread.onSpinWait();
         } else {
             Thread.yield();
         }
     }
 
-    final void resume() {
-        looks = 0;
+    final void resetTries() {
+        tries = 0;
     }
 
-    /** The sequence, and as much more of it as a word behind the last byte needs. */
+    /** The sequence. It is longer than a block by a word, so that a whole word can be read at the last byte. */
     final byte[] sequence() {
         byte[] sequence = new byte[job.messageMax() + PERIOD + Long.BYTES];
         for (int at = 0; at < sequence.length; at++) {
@@ -87,7 +87,7 @@ abstract class Peer {
         return sequence;
     }
 
-    /** The end that sends the stream, or asks in round trips and checks what comes back. */
+    /** Runs the end that sends the stream, and in round trips checks what comes back. */
     final void runFirst() throws IOException, InterruptedException {
         long ready = System.nanoTime();
         stream(0, job.warmup);
@@ -115,7 +115,7 @@ abstract class Peer {
         }
     }
 
-    /** The end that receives the stream and checks it, or sends everything back. */
+    /** Runs the end that receives the stream and checks it, or sends everything back. */
     final void runSecond() throws IOException, InterruptedException {
         long ready = System.nanoTime();
         receive(job.warmup);
@@ -130,12 +130,12 @@ abstract class Peer {
     private void receive(long until) {
         while (received < until) {
             if (poll()) {
-                resume();
+                resetTries();
             } else {
                 pause();
             }
         }
-        resume();
+        resetTries();
     }
 
     private void report(long ready) throws IOException {
@@ -157,7 +157,7 @@ abstract class Peer {
         }
     }
 
-    /** Starts the other end. Without it nothing would ever be taken: a thread ends this program where it fails. */
+    /** Starts the other end. If it fails, a thread ends this program, whose messages would never be received. */
     static Thread startChild(Job job) throws IOException {
         Process child = new ProcessBuilder(job.child).redirectInput(Redirect.from(Path.of("/dev/null").toFile()))
                 .redirectOutput(Redirect.INHERIT).redirectError(Redirect.INHERIT).start();
@@ -179,7 +179,7 @@ abstract class Peer {
         return thread;
     }
 
-    /** Ends the program with 0, or with 1 and a sentence. Not by exit: threads of a library are running. */
+    /** Runs the work. If it fails, the program ends with status 1 and a sentence. */
     static void orFail(Work work) {
         try {
             work.run();
@@ -188,6 +188,7 @@ abstract class Peer {
         }
     }
 
+    /** Calls halt and not exit, because threads of a library may be running. */
     static void fail(int status, String why) {
         System.err.println("worker: " + why);
         Runtime.getRuntime().halt(status);

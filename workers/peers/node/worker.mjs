@@ -1,5 +1,5 @@
 // A worker whose other end is a thread of worker_threads, over a MessageChannel. The contract is docs/WORKERS.md. Every block is an
-// ArrayBuffer of its own, which is transferred. A port has no limit, so the sender waits for all answers except the last few.
+// ArrayBuffer of its own, which is transferred. The queue of a port has no limit, so the receiver grants the sender credit in blocks.
 
 import fs from 'node:fs';
 import { MessageChannel, Worker, isMainThread, workerData } from 'node:worker_threads';
@@ -34,13 +34,13 @@ function parse(words) {
     throw new Refusal('BYTES and WARMUP together exceed 2^63 - 1');
   }
   job.total = job.bytes + job.warmup;
-  const longest = Math.min(job.block, Math.max(job.warmup, job.bytes, 1));
-  // Messages on the way: a megabyte, but not too few and not too many.
-  job.depth = Math.min(Math.max(Math.floor(2 ** 20 / longest), 16), 1024);
+  job.messageMax = Math.min(job.block, Math.max(job.warmup, job.bytes, 1));
+  // Messages that are sent and not yet received, at most: 1 MiB of them, at least 16 and at most 1024.
+  job.depth = Math.min(Math.max(Math.floor(2 ** 20 / job.messageMax), 16), 1024);
   return job;
 }
 
-/** The XOR of all bytes, by words of 32 bits. */
+/** The number of bytes, and their XOR in words of 32 bits, which are reduced to a byte at the end. */
 class Arrived {
   bytes = 0;
   folded = 0;
@@ -87,8 +87,8 @@ function receiveAll(job, port, use) {
   });
 }
 
-/** The thread: checks what arrives and grants the sender more, or sends everything back. */
-async function farEnd({ job, port }) {
+/** The thread: checks what arrives and grants the sender credit, or sends everything back. */
+async function threadEnd({ job, port }) {
   const arrived = new Arrived();
   const ready = now();
   let taken = 0;
@@ -109,10 +109,9 @@ async function farEnd({ job, port }) {
   }
 }
 
-/** The main thread: sends the stream, or asks in round trips and checks what comes back. */
-async function nearEnd(job, port, far) {
-  const longest = Math.min(job.block, Math.max(job.warmup, job.bytes, 1));
-  const sequence = Uint8Array.from({ length: longest + PERIOD }, (_, i) => i);
+/** The main thread: sends the stream, and in round trips checks what comes back. */
+async function mainEnd(job, port, thread) {
+  const sequence = Uint8Array.from({ length: job.messageMax + PERIOD }, (_, i) => i);
   const arrived = new Arrived();
   const state = { position: 0, began: undefined, credit: job.depth };
   const ready = now();
@@ -137,7 +136,7 @@ async function nearEnd(job, port, far) {
     }
   };
 
-  const ended = once(far, 'exit');
+  const ended = once(thread, 'exit');
   if (job.trips) {
     state.credit = 1;
     const answered = receiveAll(job, port, (message) => {
@@ -166,8 +165,8 @@ async function main(words) {
   try {
     const job = parse(words);
     const { port1, port2 } = new MessageChannel();
-    const far = new Worker(new URL(import.meta.url), { workerData: { job, port: port2 }, transferList: [port2] });
-    await nearEnd(job, port1, far);
+    const thread = new Worker(new URL(import.meta.url), { workerData: { job, port: port2 }, transferList: [port2] });
+    await mainEnd(job, port1, thread);
     return 0;
   } catch (error) {
     process.stderr.write(`node worker: ${error.message}\n`);
@@ -178,5 +177,5 @@ async function main(words) {
 if (isMainThread) {
   process.exit(await main(process.argv.slice(2)));
 } else {
-  await farEnd(workerData);
+  await threadEnd(workerData);
 }

@@ -296,7 +296,7 @@ fn mistakes_are_told_before_anything_runs() {
     fs::set_permissions(lab.here("open"), std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .expect("chmod");
     let done = lab.run(&["fleet", "--rank", "0", "--nodes", "2", "--folder", "open"]).expect_code(2);
-    assert!(done.stderr.contains("everybody may write to it"), "{}", done.stderr);
+    assert!(done.stderr.contains("all users may write to it"), "{}", done.stderr);
 }
 
 /// What is printed is what a shell takes.

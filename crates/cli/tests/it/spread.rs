@@ -247,7 +247,7 @@ fn a_folder_that_others_may_write_to_is_no_folder_for_the_work() {
     let args = ["--map", "cat", "--reduce", "cat", "in2", "--work"];
     by_bash(&lab, "mkdir -m 777 open; mkdir own; echo precious > precious; ln -s ../precious own/plan.new");
     let done = spread(&lab, &[&args[..], &["open"]].concat()).expect_code(2);
-    assert!(done.stderr.contains("everybody may write to it"), "{}", done.stderr);
+    assert!(done.stderr.contains("all users may write to it"), "{}", done.stderr);
     spread(&lab, &[&args[..], &["own"]].concat()).expect_code(0);
     assert_eq!(fs::read_to_string(lab.here("precious")).expect("still there"), "precious\n");
     if is_root() {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 /// Prefixes of a container's name in its control group: systemd's scopes of docker, podman and others, folders of docker and LXC.
 const PREFIXES: [&str; 8] =
     ["docker-", "libpod-", "crio-", "cri-containerd-", "machine-", "lxc.payload.", "docker/", "lxc/"];
-/// Shown digits of a name of 64 hexadecimal digits, as docker ps does.
+/// Shown digits of a name of 64 hexadecimal digits, as many as docker ps shows.
 const SHOWN_DIGITS: usize = 12;
 
 /// Names of users, read once.
@@ -20,7 +20,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// The user of a process, if it is not ours.
+    /// The user of a process; `None` if it is the current user.
     pub(super) fn user(&mut self, pid: i32) -> Option<String> {
         let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         if user == rustix::process::geteuid().as_raw() {
@@ -38,15 +38,15 @@ impl Owners {
         Some(self.names.get(&user).cloned().unwrap_or_else(|| user.to_string()))
     }
 
-    /// The container of a process, if it is not ours.
+    /// The container of a process; `None` if it is our own.
     pub(super) fn container(&self, pid: i32) -> Option<String> {
-        let of = |pid: &str| container_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
-        let own = self.own.get_or_init(|| of("self"));
-        of(&pid.to_string()).filter(|container| own.as_ref() != Some(container))
+        let container_of = |pid: &str| container_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
+        let own = self.own.get_or_init(|| container_of("self"));
+        container_of(&pid.to_string()).filter(|container| own.as_ref() != Some(container))
     }
 }
 
-/// The container of a control group: the last folder of its path that is one's name.
+/// The container of a control group: the last folder of its path that is the name of a container.
 fn container_in(groups: &str) -> Option<String> {
     let path = groups.lines().next()?.splitn(3, ':').nth(2)?;
     let named = PREFIXES.iter().filter_map(|prefix| {

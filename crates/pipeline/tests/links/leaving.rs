@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mechanism::Folder;
 use pipeline::link::LinkSpec;
 
-use super::{alone, couple, ends, parallel_specs, reader, run, writer};
+use super::{alone, couple, ends_soon, parallel_specs, reader, run, writer};
 
 #[test]
 fn a_reader_that_leaves_early_ends_its_writer() {
@@ -130,6 +130,6 @@ fn an_orphaned_writer_is_stopped_too() {
         let note = folder.path().join("pid");
         let write = format!("yes & echo $! > '{}'", note.display());
         run(text, folder.path(), &write, "head -1");
-        assert!(ends(&note), "{text}: yes goes on");
+        assert!(ends_soon(&note), "{text}: yes goes on");
     }
 }

@@ -1,4 +1,4 @@
-//! Links between real programs: every byte arrives, ends are passed on both ways, and nothing is left behind.
+//! Links between real programs: every byte arrives, the end of each program reaches the other, and nothing is left behind.
 
 mod leaving;
 
@@ -13,7 +13,7 @@ use mechanism::Folder;
 use model::LinkRecord;
 use pipeline::link::{Link, LinkSpec};
 
-/// The forms of every link there is, but for those this machine lacks.
+/// All links, with their options. Those that this machine does not have are skipped.
 const SPECS: &[&str] = &[
     "pipe",
     "pipe:size=4KiB",
@@ -38,7 +38,7 @@ const SPECS: &[&str] = &[
     "pty:ends=pipe",
 ];
 
-/// The tests count this process's descriptors and look for who holds a file: one at a time.
+/// The tests count this process's descriptors and search for processes that hold a file, so only one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -57,7 +57,7 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("proc").count()
 }
 
-/// Relays that run; the test harness has threads of its own that come and go.
+/// Number of running relays, by the name of their threads: the test harness has other threads.
 fn relays() -> usize {
     let names = fs::read_dir("/proc/self/task").expect("proc").filter_map(|task| {
         let path = task.ok()?.path().join("comm");
@@ -66,7 +66,7 @@ fn relays() -> usize {
     names.filter(|name| name.trim() == "hosepipe-relay").count()
 }
 
-fn is_there(spec: &LinkSpec) -> bool {
+fn is_available(spec: &LinkSpec) -> bool {
     let name = spec.to_string();
     let name = name.split(':').next().unwrap_or_default();
     let mechanism = mechanism::all().iter().find(|mechanism| mechanism.name == name);
@@ -80,7 +80,7 @@ fn is_there(spec: &LinkSpec) -> bool {
 /// The links that this machine has.
 fn specs() -> impl Iterator<Item = (&'static str, LinkSpec)> {
     let spec = |text: &&'static str| (*text, LinkSpec::parse(text).expect(text));
-    SPECS.iter().map(spec).filter(|(_, spec)| is_there(spec))
+    SPECS.iter().map(spec).filter(|(_, spec)| is_available(spec))
 }
 
 /// Those of them whose reader does not wait for the writer's end.
@@ -97,7 +97,7 @@ struct Coupled {
 
 fn writer(link: &mut Link, script: &str) -> Child {
     let out = link.take_write().expect("the writer's end");
-    // Standard input from nowhere; the command holds our copy and closes it on return.
+    // The command owns our copy of the end, and closes it on return.
     let mut command = Command::new("bash");
     command.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
     command.spawn().expect("bash")
@@ -110,8 +110,8 @@ fn reader(link: &mut Link, script: &str) -> Child {
     command.spawn().expect("bash")
 }
 
-/// Waits until the writer's end is closed, where the reader may only begin then.
-fn written(link: &mut Link) {
+/// Waits until the writer's end is closed, if the reader may begin only then.
+fn wait_until_written(link: &mut Link) {
     while !link.is_written().expect("asked") {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -120,7 +120,7 @@ fn written(link: &mut Link) {
 fn couple(spec: &LinkSpec, folder: &Path, write: &str, read: &str) -> Coupled {
     let mut link = spec.connect(&Folder::at(folder)).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let writer = writer(&mut link, write);
-    written(&mut link);
+    wait_until_written(&mut link);
     let reader = reader(&mut link, read);
     Coupled { link, writer, reader }
 }
@@ -137,9 +137,9 @@ fn run(text: &str, folder: &Path, write: &str, read: &str) -> (ExitStatus, ExitS
     couple(&LinkSpec::parse(text).expect(text), folder, write, read).end()
 }
 
-/// Whether the process whose number was noted ends soon.
-fn ends(note: &Path) -> bool {
-    let pid = fs::read_to_string(note).expect("its number");
+/// Whether the process whose PID is in this file ends within two seconds.
+fn ends_soon(note: &Path) -> bool {
+    let pid = fs::read_to_string(note).expect("its PID");
     let stat = format!("/proc/{}/stat", pid.trim());
     let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
     let deadline = Instant::now() + Duration::from_secs(2);
@@ -149,7 +149,7 @@ fn ends(note: &Path) -> bool {
     !lives()
 }
 
-/// Bytes of every value in no simple order, always the same.
+/// Pseudo-random bytes, the same in every run.
 fn payload(len: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let next = || {
@@ -229,7 +229,7 @@ fn two_programs_in_the_background_do_not_hold_the_link() {
         let (.., report) = run(text, folder.path(), &write, "cat <&0 > /dev/null &");
         assert!(start.elapsed() < Duration::from_secs(3), "{text}: {:?}", start.elapsed());
         assert!(report.trouble.is_some_and(|trouble| trouble.contains("in the background")), "{text}");
-        assert!(ends(&note), "{text}: yes goes on");
+        assert!(ends_soon(&note), "{text}: yes goes on");
     }
 }
 
@@ -257,7 +257,7 @@ fn links_stand_in_a_row() {
         let spec = LinkSpec::parse(text).expect(text);
         let mut first = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut numbers = writer(&mut first, "seq 100000");
-        written(&mut first);
+        wait_until_written(&mut first);
         let mut second = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut sort = Command::new("sort");
         sort.arg("-rn")
@@ -265,12 +265,12 @@ fn links_stand_in_a_row() {
             .stdout(second.take_write().expect("an end"));
         let mut sorter = sort.stderr(Stdio::null()).spawn().expect("sort");
         drop(sort);
-        written(&mut second);
+        wait_until_written(&mut second);
         let mut last = reader(&mut second, "[ $(head -1) = 100000 ]");
         for child in [&mut last, &mut numbers] {
             assert!(child.wait().expect("a child").success(), "{text}");
         }
-        // It is stopped, or was done before.
+        // SIGPIPE stops it, unless it has ended before.
         sorter.wait().expect("sort");
         assert_eq!(first.finish().0.trouble, None, "{text}");
         assert_eq!(second.finish().0.trouble, None, "{text}");
@@ -285,7 +285,7 @@ fn a_sequential_reader_starts_after_the_writer() {
         let start = Instant::now();
         let mut link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         let mut writing = writer(&mut link, "echo a; (sleep 0.3; echo b) &");
-        written(&mut link);
+        wait_until_written(&mut link);
         assert!(start.elapsed() > Duration::from_millis(300), "{text}: the child of the writer still wrote");
         assert!(writing.wait().expect("writer").success());
         let mut reading = reader(&mut link, "[ -f /dev/stdin ] && [ \"$(cat)\" = $'a\\nb' ]");
@@ -319,7 +319,7 @@ fn a_relay_takes_no_signals() {
         let mut status = tasks.map(|task| fs::read_to_string(task.join("status")).unwrap_or_default());
         status.find(|status| status.contains("hosepipe-relay"))
     };
-    // A thread gives itself its name.
+    // A new thread sets its name itself, a little later.
     let deadline = Instant::now() + Duration::from_secs(1);
     let relay = std::iter::repeat_with(relay)
         .find(|relay| relay.is_some() || Instant::now() > deadline)
@@ -377,7 +377,7 @@ impl Drop for SmallDisk {
 fn a_full_disk_is_told() {
     let _alone = alone();
     let Some(disk) = SmallDisk::mount() else {
-        eprintln!("skipped: mounting a small file system takes root");
+        eprintln!("skipped: mounting a small file system needs root");
         return;
     };
     for text in ["tmpfile", "file", "tmpfile:order=sequential"] {

@@ -50,9 +50,9 @@ impl FleetJob {
             return self.hosts.iter().enumerate().map(|(rank, host)| self.ssh(rank, host)).collect();
         }
         let nodes = self.nodes.to_string();
-        let how = "--map-by node --bind-to none --mca orte_abort_on_non_zero_status 0 --enable-recovery";
-        let how = ["mpirun", "-n", &nodes].into_iter().chain(how.split(' '));
-        let mut words: Vec<String> = how.map(str::to_owned).collect();
+        let options = "--map-by node --bind-to none --mca orte_abort_on_non_zero_status 0 --enable-recovery";
+        let mpirun = ["mpirun", "-n", &nodes].into_iter().chain(options.split(' '));
+        let mut words: Vec<String> = mpirun.map(str::to_owned).collect();
         if !self.hosts.is_empty() {
             words.extend(["--host".to_owned(), self.hosts.join(",")]);
         }

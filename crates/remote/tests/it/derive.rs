@@ -1,4 +1,4 @@
-//! The reduce of single commands: which are known, and that no others are.
+//! Commands whose reduce is derived, and commands for which it must be given.
 
 use remote::spread::derive;
 

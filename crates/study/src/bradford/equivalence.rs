@@ -11,9 +11,9 @@ model::words! {
     pub enum Verdict {
         /// The interval of the ratio lies within the bound.
         Indistinguishable = "indistinguishable",
-        /// The interval lies outside 1, and not within the bound.
+        /// The interval does not contain 1, and does not lie within the bound.
         Different = "different",
-        /// The interval is too wide, or is made of too few rounds.
+        /// The interval is too wide, or there are too few rounds.
         Undecided = "undecided",
     }
 }

@@ -72,7 +72,7 @@ impl Preset {
         }
     }
 
-    /// Creates its input in `folder`, unless it exists. Stops early if `continues`, which is called repeatedly, returns false.
+    /// Creates its input in `folder`, unless it exists. Calls `continues` repeatedly; once that returns false, no more empty files are created.
     ///
     /// # Errors
     /// ENOSPC and other errors of open(2), write(2) and mkdir(2).

@@ -18,7 +18,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.set("calls", format!("{calls} in a sample"));
     let series = run.made.series;
     let (reader, writer) = pipe().map_err(refused("pipe"))?;
-    let (mut trivial, mut both) = (Vec::new(), Vec::new());
+    let (mut trivial, mut write_and_read) = (Vec::new(), Vec::new());
     for round in 0..series {
         if run.is_over() {
             break;
@@ -26,14 +26,14 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         run.progress("system calls", Some(f64::from(round) / f64::from(series)));
         trivial.push(ns_per_call(calls, do_nothing)?);
         let mut byte = [0u8];
-        both.push(ns_per_call(calls, || {
+        write_and_read.push(ns_per_call(calls, || {
             write(&writer, &[1])?;
             read(&reader, &mut byte)?;
             Ok(())
         })?);
     }
     run.measured("getppid", "ns", trivial);
-    run.measured("1 byte written and read", "ns", both);
+    run.measured("1 byte written and read", "ns", write_and_read);
     Ok(())
 }
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_call_takes_time_but_not_long() {
-        let ns = ns_per_call(20_000, do_nothing).expect("the call has no way to fail");
+        let ns = ns_per_call(20_000, do_nothing).expect("getppid(2) cannot fail");
         assert!(ns > 1.0 && ns < 1e6, "{ns}");
     }
 }

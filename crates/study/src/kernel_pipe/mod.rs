@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn the_published_bandwidth_is_of_decimal_gigabytes() {
-        // 10 GB / 4641 ms = 2.15 GB/s with 10^10 bytes and 2.31 GB/s with 10 * 2^30: the study's own calls say
-        // binary, its bandwidth says decimal. Both are kept as published.
+        // 10 GB in 4641 ms are 2.15 GB/s with 10^10 bytes, and 2.31 GB/s with 10 * 2^30. The study's numbers of calls are those of
+        // 10 * 2^30 bytes, its bandwidths those of 10^10. Both are kept as published.
         for one in STUDY.parameters::<KernelPipe>().published {
             let (Some(mean_ms), Some(gb_per_s)) = (one.mean_ms, one.gb_per_s) else { continue };
             assert!((10_000.0 / mean_ms - gb_per_s).abs() < 0.02, "{}", one.language);

@@ -8,7 +8,7 @@ use report::numbers::{ratio, throughput};
 use super::{KernelPipe, PublishedLanguage, STUDY, statements};
 use crate::view::{PartView, Texts, bar, case_texts, median, part, published_bar, speed_axis, texts};
 
-/// The language of a row.
+/// The language of a case's writer; empty for a case without workers.
 fn language(case: &CaseRecord) -> &str {
     case.worker.as_ref().map_or("", |worker| worker.writer.language.as_str())
 }
@@ -26,7 +26,7 @@ pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     }
 }
 
-/// A published language and the first of its variants that were measured; other variants have rows without the published figures.
+/// A published language and the first of its measured variants. Its other variants have rows without the published figures.
 type LanguageRow<'a> = (Option<&'a PublishedLanguage>, Option<&'a CaseRecord>);
 
 fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> {
@@ -44,13 +44,13 @@ fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> 
 
 fn languages(study: &KernelPipe, view: &PartView<'_>) -> Block {
     let part = view.part;
-    let c = part.cases.iter().find(|case| language(case) == "C").and_then(median);
-    let then = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+    let c_speed = part.cases.iter().find(|case| language(case) == "C").and_then(median);
+    let or_na = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
     let row = |(published, case): LanguageRow<'_>| {
         let name = case.map(language).or(published.map(|one| one.language.as_str()));
-        let mean_ms = |one: &PublishedLanguage| then(one.mean_ms.map(|ms| format!("{ms} ms")));
-        let speed = |one: &PublishedLanguage| then(one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")));
-        let mut row = case_texts(case, c);
+        let mean_ms = |one: &PublishedLanguage| or_na(one.mean_ms.map(|ms| format!("{ms} ms")));
+        let speed = |one: &PublishedLanguage| or_na(one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")));
+        let mut row = case_texts(case, c_speed);
         row.extend(texts([
             ("language", name.map(str::to_owned)),
             ("way", case.map(|case| variant(case).to_owned())),
@@ -86,15 +86,15 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
     model::sort_by(&mut speeds, |a, b| a.0.total_cmp(&b.0));
     let (slow, fast) = (speeds.first(), speeds.last());
-    let then = || study.published.iter().filter_map(|one| one.gb_per_s);
-    let spread_then = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);
+    let published = || study.published.iter().filter_map(|one| one.gb_per_s);
+    let published_factor = published().fold(0.0, f64::max) / published().fold(f64::INFINITY, f64::min);
     let mut known = texts([
         ("fastest", fast.map(|(_, name)| (*name).to_owned())),
         ("fast", fast.map(|(speed, _)| throughput(*speed))),
         ("slowest", slow.map(|(_, name)| (*name).to_owned())),
         ("slow", slow.map(|(speed, _)| throughput(*speed))),
         ("factor", fast.zip(slow).map(|(fast, slow)| ratio(fast.0 / slow.0))),
-        ("factor then", Some(ratio(spread_then))),
+        ("factor then", Some(ratio(published_factor))),
     ]);
     known.extend(statements::facts_of(&study, record));
     known

@@ -75,7 +75,7 @@ mod tests {
             assert!(one.lines > 15 && one.lines <= one.lines_with_borrowed, "{one:?}");
         }
         let lines = |name: &str| facts.iter().find(|one| one.name == name).expect(name);
-        // A FIFO is a pipe with a name: most of it is the pipe's.
+        // A FIFO is a pipe with a name: most of its code is the pipe's.
         assert!(lines("fifo").lines_with_borrowed > lines("fifo").lines + 100);
     }
 

@@ -21,7 +21,7 @@ pub(crate) const STUDY: Study = Study {
 
 #[derive(Deserialize)]
 struct Stover {
-    /// The study says 512 MB and counts in 1024s elsewhere: 512 * 2^20.
+    /// The study says 512 MB. Elsewhere it counts in multiples of 1024, so this is 512 * 2^20 bytes.
     workload: Workload,
     /// The command lines of the filters, by name.
     filters: Texts,
@@ -37,9 +37,9 @@ struct Stover {
 #[serde(deny_unknown_fields)]
 struct Way {
     name: String,
-    /// A mechanism, whose ends hosepipe runs itself,
+    /// The mechanism, whose ends hosepipe runs itself; `None` if there is a `text`.
     spec: Option<String>,
-    /// or a command line of filters.
+    /// The command line of filters; `None` if there is a `spec`.
     text: Option<String>,
 }
 
@@ -58,7 +58,7 @@ struct PublishedHost {
 struct Printed {
     /// For each column the seconds of all tests of both hosts.
     sums: Vec<f64>,
-    /// For each column the slowest sum divided by its own sum, truncated.
+    /// For each column the largest sum divided by its own sum, truncated.
     relative: Vec<String>,
 }
 
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn the_published_ratios_are_truncated() {
         let printed = STUDY.parameters::<Stover>().printed;
-        let slowest = printed.sums.iter().copied().fold(0.0, f64::max);
+        let largest = printed.sums.iter().copied().fold(0.0, f64::max);
         for (sum, text) in printed.sums.iter().zip(&printed.relative) {
-            assert_eq!(format!("{:.2}", (slowest / sum * 100.0).floor() / 100.0), *text);
+            assert_eq!(format!("{:.2}", (largest / sum * 100.0).floor() / 100.0), *text);
         }
     }
 }

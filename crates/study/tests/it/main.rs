@@ -1,5 +1,5 @@
 //! Studies as they are shown, with figures made by hand.
-// The tests of `report` use the rest of it.
+// Some functions of the mock are used only by the tests of `report`.
 #[allow(dead_code)]
 #[path = "../../../report/tests/it/mock.rs"]
 mod mock;

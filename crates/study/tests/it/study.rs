@@ -46,14 +46,14 @@ fn pipe(spec: &str, block: u64, tasks: Tasks, gb_per_s: f64) -> Mock {
     mock.with(|case| case.tasks = tasks).gb_per_s(gb_per_s, 1.0, Work::Copying)
 }
 
-/// The first three rounds, as the study has them.
-fn three(mocks: Vec<Mock>) -> Vec<CaseRecord> {
+/// With three rounds, as in the study.
+fn three_rounds(mocks: Vec<Mock>) -> Vec<CaseRecord> {
     cases(mocks.into_iter().map(|mock| mock.with(|case| case.samples.truncate(3))).collect())
 }
 
 fn bradford() -> StudyRecord {
     let single = StudyPart {
-        cases: three(vec![
+        cases: three_rounds(vec![
             pipe("pipe", 1, Tasks::Single, 0.0015),
             pipe("pipe", 512, Tasks::Single, 0.7),
             pipe("pipe", 4096, Tasks::Single, 5.4),
@@ -61,7 +61,7 @@ fn bradford() -> StudyRecord {
         ..part("single", 3)
     };
     let threads = StudyPart {
-        cases: three(vec![
+        cases: three_rounds(vec![
             pipe("pipe", 1, Tasks::Threads, 0.001),
             pipe("pipe", 65536, Tasks::Threads, 3.5),
             pipe("pipe", 16 << 20, Tasks::Threads, 2.1),
@@ -233,13 +233,13 @@ fn published_beside_here() {
     }
 }
 
-/// Expected: the study says of this machine's mitigations what the doctor says.
-/// Happened: it blamed them on machines that have none.
+/// Expected: the study describes this machine's mitigations as the doctor does.
+/// Happened: it named them as a cause on machines that have none.
 #[test]
 fn mitigations_are_blamed_where_there_are_any() {
     let mut record = bradford();
-    for told in ["Not affected", "Mitigation: PTI"] {
-        record.head.host.mitigations = [("meltdown".to_owned(), told.to_owned())].into();
+    for status in ["Not affected", "Mitigation: PTI"] {
+        record.head.host.mitigations = [("meltdown".to_owned(), status.to_owned())].into();
         let text = plain(&record, 100).split_whitespace().collect::<Vec<_>>().join(" ");
         let words = record.head.host.mitigations_in_words();
         assert!(text.contains(&format!("takes 667 ns here ({words}).")), "{text}");

@@ -98,7 +98,7 @@ fn what_cannot_be_is_refused_before_anything() {
     // Happened: it waited for somebody to write to it, and only SIGKILL ended that.
     let fifo = lab.here("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("mkfifo");
-    refused(&["tcp://127.0.0.1:9", "--token-file", fifo.to_str().expect("a path")], "is no file");
+    refused(&["tcp://127.0.0.1:9", "--token-file", fifo.to_str().expect("a path")], "is not a regular file");
     let unreachable = lab.run(&["bench", "--peer", "tcp://127.0.0.1:9", "--token-file", file]);
     assert!(unreachable.elapsed < TOLD_WITHIN);
     let done = lab.run(&["peer"]).expect_code(2);

@@ -1,4 +1,4 @@
-//! Who is a stage, and which stages are a chain.
+//! Which processes form a stage, and which stages a chain.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A process: its number, its parent's, what it holds as `fd` `<` or `>` and the number of a pipe; `w` if it waits for a child, `y` if it is young.
+/// A process from a text: `PID PARENT`, then `FD<PIPE` or `FD>PIPE` for each end of a pipe that it reads or writes, `w` if it waits for a
+/// child, `y` if it is young.
 fn holder(text: &str) -> (Holder, (i32, i32)) {
     let mut words = text.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<i32>().ok()).expect("a number");
@@ -32,7 +33,8 @@ fn holder(text: &str) -> (Holder, (i32, i32)) {
     (holder, (pid, parent))
 }
 
-/// The chains of some processes: stages by their numbers, links as stages and stages.
+/// The chains of these processes, each as its links `WRITERS>READERS`, or `?` for an end without a stage. A stage is the PIDs of its leaders,
+/// joined by `+`, and those of its other processes in parentheses.
 fn drawn(texts: &[&str]) -> Vec<String> {
     let (holders, parents): (Vec<Holder>, HashMap<i32, i32>) = texts.iter().map(|text| holder(text)).unzip();
     let chain = |graph: &ChainGraph| {
@@ -63,22 +65,23 @@ fn a_shell_that_waits_for_its_children_is_no_stage() {
     assert_eq!(drawn(&["1 0 1>9 w", "2 1 1>10", "3 1 0<10 1>9", "4 0 0<9"]), ["2>3 3>4"]);
     // while read line; do program; done
     assert_eq!(drawn(&["2 1 1>10", "3 1 0<10 w", "4 3 0<10"]), ["2>3(4)"]);
-    // A shell at work while what it started in the background writes, too.
+    // A shell that does not wait, and writes beside the pipeline that it has started in the background.
     assert_eq!(drawn(&["1 0 1>9", "2 1 1>10", "3 1 0<10 1>9", "4 0 0<9"]), ["1,3>4 2>3"]);
 }
 
 #[test]
 fn ends_that_are_merely_still_held_or_inherited_join_nobody() {
-    // A parent that has not closed what it made for its children.
+    // A parent that has not closed the pipe of its children.
     assert_eq!(drawn(&["1 0 3<10 4>10", "2 1 1>10", "3 1 0<10"]), ["2>3"]);
-    // One that writes itself, and still holds the other end.
+    // A parent that writes, and has not closed the end for reading.
     assert_eq!(drawn(&["1 0 3<10 4>10", "2 1 0<10"]), ["1>2"]);
     // The jobserver of make, and its output.
     let make =
         ["1 0 3<8 4>8 1>9 w", "2 1 3<8 4>8 1>9 w", "3 2 3<8 4>8 1>10", "4 2 3<8 4>8 0<10 1>9", "5 0 0<9"];
     assert_eq!(drawn(&make), ["3>4 4>5"]);
-    // A pipe that wakes its own process; an end that descends to everybody.
+    // A pipe by which a process wakes itself.
     assert_eq!(drawn(&["2 1 5<7 6>7 1>10", "3 1 0<10"]), ["2>3"]);
+    // An end that all processes have inherited.
     assert_eq!(
         drawn(&["1 0 9>7", "2 1 9>7 1>10", "3 1 9>7 0<10", "4 3 9>7 0<10", "5 0 0<7"]),
         ["1>5", "2>3(4)"]
@@ -87,7 +90,7 @@ fn ends_that_are_merely_still_held_or_inherited_join_nobody() {
 
 #[test]
 fn standard_error_joins_where_nothing_else_does() {
-    // What starts a pipeline takes all that it says.
+    // A program that reads the output and the standard error of a pipeline, through one pipe and through two.
     assert_eq!(drawn(&["1 0 1>9 2>9 w", "2 1 1>10 2>9", "3 1 0<10 1>9 2>9", "4 0 3<9"]), ["2>3 3>4"]);
     assert_eq!(drawn(&["1 0 1>8 2>9 w", "2 1 1>10 2>9", "3 1 0<10 1>8 2>9", "4 0 3<8 5<9"]), ["2>3 3>4"]);
     // A child of xargs before it replaces its standard input, with a pipe of its own; later it is what a shell waits for.
@@ -105,7 +108,7 @@ fn what_branches_goes_round_or_leads_outside_is_drawn_all_the_same() {
     assert_eq!(drawn(&["1 0 60>10 63<11", "2 1 0<10 1>11"]), ["1>2 2>1"], "a coprocess");
     assert_eq!(drawn(&["2 1 0<10 1>11", "3 1 0<11"]), ["?>2 2>3"]);
     assert_eq!(drawn(&["2 1 5<10", "3 1 7>11"]), Vec::<String>::new(), "no standard stream");
-    // A log of many is drawn behind each, and joins none.
+    // A log to which many chains write is drawn at the end of each, and does not join them.
     let many: Vec<String> = (0..6)
         .flat_map(|at| [format!("{} 1 1>{at}", 10 + at), format!("{} 1 0<{at} 1>99", 20 + at)])
         .collect();
@@ -116,7 +119,7 @@ fn what_branches_goes_round_or_leads_outside_is_drawn_all_the_same() {
 }
 
 proptest! {
-    /// For all holders: links have indices of stages, no stage is in a chain twice, and every link has an end.
+    /// For all holders: links have indices of stages, no process is in a chain twice, and every link has an end.
     #[test]
     fn nothing_upsets_it(
         held in prop::collection::vec((0..12i32, 0..12i32, prop::collection::vec((0..6i32, 0..8u64, any::<bool>()), 0..5), any::<bool>()), 0..12),

@@ -1,4 +1,4 @@
-//! iceoryx2: publish and subscribe over samples on loan in shared memory, a service for each direction.
+//! iceoryx2: publish and subscribe with samples that are loaned in shared memory, a service for each direction.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,8 +18,8 @@ const DEPTH: usize = 16;
 const LOANS: usize = DEPTH + 2;
 /// Where iceoryx2 keeps its segments on Linux.
 const SEGMENTS: &str = "/dev/shm";
-/// The hosepipe that started this: what the sender hands on to the receiver it starts.
-const HOSEPIPE: &str = "HOSEPIPE_PEER_OF";
+/// Environment variable with the PID of hosepipe, which the sender sets for the receiver that it starts.
+const HOSEPIPE_VARIABLE: &str = "HOSEPIPE_PEER_OF";
 
 type Service = PortFactory<ipc::Service, [u8], ()>;
 
@@ -37,7 +37,7 @@ impl Sender for Out {
 
 impl Receiver for In {
     fn receive(&mut self, _length: usize) -> &[u8] {
-        // Its memory goes back to the publisher.
+        // Gives the memory of the last sample back to the publisher.
         self.1 = None;
         let mut empty = Backoff::default();
         let sample = loop {
@@ -50,16 +50,16 @@ impl Receiver for In {
     }
 }
 
-/// The number of the hosepipe that started this.
-fn hosepipe() -> String {
-    std::env::var(HOSEPIPE).unwrap_or_else(|_| std::os::unix::process::parent_id().to_string())
+/// The PID of the hosepipe that started the sender.
+fn hosepipe_pid() -> String {
+    std::env::var(HOSEPIPE_VARIABLE).unwrap_or_else(|_| std::os::unix::process::parent_id().to_string())
 }
 
-/// How the names of all segments begin.
+/// The prefix of the names of all segments of this run.
 fn prefix(job: &Job) -> String {
     let mut hasher = DefaultHasher::new();
     job.folder.hash(&mut hasher);
-    format!("hosepipe-{}-{:016x}_", hosepipe(), hasher.finish())
+    format!("hosepipe-{}-{:016x}_", hosepipe_pid(), hasher.finish())
 }
 
 /// Removes segments by their names. Another user's cannot be removed.
@@ -71,8 +71,8 @@ fn remove_segments(is_ours: impl Fn(&str) -> bool) {
     }
 }
 
-/// Removes segments of runs that were killed: those whose hosepipe is gone.
-fn remove_what_the_dead_left() {
+/// Removes segments of runs that were killed: those whose hosepipe has ended.
+fn remove_orphaned_segments() {
     remove_segments(|name| {
         let owner =
             name.strip_prefix("hosepipe-").and_then(|rest| rest.split_once('-')).map(|(owner, _)| owner);
@@ -82,7 +82,7 @@ fn remove_what_the_dead_left() {
     });
 }
 
-/// A node whose services both ends open. Its files lie in the folder, its segments have the prefix.
+/// A node, whose services both ends open. Its files are in the job's folder, its segments have the prefix.
 fn node(job: &Job) -> Node<ipc::Service> {
     let mut config = Config::default();
     config.global.prefix = FileName::new(prefix(job).as_bytes()).or_fail("prefix");
@@ -114,7 +114,7 @@ fn publisher(job: &Job, service: &Service) -> Out {
         .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
         .create()
         .or_fail("publisher");
-    // Every sample is written once, so that no page fault waits in it.
+    // Every sample is written once, so that page faults are not timed.
     let mut samples: Vec<_> =
         (0..LOANS).map(|_| publisher.loan_slice_uninit(block).or_fail("loan")).collect();
     samples.iter_mut().for_each(|sample| sample.payload_mut().fill(MaybeUninit::new(0xA5)));
@@ -125,13 +125,15 @@ fn main() {
     set_log_level(LogLevel::Fatal);
     let job = Job::parse(false);
     let child = (!job.child.is_empty()).then(|| {
-        remove_what_the_dead_left();
+        remove_orphaned_segments();
         let prefix = prefix(&job);
-        start_child(&job, (HOSEPIPE, hosepipe()), move || remove_segments(|name| name.starts_with(&prefix)))
+        start_child(&job, (HOSEPIPE_VARIABLE, hosepipe_pid()), move || {
+            remove_segments(|name| name.starts_with(&prefix))
+        })
     });
     run(&job, child);
     if job.is_first() {
-        // iceoryx2 leaves one of them.
+        // iceoryx2 does not remove one of its segments.
         remove_segments(|name| name.starts_with(&prefix(&job)));
     }
 }
