@@ -103,7 +103,7 @@ impl<'a> Outlet<'a> {
                 rustix::io::write(self.out, &self.tile.piece(phase)[..rest.min(len)])
             }
             Transfer::Vmsplice(pages) => pages.vmsplice(self.out, phase, len),
-            Transfer::Write(pages) => rustix::io::write(self.out, &pages.from_phase(phase)[..len]),
+            Transfer::Write(pages) => rustix::io::write(self.out, &pages.at_phase(phase)[..len]),
         }
     }
 

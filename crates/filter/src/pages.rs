@@ -57,7 +57,7 @@ impl PayloadPages {
     }
 
     /// The payload from `phase` on.
-    pub(crate) fn from_phase(&self, phase: usize) -> &[u8] {
+    pub(crate) fn at_phase(&self, phase: usize) -> &[u8] {
         // SAFETY: the range is initialised, lives as long as `self`, and is never written again: it is read-only.
         let bytes = unsafe { std::slice::from_raw_parts(self.first_byte(), self.len) };
         &bytes[phase..]
@@ -73,7 +73,7 @@ impl PayloadPages {
         phase: usize,
         len: usize,
     ) -> rustix::io::Result<usize> {
-        let span = IoSliceRaw::from_slice(&self.from_phase(phase)[..len]);
+        let span = IoSliceRaw::from_slice(&self.at_phase(phase)[..len]);
         // SAFETY: the pages never change again, so they may be read at any time. If `out` is a read end, the kernel cannot
         // write to read-only pages and returns EFAULT.
         unsafe { vmsplice(out, &[span], SpliceFlags::empty()) }
@@ -101,7 +101,7 @@ mod tests {
         let mut expected = vec![0; 8192];
         let phase = tile.period() - 100;
         tile.copy_from(phase, &mut expected);
-        assert_eq!(pages.from_phase(phase)[..8192], expected);
+        assert_eq!(pages.at_phase(phase)[..8192], expected);
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
         assert_eq!(pages.vmsplice(writer.as_fd(), phase, 8192), Ok(8192));
         drop(pages);
