@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Instant;
 
+use hdrhistogram::Histogram;
 use payload::BlockTotals;
 
 use crate::endpoint::{Endpoint, EndpointRole, Job};
@@ -157,13 +158,14 @@ pub(crate) fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut J
 
 /// One task that moves a block in both directions: a round trip without a second task.
 pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
-    (forth, back): &mut ((S, R), (S, R)),
+    ends: &mut ((S, R), (S, R)),
     job: &mut Job<'_>,
 ) -> io::Result<()> {
-    time_round_trips(job, |job| {
+    let there_and_back = |(forth, back): &mut ((S, R), (S, R)), job: &mut Job<'_>| {
         pass(forth, job)?;
         pass(back, job)
-    })?;
+    };
+    time_round_trips(job, ends, |_, _| Ok(()), there_and_back)?;
     // The same consumer has received the bytes of both directions.
     job.received_bytes *= 2;
     Ok(())
@@ -171,7 +173,7 @@ pub(crate) fn pass_there_and_back<S: Sender, R: Receiver>(
 
 /// The side that sends first, and times the round trips.
 pub(crate) fn ask<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
-    time_round_trips(job, |job| pass(ends, job))?;
+    time_round_trips(job, ends, |ends, job| ends.send_next(&mut job.producer), receive_block)?;
     ends.finish()
 }
 
@@ -278,26 +280,39 @@ fn report_round(job: &mut Job<'_>, round: u64) {
     }
 }
 
-/// Makes the job's round trips, with one reading of the clock for each: a trip ends when the next one begins. If the job has a pace, it
-/// determines when trips begin.
-fn time_round_trips(
+/// Makes the job's round trips, with one reading of the clock for each: a trip ends when the message of the next one was sent. So the clock
+/// is read while a message is on its way: read between an answer and the next message, it would make the trip longer, by more than its own
+/// time, because the CPU executes nothing ahead of it. If the job has a pace, it determines when trips begin.
+fn time_round_trips<E>(
     job: &mut Job<'_>,
-    mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
+    ends: &mut E,
+    mut send: impl FnMut(&mut E, &mut Job<'_>) -> io::Result<()>,
+    mut receive: impl FnMut(&mut E, &mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     if let Some(pace) = job.pace.take() {
-        return time_paced_trips(job, pace, round_trip);
+        return time_paced_trips(job, pace, |job| {
+            send(ends, job)?;
+            receive(ends, job)
+        });
     }
     let mut latencies = job.latencies_ns.take();
     let mut began = Instant::now();
-    for round in 0..job.blocks {
-        round_trip(job)?;
+    let mut end_trip = |latencies: &mut Option<Histogram<u64>>| {
         let ended = Instant::now();
-        if let Some(latencies) = &mut latencies {
+        if let Some(latencies) = latencies {
             latencies.saturating_record(ended.duration_since(began).as_nanos() as u64);
         }
         began = ended;
+    };
+    for round in 0..job.blocks {
+        send(ends, job)?;
+        if round > 0 {
+            end_trip(&mut latencies);
+        }
         report_round(job, round);
+        receive(ends, job)?;
     }
+    end_trip(&mut latencies);
     job.latencies_ns = latencies;
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::layout::{Control, Ring, RingWait};
-use super::protocol::{AsWritten, Position, ReceiverCursor, SHORT_BYTES, SenderCursor};
+use super::protocol::{AsWritten, Position, ReceiverCursor, SHORT_BYTES, SenderCursor, Slot};
 use super::wait::{Side, Waiter};
 use crate::prelude::*;
 
@@ -49,24 +49,37 @@ fn is_slow_distance(to: &[u8], from: &[u8]) -> bool {
     (1..32).contains(&distance)
 }
 
-/// Copies between slices of equal length: short ones in steps of one size, the last of which may overlap the one before.
+/// Copies between slices of equal length: short ones in steps of one size, the last of which may overlap the one before, and the most
+/// frequent lengths in one step: a few instructions more made a round trip longer by half (`docs/BOUNDS.md`, "What a spinning ring costs").
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     #[inline(always)]
-    fn steps<const STEP: usize>(to: &mut [u8], from: &[u8]) {
-        let last = from.len() - STEP;
-        let mut step = |at: usize| to[at..at + STEP].copy_from_slice(&from[at..at + STEP]);
-        (0..last).step_by(STEP).for_each(&mut step);
-        step(last);
+    fn step<const STEP: usize>(to: &mut [u8], from: &[u8], at: usize) {
+        to[at..at + STEP].copy_from_slice(&from[at..at + STEP]);
+    }
+    /// Of one to two steps.
+    #[inline(always)]
+    fn two_steps<const STEP: usize>(to: &mut [u8], from: &[u8]) {
+        step::<STEP>(to, from, 0);
+        step::<STEP>(to, from, from.len() - STEP);
     }
     assert_eq!(to.len(), from.len());
     match from.len() {
         0 => {}
         1 => to[0] = from[0],
-        2..=3 => steps::<2>(to, from),
-        4..=7 => steps::<4>(to, from),
-        8..=15 => steps::<8>(to, from),
-        16..=STEPS_BYTES_MAX => steps::<16>(to, from),
+        2 => step::<2>(to, from, 0),
+        3 => two_steps::<2>(to, from),
+        4 => step::<4>(to, from, 0),
+        5..=7 => two_steps::<4>(to, from),
+        8 => step::<8>(to, from, 0),
+        9..=15 => two_steps::<8>(to, from),
+        16 => step::<16>(to, from, 0),
+        64 => step::<64>(to, from, 0),
+        17..=STEPS_BYTES_MAX => {
+            let last = from.len() - 16;
+            (0..last).step_by(16).for_each(|at| step::<16>(to, from, at));
+            step::<16>(to, from, last);
+        }
         PLAIN_BYTES_MAX.. if is_slow_distance(to, from) => {
             let pieces = to.chunks_mut(PLAIN_BYTES_MAX).zip(from.chunks(PLAIN_BYTES_MAX));
             pieces.for_each(|(to, from)| to.copy_from_slice(from));
@@ -151,6 +164,7 @@ impl RingSender {
     pub(crate) fn reserve(&mut self, most: usize) -> io::Result<&mut [u8]> {
         let len = most.min(self.ring.piece_bytes());
         let long = len > SHORT_BYTES;
+        prefetch_for_write(self.cursor.slot_in(self.ring.control()));
         if !self.cursor.has_room(len, long) {
             self.make_room(len, long)?;
         }
@@ -332,6 +346,19 @@ fn prefetch(line: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;
+}
+
+/// Asks for the cache line of a slot that is about to be written. The CPU does that while it still waits for the message before, if this
+/// instruction is near enough: some 100 instructions after the one that waits.
+#[inline]
+fn prefetch_for_write(slot: &Slot) {
+    // SAFETY: a hint; it reads and writes nothing.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
 }
 
 impl End for RingReceiver {

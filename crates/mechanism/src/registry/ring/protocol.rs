@@ -163,6 +163,12 @@ impl<P: Protocol> SenderCursor<P> {
         if self.long { self.piece_bytes } else { P::SHORT_BYTES }
     }
 
+    /// The slot to which bytes are added.
+    #[inline]
+    pub(super) fn slot_in<'a, const SLOTS: usize>(&self, control: &'a Control<SLOTS>) -> &'a Slot {
+        control.slot(self.slot)
+    }
+
     /// Whether a message of `len` bytes, in the ring if `long`, can be added to the slot, by what was last read.
     #[inline]
     pub(super) fn has_room(&self, len: usize, long: bool) -> bool {
