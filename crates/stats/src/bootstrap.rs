@@ -48,6 +48,15 @@ mod tests {
         assert_eq!(median_interval(&[]), None);
     }
 
+    #[test]
+    fn many_values_have_an_interval_of_order_statistics() {
+        let values: Vec<f64> = (1..=101).map(f64::from).collect();
+        // The 41st from either end: (101 - 1.96 √101) / 2 = 40.7.
+        assert_eq!(median_interval(&values), Some((41.0, 61.0)));
+        let (low, high) = median_interval(&[1.0, 2.0, 3.0, 4.0, 100.0]).unwrap();
+        assert_eq!((low, high), (1.0, 100.0), "three of five are the largest in 6 % of the resamples");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]

@@ -130,6 +130,26 @@ mod tests {
         assert_eq!(found, (f64::MAX, Some((f64::MAX, f64::MAX))));
     }
 
+    #[test]
+    fn the_bounds_are_steps_that_are_counted_from_either_end() {
+        let powers = |all: &[i32]| all.iter().map(|power| 2f64.powi(*power)).collect::<Vec<f64>>();
+        let close = |(ratio, interval): (f64, Option<(f64, f64)>), powers: [f64; 3]| {
+            let (low, high) = interval.unwrap();
+            [low, ratio, high].iter().zip(powers).all(|(one, power)| (one.log2() - power).abs() < 1e-9)
+        };
+        // Of 21 averages of two exponents, all; of 36, all but three at either end: 0, 1/2, 1 and 1 are the least.
+        let six = factor_of(&[1.0; 6], &powers(&[0, 1, 2, 3, 4, 5]), true);
+        assert!(close(six, [0.0, 2.5, 5.0]), "{six:?}");
+        let eight = factor_of(&[1.0; 8], &powers(&[0, 1, 2, 3, 4, 5, 6, 7]), true);
+        assert!(close(eight, [1.0, 3.5, 6.0]), "{eight:?}");
+        // Of 25 differences of exponents, all but two at either end.
+        let five = factor_of(&powers(&[0, 10, 20, 30, 40]), &powers(&[0, 1, 2, 3, 4]), false);
+        assert!(close(five, [-38.0, -18.0, 2.0]), "{five:?}");
+        // Of four steps the middle is between the second and the third.
+        let two = factor_of(&powers(&[0, 4]), &powers(&[0, 1]), false);
+        assert!((two.0.log2() - -1.5).abs() < 1e-9, "{two:?}");
+    }
+
     proptest! {
         #[test]
         fn the_search_finds_the_same_step_as_sorting_all_steps(
