@@ -134,8 +134,10 @@ impl CostModel {
         };
         let logarithm = |line: &CostLine| (line.overhead_ns / line.byte_ns).ln();
         let byte_ns = fitted(&|line| line.byte_ns);
-        let is_known = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
-        let half = (is_known && logarithm(&line).is_finite()).then(|| {
+        // Not if the cost of a byte, or the overhead, is zero in any of the lines.
+        let is_known =
+            refitted.iter().map(|(line, _)| line).chain([&line]).all(|line| logarithm(line).is_finite());
+        let half = is_known.then(|| {
             let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
             exponential(logarithm(&line), interval(logarithm(&line), &values))
         });

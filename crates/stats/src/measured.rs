@@ -219,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_has_the_times_of_each_pipeline() {
+        let results = ["a | b", "c | d", "a | b"].map(|pipeline| CompareResult::new(pipeline, "pipe"));
+        let all = of_comparison(&CompareRecord { results: results.to_vec(), ..CompareRecord::default() });
+        let repeats: Vec<bool> = all.iter().map(|one| one.case.contains_key("repeat")).collect();
+        assert_eq!(repeats, [false, false, true]);
+        assert!(all[0].case != all[1].case && all.iter().all(|one| one.figure == DiffFigure::WallTime));
+    }
+
+    #[test]
     fn repeated_cases_are_numbered_from_the_second_on() {
         let one = |name: &str| CaseFigures {
             case: BTreeMap::from([("mechanism".to_owned(), name.to_owned())]),

@@ -338,6 +338,15 @@ mod tests {
         assert_eq!(ratios, [3.0], "one common round");
     }
 
+    /// Seven rounds won in a row are enough, although the eighth was lost, and it cost at least as much.
+    #[test]
+    fn what_was_surely_beaten_once_stays_beaten() {
+        let other = [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.5];
+        let standing = race(&entrants(&[&other, &[1.0; 8]]));
+        let order = |all: &[(usize, Factor)]| all.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        assert_eq!((order(&standing.first), order(&standing.beaten), standing.lead), (vec![1], vec![0], 1.0));
+    }
+
     #[test]
     fn a_score_is_the_mean_of_limited_logarithms() {
         let of = |shares: &[f64]| {

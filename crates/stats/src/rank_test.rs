@@ -332,6 +332,15 @@ mod tests {
         }
     }
 
+    /// Of one average of two exponents or of three, with chances of 1/2, and of 1/4, 1/4, 1/4 and 1/4 for the sums of ranks.
+    #[test]
+    fn a_tail_may_be_used_up_exactly() {
+        let mut counted = ExactDistributions::default();
+        let found = [1, 2].map(|pairs| counted.left_out(Design::Pairs(pairs), 0.5));
+        assert_eq!(found, [Some(0), Some(1)]);
+        assert_eq!(counted.left_out(Design::Pairs(1), 0.49), None);
+    }
+
     #[test]
     fn what_is_left_out_of_many_steps_is_approximated() {
         let mut counted = ExactDistributions::default();

@@ -16,7 +16,8 @@ enum Steps {
 }
 
 /// The factor (new divided by old) between at least one old and one new figure, given by their logarithms, and its bounds with an error
-/// probability of `tail` each; `None` if there are too few figures. If `paired`, there are as many new figures as old ones.
+/// probability of `tail` each, which is less than one half; `None` if there are too few figures. If `paired`, there are as many new
+/// figures as old ones.
 pub(crate) fn factor(
     exact: &mut ExactDistributions,
     old: Vec<f64>,
@@ -39,11 +40,9 @@ pub(crate) fn factor(
     }
     let count = design.steps();
     let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
-    let interval = exact.left_out(design, tail).map(|left_out| {
-        let low = steps.smallest((left_out + 1).min(count.div_ceil(2)));
-        let high = steps.smallest((count - left_out).max(count / 2 + 1));
-        (multiple(low), multiple(high))
-    });
+    let interval = exact
+        .left_out(design, tail)
+        .map(|left_out| (multiple(steps.smallest(left_out + 1)), multiple(steps.smallest(count - left_out))));
     (multiple(middle), interval)
 }
 

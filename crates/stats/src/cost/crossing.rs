@@ -92,7 +92,7 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
                 rounds += 1;
                 groups[*round as usize % GROUPS_MAX] += difference;
             }
-            (rounds >= ROUNDS_MIN && groups.iter().all(|sum| sum.is_finite())).then_some((*block, groups))
+            (rounds >= ROUNDS_MIN).then_some((*block, groups))
         })
         .collect();
     let used: Vec<usize> =

@@ -50,8 +50,8 @@ impl CostLine {
 
     /// The time of a block, in nanoseconds.
     pub(super) fn ns(&self, block_bytes: u64) -> f64 {
-        let [one, bytes, fillings] = self.shape.regressors(block_bytes);
-        self.overhead_ns * one + self.byte_ns * bytes + self.filling_ns * fillings
+        let [_, bytes, fillings] = self.shape.regressors(block_bytes);
+        self.overhead_ns + self.byte_ns * bytes + self.filling_ns * fillings
     }
 
     /// The mean distance of the sizes from the line, in logarithms.

@@ -114,9 +114,6 @@ fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut center = middle(&sorted);
-    if spread <= 0.0 {
-        return center;
-    }
     for _ in 0..STEPS {
         let weight = |value: f64| {
             let far = (value - center) / (BISQUARE * spread);
@@ -127,7 +124,7 @@ fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
             sum += weight(*value) * value;
             weights += weight(*value);
         }
-        // If no value has a weight, the median stays.
+        // If no value has a weight, the median stays: none has where the spread is zero.
         if weights <= 0.0 {
             break;
         }

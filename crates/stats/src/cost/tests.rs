@@ -169,7 +169,8 @@ fn without_a_model_there_is_a_reason() {
     assert_eq!(said(&[1, 2, 4, 8], 2), "its interval needs 3 trials, and there are 2");
     assert_eq!(said(&[1, 2, 4, 8], 1), "its interval needs 3 trials, and there is 1");
     assert!(said(&[1, 2, 3, 4], 9).contains("not 8 times the smallest"));
-    assert_eq!(of(&[1, 2, 4, 8], 3), Ok(()));
+    assert_eq!((of(&[1, 2, 4, 8], 3), of(&[2, 4, 8, 16], 3)), (Ok(()), Ok(())));
+    assert!(said(&[2, 4, 8, 15], 3).contains("not 8 times the smallest"));
 }
 
 #[test]
@@ -295,6 +296,19 @@ fn times_without_noise_give_their_parameters() {
     assert!(model.deviations.iter().all(|one| close(one.times, 1.0)), "{model:?}");
 }
 
+/// A parameter that is positive in every round is multiplied and divided by the same factor, and so never contains zero.
+#[test]
+fn the_interval_of_a_positive_parameter_is_one_of_factors() {
+    let model =
+        CostModel::of(&sweep(|block| time_ns(PIPE, block), KINDS[2], 9, &mut random())).expect("a sweep");
+    for Fitted { value, low, high } in
+        [model.overhead_ns, model.byte_ns, model.half_bytes.expect("two parameters")]
+    {
+        assert!(low < 0.99 * value && high > 1.01 * value, "{model:?}");
+        assert!((low * high / (value * value) - 1.0).abs() < 1e-9, "{model:?}");
+    }
+}
+
 #[test]
 fn fillings_that_hardly_improve_the_fit_are_no_part_of_the_model() {
     let uneven = |block: u64| if block < 4096 && block.ilog2() % 2 == 0 { 1.2 } else { 1.0 };
@@ -304,6 +318,25 @@ fn fillings_that_hardly_improve_the_fit_are_no_part_of_the_model() {
     };
     assert_eq!(filled(45_000.0), Some(BUFFER_BYTES));
     assert_eq!(filled(1500.0), None, "a tenth of the time of a buffer");
+}
+
+/// In 38 of 75 rounds a filling takes time, in the others it takes none; without some of the 38 the mean of a size is one of
+/// the others.
+#[test]
+fn a_filling_whose_interval_contains_zero_is_no_part_of_the_model() {
+    let sizes = |filled: &dyn Fn(u32) -> bool| {
+        let time = |block: u64, round| match filled(round) {
+            true => time_ns(WAKING, block),
+            false if block < BUFFER_BYTES => time_ns(WAKING, block),
+            false => 0.9 * time_ns([400.0, 0.2, 0.0], block),
+        };
+        let of = |block| case(block, (0..75).map(|round| sample(round, block, time(block, round))).collect());
+        let cases: Vec<CaseRecord> = (0..=20).map(|power| of(1 << power)).collect();
+        CostModel::of(&Swept::of(&cases)).expect("a sweep").filling.map(|filling| filling.buffer_bytes)
+    };
+    // The rounds of one of the 25 groups have the same remainder.
+    assert_eq!(sizes(&|round| round % 25 < 12 || [12, 37].contains(&round)), None);
+    assert_eq!(sizes(&|round| round % 25 < 20), Some(BUFFER_BYTES));
 }
 
 #[test]
