@@ -253,11 +253,12 @@ mod tests {
 
     #[test]
     fn without_evidence_there_is_no_verdict() {
+        type Change = fn(&mut CaseRecord);
         assert_eq!(bound_of(&case(65536, &[])), None);
         assert_eq!(bound_of(&mock::case(Workload::Stream, Vec::new())), None);
         assert_eq!(bound_of(&mock::case(Workload::PingPong, vec![mock::round_trips(0, &[1])])), None);
         let busy = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
-        let changes: [(&str, fn(&mut CaseRecord)); 3] = [
+        let changes: [(&str, Change); 3] = [
             ("round trips", |case| case.workload = Workload::PingPong),
             ("no blocks", |case| case.samples[0].messages = 0),
             ("no time", |case| case.samples[0].elapsed_ns = 0),
