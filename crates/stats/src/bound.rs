@@ -303,6 +303,12 @@ mod tests {
             ("the same, but busy for 96 %", 65536, &polling(0.36, 0.6, 0.0), Some(Bound::Copies)),
             ("the same with 199 sleeps", 65536, &polling(0.37, 0.6, 0.0199), None),
             ("the same with 200 sleeps", 65536, &polling(0.37, 0.6, 0.02), Some(Bound::Copies)),
+            (
+                "one of two ends that polls",
+                65536,
+                &[end(0.37, 0.6, 0.02, 0.0), end(0.1, 0.1, 0.02, 0.0)],
+                Some(Bound::Copies),
+            ),
             ("a single end that polls", 65536, &polling(0.37, 0.6, 0.0)[..1], Some(Bound::Copies)),
             (
                 "always busy with calls",

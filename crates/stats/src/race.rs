@@ -331,6 +331,10 @@ mod tests {
         assert!(close(&of(&three[..2]), &[&[0.5, 20.0, 0.5], &[2.0, 0.05, 2.0]]), "two need no leader");
         assert!(close(&of(&[&[1.0], &[0.0]]), &[&[], &[0.0]]), "no multiple of zero");
         assert!(close(&of(&three[..1]), &[&[]]));
+        // One that joins in the second round has cost as much as the median so far: more than the first, less than the second.
+        let joined = [&[(0, 1.0), (1, 1.0)][..], &[(0, 2.0), (1, 2.0)], &[(1, 4.0)]]
+            .map(|costs| costs.iter().copied().collect::<RoundCosts>());
+        assert!(close(&against_leaders(&joined), &[&[0.5, 0.25], &[2.0, 2.0], &[4.0]]));
         let ratios = ratios(
             &RoundCosts::from([(1, 6.0), (2, 8.0), (3, 1.0)]),
             &RoundCosts::from([(0, 1.0), (1, 2.0), (3, 0.0)]),
