@@ -48,6 +48,25 @@ mod tests {
         assert_eq!(median_interval(&[]), None);
     }
 
+    #[test]
+    fn many_values_have_an_interval_of_order_statistics() {
+        let values: Vec<f64> = (1..=101).map(f64::from).collect();
+        // The 41st from either end: (101 - 1.96 √101) / 2 = 40.7.
+        assert_eq!(median_interval(&values), Some((41.0, 61.0)));
+        let (low, high) = median_interval(&[1.0, 2.0, 3.0, 4.0, 100.0]).unwrap();
+        assert_eq!((low, high), (1.0, 100.0), "three of five are the largest in 6 % of the resamples");
+    }
+
+    /// The seed is fixed: whoever computes the figures of a record again finds the same ones.
+    #[test]
+    fn the_same_values_always_have_the_same_interval() {
+        // Of a hundred values order statistics would give 1600 and 3721; of 82, the next medians further out are 1056.5 and 2501.
+        for (count, expected) in [(100, (1681.0, 3660.5)), (82, (1089.0, 2500.0)), (20, (42.5, 210.5))] {
+            let squares: Vec<f64> = (1..=count).map(|root| f64::from(root * root)).collect();
+            assert_eq!(median_interval(&squares), Some(expected), "{count} values");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]

@@ -103,7 +103,7 @@ pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
 impl Evidence {
     fn from_case(case: &CaseRecord) -> Option<Self> {
         let ends = case.samples.iter().map(|sample| sample.ends.len()).min().unwrap_or(0);
-        if case.workload != Workload::Stream || ends == 0 {
+        if case.workload != Workload::Stream {
             return None;
         }
         let sum = |figure: fn(&model::Sample) -> u64| case.samples.iter().map(figure).sum::<u64>() as f64;
@@ -253,8 +253,117 @@ mod tests {
 
     #[test]
     fn without_evidence_there_is_no_verdict() {
+        type Change = fn(&mut CaseRecord);
         assert_eq!(bound_of(&case(65536, &[])), None);
         assert_eq!(bound_of(&mock::case(Workload::Stream, Vec::new())), None);
         assert_eq!(bound_of(&mock::case(Workload::PingPong, vec![mock::round_trips(0, &[1])])), None);
+        let busy = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
+        let changes: [(&str, Change); 3] = [
+            ("round trips", |case| case.workload = Workload::PingPong),
+            ("no blocks", |case| case.samples[0].messages = 0),
+            ("no time", |case| case.samples[0].elapsed_ns = 0),
+        ];
+        for (what, change) in changes {
+            let mut case = case(65536, &busy);
+            assert_eq!(bound_of(&case), Some(Bound::Copies));
+            change(&mut case);
+            assert_eq!(bound_of(&case), None, "{what}");
+        }
+    }
+
+    /// A stream of blocks of 64 KiB that took `elapsed_ns`.
+    fn lasting(elapsed_ns: u64, ends: &[EndUsage]) -> CaseRecord {
+        let mut case = case(65536, ends);
+        case.samples[0].elapsed_ns = elapsed_ns;
+        case
+    }
+
+    /// An end that uses no CPU and slept so often.
+    fn sleeper(voluntary_switches: u64) -> EndUsage {
+        EndUsage { voluntary_switches, ..end(0.0, 0.0, 1.0, 0.0) }
+    }
+
+    #[test]
+    fn the_bounds_between_what_ends_cost() {
+        let in_kernel = |user, system| [end(user, system, 1.0, 0.1), end(0.1, 0.1, 1.0, 0.0)];
+        let polling = |user, system, sleeps| [end(user, system, 0.02, sleeps), end(user, system, 0.02, 0.0)];
+        let few_calls = [end(0.1, 0.8, 0.99, 0.1), end(0.1, 0.1, 1.0, 0.0)];
+        let unknown = EndUsage { syscalls: None, ..end(0.1, 0.8, 0.0, 0.1) };
+        for (what, block_bytes, ends, expected) in [
+            ("busy for 80 %", 65536, &in_kernel(0.2, 0.6)[..], Some(Bound::Copies)),
+            ("busy for 79 %", 65536, &in_kernel(0.2, 0.59), Some(Bound::WakeUps)),
+            ("as long in user mode as in the kernel", 65536, &in_kernel(0.45, 0.45), Some(Bound::Copies)),
+            ("longer in user mode", 65536, &in_kernel(0.46, 0.45), Some(Bound::Data)),
+            ("4096 bytes a call", 4096, &in_kernel(0.1, 0.8), Some(Bound::Copies)),
+            ("4095 bytes a call", 4095, &in_kernel(0.1, 0.8), Some(Bound::SystemCalls)),
+            ("small blocks, but user mode", 64, &in_kernel(0.8, 0.1), Some(Bound::Data)),
+            ("unknown calls", 64, &[unknown, end(0.1, 0.1, 1.0, 0.0)], Some(Bound::Copies)),
+            ("fewer calls than blocks", 65536, &few_calls, Some(Bound::Copies)),
+            ("polling in the kernel", 65536, &polling(0.37, 0.6, 0.0), None),
+            ("the same, but busy for 96 %", 65536, &polling(0.36, 0.6, 0.0), Some(Bound::Copies)),
+            ("the same with 199 sleeps", 65536, &polling(0.37, 0.6, 0.0199), None),
+            ("the same with 200 sleeps", 65536, &polling(0.37, 0.6, 0.02), Some(Bound::Copies)),
+            (
+                "one of two ends that polls",
+                65536,
+                &[end(0.37, 0.6, 0.02, 0.0), end(0.1, 0.1, 0.02, 0.0)],
+                Some(Bound::Copies),
+            ),
+            ("a single end that polls", 65536, &polling(0.37, 0.6, 0.0)[..1], Some(Bound::Copies)),
+            (
+                "always busy with calls",
+                65536,
+                &[end(0.1, 0.9, 1.0, 0.0), end(0.1, 0.9, 1.0, 0.0)],
+                Some(Bound::Copies),
+            ),
+        ] {
+            assert_eq!(bound_of(&case(block_bytes, ends)), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_bounds_between_what_ends_wait_for() {
+        let preempted = |voluntary_switches, involuntary| {
+            let mut case = lasting(10_000_000_000, &[sleeper(voluntary_switches)]);
+            case.samples[0].involuntary_switches = involuntary;
+            case
+        };
+        let half_busy =
+            |sleeps| lasting(1_000_000_000, &[EndUsage { user_ns: 500_000_000, ..sleeper(sleeps) }]);
+        // A block of 64 KiB is stored as 128 blocks of 512 bytes.
+        let storing = |blocks_stored, sleeps| {
+            lasting(1_000_000_000, &[EndUsage { blocks_stored, ..sleeper(sleeps) }, sleeper(10_000)])
+        };
+        for (what, case, expected) in [
+            ("200 sleeps of half a millisecond", lasting(100_000_000, &[sleeper(200)]), Some(Bound::WakeUps)),
+            ("199 sleeps for 10,000 blocks", lasting(100_000_000, &[sleeper(199)]), None),
+            ("500 sleeps of a millisecond", half_busy(500), Some(Bound::WakeUps)),
+            ("499 sleeps of a little more", half_busy(499), None),
+            ("preempted 200 times", preempted(0, 200), Some(Bound::Scheduling)),
+            ("preempted 199 times", preempted(0, 199), None),
+            ("preempted more often than it slept", preempted(200, 201), Some(Bound::Scheduling)),
+            ("preempted as often as it slept", preempted(200, 200), None),
+            ("half of the bytes are stored", storing(64 * BLOCKS, 200), Some(Bound::Storage)),
+            ("less than half of the bytes are stored", storing(64 * BLOCKS - 1, 200), Some(Bound::WakeUps)),
+            ("it slept 199 times", storing(64 * BLOCKS, 199), Some(Bound::WakeUps)),
+        ] {
+            assert_eq!(bound_of(&case), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_usage_of_an_end_is_the_sum_over_all_samples() {
+        let mut case = case(65536, &[end(0.1, 0.4, 1.0, 1.0), end(0.1, 0.1, 1.0, 1.0)]);
+        assert_eq!(bound_of(&case), Some(Bound::WakeUps));
+        let busy = [end(0.1, 1.9, 1.0, 0.0), end(0.1, 0.1, 1.0, 0.0)];
+        case.samples.push(model::Sample { ends: busy.to_vec(), ..case.samples[0].clone() });
+        assert_eq!(bound_of(&case), Some(Bound::Copies), "2.5 of 2 seconds");
+    }
+
+    #[test]
+    fn a_single_task_shares_no_cpu_with_itself() {
+        let mut case = case(65536, &[end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)]);
+        (case.cpus, case.tasks) = (vec![1, 1], Tasks::Single);
+        assert_eq!(bound_of(&case), Some(Bound::WakeUps));
     }
 }

@@ -59,7 +59,8 @@ impl Shift {
 /// The changes of cases, corrected for their number and for the number of looks; `None` for a case without figures on both sides.
 /// Figures must be [`usable`].
 pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
-    let judged: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].shape().is_some()).collect();
+    let is_judged = |at: &usize| !cases[*at].old.is_empty() && !cases[*at].new.is_empty();
+    let judged: Vec<usize> = (0..cases.len()).filter(is_judged).collect();
     let looks = f64::from(looks.max(1));
     let mut exact = ExactDistributions::default();
     let mut found = vec![None; cases.len()];
@@ -117,17 +118,6 @@ pub fn looks_for_order(pairs: usize, most: usize) -> Vec<usize> {
 /// Whether a figure can be compared by factors: quotients of figures within these bounds are finite.
 pub fn usable(figure: f64) -> bool {
     (1e-100..1e100).contains(&figure)
-}
-
-impl BothSides<'_> {
-    fn shape(&self) -> Option<Design> {
-        let (old, new) = (self.old.len(), self.new.len());
-        (old > 0 && new > 0).then_some(if self.paired {
-            Design::Pairs(old)
-        } else {
-            Design::Groups(old, new)
-        })
-    }
 }
 
 #[cfg(test)]
@@ -262,12 +252,114 @@ mod tests {
             &[
                 BothSides { old: &one, new: &one, paired: false },
                 BothSides { old: &one, new: &[], paired: false },
+                BothSides { old: &[], new: &one, paired: false },
             ],
             1,
         );
         assert_eq!(
-            (found[0].and_then(|shift| shift.interval), found[0].map(|shift| shift.p), found[1]),
-            (None, Some(1.0), None)
+            (found[0].and_then(|shift| shift.interval), found[0].map(|shift| shift.p), &found[1..]),
+            (None, Some(1.0), &[None, None][..])
         );
+    }
+
+    #[test]
+    fn a_result_is_settled_where_the_interval_leaves_no_doubt() {
+        for (interval, p_corrected, limit, expected) in [
+            (None, 0.01, None, false),
+            (Some((0.91, 1.09)), 1.0, None, true),
+            (Some((0.90, 1.09)), 1.0, None, false),
+            (Some((0.91, 1.10)), 1.0, None, false),
+            (Some((0.50, 2.00)), 0.05, None, true),
+            (Some((0.50, 2.00)), 0.051, None, false),
+            (Some((0.96, 1.04)), 1.0, Some(0.05), true),
+            (Some((0.80, 1.00)), 0.01, Some(0.05), false),
+            (Some((1.00, 1.20)), 0.01, Some(0.05), false),
+            (Some((0.50, 2.00)), 0.01, Some(0.05), false),
+            // Half as much more or less.
+            (Some((0.51, 1.49)), 1.0, Some(0.5), true),
+            (Some((0.50, 1.49)), 1.0, Some(0.5), false),
+            (Some((0.51, 1.50)), 1.0, Some(0.5), false),
+            (Some((0.40, 0.49)), 1.0, Some(0.5), true),
+            (Some((0.40, 0.50)), 1.0, Some(0.5), false),
+            (Some((1.51, 2.00)), 1.0, Some(0.5), true),
+            (Some((1.50, 2.00)), 1.0, Some(0.5), false),
+        ] {
+            let shift = Shift { ratio: 1.0, interval, p: 1.0, p_corrected };
+            assert_eq!(shift.is_settled(limit), expected, "{shift:?}, {limit:?}");
+        }
+    }
+
+    /// All new figures are larger: of n pairs by chance with 2/2ⁿ, of two groups of n with 2 of C(2n, n) ways.
+    #[test]
+    fn bounds_exist_from_the_fewest_figures_on_that_can_find_a_change() {
+        for (cases, looks, paired, needed) in [
+            (1, 1, true, 6),
+            (2, 1, true, 7),
+            (1, 2, true, 7),
+            (2, 2, true, 8),
+            (4, 2, true, 9),
+            (1, 1, false, 4),
+            (2, 1, false, 5),
+            (1, 2, false, 5),
+            (3, 3, false, 6),
+        ] {
+            assert_eq!(figures_needed(cases, looks, paired), needed, "{cases} cases, {looks} looks");
+            for count in [needed - 1, needed] {
+                let old: Vec<f64> = (1..=count).map(|value| value as f64).collect();
+                let new: Vec<f64> = old.iter().map(|value| value + 100.0).collect();
+                let found = shifts(&vec![BothSides { old: &old, new: &new, paired }; cases], looks);
+                let bounded = found.iter().flatten().filter(|shift| shift.interval.is_some()).count();
+                let expected = if count == needed { (cases, cases) } else { (cases, 0) };
+                assert_eq!((found.len(), bounded), expected, "{cases} cases of {count}, {looks} looks");
+            }
+        }
+        assert_eq!((figures_needed(0, 0, true), figures_needed(1, 1, true)), (6, 6));
+    }
+
+    #[test]
+    fn a_run_looks_only_where_it_can_find_something() {
+        // Ten pairs, 2/2¹⁰, can find a change in up to 25 cases times looks; 15 pairs in 819.
+        for (cases, most, expected) in [
+            (1, 163, &[10, 15, 22, 33, 49, 73, 109, 163][..]),
+            (3, 163, &[10, 15, 22, 33, 49, 73, 109, 163]),
+            (4, 163, &[15, 22, 33, 49, 73, 109, 163]),
+            (12, 15, &[10, 15]),
+            (13, 15, &[15]),
+            (300, 22, &[15, 22]),
+            (410, 22, &[22]),
+            (1, 11, &[10, 11]),
+            (1, 10, &[10]),
+            (1, 5, &[5]),
+        ] {
+            assert_eq!(looks_for(cases, most), expected, "{cases} cases, at most {most} pairs");
+        }
+        // Seven pairs can find an order at the first of two looks.
+        for (pairs, most, expected) in [
+            (1, 6, &[6][..]),
+            (1, 7, &[7]),
+            (1, 8, &[7, 8]),
+            (1, 10, &[7, 10]),
+            (1, 15, &[10, 15]),
+            (3, 8, &[8]),
+            (3, 9, &[8, 9]),
+        ] {
+            assert_eq!(looks_for_order(pairs, most), expected, "{pairs} pairs, at most {most} rounds");
+        }
+    }
+
+    #[test]
+    fn figures_with_finite_quotients_are_usable() {
+        for (figure, expected) in [
+            (1e-100, true),
+            (9e-101, false),
+            (9e99, true),
+            (1e100, false),
+            (0.0, false),
+            (-1.0, false),
+            (f64::NAN, false),
+            (f64::INFINITY, false),
+        ] {
+            assert_eq!(usable(figure), expected, "{figure}");
+        }
     }
 }

@@ -79,4 +79,18 @@ mod tests {
         let kept = covered(Looks::Repeatedly, |count| looks().any(|look| look == count));
         assert!(kept >= 0.95, "the rule covers {kept}");
     }
+
+    #[test]
+    fn a_trial_without_a_figure_is_never_enough() {
+        let mut samples: Vec<Sample> = (0..10).map(|round| stream(round, 1_000_000)).collect();
+        samples.push(Sample { elapsed_ns: 0, ..stream(10, 1) });
+        assert!(precise_enough(&samples[..10], 50.0) && !precise_enough(&samples, 50.0));
+    }
+
+    #[test]
+    fn the_interval_may_reach_the_percent_itself() {
+        let values = [1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1050.0];
+        assert!(narrow_at_look(&values, 5.0) && !narrow_at_look(&values, 4.999));
+        assert!(!narrow_at_look(&[0.0; 10], 5.0), "no share of zero");
+    }
 }

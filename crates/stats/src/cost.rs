@@ -106,7 +106,7 @@ impl CostModel {
         check(swept)?;
         let means = swept.size_means(None);
         let plain = LineShape { buffer_bytes: None };
-        let fitted = |shape| line::fit(&means, shape).filter(|line| is_sound(line, &means));
+        let fitted = |shape| line::fit(&means, shape);
         let too_odd = || NoModel("no line can be fitted to its times".to_owned());
         let without = fitted(plain).ok_or_else(too_odd)?;
         let filled = swept.buffer_bytes().filter(|buffer| has_sizes_about(*buffer, swept));
@@ -134,8 +134,10 @@ impl CostModel {
         };
         let logarithm = |line: &CostLine| (line.overhead_ns / line.byte_ns).ln();
         let byte_ns = fitted(&|line| line.byte_ns);
-        let is_known = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
-        let half = (is_known && logarithm(&line).is_finite()).then(|| {
+        // Not if the cost of a byte, or the overhead, is zero in any of the lines.
+        let is_known =
+            refitted.iter().map(|(line, _)| line).chain([&line]).all(|line| logarithm(line).is_finite());
+        let half = is_known.then(|| {
             let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
             exponential(logarithm(&line), interval(logarithm(&line), &values))
         });
@@ -237,11 +239,6 @@ fn has_sizes_about(buffer_bytes: u64, swept: &Swept) -> bool {
     let (below, filling): (Vec<u64>, Vec<u64>) =
         swept.blocks().into_iter().partition(|block| *block < buffer_bytes);
     filling.len() >= FILLING_SIZES_MIN[0] && below.len() >= FILLING_SIZES_MIN[1]
-}
-
-/// Whether every time on the line is a positive number.
-fn is_sound(line: &CostLine, means: &[swept::SizeMean]) -> bool {
-    means.iter().all(|mean| line.ns(mean.block_bytes).ln().is_finite())
 }
 
 #[cfg(test)]

@@ -118,4 +118,68 @@ mod tests {
         assert_eq!(shared_cpu(&case(&[(1, Some(1.0)), (1, Some(0.7))])), Some(true));
         assert_eq!(shared_cpu(&CaseRecord { cpus: vec![3, 3], ..silent }), Some(true));
     }
+
+    /// Round trips of which some trials were on one CPU.
+    fn trips(trials: &[(u64, f64)]) -> CaseRecord {
+        let sample = |(time, share): &(u64, f64)| Sample {
+            same_cpu_share: Some(*share),
+            ..mock::round_trips(0, &[*time])
+        };
+        let mut case = mock::case(Workload::PingPong, trials.iter().map(sample).collect());
+        (case.placement, case.cpus) = (Placement::Any, Vec::new());
+        let (p50, other) = (777, 0);
+        case.latency_ns = Some(model::Latency {
+            p50,
+            p90: other,
+            p99: other,
+            p999: other,
+            max: other,
+            p50_low: other,
+            p50_high: other,
+            count: other,
+        });
+        case
+    }
+
+    #[test]
+    fn one_group_of_all_trials_has_the_median_of_the_case() {
+        let group = |trials, median| Some(TrialGroup { trials, median });
+        let found = |trials| round_trips_by_cpus(&trips(trials)).map(|found| (found.one_cpu, found.two_cpus));
+        assert_eq!(found(&[(100, 1.0), (100, 0.51)]), Some((group(2, 777.0), None)));
+        assert_eq!(found(&[(100, 0.5), (100, 0.0)]), Some((None, group(2, 777.0))), "half is not most");
+        let mixed = [(100, 1.0), (100, 1.0), (300, 0.0)];
+        assert_eq!(found(&mixed), Some((group(2, 100.0), group(1, 300.0))));
+        let mut unknown = trips(&mixed[..2]);
+        unknown.samples[1].same_cpu_share = None;
+        let found = round_trips_by_cpus(&unknown).map(|found| (found.one_cpu, found.two_cpus));
+        assert_eq!(found, Some((group(1, 100.0), None)), "the CPUs of the other trial are unknown");
+    }
+
+    #[test]
+    fn a_case_is_mixed_if_it_has_trials_of_both_kinds() {
+        for (shares, mixed, ever) in [
+            (&[Some(1.0), Some(0.9)][..], false, true),
+            (&[Some(0.0), Some(0.5)], false, false),
+            (&[Some(0.0), Some(0.6)], true, true),
+            (&[None, None], false, false),
+        ] {
+            let case = case(&shares.iter().map(|share| (1, *share)).collect::<Vec<_>>());
+            assert_eq!((is_mixed(&case), ever_shared_cpu(&case)), (mixed, ever), "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn nearly_all_of_the_time_on_one_cpu_is_all_of_it() {
+        for (shares, expected) in [
+            ([1.0, 0.6], Some(true)),
+            ([1.0, 0.59], None),
+            ([0.5, 0.5], None),
+            ([0.42, 0.0], None),
+            ([1.0 - NEARLY_ALL, 1.0 - NEARLY_ALL], Some(false)),
+        ] {
+            assert_eq!(shared_cpu(&case(&shares.map(|share| (1, Some(share))))), expected, "{shares:?}");
+        }
+        let pinned = |cpus: &[u32]| shared_cpu(&CaseRecord { cpus: cpus.to_vec(), ..case(&[]) });
+        assert_eq!((pinned(&[3, 4]), pinned(&[3]), pinned(&[])), (Some(false), Some(true), None));
+    }
 }

@@ -27,7 +27,7 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
 /// Whether a figure has a row: not a 99th percentile that neither side has, nor a figure that was expected to be impossible on both
 /// sides.
 fn is_known(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
-    let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed && !side.short;
+    let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed;
     let mut sides = [old, new].into_iter().flatten();
     sides
         .any(|side| !side.values.is_empty() || (side.figure != DiffFigure::RoundTripP99 && !impossible(side)))
@@ -288,5 +288,115 @@ mod tests {
             (&[2.0, 4.0][..], &[4.0, 8.0][..])
         );
         assert!((changes[0].ratio.expect("two pairs") - 2.0).abs() < 1e-9);
+        let apart = differences(&of(&[(0, 1.0), (1, 2.0)]), &of(&[(2, 4.0)]), false, 1);
+        assert_eq!((apart[0].old.as_slice(), apart[0].new.as_slice()), (&[1.0, 2.0][..], &[4.0][..]));
+        assert_eq!((apart[0].old_median, apart[0].new_median), (Some(1.5), Some(4.0)));
+    }
+
+    /// A side with one figure, or none; `failed` and `short` as given.
+    fn side(values: &[(u32, f64)], problem: Option<&str>, failed: bool, short: bool) -> CaseFigures {
+        CaseFigures {
+            case: BTreeMap::new(),
+            figure: DiffFigure::Throughput,
+            control: false,
+            values: values.to_vec(),
+            problem: problem.map(str::to_owned),
+            failed,
+            short,
+            found: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_case_fails_where_only_the_new_side_failed() {
+        const ONE: &[(u32, f64)] = &[(0, 1.0)];
+        let (whole, odd) = (side(ONE, None, false, false), side(ONE, Some("odd"), false, false));
+        let (failed, short) = (side(ONE, Some("died"), true, false), side(ONE, Some("short"), false, true));
+        for (old, new, paired, expected) in [
+            (&whole, &whole, true, false),
+            (&whole, &failed, false, true),
+            (&failed, &failed, true, false),
+            (&failed, &whole, true, false),
+            (&whole, &odd, true, true),
+            (&whole, &odd, false, false),
+            (&odd, &odd, true, false),
+            (&whole, &short, true, false),
+            (&failed, &odd, true, false),
+        ] {
+            assert_eq!(lost(old, new, paired), expected, "{:?}, then {:?}", old.problem, new.problem);
+        }
+    }
+
+    #[test]
+    fn a_case_without_figures_on_both_sides_has_a_remark() {
+        use ChangeKind::{Failed, Incomparable, NoChange};
+        const ONE: &[(u32, f64)] = &[(0, 1.0)];
+        let (whole, none) = (side(ONE, None, false, false), side(&[], None, false, false));
+        let (failed, short) = (side(&[], Some("died"), true, false), side(&[], Some("short"), false, true));
+        let both = side(&[], Some("died"), true, true);
+        let odd = side(ONE, Some("odd"), false, false);
+        for (old, new, expected, remark) in [
+            (Some(&whole), None, Incomparable, Some("only in the old record")),
+            (None, Some(&whole), Incomparable, Some("only in the new record")),
+            (Some(&whole), Some(&none), Failed, Some("new: no trial was made")),
+            (Some(&whole), Some(&failed), Failed, Some("new: died")),
+            (Some(&whole), Some(&short), Incomparable, Some("new: short")),
+            (Some(&whole), Some(&both), Failed, Some("new: died")),
+            (Some(&failed), Some(&whole), Incomparable, Some("old: died")),
+            (Some(&failed), Some(&short), Incomparable, Some("short")),
+            (Some(&whole), Some(&odd), NoChange, Some("new: odd")),
+            (Some(&odd), Some(&odd), NoChange, Some("old: odd; new: odd")),
+            (Some(&whole), Some(&whole), NoChange, None),
+        ] {
+            let found = kind_by_presence(old, new, false);
+            assert_eq!((found.0, found.1.as_deref()), (expected, remark));
+        }
+    }
+
+    #[test]
+    fn found_properties_that_differ_are_named() {
+        let with = |found: &[(&'static str, &str)]| CaseFigures {
+            found: found.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+            ..side(&[], None, false, false)
+        };
+        for (old, new, expected) in [
+            (&[("a", "1")][..], &[("a", "1")][..], None),
+            (&[("a", "1"), ("b", "2")], &[("a", "3"), ("b", "2")], Some("a: 1, then 3")),
+            (&[("a", "1")], &[("b", "2")], Some("a: 1, then none; b: none, then 2")),
+            (&[("a", "")], &[], None),
+        ] {
+            assert_eq!(differences_found(&with(old), &with(new)).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_change_depends_on_what_is_better() {
+        use ChangeKind::{Faster, NoChange, Slower, TooFew};
+        use DiffFigure::{Throughput, WallTime};
+        let bounds = Some((0.1, 9.0));
+        for (interval, p_corrected, ratio, figure, expected) in [
+            (None, 0.01, 2.0, WallTime, TooFew),
+            (bounds, 0.06, 2.0, WallTime, NoChange),
+            (bounds, 0.05, 2.0, WallTime, Slower),
+            (bounds, 0.05, 0.5, WallTime, Faster),
+            (bounds, 0.05, 2.0, Throughput, Faster),
+            (bounds, 0.05, 0.5, Throughput, Slower),
+        ] {
+            assert_eq!(kind(&Shift { ratio, interval, p: p_corrected, p_corrected }, figure), expected);
+        }
+    }
+
+    #[test]
+    fn a_case_is_settled_if_it_was_judged_and_the_limit_is_decided() {
+        let same = || figures(vec![stream("pipe", 1 << 30)]);
+        let change = differences(&same(), &same(), false, 1).remove(0);
+        let with = |low, high| CaseChange { low: Some(low), high: Some(high), ..change.clone() };
+        assert!(is_settled(&with(0.95, 1.05), None) && !is_settled(&with(0.5, 1.05), None));
+        assert!(is_settled(&with(0.95, 1.05), Some(6.0)) && !is_settled(&with(0.95, 1.05), Some(4.0)));
+        let wide = with(0.5, 2.0);
+        assert!(!is_settled(&wide, Some(5.0)));
+        assert!(is_settled(&CaseChange { control: true, ..wide.clone() }, Some(5.0)), "a control");
+        assert!(is_settled(&CaseChange { ratio: None, ..wide.clone() }, Some(5.0)), "without a ratio");
+        assert!(!is_settled(&CaseChange { low: None, ..wide }, Some(5.0)), "without bounds");
     }
 }

@@ -167,6 +167,51 @@ mod tests {
         assert_eq!(Estimate::of(&[0.0, 0.0]).unwrap().relative_half_width(), None);
     }
 
+    #[test]
+    fn each_look_is_half_as_many_samples_later() {
+        let all: Vec<usize> = looks().collect();
+        assert_eq!(all[..8], [10, 15, 22, 33, 49, 73, 109, 163]);
+        assert_eq!((all.len(), all.last()), (23, Some(&71_140)), "at most 100,000");
+    }
+
+    /// Expected: P(fewer than k of n below the median) is at most 0.025 / 23 = 0.00109 at either end.
+    #[test]
+    fn an_interval_at_each_look_is_wider() {
+        // 1/2¹⁰; 16/2¹⁵ but not 121/2¹⁵; 1794/2²² but not 9109/2²².
+        for (count, rank) in [(9, 1), (10, 1), (15, 2), (22, 4)] {
+            let values: Vec<f64> = (1..=count).map(f64::from).collect();
+            let estimate = Estimate::after(&values, Looks::Repeatedly).unwrap();
+            let expected = (f64::from(rank), f64::from(count + 1 - rank));
+            assert_eq!((estimate.low, estimate.high), expected, "{count} values");
+        }
+    }
+
+    #[test]
+    fn estimates_of_one_and_two_values() {
+        let of = |values: &[f64]| Estimate::of(values).unwrap();
+        let one = Estimate { median: 3.0, low: 3.0, high: 3.0, mean: 3.0, stddev: 0.0, count: 1 };
+        assert_eq!(of(&[3.0]), one);
+        let two = Estimate { median: 3.0, low: 1.0, high: 5.0, mean: 3.0, stddev: 8f64.sqrt(), count: 2 };
+        assert_eq!(of(&[5.0, 1.0]), two);
+        assert_eq!(two.relative_half_width(), Some(2.0 / 3.0));
+        assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 8.0]), Some(3.0));
+    }
+
+    #[test]
+    fn the_longer_side_of_an_interval_counts() {
+        for (point, low, high, expected) in [
+            (10.0, 8.0, 11.0, Some(0.2)),
+            (10.0, 9.0, 13.0, Some(0.3)),
+            (-10.0, -12.0, -9.0, Some(0.2)),
+            (10.0, 10.0, 10.0, Some(0.0)),
+            (0.0, -1.0, 1.0, None),
+            (1.0, 0.0, f64::INFINITY, None),
+        ] {
+            assert_eq!(relative_half_width(point, low, high), expected, "{point} of {low} to {high}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e12f64..1e12, 1..60)) {

@@ -73,4 +73,41 @@ mod tests {
         assert_eq!(throughput_bytes_per_s(&sample), None);
         assert_eq!(cpu_per_block_ns(&sample), None);
     }
+
+    #[test]
+    fn figures_per_block_are_shares_of_both_ends_together() {
+        let sample = Sample {
+            messages: 4,
+            user_ns: 10,
+            system_ns: 30,
+            syscalls: Some(6),
+            voluntary_switches: 2,
+            ..mock::sample(0)
+        };
+        assert_eq!(cpu_per_block_ns(&sample), Some(10.0));
+        assert_eq!(syscalls_per_block(&sample), Some(1.5));
+        assert_eq!(voluntary_switches_per_block(&sample), Some(0.5));
+        assert_eq!(syscalls_per_block(&Sample { syscalls: None, ..sample }), None);
+    }
+
+    #[test]
+    fn the_main_figure_is_the_round_trip_where_there_is_a_histogram() {
+        let trips = Sample { bytes: 5, ..mock::round_trips(0, &[200, 200, 900]) };
+        assert_eq!((headline(&trips), round_trip_p50_ns(&trips)), (Some(200.0), Some(200.0)));
+        let empty = Sample { bytes: 5, ..mock::round_trips(0, &[]) };
+        assert_eq!((headline(&empty), round_trip_p50_ns(&empty)), (None, None));
+        let damaged = Sample { latency_histogram: Some("?".to_owned()), ..trips };
+        assert_eq!(headline(&damaged), None);
+        let stream = mock::stream(0, 5);
+        assert_eq!((headline(&stream), round_trip_p50_ns(&stream)), (Some(5.0), None));
+    }
+
+    #[test]
+    fn trials_without_a_figure_do_not_count_in_its_median() {
+        let samples =
+            vec![mock::stream(0, 8), Sample { elapsed_ns: 0, ..mock::sample(1) }, mock::stream(2, 2)];
+        let case = mock::case(model::Workload::Stream, samples);
+        assert_eq!(median_of(&case, throughput_bytes_per_s), Some(5.0));
+        assert_eq!(median_of(&case, round_trip_p50_ns), None);
+    }
 }

@@ -100,8 +100,8 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
     for (at, pair) in pairs.iter().enumerate() {
         ends_of(pair).into_iter().for_each(|end| own[end].push(at));
     }
-    let all = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
-    let mut residuals: Vec<f64> = pairs.iter().map(|pair| pair.2.found - all).collect();
+    // What all have in common becomes a part of each node, and each node is compared with the median one.
+    let mut residuals: Vec<f64> = pairs.iter().map(|pair| pair.2.found).collect();
     let mut effects = vec![0.0; own.len()];
     for _ in 0..SWEEPS {
         // Half of it, because both nodes of a pair change at once.

@@ -96,8 +96,83 @@ mod tests {
         let torn = |torn_blocks| Sample { messages: 10, torn_blocks, ..mock::sample(0) };
         let case = |samples| mock::case(Workload::Stream, samples);
         assert_eq!(torn_share(&case(vec![torn(Some(5)), torn(Some(0))])), Some(0.25));
+        assert_eq!(torn_share(&case(vec![torn(Some(5)), torn(None)])), Some(0.5));
         assert_eq!(torn_share(&case(vec![torn(None)])), None);
+        let none = Sample { messages: 0, ..torn(Some(0)) };
+        assert_eq!(torn_share(&case(vec![none])), None);
         assert_eq!(service_ns(&case(vec![torn(None)]), [0.5]), Ok(None));
+    }
+
+    #[test]
+    fn the_index_of_fairness_by_hand() {
+        for (amounts, expected) in [
+            (&[1.0, 1.0][..], Some(1.0)),
+            (&[1.0, 0.0], Some(0.5)),
+            (&[1.0, 2.0, 3.0], Some(6.0 / 7.0)),
+            (&[0.0, 0.0], None),
+            (&[], None),
+        ] {
+            assert_eq!(jain(amounts), expected, "{amounts:?}");
+        }
+    }
+
+    #[test]
+    fn few_round_trips_have_no_fairness() {
+        let share = Share { elapsed_ns: 1, bytes: 1, bytes_while_all_ran: 1 };
+        let trips = |messages, shares: usize| Sample {
+            messages,
+            shares: vec![share; shares],
+            ..mock::round_trips(0, &[1])
+        };
+        for (messages, shares, expected) in
+            [(2560, 2, Some(1.0)), (2559, 2, None), (1280, 1, Some(1.0)), (5120, 0, None)]
+        {
+            assert_eq!(fairness(&trips(messages, shares)), expected, "{messages} of {shares}");
+        }
+        let stream = Sample { latency_histogram: None, ..trips(1, 2) };
+        assert_eq!(fairness(&stream), Some(1.0), "blocks are not counted in steps");
+    }
+
+    #[test]
+    fn rates_are_amounts_divided_by_seconds() {
+        let share = |bytes_while_all_ran| Share { elapsed_ns: 1, bytes: 1, bytes_while_all_ran };
+        let with =
+            |all_ran_ns| Sample { shares: vec![share(400), share(600)], all_ran_ns, ..mock::sample(0) };
+        let rates = [Some(2_000_000_000), Some(0), None].map(|ns| share_bytes_per_s(&with(ns)));
+        assert_eq!(rates, [Some(250.0), None, None]);
+        let lasting = |elapsed_ns| Sample { elapsed_ns, messages: 100, ..mock::sample(0) };
+        assert_eq!([2_000_000_000, 0].map(|ns| messages_per_s(&lasting(ns))), [Some(50.0), None]);
+    }
+
+    #[test]
+    fn paced_round_trips_reach_at_most_what_was_offered() {
+        let case = |rate_per_s, pairs, messages: &[u64]| {
+            let samples = messages.iter().map(|messages| Sample { messages: *messages, ..mock::sample(0) });
+            CaseRecord { rate_per_s, pairs, ..mock::case(Workload::PingPong, samples.collect()) }
+        };
+        for (rate_per_s, pairs, offered, reached) in [
+            (Some(100), Some(2), Some(200.0), 180.0),
+            (Some(100), None, Some(100.0), 100.0),
+            (None, Some(2), None, 180.0),
+        ] {
+            let case = case(rate_per_s, pairs, &[170, 180, 250]);
+            assert_eq!((offered_per_s(&case), reached_per_s(&case)), (offered, Some(reached)));
+        }
+        assert_eq!(reached_per_s(&case(Some(100), None, &[])), None);
+    }
+
+    #[test]
+    fn service_times_are_those_of_all_trials() {
+        let served = |times: &[u64]| Sample {
+            service_histogram: mock::round_trips(0, times).latency_histogram,
+            ..mock::sample(0)
+        };
+        let case = |samples| mock::case(Workload::PingPong, samples);
+        let both = case(vec![served(&[100, 200, 300]), mock::sample(1), served(&[400])]);
+        assert_eq!(service_ns(&both, [0.5, 1.0]), Ok(Some([200, 400])));
+        assert_eq!(service_ns(&case(vec![served(&[])]), [0.5]), Ok(None));
+        let damaged = Sample { service_histogram: Some("?".to_owned()), ..mock::sample(0) };
+        assert!(service_ns(&case(vec![damaged]), [0.5]).is_err());
     }
 
     proptest! {

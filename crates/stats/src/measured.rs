@@ -151,3 +151,113 @@ pub fn number_repeats(mut all: Vec<CaseFigures>) -> Vec<CaseFigures> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+    use model::{CaseError, ErrorKind, Sample};
+
+    fn failing(expected: bool) -> Option<CaseError> {
+        Some(CaseError { expected, ..CaseError::new(ErrorKind::Died, "killed") })
+    }
+
+    #[test]
+    fn a_stream_has_the_throughput_of_each_trial() {
+        let trials =
+            vec![mock::stream(3, 8), Sample { elapsed_ns: 0, ..mock::stream(4, 8) }, mock::stream(5, 0)];
+        let whole = mock::case(Workload::Stream, trials[..1].to_vec());
+        let found = of_case(&whole).remove(0);
+        assert_eq!((found.figure, found.control, found.failed), (DiffFigure::Throughput, false, false));
+        assert_eq!((found.values, found.problem), (vec![(3, 8.0)], None));
+        let partial = mock::case(Workload::Stream, trials);
+        let found = of_case(&partial).remove(0);
+        assert_eq!(found.values, [(3, 8.0)]);
+        assert_eq!(found.problem.as_deref(), Some("2 of 3 trials lack this figure"));
+        for expected in [false, true] {
+            let found = of_case(&CaseRecord { error: failing(expected), ..partial.clone() }).remove(0);
+            assert_eq!((found.problem.as_deref(), found.failed), (Some("killed"), !expected));
+        }
+        for (role, control) in [(Role::Floor, true), (Role::Ceiling, true)] {
+            assert_eq!(of_case(&CaseRecord { role, ..whole.clone() })[0].control, control, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn a_tail_needs_a_hundred_round_trips_in_each_trial() {
+        let case = |counts: &[usize], error| {
+            let trials =
+                counts.iter().zip(0..).map(|(count, round)| mock::round_trips(round, &vec![500; *count]));
+            CaseRecord { error, ..mock::case(Workload::PingPong, trials.collect()) }
+        };
+        let short = Some("fewer than 100 round trips in a trial");
+        for (counts, error, middles, tails, problem) in [
+            (&[100, 100][..], None, 2, 2, None),
+            (&[100, 99], None, 2, 0, short),
+            (&[100, 99], failing(true), 2, 0, Some("killed")),
+            (&[100, 0], None, 1, 1, Some("1 of 2 trials lack this figure")),
+        ] {
+            let [middle, tail] = &of_case(&case(counts, error))[..] else { panic!("two figures") };
+            assert_eq!((middle.values.len(), tail.values.len()), (middles, tails), "{counts:?}");
+            assert_eq!((tail.problem.as_deref(), tail.short), (problem, tails == 0), "{counts:?}");
+            assert!(middle.values.iter().all(|(_, value)| *value == 500.0) && !middle.short);
+        }
+        let of_zero = mock::case(Workload::PingPong, vec![mock::round_trips(0, &[0; 100])]);
+        assert!(of_case(&of_zero).iter().all(|one| one.values.is_empty()), "no factor of zero");
+    }
+
+    #[test]
+    fn the_times_of_a_pipeline_keep_their_rounds() {
+        let mut result = CompareResult::new("a | b", "pipe");
+        result.times_s = vec![1.0, f64::NAN, 3.0];
+        let found = of_result(&result);
+        assert_eq!(found.values, [(0, 1.0), (2, 3.0)]);
+        assert_eq!((found.figure, found.control, found.failed), (DiffFigure::WallTime, false, false));
+        result.error = Some("no".to_owned());
+        let found = of_result(&result);
+        assert_eq!((found.problem.as_deref(), found.failed), (Some("no"), true));
+    }
+
+    #[test]
+    fn a_comparison_has_the_times_of_each_pipeline() {
+        let results = ["a | b", "c | d", "a | b"].map(|pipeline| CompareResult::new(pipeline, "pipe"));
+        let all = of_comparison(&CompareRecord { results: results.to_vec(), ..CompareRecord::default() });
+        let repeats: Vec<bool> = all.iter().map(|one| one.case.contains_key("repeat")).collect();
+        assert_eq!(repeats, [false, false, true]);
+        assert!(all[0].case != all[1].case && all.iter().all(|one| one.figure == DiffFigure::WallTime));
+    }
+
+    #[test]
+    fn repeated_cases_are_numbered_from_the_second_on() {
+        let one = |name: &str| CaseFigures {
+            case: BTreeMap::from([("mechanism".to_owned(), name.to_owned())]),
+            ..of_result(&CompareResult::default())
+        };
+        let tail = CaseFigures { figure: DiffFigure::RoundTripP99, ..one("pipe") };
+        let all = number_repeats(vec![one("pipe"), one("tcp"), one("pipe"), tail, one("pipe")]);
+        let repeats: Vec<Option<&str>> =
+            all.iter().map(|one| one.case.get("repeat").map(String::as_str)).collect();
+        assert_eq!(repeats, [None, None, Some("2"), None, Some("3")]);
+    }
+
+    #[test]
+    fn figures_of_another_run_are_added() {
+        let of = |values: &[(u32, f64)], problem: Option<&str>, [failed, short]: [bool; 2]| CaseFigures {
+            values: values.to_vec(),
+            problem: problem.map(str::to_owned),
+            failed,
+            short,
+            ..of_result(&CompareResult::default())
+        };
+        for (first, second, problem, flags) in [
+            ((None, [false, false]), (None, [false, false]), None, (false, false)),
+            ((Some("a"), [true, false]), (Some("b"), [false, true]), Some("a"), (true, true)),
+            ((None, [true, true]), (Some("b"), [true, true]), Some("b"), (true, true)),
+        ] {
+            let mut all = of(&[(0, 1.0)], first.0, first.1);
+            all.absorb(of(&[(1, 2.0)], second.0, second.1));
+            assert_eq!((&all.values[..], all.problem.as_deref()), (&[(0, 1.0), (1, 2.0)][..], problem));
+            assert_eq!((all.failed, all.short), flags);
+        }
+    }
+}

@@ -75,6 +75,18 @@ mod tests {
         assert_eq!(paired_ratio(&samples(&[1]), &samples(&[0]), throughput_bytes_per_s), None);
     }
 
+    #[test]
+    fn samples_of_one_round_are_paired_in_their_order_of_size() {
+        let one = [stream(0, 8), stream(0, 2), stream(1, 5)];
+        let other = [stream(0, 1), stream(0, 2), stream(0, 9)];
+        assert_eq!(paired_ratios(&one, &other, throughput_bytes_per_s), [2.0, 4.0]);
+        let missing = [Sample { elapsed_ns: 0, ..stream(0, 1) }];
+        assert_eq!(paired_ratios(&one, &missing, throughput_bytes_per_s), [0.0; 0]);
+        let ratio = ratio_of(&[1.0, 2.0, 4.0]);
+        assert_eq!(ratio, Some(Ratio { median: 2.0, low: 1.0, high: 4.0 }));
+        assert_eq!((ratio_of(&[]), ratio_of(&[1.0, f64::INFINITY])), (None, None));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]

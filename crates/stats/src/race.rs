@@ -155,16 +155,16 @@ fn least(ratios: &[f64]) -> f64 {
     let mut wins = 0;
     let sure = (1..).zip(ratios).any(|(count, ratio)| {
         wins += usize::from(*ratio > 1.0);
-        2 * wins > count && gain(wins, count) >= 1.0 / ERRORS
+        gain(wins, count) >= 1.0 / ERRORS
     });
     if sure { factor(ratios.to_vec(), 1.0 / ERRORS).low.max(1.0) } else { 0.0 }
 }
 
-/// The median of ratios, and the bounds outside of which a bet would have gained at least `sure`.
+/// The median of ratios, and the bounds outside of which a bet would have gained at least `sure`, which is more than 1.
 fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
     ratios.sort_unstable_by(f64::total_cmp);
     let count = ratios.len();
-    let wins = (count.div_ceil(2)..=count).find(|wins| count > 0 && gain(*wins, count) >= sure);
+    let wins = (count.div_ceil(2)..=count).find(|wins| gain(*wins, count) >= sure);
     Factor {
         median: median(&ratios).unwrap_or(f64::NAN),
         low: wins.map_or(0.0, |wins| ratios[count - wins]),
@@ -248,6 +248,118 @@ mod tests {
         let turns = [cycle(0), cycle(1), cycle(2)];
         let standing = race(&entrants(&[&turns[0], &turns[1], &turns[2]]));
         assert_eq!(standing.first.len(), 3);
+    }
+
+    #[test]
+    fn bounds_need_the_more_rounds_the_more_entrants_there_are() {
+        // All of n rounds won gain (2ⁿ⁺¹ - 1) / (n + 1): 32 of 7, 57 of 8, 102 of 9, 186 of 10; needed are 40 for each rival.
+        for (count, rounds, bounded) in
+            [(2, 7, false), (2, 8, true), (3, 8, false), (3, 9, true), (4, 9, false), (4, 10, true)]
+        {
+            let costs: Vec<Vec<f64>> = (1..=count).map(|cost| vec![f64::from(cost); rounds]).collect();
+            let standing = race(&entrants(&costs.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+            let all: Vec<&(usize, Factor)> = standing.first.iter().chain(&standing.beaten).collect();
+            let found: Vec<(usize, f64)> = all.iter().map(|(at, factor)| (*at, factor.median)).collect();
+            let expected: Vec<(usize, f64)> =
+                (1..=count).map(|cost| (cost as usize - 1, f64::from(cost))).collect();
+            assert_eq!(found, expected);
+            let others = &all[1..];
+            assert!(others.iter().all(|(_, factor)| factor.high.is_finite() == bounded), "{standing:?}");
+            assert!(others.iter().all(|(_, factor)| (factor.low > 1.0) == bounded), "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn the_bounds_of_a_factor_are_order_statistics() {
+        let ratios = |count: u32| (1..=count).rev().map(f64::from).collect::<Vec<f64>>();
+        let of = |median, low, high| Factor { median, low, high };
+        assert_eq!(factor(ratios(9), 20.0), of(5.0, 1.0, 9.0));
+        // 11 of 12 gain 52, 10 of 12 gain 9.
+        assert_eq!(factor(ratios(12), 20.0), of(6.5, 2.0, 11.0));
+        assert_eq!(factor(ratios(12), 60.0), of(6.5, 1.0, 12.0));
+        assert_eq!(factor(ratios(6), 20.0), of(3.5, 0.0, f64::INFINITY));
+        let none = factor(Vec::new(), 20.0);
+        assert!(none.median.is_nan() && none.low == 0.0 && none.high == f64::INFINITY);
+        assert!(of(1.0, 0.5, 1.1).is_same() && !of(1.0, 1.0, 1.101).is_same());
+    }
+
+    #[test]
+    fn a_ratio_is_surely_more_than_one_after_seven_wins_in_a_row() {
+        let then = |wins: usize, more: &[f64]| [&vec![2.0; wins][..], more].concat();
+        for (ratios, expected) in [
+            (then(6, &[]), 0.0),
+            (then(7, &[]), 2.0),
+            (then(7, &[0.5]), 1.0),
+            (then(7, &[3.0]), 2.0),
+            (then(6, &[1.0]), 0.0),
+            (vec![1.0; 20], 0.0),
+            (vec![0.5; 20], 0.0),
+            (Vec::new(), 0.0),
+        ] {
+            assert_eq!(least(&ratios), expected, "{ratios:?}");
+        }
+    }
+
+    #[test]
+    fn the_rounds_until_a_side_has_won_depend_on_its_share() {
+        for (share, expected) in
+            [(1.0, Some(7)), (0.9, Some(11)), (0.8, Some(17)), (0.7, Some(48)), (0.5, None), (0.0, None)]
+        {
+            assert_eq!(rounds_for(share), expected, "{share}");
+        }
+        let costs = [[1.0, 1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0, 1.0], [9.0, 9.0, 9.0, 9.0, 9.0]];
+        let of = |costs: &[[f64; 5]]| race(&entrants(&costs.iter().map(|one| &one[..]).collect::<Vec<_>>()));
+        assert_eq!(of(&costs[..2]).rounds_needed, Some(17), "four of five, as a tie is no win");
+        assert_eq!(of(&costs[..1]).rounds_needed, Some(0));
+        assert_eq!(of(&[costs[0], costs[0]]).rounds_needed, None);
+        assert_eq!(of(&[costs[0], costs[2]]).rounds_needed, Some(7));
+    }
+
+    #[test]
+    fn entrants_are_compared_with_the_leader_of_the_rounds_before() {
+        let close = |found: &[Vec<f64>], expected: &[&[f64]]| {
+            let same = |(one, other): (&Vec<f64>, &&[f64])| {
+                one.len() == other.len()
+                    && one.iter().zip(*other).all(|(one, other)| (one - other).abs() < 1e-12)
+            };
+            found.len() == expected.len() && found.iter().zip(expected).all(same)
+        };
+        let of = |costs: &[&[f64]]| against_leaders(&entrants(costs));
+        // In the first round none leads; in the second the first one does, and the second follows; then it is the third.
+        let three: [&[f64]; 3] = [&[1.0, 100.0, 2.0], &[2.0, 5.0, 4.0], &[4.0, 1.0, 8.0]];
+        assert!(close(&of(&three), &[&[20.0, 0.25], &[0.05, 0.5], &[0.01, 2.0]]), "{:?}", of(&three));
+        assert!(close(&of(&three[..2]), &[&[0.5, 20.0, 0.5], &[2.0, 0.05, 2.0]]), "two need no leader");
+        assert!(close(&of(&[&[1.0], &[0.0]]), &[&[], &[0.0]]), "no multiple of zero");
+        assert!(close(&of(&three[..1]), &[&[]]));
+        // One that joins in the second round has cost as much as the median so far: more than the first, less than the second.
+        let joined = [&[(0, 1.0), (1, 1.0)][..], &[(0, 2.0), (1, 2.0)], &[(1, 4.0)]]
+            .map(|costs| costs.iter().copied().collect::<RoundCosts>());
+        assert!(close(&against_leaders(&joined), &[&[0.5, 0.25], &[2.0, 2.0], &[4.0]]));
+        let ratios = ratios(
+            &RoundCosts::from([(1, 6.0), (2, 8.0), (3, 1.0)]),
+            &RoundCosts::from([(0, 1.0), (1, 2.0), (3, 0.0)]),
+        );
+        assert_eq!(ratios, [3.0], "one common round");
+    }
+
+    /// Seven rounds won in a row are enough, although the eighth was lost, and it cost at least as much.
+    #[test]
+    fn what_was_surely_beaten_once_stays_beaten() {
+        let other = [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.5];
+        let standing = race(&entrants(&[&other, &[1.0; 8]]));
+        let order = |all: &[(usize, Factor)]| all.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        assert_eq!((order(&standing.first), order(&standing.beaten), standing.lead), (vec![1], vec![0], 1.0));
+    }
+
+    #[test]
+    fn a_score_is_the_mean_of_limited_logarithms() {
+        let of = |shares: &[f64]| {
+            let mut score = Score::default();
+            shares.iter().for_each(|share| score.add(*share));
+            score.mean()
+        };
+        assert_eq!([of(&[]), of(&[1e9]), of(&[0.0]), of(&[1e9, 1.0, 1.0])], [0.0, 3.0, -3.0, 1.0]);
+        assert!((of(&[2.0, 4.0]) - 8f64.ln() / 2.0).abs() < 1e-12);
     }
 
     /// The noise that was seen on virtual machines: each trial on one CPU or on two, with other costs; tails; a machine that

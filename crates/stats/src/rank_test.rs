@@ -267,6 +267,99 @@ mod tests {
         (2.0 * share(&|sum| *sum <= seen).min(share(&|sum| *sum >= seen))).min(1.0)
     }
 
+    #[test]
+    fn designs_know_their_least_p_and_their_steps() {
+        for (design, least_p, steps) in [
+            (Design::Groups(3, 3), 2.0 / 20.0, 9),
+            (Design::Groups(2, 5), 2.0 / 21.0, 10),
+            (Design::Groups(5, 2), 2.0 / 21.0, 10),
+            (Design::Groups(1, 1), 1.0, 1),
+            (Design::Pairs(5), 2.0 / 32.0, 15),
+            (Design::Pairs(1), 1.0, 1),
+            (Design::Pairs(0), 1.0, 0),
+        ] {
+            assert!((design.least_p() - least_p).abs() < 1e-12, "{design:?}");
+            assert_eq!(design.steps(), steps, "{design:?}");
+        }
+    }
+
+    #[test]
+    fn ties_have_the_mean_of_their_ranks() {
+        assert_eq!(doubled_ranks(&[3.0, 1.0, 3.0, 2.0]), (vec![7, 2, 7, 4], true));
+        assert_eq!(doubled_ranks(&[2.0, 2.0, 2.0, 9.0]), (vec![4, 4, 4, 8], true));
+        assert_eq!(doubled_ranks(&[5.0, 1.0, 3.0]), (vec![6, 2, 4], false));
+        assert_eq!(doubled_ranks(&[]), (vec![], false));
+    }
+
+    fn numbers(from: u32, to: u32) -> Vec<f64> {
+        (from..=to).map(f64::from).collect()
+    }
+
+    #[test]
+    fn up_to_forty_values_are_counted_and_more_are_approximated() {
+        // 20 and 20 in 2 of C(40, 20) ways; z of 21 and 21 is 440 / √6321.
+        let tied = |old: Vec<f64>| [&[1.0], &old[1..]].concat();
+        for (old, new, paired, expected) in [
+            (numbers(1, 20), numbers(21, 40), false, 1.450_888_91e-11),
+            (numbers(1, 21), numbers(22, 42), false, 3.125_4e-8),
+            (tied(numbers(0, 9)), numbers(10, 19), false, 1.082_508_8e-5),
+            (vec![0.0; 40], numbers(1, 40), true, 1.818_989_4e-12),
+            (vec![0.0; 41], numbers(1, 41), true, 2.516_95e-8),
+        ] {
+            let found = p(&old, &new, paired);
+            assert!((found / expected - 1.0).abs() < 1e-4, "{found} for {} values", old.len());
+        }
+        // Of 22 values 11 are zero and 11 are one: the distance of 54 from the mean has a variance of 697.19.
+        let mostly = |value: f64| [vec![value; 8], vec![1.0 - value; 3]].concat();
+        let found = p(&mostly(0.0), &mostly(1.0), false);
+        assert!((found / 0.040_843_38 - 1.0).abs() < 1e-5, "{found}");
+        assert_eq!(p(&[1.0; 30], &[1.0; 30], false), 1.0);
+        assert_eq!(p(&numbers(1, 50), &numbers(1, 50), true), 1.0);
+    }
+
+    #[test]
+    fn pairs_without_a_difference_have_a_rank_but_no_sign() {
+        // Six of six signs; four of five with one size: (4 + 1) / 16 of all; and three of four, the smallest negative.
+        for (differences, expected) in [
+            (&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..], 2.0 / 64.0),
+            (&[1.0, 1.0, 1.0, -1.0], 10.0 / 16.0),
+            (&[-1.0, 2.0, 3.0, 4.0], 4.0 / 16.0),
+            (&[0.0, 0.0, -1.0, 2.0, 3.0], 4.0 / 8.0),
+            (&[0.0, 0.0], 1.0),
+        ] {
+            let found = p(&vec![0.0; differences.len()], differences, true);
+            assert!((found - expected).abs() < 1e-12, "{found} for {differences:?}");
+        }
+    }
+
+    /// Of one average of two exponents or of three, with chances of 1/2, and of 1/4, 1/4, 1/4 and 1/4 for the sums of ranks.
+    #[test]
+    fn a_tail_may_be_used_up_exactly() {
+        let mut counted = ExactDistributions::default();
+        let found = [1, 2].map(|pairs| counted.left_out(Design::Pairs(pairs), 0.5));
+        assert_eq!(found, [Some(0), Some(1)]);
+        assert_eq!(counted.left_out(Design::Pairs(1), 0.49), None);
+    }
+
+    #[test]
+    fn what_is_left_out_of_many_steps_is_approximated() {
+        let mut counted = ExactDistributions::default();
+        for (design, left_out) in [
+            // Of the published table.
+            (Design::Pairs(40), 264),
+            // 430 - 1.96 √5955.25, 220 - 1.96 √1580.25, 199.5 - 1.96 √1700.
+            (Design::Pairs(41), 278),
+            (Design::Groups(21, 21), 142),
+            (Design::Groups(10, 40), 118),
+            (Design::Groups(40, 10), 118),
+            // The least of all sums is left out in the tail itself: 1/64, and 1/70.
+            (Design::Pairs(6), 0),
+            (Design::Groups(4, 4), 0),
+        ] {
+            assert_eq!(counted.left_out(design, 0.025), Some(left_out), "{design:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]

@@ -16,7 +16,8 @@ enum Steps {
 }
 
 /// The factor (new divided by old) between at least one old and one new figure, given by their logarithms, and its bounds with an error
-/// probability of `tail` each; `None` if there are too few figures. If `paired`, there are as many new figures as old ones.
+/// probability of `tail` each, which is less than one half; `None` if there are too few figures. If `paired`, there are as many new
+/// figures as old ones.
 pub(crate) fn factor(
     exact: &mut ExactDistributions,
     old: Vec<f64>,
@@ -39,11 +40,9 @@ pub(crate) fn factor(
     }
     let count = design.steps();
     let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
-    let interval = exact.left_out(design, tail).map(|left_out| {
-        let low = steps.smallest((left_out + 1).min(count.div_ceil(2)));
-        let high = steps.smallest((count - left_out).max(count / 2 + 1));
-        (multiple(low), multiple(high))
-    });
+    let interval = exact
+        .left_out(design, tail)
+        .map(|left_out| (multiple(steps.smallest(left_out + 1)), multiple(steps.smallest(count - left_out))));
     (multiple(middle), interval)
 }
 
@@ -128,6 +127,26 @@ mod tests {
     fn the_largest_figures_have_a_factor() {
         let found = factor_of(&[f64::MIN_POSITIVE; 9], &[f64::MAX; 9], false);
         assert_eq!(found, (f64::MAX, Some((f64::MAX, f64::MAX))));
+    }
+
+    #[test]
+    fn the_bounds_are_steps_that_are_counted_from_either_end() {
+        let powers = |all: &[i32]| all.iter().map(|power| 2f64.powi(*power)).collect::<Vec<f64>>();
+        let close = |(ratio, interval): (f64, Option<(f64, f64)>), powers: [f64; 3]| {
+            let (low, high) = interval.unwrap();
+            [low, ratio, high].iter().zip(powers).all(|(one, power)| (one.log2() - power).abs() < 1e-9)
+        };
+        // Of 21 averages of two exponents, all; of 36, all but three at either end: 0, 1/2, 1 and 1 are the least.
+        let six = factor_of(&[1.0; 6], &powers(&[0, 1, 2, 3, 4, 5]), true);
+        assert!(close(six, [0.0, 2.5, 5.0]), "{six:?}");
+        let eight = factor_of(&[1.0; 8], &powers(&[0, 1, 2, 3, 4, 5, 6, 7]), true);
+        assert!(close(eight, [1.0, 3.5, 6.0]), "{eight:?}");
+        // Of 25 differences of exponents, all but two at either end.
+        let five = factor_of(&powers(&[0, 10, 20, 30, 40]), &powers(&[0, 1, 2, 3, 4]), false);
+        assert!(close(five, [-38.0, -18.0, 2.0]), "{five:?}");
+        // Of four steps the middle is between the second and the third.
+        let two = factor_of(&powers(&[0, 4]), &powers(&[0, 1]), false);
+        assert!((two.0.log2() - -1.5).abs() < 1e-9, "{two:?}");
     }
 
     proptest! {

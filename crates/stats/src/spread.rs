@@ -70,6 +70,7 @@ mod tests {
         let of = |spread: f64| noise_level(&Estimate::of(&[100.0 - spread, 100.0, 100.0 + spread]).unwrap());
         assert_eq!(of(5.0), Some(NoiseLevel::Quiet));
         assert_eq!(of(5.1), Some(NoiseLevel::Noisy));
+        assert_eq!(of(15.0), Some(NoiseLevel::Noisy));
         assert_eq!(of(16.0), Some(NoiseLevel::Wild));
         assert_eq!(noise_level(&Estimate::of(&[1.0]).unwrap()), None);
     }
@@ -79,6 +80,34 @@ mod tests {
         assert_eq!(outliers(&[10.0, 10.1, 9.9, 10.2, 9.8, 30.0]), 1);
         assert_eq!(outliers(&[10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 30.0]), 1, "also where the MAD is zero");
         assert_eq!(outliers(&[1.0, 1000.0]), 0, "of two, neither is the odd one");
+    }
+
+    #[test]
+    fn the_limit_is_a_multiple_of_the_median_deviation() {
+        let (mad, mean) = (3.5 * 1.4826, 3.5 * 1.2533);
+        for (residuals, parameters, expected) in [
+            (&[1.0, 2.0, 3.0, 4.0, 100.0][..], 0, Some((3.0, mad))),
+            (&[1.0, 2.0, 3.0, 4.0, 100.0], 2, Some((3.0, 2.0 * mad))),
+            (&[5.0, 5.0, 5.0, 5.0, 9.0], 0, Some((5.0, 0.8 * mean))),
+            (&[5.0, 5.0, 5.0, 5.0, 9.0], 3, Some((5.0, 2.0 * mad))),
+            (&[1.0, 2.0, 9.0], 4, Some((2.0, 0.0))),
+            (&[1.0, 2.0, 4.0], 0, Some((2.0, mad))),
+            (&[1.0, 2.0], 0, None),
+        ] {
+            let found = limit(residuals, parameters);
+            assert_eq!(found.map(|found| found.0), expected.map(|expected| expected.0), "{residuals:?}");
+            let off = found.unwrap_or_default().1 - expected.unwrap_or_default().1;
+            assert!(off.abs() < 1e-12, "{found:?} of {residuals:?}, {parameters} parameters");
+        }
+    }
+
+    #[test]
+    fn an_outlier_is_beyond_the_limit() {
+        let limit = 1.4826 * 3.5;
+        let far = |value: f64| outlier_indices(&[-1.0, value, 0.0, 1.0, -value]);
+        assert_eq!((far(limit), far(limit + 1e-9)), (vec![], vec![1, 4]));
+        assert_eq!(residual_outliers(&[1.0, 2.0, 9.0], 3), [0; 0], "nothing is left to judge them by");
+        assert_eq!(outlier_indices(&[4.0; 5]), [0; 0]);
     }
 
     proptest! {

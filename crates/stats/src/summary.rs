@@ -138,6 +138,46 @@ mod tests {
         assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged]), Looks::Once).is_err());
     }
 
+    #[test]
+    fn percentiles_are_those_of_all_round_trips_together() {
+        let times: Vec<u64> = (1..=1000).collect();
+        let trials = vec![
+            mock::round_trips(0, &times[..500]),
+            mock::round_trips(1, &[]),
+            mock::round_trips(2, &times[500..]),
+        ];
+        let mut case = mock::case(Workload::PingPong, trials);
+        summarise(&mut case, Looks::Once).unwrap();
+        let latency = case.latency_ns.unwrap();
+        assert_eq!((latency.p90, latency.p99, latency.p999, latency.max), (900, 990, 999, 1000));
+        // Of the medians 250 and 750, and of 250 and 251.
+        assert_eq!((latency.p50_low, latency.p50, latency.p50_high, latency.count), (250, 500, 750, 1000));
+        let trials = vec![mock::round_trips(0, &[250]), mock::round_trips(1, &[251])];
+        let mut case = mock::case(Workload::PingPong, trials);
+        summarise(&mut case, Looks::Once).unwrap();
+        assert_eq!(case.latency_ns.map(|latency| latency.p50), Some(251), "250.5, rounded");
+    }
+
+    #[test]
+    fn outliers_and_noise_are_those_of_the_headline_figure() {
+        let trials = [100, 101, 99, 102, 98, 300].iter().map(|time| mock::round_trips(0, &[*time]));
+        let mut case = mock::case(Workload::PingPong, trials.collect());
+        summarise(&mut case, Looks::Once).unwrap();
+        assert_eq!((case.outliers, case.noise), (1, Some(NoiseLevel::Wild)));
+    }
+
+    #[test]
+    fn a_merged_histogram_is_as_precise_as_the_most_precise_one() {
+        let with = |digits: u8| {
+            let mut histogram = Histogram::<u64>::new(digits).unwrap();
+            histogram.record(100_000).unwrap();
+            histogram
+        };
+        let all = merged(&[with(1), with(3), with(2)]).unwrap().unwrap();
+        assert_eq!((all.sigfig(), all.len()), (3, 3));
+        assert_eq!(merged(&[]).unwrap(), None);
+    }
+
     proptest! {
         #[test]
         fn merged_histograms_hold_all_round_trips(times in prop::collection::vec(1u64..10_000_000_000, 1..200)) {

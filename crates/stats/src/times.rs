@@ -84,7 +84,8 @@ fn in_rounds_of_both<'a>(old: &'a CompareResult, new: &'a CompareResult) -> Both
     BothSides { old: &old.times_s[..rounds], new: &new.times_s[..rounds], paired: true }
 }
 
-/// The groups of results that have an order: several pipelines over one link, and one pipeline over several links; the fastest first.
+/// The groups of results that have an order: the pipelines over one link, and the links of one pipeline; the fastest first. A group of
+/// one has no pairs.
 fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
     let by = |key: fn(&CompareResult) -> &str| {
         let mut groups: BTreeMap<&str, Vec<&'a CompareResult>> = BTreeMap::new();
@@ -94,12 +95,11 @@ fn rankings<'a>(results: &[&'a CompareResult]) -> Vec<Vec<&'a CompareResult>> {
         groups.into_values()
     };
     let median = |result: &CompareResult| estimate::median(&result.times_s).unwrap_or(f64::INFINITY);
-    let groups = by(|result| &result.via).chain(by(|result| &result.pipeline));
-    let several = groups.filter(|group| group.len() > 1).map(|mut group| {
+    let in_order = |mut group: Vec<&'a CompareResult>| {
         model::sort_by(&mut group, |one, other| median(one).total_cmp(&median(other)));
         group
-    });
-    several.collect()
+    };
+    by(|result| &result.via).chain(by(|result| &result.pipeline)).map(in_order).collect()
 }
 
 /// Number of pairs of results that have an order.
@@ -264,5 +264,75 @@ mod tests {
         assert!(alarms <= 20, "{alarms} of 400");
         let failed = CompareResult { error: Some("no".to_owned()), ..result("pipe", &[1.0; 9]) };
         assert_eq!(is_order_certain(&[&failed, &result("bash", &[1.0; 9])], 1), None);
+    }
+
+    fn grid(cells: &[(&str, &str, f64)]) -> Vec<CompareResult> {
+        let of = |(pipeline, via, time): &(&str, &str, f64)| CompareResult {
+            times_s: (0..10).map(|round| time + 0.001 * f64::from(round)).collect(),
+            ..CompareResult::new(pipeline, via)
+        };
+        cells.iter().map(of).collect()
+    }
+
+    #[test]
+    fn pairs_are_counted_within_a_link_and_within_a_pipeline() {
+        for (cells, pairs) in [
+            (&[("a", "pipe", 1.0)][..], 0),
+            (&[("a", "pipe", 1.0), ("b", "pipe", 1.0)], 1),
+            (&[("a", "pipe", 1.0), ("b", "pipe", 1.0), ("c", "pipe", 1.0)], 3),
+            (&[("a", "pipe", 1.0), ("a", "tcp", 1.0), ("b", "pipe", 1.0), ("b", "tcp", 1.0)], 4),
+            (&[("a", "pipe", 1.0), ("b", "tcp", 1.0)], 0),
+        ] {
+            let results = grid(cells);
+            assert_eq!(pairs_to_order(&results.iter().collect::<Vec<_>>()), pairs, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_is_certain_if_all_neighbours_differ() {
+        for (cells, looks, expected) in [
+            (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)][..], 1, Some(true)),
+            (&[("a", "pipe", 2.0), ("b", "pipe", 1.0)], 1, Some(true)),
+            // Ten rounds, 2/2¹⁰, are enough for 25 pairs times looks.
+            (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)], 25, Some(true)),
+            (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)], 26, Some(false)),
+            (&[("a", "pipe", 3.0), ("b", "pipe", 1.0), ("c", "pipe", 2.0)], 8, Some(true)),
+            (&[("a", "pipe", 3.0), ("b", "pipe", 1.0), ("c", "pipe", 2.0)], 9, Some(false)),
+            (&[("a", "pipe", 3.0), ("b", "pipe", 1.0), ("c", "pipe", 2.0)], 1, Some(true)),
+            (&[("a", "pipe", 1.0), ("b", "pipe", 1.0), ("c", "pipe", 9.0)], 1, Some(false)),
+            (&[("a", "pipe", 1.0), ("b", "pipe", 9.0), ("c", "pipe", 9.0)], 1, Some(false)),
+            (&[("a", "pipe", 1.0), ("a", "tcp", 2.0)], 1, Some(true)),
+            (&[("a", "pipe", 1.0), ("b", "tcp", 2.0)], 1, None),
+            (&[("a", "pipe", 1.0)], 1, None),
+        ] {
+            let results = grid(cells);
+            assert_eq!(is_order_certain(&results.iter().collect::<Vec<_>>(), looks), expected, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn each_link_has_its_own_fastest_pipeline() {
+        let mut results = grid(&[
+            ("a", "pipe", 2.0),
+            ("b", "pipe", 1.0),
+            ("a", "tcp", 3.0),
+            ("b", "tcp", 6.0),
+            ("a", "file", 1.0),
+        ]);
+        results.push(CompareResult { error: Some("no".to_owned()), ..results[1].clone() });
+        summarise_times(&mut results, 1);
+        let times: Vec<Option<f64>> = results
+            .iter()
+            .map(|one| one.times_fastest.map(|ratio| (10.0 * ratio.median).round() / 10.0))
+            .collect();
+        assert_eq!(times, [Some(2.0), Some(1.0), Some(1.0), Some(2.0), None, None]);
+        // Compared with the first result of the same pipeline, and with nothing where no shell was measured.
+        let first = results[3].times_first.map(|ratio| (10.0 * ratio.median).round() / 10.0);
+        assert_eq!((first, results[3].times_shell), (Some(6.0), None));
+        let low_and_high = results[4].low_s.zip(results[4].high_s);
+        assert_eq!(
+            (results[4].stddev_s.map(|one| one > 0.0), low_and_high),
+            (Some(true), Some((1.001, 1.008)))
+        );
     }
 }

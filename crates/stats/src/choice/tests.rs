@@ -204,6 +204,110 @@ fn missing_figures_and_single_samples() {
     assert_eq!(taken(&[], PLAIN), None);
 }
 
+#[test]
+fn options_that_need_code_make_a_mechanism_complicated() {
+    for (spec, expected) in [
+        ("pipe", (0, 0, 0)),
+        ("pipe:size=1MiB", (0, 0, 1)),
+        ("pipe:send=vmsplice", (1, 0, 1)),
+        ("tcp:nodelay,sndbuf=4096,rcvbuf=4096", (0, 7, 3)),
+        ("shm-ring:wait=spin", (0, 11, 1)),
+        ("other:a=1,b=2,size=3", (2, 13, 3)),
+    ] {
+        assert_eq!(effort(&spec.parse().unwrap()), expected, "{spec}");
+    }
+}
+
+/// Nine trials of a message that takes 1000 ns and 500 ns of CPU.
+#[test]
+fn a_message_costs_its_time_and_its_cpu() {
+    let rate = |messages_per_s| Demand { messages_per_s: Some(messages_per_s), ..PLAIN };
+    let blocking = case("pipe", 1000.0, 500.0, 0.0);
+    let spinning = case("shm-ring:wait=spin", 1000.0, 500.0, 0.0);
+    let single = CaseRecord { tasks: Tasks::Single, ..spinning.clone() };
+    let three = case("shm-ring:wait=spin", 1000.0, 2600.0, 0.0);
+    let mut trips = blocking.clone();
+    for sample in &mut trips.samples {
+        sample.latency_histogram = mock::round_trips(0, &[300, 300, 900]).latency_histogram;
+    }
+    for (case, demand, time_ns, cpus, decisive_ns) in [
+        (&blocking, PLAIN, 1000.0, 0.5, 1500.0),
+        (&blocking, rate(1e6), 1000.0, 0.5, 500.0),
+        (&blocking, rate(1e5), 1000.0, 0.05, 500.0),
+        (&spinning, PLAIN, 1000.0, 2.0, 1500.0),
+        (&spinning, rate(1.0), 1000.0, 2.0, 500.0),
+        (&single, PLAIN, 1000.0, 1.0, 1500.0),
+        (&three, PLAIN, 1000.0, 3.0, 3600.0),
+        (&trips, PLAIN, 300.0, 0.5, 800.0),
+    ] {
+        let cost = choose(&[case], &demand).case(0).unwrap().cost.unwrap();
+        let all = [cost.time_ns, cost.cpus, cost.decisive_ns].map(|one| one.median);
+        assert_eq!(all, [time_ns, cpus, decisive_ns], "{demand:?}");
+        assert_eq!(cost.cpu_ns.median, if case.samples == three.samples { 2600.0 } else { 500.0 });
+    }
+    let few = |count: usize| {
+        let mut case = blocking.clone();
+        case.samples.truncate(count);
+        choose(&[&case], &PLAIN).case(0).unwrap().cost.unwrap().has_few_trials()
+    };
+    assert_eq!((few(5), few(6)), (true, false));
+}
+
+#[test]
+fn a_rate_and_a_budget_may_be_met_exactly() {
+    let cases = [case("pipe", 1000.0, 500.0, 0.0)];
+    let of = |messages_per_s, cpus_max| excluded(&cases, Demand { messages_per_s, cpus_max }, 0);
+    assert_eq!((of(Some(1e6), None), of(Some(1_000_001.0), None)), (None, Some(Excluded::TooSlow)));
+    assert_eq!((of(None, Some(0.5)), of(None, Some(0.49))), (None, Some(Excluded::TooMuchCpu)));
+}
+
+/// The costs of `pipe` in nine rounds, as multiples of those of `tcp`.
+fn against_tcp(multiples: [f64; 9]) -> [CaseRecord; 2] {
+    let mut pipe = case("pipe", 100.0, 100.0, 0.0);
+    for (sample, multiple) in pipe.samples.iter_mut().zip(multiples) {
+        sample.elapsed_ns = (sample.elapsed_ns as f64 * multiple).round() as u64;
+        sample.system_ns = (sample.system_ns as f64 * multiple).round() as u64;
+    }
+    [pipe, case("tcp", 100.0, 100.0, 0.0)]
+}
+
+#[test]
+fn the_median_round_bounds_the_first_place() {
+    // Surely beaten in nine rounds of nine: at most 3 % more.
+    let beaten = |median| against_tcp([1.01, 1.01, 1.01, 1.01, median, 1.4, 1.4, 1.4, 1.4]);
+    assert_eq!(taken(&beaten(1.03), PLAIN).as_deref(), Some("pipe"));
+    assert_eq!(taken(&beaten(1.04), PLAIN).as_deref(), Some("tcp"));
+    // Once the cheaper one, so not surely beaten: at most a quarter more.
+    let open = |median| against_tcp([0.9, 1.1, 1.1, 1.1, median, 1.4, 1.4, 1.4, 1.4]);
+    assert_eq!(taken(&open(1.25), PLAIN).as_deref(), Some("pipe"));
+    assert_eq!(taken(&open(1.26), PLAIN).as_deref(), Some("tcp"));
+    // Surely the same: within a tenth in all rounds.
+    assert_eq!(taken(&against_tcp([1.1; 9]), PLAIN).as_deref(), Some("pipe"));
+    assert_eq!(taken(&against_tcp([1.11; 9]), PLAIN).as_deref(), Some("tcp"));
+    let mut apart = against_tcp([3.0; 9]);
+    apart[0].samples.iter_mut().for_each(|sample| sample.round += 9);
+    assert_eq!(taken(&apart, PLAIN).as_deref(), Some("pipe"), "without a common round nothing is known");
+}
+
+#[test]
+fn the_cheapest_come_first_and_the_excluded_last() {
+    let mut cases = [
+        case("tcp", 300.0, 300.0, 0.0),
+        case("shm-ring:wait=spin", 10.0, 10.0, 0.0),
+        case("pipe", 100.0, 100.0, 0.0),
+        case("fifo", 50.0, 50.0, 0.0),
+        case("socketpair", 100.0, 100.0, 0.0),
+    ];
+    cases[3].samples.clear();
+    let choice = choose(&cases.iter().collect::<Vec<_>>(), &PLAIN);
+    let order: Vec<usize> = choice.ranked.iter().map(|one| one.at).collect();
+    assert_eq!(order, [2, 4, 0, 1, 3]);
+    assert_eq!(choice.first_place().map(|one| one.at).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!((choice.case(1).map(|one| one.at), choice.case(5)), (Some(1), None));
+    let untouched = CaseRecord { data: DataLevel::None, ..cases[0].clone() };
+    assert_eq!(excluded(&[untouched], PLAIN, 0), Some(Excluded::LessData), "also where it is the only level");
+}
+
 proptest! {
     #[test]
     fn what_is_taken_keeps_what_was_asked(

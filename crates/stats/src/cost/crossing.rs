@@ -92,7 +92,7 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
                 rounds += 1;
                 groups[*round as usize % GROUPS_MAX] += difference;
             }
-            (rounds >= ROUNDS_MIN && groups.iter().all(|sum| sum.is_finite())).then_some((*block, groups))
+            (rounds >= ROUNDS_MIN).then_some((*block, groups))
         })
         .collect();
     let used: Vec<usize> =
@@ -150,4 +150,117 @@ fn lines_cross(first: Option<&CostModel>, second: Option<&CostModel>, low: u64, 
         if is_ahead(middle) == at_low { low = middle } else { high = middle }
     }
     Some(high as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+    use model::{CaseRecord, Sample, Workload};
+
+    /// The nanoseconds per block of each round, by block.
+    fn swept(sizes: &[(u64, Vec<f64>)]) -> Swept {
+        let cases = sizes.iter().map(|(block_bytes, times)| {
+            let samples = times.iter().zip(0..).map(|(ns, round)| Sample {
+                elapsed_ns: (ns * 1e6) as u64,
+                messages: 1_000_000,
+                ..mock::sample(round)
+            });
+            CaseRecord { block_bytes: *block_bytes, ..mock::case(Workload::Stream, samples.collect()) }
+        });
+        Swept::of(&cases.collect::<Vec<_>>())
+    }
+
+    /// Over sizes of 1, 2, 4... bytes: the first takes so many nanoseconds in each round, the second 1000.
+    fn found(times: &[Vec<f64>], pairs: usize) -> Crossing {
+        let sizes = |of: &dyn Fn(&Vec<f64>) -> Vec<f64>| {
+            times.iter().zip(0..).map(|(times, power)| (1 << power, of(times))).collect::<Vec<_>>()
+        };
+        let (first, second) = (swept(&sizes(&Vec::clone)), swept(&sizes(&|times| vec![1000.0; times.len()])));
+        crossing((&first, None), (&second, None), pairs)
+    }
+
+    #[test]
+    fn the_rounds_that_can_show_a_difference_grow_with_the_pairs() {
+        // 2ⁿ⁻¹ patterns, of which one is at most 5 % divided by the pairs.
+        for (pairs, rounds) in [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (25, 10), (26, 11)] {
+            assert_eq!(rounds_to_cross(pairs), rounds, "{pairs} pairs");
+        }
+    }
+
+    #[test]
+    fn who_is_ahead_at_which_sizes() {
+        let (ahead, behind, level) = (vec![500.0; 6], vec![2000.0; 6], vec![1000.0; 6]);
+        let of =
+            |sizes: &[&Vec<f64>]| found(&sizes.iter().map(|times| (*times).clone()).collect::<Vec<_>>(), 1);
+        let never = |first_ahead, ahead, all| Crossing::Never { first_ahead, sizes: (ahead, all) };
+        assert_eq!(of(&[&ahead, &ahead, &level]), never(true, 2, 3));
+        assert_eq!(of(&[&behind, &behind]), never(false, 2, 2));
+        assert_eq!(of(&[&level, &level]), Crossing::Unclear);
+        // The geometric middle of 2 and 8 bytes.
+        let at = |first_ahead_below| Crossing::At { first_ahead_below, bytes: 4.0, low: 2, high: 8 };
+        assert_eq!(of(&[&ahead, &ahead, &level, &behind]), at(true));
+        assert_eq!(of(&[&behind, &behind, &level, &ahead]), at(false));
+        assert_eq!(of(&[&ahead, &behind, &ahead]), Crossing::Often);
+        assert_eq!(of(&[&vec![500.0; 5]]), Crossing::Unclear, "five rounds");
+        let many = (0..70).map(|round| if round < 64 { 500.0 } else { 600.0 }).collect::<Vec<f64>>();
+        assert_eq!(of(&[&many]), never(true, 1, 1), "more rounds than groups");
+        let first = swept(&[(1, ahead.clone()), (2, ahead.clone())]);
+        let found = crossing((&first, None), (&swept(&[(2, behind)]), None), 1);
+        assert_eq!(found, never(true, 1, 1), "one size is common");
+        let found = crossing((&first, None), (&swept(&[(2, vec![1000.0; 3])]), None), 1);
+        assert_eq!(found, Crossing::Unclear, "three common rounds");
+    }
+
+    /// Seven differences of equal size have 64 patterns of signs: one in which all agree, and seven in which one does not.
+    #[test]
+    fn a_difference_is_sure_if_few_patterns_of_signs_agree_as_much() {
+        let one_lost = |ns: f64| vec![vec![500.0, 500.0, 500.0, ns, 500.0, 500.0, 500.0]];
+        let sure = Crossing::Never { first_ahead: true, sizes: (1, 1) };
+        assert_eq!(found(&one_lost(2000.0), 1), Crossing::Unclear, "8 of 64");
+        assert_eq!(found(&one_lost(1100.0), 1), sure, "2 of 64, as the one is small");
+        assert_eq!(found(&one_lost(1100.0), 2), Crossing::Unclear, "but for two pairs 2 of 64 are too many");
+        assert_eq!(found(&one_lost(500.0), 3), sure, "1 of 64");
+        assert_eq!(found(&one_lost(500.0), 4), Crossing::Unclear, "1 of 64 for four pairs");
+        // A second size in which all agree: 2 of 64, as the first agrees as much if the lost one is flipped.
+        let mut both = one_lost(2000.0);
+        both.push(vec![2000.0; 7]);
+        let second = Crossing::Never { first_ahead: false, sizes: (1, 2) };
+        assert_eq!(found(&both, 1), second);
+    }
+
+    #[test]
+    fn patterns_flip_all_groups_but_the_last_in_every_way() {
+        assert_eq!(patterns(&[]), [0]);
+        assert_eq!(patterns(&[7]), [0]);
+        assert_eq!(patterns(&[3, 5, 9]), [0, 8, 32, 40]);
+        let all = patterns(&(0..12).collect::<Vec<_>>());
+        assert_eq!((all.len(), all.iter().max()), (2048, Some(&2047)));
+        let random = patterns(&(0..13).collect::<Vec<_>>());
+        assert_eq!((random.len(), random[0]), (4096, 0));
+        assert!(random.iter().any(|flipped| flipped >> 12 & 1 == 1));
+    }
+
+    #[test]
+    fn lines_cross_between_two_sizes_at_most_once() {
+        let line = |overhead: f64, byte: f64| {
+            let sizes: Vec<(u64, Vec<f64>)> = (0..=12)
+                .map(|power| (1 << power, vec![overhead + byte * f64::from(1 << power); 3]))
+                .collect();
+            CostModel::of(&swept(&sizes)).expect("a sweep")
+        };
+        // 50 + n = 2000 + 0.1 n at 2166.7 bytes.
+        let (small, large) = (line(50.0, 1.0), line(2000.0, 0.1));
+        for (one, other) in [(&small, &large), (&large, &small)] {
+            assert_eq!(lines_cross(Some(one), Some(other), 2048, 4096), Some(2167.0));
+            assert_eq!(lines_cross(Some(one), Some(other), 2166, 2167), Some(2167.0));
+            assert_eq!(lines_cross(Some(one), Some(other), 1, 1 << 40), Some(2167.0));
+            assert_eq!(lines_cross(Some(one), Some(other), 1, 2048), None);
+            assert_eq!(lines_cross(Some(one), Some(other), 4096, 8192), None);
+        }
+        assert_eq!(
+            (lines_cross(None, Some(&small), 1, 2), lines_cross(Some(&small), None, 1, 2)),
+            (None, None)
+        );
+    }
 }

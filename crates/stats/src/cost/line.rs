@@ -50,8 +50,8 @@ impl CostLine {
 
     /// The time of a block, in nanoseconds.
     pub(super) fn ns(&self, block_bytes: u64) -> f64 {
-        let [one, bytes, fillings] = self.shape.regressors(block_bytes);
-        self.overhead_ns * one + self.byte_ns * bytes + self.filling_ns * fillings
+        let [_, bytes, fillings] = self.shape.regressors(block_bytes);
+        self.overhead_ns + self.byte_ns * bytes + self.filling_ns * fillings
     }
 
     /// The mean distance of the sizes from the line, in logarithms.
@@ -155,4 +155,120 @@ fn eliminate(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         values[at] = (system[at][count] - known) / system[at][at];
     }
     Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: LineShape = LineShape { buffer_bytes: None };
+    const FILLED: LineShape = LineShape { buffer_bytes: Some(64) };
+
+    #[test]
+    fn a_block_fills_the_buffer_from_its_size_on() {
+        for (buffer_bytes, block_bytes, fillings) in [
+            (None, 128, 0.0),
+            (Some(64), 63, 0.0),
+            (Some(64), 64, 1.0),
+            (Some(64), 96, 1.5),
+            (Some(0), 64, 0.0),
+        ] {
+            let row = LineShape { buffer_bytes }.regressors(block_bytes);
+            assert_eq!(row, [1.0, block_bytes as f64, fillings], "{buffer_bytes:?}");
+        }
+        let line = CostLine::new(FILLED, [10.0, 0.5, 100.0]);
+        assert_eq!((line.ns(32), line.ns(128)), (26.0, 274.0));
+        let mean =
+            |block_bytes: u64, off: f64| SizeMean { block_bytes, ln_ns: line.ns(block_bytes).ln() + off };
+        assert!((line.distance(&[mean(32, 0.1), mean(128, -0.3)]) - 0.2).abs() < 1e-12);
+        assert_eq!(line.distance(&[]), 0.0);
+    }
+
+    fn means(truth: &CostLine, spoil: impl Fn(u64) -> f64) -> Vec<SizeMean> {
+        let of =
+            |block_bytes| SizeMean { block_bytes, ln_ns: (truth.ns(block_bytes) * spoil(block_bytes)).ln() };
+        (0..=16).map(|power| of(1 << power)).collect()
+    }
+
+    #[test]
+    fn the_line_of_exact_times_is_found() {
+        for (shape, truth) in [
+            (PLAIN, [100.0, 0.5, 0.0]),
+            (PLAIN, [100.0, 0.0, 0.0]),
+            (PLAIN, [0.0, 0.5, 0.0]),
+            (FILLED, [10.0, 0.5, 100.0]),
+            (FILLED, [10.0, 0.5, 0.0]),
+        ] {
+            let truth = CostLine::new(shape, truth);
+            let found = fit(&means(&truth, |_| 1.0), shape).unwrap();
+            for power in 0..=16 {
+                let off = found.ns(1 << power) / truth.ns(1 << power) - 1.0;
+                assert!(off.abs() < 1e-6, "{found:?} for {truth:?}");
+            }
+        }
+        assert_eq!(fit(&[], PLAIN), None);
+        assert_eq!(fit(&[SizeMean { block_bytes: 1, ln_ns: f64::NAN }], PLAIN), None);
+    }
+
+    #[test]
+    fn a_far_size_hardly_moves_the_line() {
+        let truth = CostLine::new(PLAIN, [100.0, 0.5, 0.0]);
+        for factor in [0.2, 1.5, 5.0] {
+            let found = fit(&means(&truth, |block| if block == 256 { factor } else { 1.0 }), PLAIN).unwrap();
+            let off = [found.overhead_ns / 100.0 - 1.0, found.byte_ns / 0.5 - 1.0];
+            assert!(off.iter().all(|off| off.abs() < 1e-4), "{found:?} with a size of {factor}");
+        }
+    }
+
+    #[test]
+    fn no_parameter_is_negative() {
+        let of = |sums: [f64; 3]| {
+            not_negative(&[
+                ([1.0, 0.0, 0.0], sums[0]),
+                ([0.0, 1.0, 0.0], sums[1]),
+                ([0.0, 0.0, 1.0], sums[2]),
+            ])
+        };
+        for (sums, expected) in [
+            ([2.0, 3.0, 4.0], Some([2.0, 3.0, 4.0])),
+            ([-1.0, 3.0, 4.0], Some([0.0, 3.0, 4.0])),
+            ([2.0, -3.0, 4.0], Some([2.0, 0.0, 4.0])),
+            ([2.0, 3.0, -4.0], Some([2.0, 3.0, 0.0])),
+            ([-2.0, -3.0, 4.0], None),
+        ] {
+            assert_eq!(of(sums), expected, "{sums:?}");
+        }
+        assert_eq!(not_negative(&[]), None);
+    }
+
+    #[test]
+    fn least_squares_are_those_of_a_textbook() {
+        // Through (0, 1), (1, 2) and (2, 4): 5/6 + 3/2 x.
+        let points = [([1.0, 0.0, 0.0], 1.0), ([1.0, 1.0, 0.0], 2.0), ([1.0, 2.0, 0.0], 4.0)];
+        let close = |found: Option<[f64; 3]>, expected: [f64; 3]| {
+            found.is_some_and(|found| {
+                found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12)
+            })
+        };
+        assert!(close(solve(&points, 0b011), [5.0 / 6.0, 1.5, 0.0]));
+        assert!(close(solve(&points, 0b001), [7.0 / 3.0, 0.0, 0.0]), "the mean");
+        assert!(close(solve(&points, 0b010), [0.0, 2.0, 0.0]), "10/5 through the origin");
+        assert_eq!(solve(&points, 0b111), None, "the third is never used");
+        let alike = [([1.0, 2.0, 0.0], 3.0), ([2.0, 4.0, 0.0], 6.0)];
+        assert_eq!(solve(&alike, 0b011), None, "not unique");
+    }
+
+    #[test]
+    fn a_system_is_eliminated_to_its_solution() {
+        // 4x + 2y + z = 11, 2x + 5y + 3z = 21, x + 3y + 6z = 25.
+        let system = vec![vec![4.0, 2.0, 1.0, 11.0], vec![2.0, 5.0, 3.0, 21.0], vec![1.0, 3.0, 6.0, 25.0]];
+        let found = eliminate(system).unwrap();
+        assert!(
+            found.iter().zip([1.0, 2.0, 3.0]).all(|(one, other)| (one - other).abs() < 1e-12),
+            "{found:?}"
+        );
+        assert_eq!(eliminate(vec![vec![1e-12, 1e-12]]), Some(vec![1.0]));
+        assert_eq!(eliminate(vec![vec![9e-13, 1.0]]), None);
+        assert_eq!(eliminate(vec![vec![1.0, 1.0, 2.0], vec![1.0, 1.0, 2.0]]), None);
+    }
 }

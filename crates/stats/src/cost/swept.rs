@@ -114,9 +114,6 @@ fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut center = middle(&sorted);
-    if spread <= 0.0 {
-        return center;
-    }
     for _ in 0..STEPS {
         let weight = |value: f64| {
             let far = (value - center) / (BISQUARE * spread);
@@ -127,11 +124,102 @@ fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
             sum += weight(*value) * value;
             weights += weight(*value);
         }
-        // If no value has a weight, the median stays.
+        // If no value has a weight, the median stays: none has where the spread is zero.
         if weights <= 0.0 {
             break;
         }
         center = sum / weights;
     }
     center
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+    use model::Sample;
+
+    /// A trial of one block that takes so long.
+    fn trial(round: u32, elapsed_ns: u64) -> Sample {
+        Sample { elapsed_ns, messages: 1, ..mock::sample(round) }
+    }
+
+    fn case(block_bytes: u64, granted: &[(&str, u64)], samples: Vec<Sample>) -> CaseRecord {
+        let granted = granted.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+        CaseRecord { block_bytes, granted, ..mock::case(Workload::Stream, samples) }
+    }
+
+    #[test]
+    fn streams_with_times_are_swept() {
+        let trips = CaseRecord { workload: Workload::PingPong, ..case(2, &[], vec![trial(0, 5)]) };
+        let untimed = vec![trial(0, 0), Sample { messages: 0, ..trial(1, 5) }, trial(7, 1), trial(4, 1)];
+        let cases = [
+            trips,
+            case(4, &[("pipe_bytes", 9)], Vec::new()),
+            case(0, &[("pipe_bytes", 9)], vec![trial(0, 5)]),
+            case(16, &[("ring_bytes", 8), ("pipe_bytes", 64)], untimed),
+            case(8, &[("pipe_bytes", 64)], vec![trial(4, 1)]),
+        ];
+        let swept = Swept::of(&cases);
+        assert_eq!((swept.blocks(), swept.rounds(), swept.round_count()), (vec![8, 16], vec![4, 7], 2));
+        assert_eq!(swept.of_block(16), [(7, 0.0), (4, 0.0)]);
+        assert_eq!((swept.of_block(4), swept.buffer_bytes()), (&[][..], Some(64)));
+        assert_eq!((Swept::default().round_count(), Swept::default().buffer_bytes()), (0, None));
+        for (first, second, expected) in [
+            (&[("sndbuf_bytes", 7)][..], &[("sndbuf_bytes", 7)][..], Some(7)),
+            (&[("sndbuf_bytes", 7)], &[("sndbuf_bytes", 8)], None),
+            (&[("ring_bytes", 7)], &[], None),
+            (&[], &[("ring_bytes", 7)], None),
+            (&[("other_bytes", 7)], &[("other_bytes", 7)], None),
+        ] {
+            let cases =
+                [(1, first), (2, second)].map(|(block, granted)| case(block, granted, vec![trial(0, 1)]));
+            assert_eq!(Swept::of(&cases).buffer_bytes(), expected, "{first:?} and {second:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_without_the_rounds_that_stay_has_no_mean() {
+        let swept =
+            Swept::of(&[case(1, &[], vec![trial(0, 1), trial(1, 1)]), case(2, &[], vec![trial(1, 1)])]);
+        let blocks = |without: Option<&[u32]>| -> Vec<u64> {
+            swept.size_means(without).iter().map(|mean| mean.block_bytes).collect()
+        };
+        assert_eq!((blocks(None), blocks(Some(&[1])), blocks(Some(&[0, 1]))), (vec![1, 2], vec![1], vec![]));
+    }
+
+    #[test]
+    fn the_spread_is_that_around_the_median_of_each_size() {
+        for (sizes, expected) in [
+            // Each deviation is multiplied by the square root of n / (n - 1).
+            (&[&[0.0, 2.0][..]][..], 1.4826 * 2f64.sqrt()),
+            (&[&[0.0, 1.0, 3.0]], 1.4826 * 1.5f64.sqrt()),
+            (&[&[5.0]], 0.0),
+            (&[&[5.0], &[0.0, 2.0]], 1.4826 * 2f64.sqrt()),
+            (&[&[7.0, 8.0, 9.0, 12.0], &[0.0, 2.0, 3.0, 5.0]], 1.4826 * (4.0f64 / 3.0).sqrt()),
+            (&[], 0.0),
+        ] {
+            let found = spread(sizes.iter().copied());
+            assert!((found - expected).abs() < 1e-12, "{found} for {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn the_bisquare_mean_ignores_what_is_far() {
+        for (values, spread, expected) in [
+            (&[3.0][..], 1.0, 3.0),
+            (&[0.0, 5.0, 1.0], 0.0, 1.0),
+            (&[-1.0, 1.0], 1.0, 0.0),
+            (&[0.0, 0.0, 0.0, 5.9, 100.0], 0.9, 0.0),
+            (&[0.0, 0.0, 6.0], 1.0, 0.0),
+            // No value is near the median, so that it stays.
+            (&[-10.0, 10.0], 1.0, 0.0),
+            (&[-10.0, 20.0], 1.0, 5.0),
+            // c with 2 c (1 - (c/6)²)² = (3 - c) (1 - ((3 - c)/6)²)².
+            (&[0.0, 3.0, 0.0], 1.0, 0.850_417_8),
+        ] {
+            let found = bisquare_mean(values, spread);
+            assert!((found - expected).abs() < 1e-4, "{found} for {values:?}");
+        }
+    }
 }

@@ -165,9 +165,12 @@ fn without_a_model_there_is_a_reason() {
     let said = |blocks: &[u64], rounds| of(blocks, rounds).expect_err("no model");
     assert!(said(&[], 9).ends_with("there are 0"));
     assert!(said(&[64], 9).ends_with("there is 1"));
-    assert!(said(&[1, 2, 4, 8], 2).contains("needs 3 trials"));
+    assert_eq!(said(&[1, 2, 4], 9), "a line needs 4 block sizes that were measured, and there are 3");
+    assert_eq!(said(&[1, 2, 4, 8], 2), "its interval needs 3 trials, and there are 2");
+    assert_eq!(said(&[1, 2, 4, 8], 1), "its interval needs 3 trials, and there is 1");
     assert!(said(&[1, 2, 3, 4], 9).contains("not 8 times the smallest"));
-    assert_eq!(of(&[1, 2, 4, 8], 3), Ok(()));
+    assert_eq!((of(&[1, 2, 4, 8], 3), of(&[2, 4, 8, 16], 3)), (Ok(()), Ok(())));
+    assert!(said(&[2, 4, 8, 15], 3).contains("not 8 times the smallest"));
 }
 
 #[test]
@@ -220,6 +223,128 @@ fn equal_mechanisms_rarely_have_a_crossing() {
     let (fast, slow) =
         (of(5), sweep(|block| time_ns(PIPE, block), quiet(), 5, &mut fastrand::Rng::with_seed(2)));
     assert_eq!(crossing((&fast, None), (&slow, None), 1), Crossing::Unclear, "five rounds tell nothing");
+}
+
+/// The model of an overhead of 100 ns and half a nanosecond for each byte.
+fn invented(filling: Option<Filling>, times: &[(f64, f64, f64)]) -> CostModel {
+    let fitted = |value, low, high| Fitted { value, low, high };
+    let shape = LineShape { buffer_bytes: filling.map(|filling| filling.buffer_bytes) };
+    let filling_ns = filling.map_or(0.0, |filling| filling.ns.value);
+    let deviations = times.iter().zip(1..).map(|((value, low, high), block_bytes)| Deviation {
+        block_bytes,
+        times: fitted(*value, *low, *high),
+    });
+    CostModel {
+        overhead_ns: fitted(100.0, 90.0, 110.0),
+        byte_ns: fitted(0.5, 0.25, 1.0),
+        filling,
+        half_bytes: None,
+        deviations: deviations.collect(),
+        line: CostLine { shape, overhead_ns: 100.0, byte_ns: 0.5, filling_ns },
+    }
+}
+
+#[test]
+fn the_bandwidth_is_the_inverse_of_the_cost_of_a_byte() {
+    let mut model = invented(None, &[]);
+    assert_eq!(model.bandwidth_bytes_per_s(), Some(Fitted { value: 2e9, low: 1e9, high: 4e9 }));
+    assert_eq!(model.large_blocks_bytes_per_s(), Some(2e9));
+    model.byte_ns.low = 0.0;
+    assert_eq!((model.bandwidth_bytes_per_s(), model.large_blocks_bytes_per_s()), (None, None));
+    // A filling of 64 KiB costs another half nanosecond for each byte.
+    let ns = Fitted { value: 32_768.0, low: 32_768.0, high: 32_768.0 };
+    let filled = invented(Some(Filling { buffer_bytes: BUFFER_BYTES, ns }), &[]);
+    assert_eq!(filled.large_blocks_bytes_per_s(), Some(1e9));
+    assert_eq!((filled.ns(200), filled.ns(2 * BUFFER_BYTES)), (200.0, 131_172.0));
+}
+
+#[test]
+fn a_size_is_off_the_line_if_its_whole_interval_is() {
+    let off = |low: f64, high: f64| invented(None, &[(1.0, low, high)]).deviations[0].is_off();
+    assert!(off(1.16, 2.0) && !off(1.15, 2.0) && !off(0.5, 2.0));
+    assert!(off(0.5, 0.86) && !off(0.5, 1.15f64.recip()) && !off(0.9, 1.1));
+    let of = |times: &[(f64, f64, f64)]| invented(None, times).straightness();
+    let largest = |times: &[(f64, f64, f64)]| match of(times) {
+        Straightness::Straight(share) => (share * 1e6).round(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(largest(&[(1.1, 1.0, 1.2), (1.05, 1.0, 1.1)]), 100_000.0);
+    assert_eq!(largest(&[(1.1, 1.0, 1.2), (0.8, 0.78, 1.0)]), 250_000.0, "5/4 of it");
+    assert_eq!(largest(&[(1.0, 0.77, 1.29)]), 0.0);
+    assert_eq!(of(&[]), Straightness::Straight(0.0));
+    // Uncertain by more than 30 %.
+    assert_eq!(of(&[(1.0, 1.0, 1.0), (1.0, 0.76, 1.0)]), Straightness::Unclear);
+    assert_eq!(of(&[(1.0, 1.0, 1.0), (1.0, 1.0, 1.31)]), Straightness::Unclear);
+    assert_eq!(of(&[(1.0, 0.5, 2.0), (1.5, 1.16, 2.0)]), Straightness::Bent);
+}
+
+/// A sweep without noise from 1 B to 1 MiB.
+fn exact_sweep(time: impl Fn(u64) -> f64) -> Swept {
+    sweep(time, Noise { sample: 0.0, round: 0.0, outliers: 0.0 }, 9, &mut random())
+}
+
+#[test]
+fn times_without_noise_give_their_parameters() {
+    let close = |fitted: Fitted, truth: f64| {
+        [fitted.value, fitted.low, fitted.high].iter().all(|one| (one / truth - 1.0).abs() < 1e-4)
+    };
+    let model = CostModel::of(&exact_sweep(|block| time_ns(WAKING, block))).expect("a sweep");
+    assert!(close(model.overhead_ns, 400.0) && close(model.byte_ns, 0.2), "{model:?}");
+    assert!(model.filling.is_some_and(|filling| close(filling.ns, 45_000.0)), "{model:?}");
+    assert!(model.half_bytes.is_some_and(|half| close(half, 2000.0)), "{model:?}");
+    assert_eq!(model.deviations.len(), 21);
+    assert!(model.deviations.iter().all(|one| close(one.times, 1.0)), "{model:?}");
+}
+
+/// A parameter that is positive in every round is multiplied and divided by the same factor, and so never contains zero.
+#[test]
+fn the_interval_of_a_positive_parameter_is_one_of_factors() {
+    let model =
+        CostModel::of(&sweep(|block| time_ns(PIPE, block), KINDS[2], 9, &mut random())).expect("a sweep");
+    for Fitted { value, low, high } in
+        [model.overhead_ns, model.byte_ns, model.half_bytes.expect("two parameters")]
+    {
+        assert!(low < 0.99 * value && high > 1.01 * value, "{model:?}");
+        assert!((low * high / (value * value) - 1.0).abs() < 1e-9, "{model:?}");
+    }
+}
+
+#[test]
+fn fillings_that_hardly_improve_the_fit_are_no_part_of_the_model() {
+    let uneven = |block: u64| if [1, 4, 16, 64, 256, 1024].contains(&block) { 1.2 } else { 1.0 };
+    let filled = |filling: f64| {
+        let time = |block| uneven(block) * time_ns([400.0, 0.2, filling], block);
+        CostModel::of(&exact_sweep(time)).expect("a sweep").filling.map(|filling| filling.buffer_bytes)
+    };
+    assert_eq!(filled(45_000.0), Some(BUFFER_BYTES));
+    assert_eq!(filled(1500.0), None, "a tenth of the time of a buffer");
+}
+
+/// In 38 of 75 rounds a filling takes time, in the others it takes none; without some of the 38 the mean of a size is one of
+/// the others.
+#[test]
+fn a_filling_whose_interval_contains_zero_is_no_part_of_the_model() {
+    let sizes = |filled: &dyn Fn(u32) -> bool| {
+        let time = |block: u64, round| match filled(round) {
+            true => time_ns(WAKING, block),
+            false if block < BUFFER_BYTES => time_ns(WAKING, block),
+            false => 0.9 * time_ns([400.0, 0.2, 0.0], block),
+        };
+        let of = |block| case(block, (0..75).map(|round| sample(round, block, time(block, round))).collect());
+        let cases: Vec<CaseRecord> = (0..=20).map(|power| of(1 << power)).collect();
+        CostModel::of(&Swept::of(&cases)).expect("a sweep").filling.map(|filling| filling.buffer_bytes)
+    };
+    // The rounds of one of the 25 groups have the same remainder.
+    assert_eq!(sizes(&|round| round % 25 < 12 || [12, 37].contains(&round)), None);
+    assert_eq!(sizes(&|round| round % 25 < 20), Some(BUFFER_BYTES));
+}
+
+#[test]
+fn a_buffer_needs_three_sizes_that_fill_it_and_four_that_do_not() {
+    let cases = [1, 2, 4, 8, 16, 32, 64].map(|block| case(block, vec![sample(0, block, 1e3)]));
+    let swept = Swept::of(&cases);
+    let about = [8, 9, 15, 16, 17, 32].map(|buffer_bytes| has_sizes_about(buffer_bytes, &swept));
+    assert_eq!(about, [false, true, true, true, false, false]);
 }
 
 proptest! {

@@ -53,6 +53,115 @@ fn of_three_nodes_no_pair_is_slow() {
     }
 }
 
+fn speed(found: f64, most: f64) -> Speed {
+    Speed { found, most, noisy: false }
+}
+
+#[test]
+fn a_speed_is_slow_if_its_whole_interval_is_ten_percent_below() {
+    for (most, noisy, slow, inconclusive) in [
+        (0.9f64.ln(), false, false, false),
+        (0.899f64.ln(), false, true, false),
+        (0.9f64.ln(), true, false, true),
+        (0.899f64.ln(), true, true, false),
+    ] {
+        let speed = Speed { found: -1.0, most, noisy };
+        assert_eq!((speed.is_slow(), speed.is_inconclusive()), (slow, inconclusive), "{speed:?}");
+    }
+    let relative = Speed { noisy: true, ..speed(-1.0, -0.5) }.relative_to(-2.0);
+    assert_eq!(relative, Speed { found: 1.0, most: 1.5, noisy: true });
+    assert_eq!(relative.width(), 0.5);
+    assert_eq!(middle(&[speed(1.0, 9.0), speed(5.0, 9.0), speed(2.0, 9.0)]), Some(2.0));
+    assert_eq!(middle(&[]), None);
+}
+
+#[test]
+fn most_figures_of_a_slow_node_are_slow() {
+    let named = |last: &[Speed]| {
+        let mut nodes = vec![Vec::new()];
+        nodes.extend([0.0, 0.001, -0.001, 0.0].map(|found| vec![exact(found)]));
+        nodes.push(last.to_vec());
+        slow_nodes(&nodes)
+    };
+    let (slow, perhaps) = (speed(-0.7, -0.6), speed(-0.7, 0.1));
+    assert_eq!(named(&[slow]), [5], "the first has no figures");
+    assert_eq!(named(&[slow, slow, perhaps]), [5]);
+    assert_eq!(named(&[slow, perhaps]), [0; 0]);
+    assert_eq!(named(&[perhaps]), [0; 0]);
+}
+
+#[test]
+fn a_node_would_be_slow_below_the_limit_less_its_interval() {
+    let nodes = |medians: &[f64], widths: &[f64]| -> Vec<Vec<Speed>> {
+        medians
+            .iter()
+            .map(|found| widths.iter().map(|width| speed(*found, found + width)).collect())
+            .collect()
+    };
+    for (medians, widths, expected) in [
+        (&[0.0; 4][..], &[0.0][..], Some(0.9)),
+        (&[0.0; 4], &[0.05], Some(0.9 * (-0.05f64).exp())),
+        (&[0.0; 4], &[0.3, 0.2, 0.1], Some(0.9 * (-0.2f64).exp())),
+        (&[0.0; 4], &[0.1, 0.2], Some(0.9 * (-0.2f64).exp())),
+        (&[0.0; 4], &[f64::INFINITY], Some(0.0)),
+        // The median deviation is 0.15.
+        (&[-0.2, -0.1, 0.1, 0.2], &[0.0], Some((-3.5 * 1.4826 * 0.15f64).exp())),
+        (&[0.0; 3], &[0.0], None),
+    ] {
+        let found = slow_nodes_below(&nodes(medians, widths));
+        assert_eq!(found.is_some(), expected.is_some(), "{medians:?}, {widths:?}");
+        let off = found.unwrap_or_default() - expected.unwrap_or_default();
+        assert!(off.abs() < 1e-12, "{found:?} of {medians:?}, {widths:?}");
+    }
+}
+
+#[test]
+fn pairs_are_separated_into_the_parts_of_their_nodes() {
+    // Node by node what sending and what receiving adds.
+    let (sends, receives) = ([0.0, 0.1, 0.2, 0.3, -0.5], [0.0, -0.1, 0.1, 0.0, 0.4]);
+    let pairs: Vec<PairSpeed> = all_pairs(5, 2)
+        .map(|(one, other)| (one, other, 3.0 + sends[one] + receives[other]))
+        .map(|(one, other, found)| (one, other, Speed { found, most: found + 0.25, noisy: one == 2 }))
+        .collect();
+    let found = polished(&pairs, 5, 2);
+    assert_eq!((found.ends.len(), found.pairs.len()), (2, 20));
+    for (kind, effects, median) in [(0, sends, 0.1), (1, receives, 0.0)] {
+        for (own, effect) in found.ends[kind].iter().zip(effects) {
+            assert_eq!(own.len(), 4, "one for each other node");
+            for speed in own {
+                assert!((speed.found - (effect - median)).abs() < 1e-3, "{speed:?} for {effect}");
+                assert!((speed.width() - 0.25).abs() < 1e-9);
+            }
+        }
+    }
+    assert!(found.pairs.iter().all(|pair| pair.found.abs() < 1e-3 && (pair.width() - 0.25).abs() < 1e-9));
+    assert_eq!(found.pairs.iter().filter(|pair| pair.noisy).count(), 4);
+    assert_eq!(found.parameters(), Some(9), "five and five, less the one that is free");
+}
+
+#[test]
+fn a_pair_is_slow_if_it_is_an_outlier_and_its_interval_is_slow() {
+    let own = || vec![exact(0.0)];
+    let of = |known: usize, ends: usize, last: Speed| {
+        let mut nodes = vec![own(); known];
+        nodes.push(Vec::new());
+        let mut pairs: Vec<Speed> = (0..12).map(|at| exact(f64::from(at % 3) * 0.01 - 0.01)).collect();
+        pairs.push(last);
+        Polished { ends: vec![nodes; ends], pairs }
+    };
+    for (known, ends, parameters) in [(4, 2, Some(7)), (4, 1, Some(3)), (3, 2, None), (6, 1, Some(5))] {
+        let polished = of(known, ends, exact(-1.0));
+        assert_eq!(polished.parameters(), parameters);
+        assert_eq!(polished.slow_pairs(), if parameters.is_some() { vec![12] } else { Vec::new() });
+        assert_eq!(polished.slow_pairs_below().is_some(), parameters.is_some());
+    }
+    assert_eq!(of(4, 1, speed(-1.0, 0.0)).slow_pairs(), [0; 0], "its interval is wide");
+    assert_eq!(of(4, 1, exact(1.0)).slow_pairs(), [0; 0], "it is fast");
+    // Of thirteen deviations the three smallest are left out: of 0.00, 0.01 (eight times) and 1.00 the median is 0.01.
+    let below = of(4, 1, speed(-1.0, -0.8)).slow_pairs_below().unwrap();
+    assert!((below - 0.9 * (-0.2f64).exp()).abs() < 1e-12, "{below}");
+}
+
 proptest! {
     /// A slow node is found as a node, and a slow pair as a pair, in fleets of any size.
     #[test]
