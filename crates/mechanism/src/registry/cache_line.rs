@@ -1,5 +1,6 @@
-//! `cache-line`: two tasks send one counter back and forth on one cache line. Its time is the floor: no round trip between
-//! two cores can be shorter.
+//! `cache-line`: two tasks send one counter back and forth on one cache line. Its time is the floor: the shortest round trip between two
+//! cores that are near each other. Between cores that are far apart, a line for each direction that is asked for in advance can be faster
+//! (`docs/BOUNDS.md`).
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;
@@ -10,7 +11,7 @@ use crate::prelude::*;
 
 pub(super) static CACHE_LINE: Mechanism = Mechanism {
     name: "cache-line",
-    summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
+    summary: "two tasks bounce one counter on one cache line, spinning: a cache line there and back",
     role: Role::Floor,
     tasks: &[Tasks::Processes, Tasks::Threads],
     waits: &[Wait::Spin],
