@@ -2,6 +2,7 @@
 //! `process-vm`. It makes no system call while no end has to wait. Each mechanism determines its memory and the content.
 #![allow(unsafe_code)]
 
+mod cache;
 mod ends;
 mod layout;
 mod protocol;
