@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn what_is_spent_is_waited_for() {
         let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
+        pace.begin();
         let began = cpu_time();
         let spent = || cpu_time() - began;
-        pace.begin();
         while spent() < Duration::from_millis(12) {}
         pace.end(true);
         // 12 ms less 3 ms of credit, and what was earned meanwhile.

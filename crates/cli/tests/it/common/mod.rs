@@ -148,6 +148,11 @@ impl Lab {
         Running { lab: self, child }
     }
 
+    /// The processes of the runs, each with what it does.
+    pub(crate) fn what_processes_do(&self) -> Vec<String> {
+        self.processes().into_iter().map(|(pid, name)| format!("{name} {}", doing(pid))).collect()
+    }
+
     /// Processes of this lab that are alive.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
         // Or a folder below it, which a run gives to those it starts.
@@ -278,12 +283,7 @@ impl Running<'_> {
                 break status;
             }
             if began.elapsed() > deadline {
-                let processes: Vec<String> = self
-                    .lab
-                    .processes()
-                    .into_iter()
-                    .map(|(pid, name)| format!("{name} {}", doing(pid)))
-                    .collect();
+                let processes = self.lab.what_processes_do();
                 signal(self.pid(), Signal::KILL);
                 panic!(
                     "did not end within {deadline:?}; its processes: {processes:?}; it said: {}",

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -24,7 +25,14 @@ kill -$1 $$
 ";
 
 fn end(lab: &Lab, child: &mut std::process::Child) -> ExitStatus {
-    let status = until("the end", SOON, || child.try_wait().expect("wait"));
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("wait") {
+            break status;
+        }
+        assert!(began.elapsed() < SOON, "no end within {SOON:?}: {:?}", lab.what_processes_do());
+        std::thread::sleep(Duration::from_millis(3));
+    };
     lab.assert_nothing_left(child.id(), PROMPTLY);
     status
 }
