@@ -129,7 +129,7 @@ fn rtrb_ns<const BYTES: usize>(capacity: usize, cpus: [u32; 2]) -> Result<f64> {
 }
 
 /// Up to 56 bytes travel beside their announcement; 64 take a second cache line each way. Between CPUs that are far apart it is less than
-/// the bounce, between near ones 1.8 of it: `docs/BOUNDS.md` says why.
+/// the bounce, between near ones 1.6 to 2.0 of it: `docs/BOUNDS.md` says why.
 fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for block in [1, 4, 8, 64] {
