@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use crate::common::{self, Done, Lab, SOON};
 use crate::workers::sources_out_of_reach;
@@ -267,10 +268,14 @@ fn segments() -> BTreeSet<String> {
     names.filter(is_peers).collect()
 }
 
+/// How long the first build of all peers may take: beside eight busy processes more than five minutes.
+const BUILT_WITHIN: Duration = Duration::from_secs(900);
+
 /// A run of peers' streams or round trips.
 fn peers(lab: &Lab, workers: &str, workload: &str) -> BenchRecord {
     let words = ["--workers", workers, "--workload", workload, "--block", "4,1000", "--trials", "1"];
-    record(&lab.bench(&[&words[..], &["--bytes", "20000"]].concat()))
+    let bench = lab.command(&[&["bench", "--json", "-"], &words[..], &["--bytes", "20000"]].concat());
+    record(&lab.start(bench).wait_within(BUILT_WITHIN))
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn an_asker_or_answerer_that_is_killed_costs_its_row() {
             let name = spec.split(':').next().unwrap_or(spec);
             let error = error_of(&done.only_case(name)).clone();
             assert_eq!(error.kind, ErrorKind::Died, "{spec} {end}: {error:?}");
-            done.assert_the_others_went_on(name);
+            done.assert_the_others_had_their_turn(name);
         }
     }
 }
@@ -96,7 +96,7 @@ fn the_process_that_holds_both_ends_can_be_killed_too() {
         let error = error_of(&done.only_case("pipe")).clone();
         assert_eq!(error.kind, ErrorKind::Died, "{tasks}: {error:?}");
         assert!(error.message.contains("SIGKILL"), "{tasks}: {error:?}");
-        done.assert_the_others_went_on("pipe");
+        done.assert_the_others_had_their_turn("pipe");
     }
 }
 
