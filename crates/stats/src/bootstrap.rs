@@ -57,7 +57,7 @@ mod tests {
         assert_eq!((low, high), (1.0, 100.0), "three of five are the largest in 6 % of the resamples");
     }
 
-    /// The seed is fixed: whoever computes the figures of a record again finds the same ones.
+    /// The seed is fixed: the figures of a record are the same each time they are computed.
     #[test]
     fn the_same_values_always_have_the_same_interval() {
         // Of a hundred values order statistics would give 1600 and 3721; of 82, the next medians further out are 1056.5 and 2501.

@@ -46,8 +46,11 @@ impl Lines {
         self.are_wanted().then(|| self.seen.load(Relaxed))
     }
 
-    /// Counts the lines of these bytes.
+    /// Counts the lines of these bytes, if that is wanted.
     pub(super) fn count(&self, piece: &[u8]) {
+        if !self.are_wanted() {
+            return;
+        }
         self.seen.fetch_add(memchr::memchr_iter(b'\n', piece).count() as u64, Relaxed);
         if let Some(mut stamps) = self.stamps() {
             stamps.add(piece, model::monotonic_ns());

@@ -51,9 +51,7 @@ impl TerminalSource {
         match rustix::io::read(&self.master, &mut *self.room) {
             Ok(read) if read > 0 => {
                 // Counted before the write: a line's time must be taken before the next stage can read it.
-                if self.lines.are_wanted() {
-                    self.lines.count(&self.room[..read]);
-                }
+                self.lines.count(&self.room[..read]);
                 self.waiting = 0..read;
                 self.hangups = 0;
                 Ok(None)

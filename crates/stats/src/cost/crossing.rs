@@ -171,7 +171,7 @@ mod tests {
         Swept::of(&cases.collect::<Vec<_>>())
     }
 
-    /// Over sizes of 1, 2, 4... bytes: the first takes so many nanoseconds in each round, the second 1000.
+    /// Over sizes of 1, 2, 4... bytes: the first mechanism takes the given nanoseconds in each round, the second 1000.
     fn found(times: &[Vec<f64>], pairs: usize) -> Crossing {
         let sizes = |of: &dyn Fn(&Vec<f64>) -> Vec<f64>| {
             times.iter().zip(0..).map(|(times, power)| (1 << power, of(times))).collect::<Vec<_>>()

@@ -222,7 +222,7 @@ impl<P: Protocol> SenderCursor<P> {
     fn stamp<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, closed: u64) {
         let kind = if self.long { LONG } else { 0 };
         let stamp = self.slot << NUMBER_SHIFT | closed | kind | self.fill as u64;
-        control.slot(self.slot).stamp.store(stamp, P::ANNOUNCE);
+        self.slot_in(control).stamp.store(stamp, P::ANNOUNCE);
         if closed != 0 {
             self.slot += 1;
             self.fill = 0;
