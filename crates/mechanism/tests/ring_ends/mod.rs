@@ -51,7 +51,7 @@ pub(crate) fn send<P: Protocol, K: Kernel, const SLOTS: usize>(
             write(cursor.position(), at, value(sent));
             sent += 1;
         }
-        cursor.announce(control, len);
+        cursor.announce(control, len, len);
         let _ = wake(kernel, &control.sleepers.receiver);
     }
 }

@@ -208,13 +208,13 @@ impl<P: Protocol> SenderCursor<P> {
         if self.long { Position::Ring(self.head) } else { Position::Slot(self.slot, self.fill) }
     }
 
-    /// Announces `len` bytes that were written at [`Self::position`]. Closes the slot if another message of this length will not fit: then
-    /// the receiver already reads the next slot when that message comes.
+    /// Announces `len` bytes, of one or more messages, that were written at [`Self::position`]. Closes the slot if another message, of `next`
+    /// bytes, will not fit: then the receiver already reads the next slot when that message comes.
     #[inline]
-    pub(super) fn announce<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize) {
+    pub(super) fn announce<const SLOTS: usize>(&mut self, control: &Control<SLOTS>, len: usize, next: usize) {
         self.fill += len;
         self.head += len as u64;
-        let closed = if self.fill + len > self.slot_bytes() { CLOSED } else { 0 };
+        let closed = if self.fill + next > self.slot_bytes() { CLOSED } else { 0 };
         self.stamp(control, closed);
     }
 
