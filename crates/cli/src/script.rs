@@ -36,13 +36,10 @@ pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
     command
         .arg("-n")
         .args(pipeline::text_arguments(shell, text.as_ref()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let output = command.output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    usage(String::from_utf8_lossy(&output.stderr).trim_end())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let (status, errors) = process::output(&mut command)?;
+    if status.success() { Ok(()) } else { usage(String::from_utf8_lossy(&errors).trim_end()) }
 }
 
 /// Parses a link.

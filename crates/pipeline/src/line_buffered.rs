@@ -146,14 +146,10 @@ fn joined(separator: u8, variable: &str) -> Vec<u8> {
 fn library() -> Option<(String, Vec<u8>)> {
     let stdbuf = file_on_path("stdbuf")?;
     let loader = Elf::open(&stdbuf)?.loader()?;
-    let printed = Command::new(&stdbuf)
-        .args(["-oL", "env"])
-        .env_remove("LD_PRELOAD")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(printed.stdout).ok()?;
+    let mut command = Command::new(&stdbuf);
+    command.args(["-oL", "env"]).env_remove("LD_PRELOAD").stdout(Stdio::piped()).stderr(Stdio::null());
+    let (_, printed) = process::output(&mut command).ok()?;
+    let text = String::from_utf8(printed).ok()?;
     let library = text.lines().find_map(|line| line.strip_prefix("LD_PRELOAD="))?;
     // LD_PRELOAD is split at these characters (ld.so(8)).
     let is_one = !library.contains([':', ' ']) && Path::new(library).is_file();

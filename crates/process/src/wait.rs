@@ -1,9 +1,10 @@
 //! Waiting for one child or for several at once, and asking them to end.
 
 use std::borrow::BorrowMut;
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::process::{Command, ExitStatus};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal::SIGKILL;
@@ -113,6 +114,22 @@ pub fn run(command: Command, within: Duration, stops: &mut dyn FnMut() -> bool) 
     }
 }
 
+/// Runs a program to its end. Returns its status, and what it wrote to the output that is a pipe: the caller makes standard output or standard
+/// error one. `Command::output` of Rust's library panics where a read fails.
+///
+/// # Errors
+/// It could not be started or waited for, or its output could not be read.
+pub fn output(command: &mut Command) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut child = command.stdin(Stdio::null()).spawn()?;
+    let stdout = child.stdout.take().map(OwnedFd::from);
+    let pipe = stdout.or_else(|| child.stderr.take().map(OwnedFd::from));
+    let mut printed = Vec::new();
+    // The pipe is closed before the wait: a program whose output is no longer read ends by SIGPIPE.
+    let read = pipe.map_or(Ok(0), |pipe| File::from(pipe).read_to_end(&mut printed));
+    let status = child.wait()?;
+    read.map(|_| (status, printed))
+}
+
 /// Asks children to end; kills those that do not within this time, with all that they have started.
 ///
 /// # Errors
@@ -137,6 +154,22 @@ mod tests {
     use super::*;
     use crate::child::{Capture, Captured};
     use crate::cleaner::Cleaner;
+
+    #[test]
+    fn the_output_that_is_a_pipe_is_read_and_the_status_kept() {
+        let shell = |text: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]);
+            command
+        };
+        let text = "seq 50000 | tail -c 100000; echo wrong >&2; exit 3";
+        let (status, printed) =
+            output(shell(text).stdout(Stdio::piped()).stderr(Stdio::null())).expect("it is started");
+        assert_eq!((status.code(), printed.len()), (Some(3), 100_000));
+        let (_, errors) =
+            output(shell(text).stdout(Stdio::null()).stderr(Stdio::piped())).expect("it is started");
+        assert_eq!(errors, b"wrong\n");
+    }
 
     /// Expected: Ctrl-C stops a run, and none of its rows counts as failed.
     /// Happened, on a busy machine: the signal had ended both ends before `look` was called, and that was reported as their failure.

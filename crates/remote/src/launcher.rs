@@ -63,8 +63,10 @@ fn spark_submit() -> Option<PathBuf> {
     let of_python = || {
         // -c puts the current directory first in the search path, where it does not belong; -I would ignore PYTHONPATH, too.
         let ask = "import sys; sys.path[:1] == [''] and sys.path.pop(0); import pyspark; print(pyspark.__path__[0], end='')";
-        let said = Command::new("python3").args(["-c", ask]).output().ok()?;
-        said.status.success().then(|| PathBuf::from(OsString::from_vec(said.stdout)))
+        let mut python = Command::new("python3");
+        python.args(["-c", ask]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let (status, printed) = process::output(&mut python).ok()?;
+        status.success().then(|| PathBuf::from(OsString::from_vec(printed)))
     };
     let home = std::env::var_os("SPARK_HOME").map(PathBuf::from);
     home.and_then(in_home).or_else(|| of_python().and_then(in_home))

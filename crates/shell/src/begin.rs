@@ -72,9 +72,9 @@ pub fn begin(shell: &Shell, names: &ServerNames) -> Result<ShellStartup, OpenErr
 /// started with ZDOTDIR set to `folder`, or to this process's value if that is `None`.
 fn zdotdir(shell: &Shell, folder: Option<&Path>) -> String {
     let mut command = Command::new(&shell.path);
-    command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdin(Stdio::null()).stderr(Stdio::null());
+    command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdout(Stdio::piped()).stderr(Stdio::null());
     command.envs(folder.map(|folder| ("ZDOTDIR", folder)));
-    let printed = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let printed = process::output(&mut command).map(|(_, text)| String::from_utf8_lossy(&text).into_owned());
     // The machine's zshenv may print lines before it.
     let set = printed.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
     if set.contains(" ZDOTDIR=") { set } else { "unset ZDOTDIR".to_owned() }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::{Read, Seek};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -108,9 +109,9 @@ fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand;
 
 /// The version that a hosepipe prints; `None` if the program is not a hosepipe.
 fn version(program: &OsStr) -> Option<String> {
-    let asked =
-        Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let said = String::from_utf8(asked.stdout).ok()?;
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null());
+    let said = String::from_utf8(process::output(&mut command).ok()?.1).ok()?;
     said.starts_with("hosepipe ").then(|| said.trim().to_owned())
 }
 
@@ -237,16 +238,20 @@ impl Pairing<'_> {
         let seed = (self.args.seed.wrapping_add(u64::from(turn))).to_string();
         let name = program.to_string_lossy();
         let mut command = Command::new(program);
-        command.args(arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]).stdin(Stdio::null());
-        let output = command.output().with_context(|| format!("cannot run {name}"))?;
+        command.args(arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);
+        let mut errors = tempfile::tempfile()?;
+        command.stdout(Stdio::piped()).stderr(errors.try_clone()?);
+        let (status, printed) =
+            process::output(&mut command).with_context(|| format!("cannot run {name}"))?;
         if self.stop.is_set() {
             return Ok(Vec::new());
         }
         // A case that fails is in the record; without a record there are only the messages on standard error.
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&printed);
         let record = report::read::read(&name, &text).map_err(|_| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            UsageError(format!("{name} made no record ({}): {}", output.status, said.trim()))
+            let mut said = Vec::new();
+            let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut said));
+            UsageError(format!("{name} made no record ({status}): {}", String::from_utf8_lossy(&said).trim()))
         })?;
         let Record::Bench(record) = record.record else {
             return Err(UsageError(format!("{name} made a record of another command than bench")).into());
