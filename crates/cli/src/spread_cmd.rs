@@ -1,6 +1,6 @@
 //! `hosepipe spread`: runs a pipeline over many files, or over pieces of a large one, as many at a time as there are CPUs.
 
-mod elsewhere;
+mod launcher_args;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
 use crate::typed;
-use elsewhere::Elsewhere;
+use launcher_args::LauncherArgs;
 
 /// Run a pipeline over many files, or over pieces of a large one, and merge the outputs
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ pub(crate) struct SpreadArgs {
     shell: String,
 
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    launcher_args: LauncherArgs,
 
     #[command(flatten)]
     outputs: Outputs,
@@ -117,14 +117,14 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         None => temporary.insert(Temporary::make()?).folder.path().to_owned(),
     };
     let folder = std::path::absolute(folder)?;
-    args.elsewhere.check(args)?;
-    let launcher = args.elsewhere.launcher();
+    args.launcher_args.check(args)?;
+    let launcher = args.launcher_args.launcher();
     // Slurm, Spark and --check need all of the input before they begin.
     let is_cut_at_once = matches!(launcher, Launcher::Local | Launcher::Ssh) && args.check.is_none();
     let inputs = match reads_stdin {
         true if is_cut_at_once => Vec::new(),
-        true => args.elsewhere.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
-        false => args.elsewhere.inputs(args, &args.inputs)?,
+        true => args.launcher_args.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
+        false => args.launcher_args.inputs(args, &args.inputs)?,
     };
     let split = args.split.or(reads_stdin.then_some(STDIN_PIECE));
     let plan = SpreadPlan {
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         is_stdin: reads_stdin && is_cut_at_once,
         partitions: partitions(&inputs, split).map_err(UsageError)?,
     };
-    let submitter = args.elsewhere.submitter().map_err(UsageError)?;
+    let submitter = args.launcher_args.submitter().map_err(UsageError)?;
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
@@ -146,21 +146,21 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     {
         return Ok(code);
     }
-    args.elsewhere.check_words(&folder, &hosepipe)?;
+    args.launcher_args.check_words(&folder, &hosepipe)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
     if launcher != Launcher::Local && (plan.is_stdin || !job.left().is_empty()) {
         job = SpreadJob {
             launcher,
-            hosts: &args.elsewhere.hosts,
+            hosts: &args.launcher_args.hosts,
             submitter: submitter.as_deref(),
-            options: &args.elsewhere.engine_option,
+            options: &args.launcher_args.engine_option,
             jobs: args.jobs.map(usize::from),
             ..job
         };
     }
-    if job.launcher != Launcher::Local && args.elsewhere.only_prints() {
-        return elsewhere::print(&job);
+    if job.launcher != Launcher::Local && args.launcher_args.only_prints() {
+        return launcher_args::print(&job);
     }
     let (head, began, stop) = (record::begin(false), Instant::now(), &runs.stop);
     let piece = split.unwrap_or(STDIN_PIECE).0;
