@@ -253,7 +253,7 @@ fn report_failures(failures: &[String], stop: &StopRequest) {
 fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
     let finished = job.work.results().values().filter(|result| result.failure.is_none()).count();
     let is_cut_short = job.plan.is_stdin && job.work.blocks().is_none();
-    // Before a temporary folder is removed.
+    // Counted before the temporary folder is removed.
     let of = if is_cut_short {
         "the blocks that were read".to_owned()
     } else {
@@ -274,7 +274,7 @@ fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option
     terminal::remark(&format!("{finished} of {of} are finished{kept}"));
 }
 
-/// A temporary folder for a work, removed with this value, or by the cleaner if this process is killed.
+/// A temporary folder for the files of a run; removed with this value, or by the cleaner if this process is killed.
 struct Temporary {
     folder: TemporaryPath,
     _cleaner: Cleaner,
@@ -291,7 +291,7 @@ impl Temporary {
     }
 }
 
-/// What the run of a command and the runs of its --check have in common.
+/// What the run of all partitions and the runs of --check have in common.
 struct Runs<'a> {
     args: &'a SpreadArgs,
     hosepipe: &'a Path,
@@ -325,11 +325,11 @@ impl Runs<'_> {
         // The number of blocks of standard input is not known.
         let count = if blocks.is_some() { 0 } else { job.count() as u64 };
         let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
-        let mut look = |finished, running| {
+        let mut on_progress = |finished, running| {
             bar.set_position(finished as u64, &format!("{running} running"));
             self.stop.is_set()
         };
-        let failures = job.map(blocks, &mut look, &mut terminal::remark);
+        let failures = job.map(blocks, &mut on_progress, &mut terminal::remark);
         bar.finish();
         failures.context("running the partitions")
     }
@@ -359,15 +359,15 @@ impl Runs<'_> {
         }
         if outputs[0] == outputs[1] {
             terminal::remark(&format!(
-                "checked: {sampled} of the inputs, whole and in {parts} parts, came to the same"
+                "checked: {sampled} of the inputs, whole and in {parts} parts, gave the same result"
             ));
             return Ok(None);
         }
         let [whole, each] = [&outputs[0], &outputs[1]];
         let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
         terminal::remark(&format!(
-            "This pipeline cannot be spread so: of {sampled} of the inputs, whole and in {parts} parts, the outputs differ from byte {same} on \
-             ({} bytes with status {}, and {} bytes with status {}). Another --reduce may merge the parts rightly.",
+            "This pipeline cannot be spread in this way: of {sampled} of the inputs, whole and in {parts} parts, the outputs differ from byte {same} \
+             on ({} bytes with status {}, and {} bytes with status {}). Another --reduce may merge the parts correctly.",
             whole.1.len(),
             whole.0,
             each.1.len(),

@@ -255,7 +255,7 @@ fn mistakes_are_told_before_anything_runs() {
     let cases: [(Vec<&str>, &str); 22] = [
         (vec![], "no launcher has started this"),
         (vec!["--hosts", "a"], "two nodes at least"),
-        (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
+        (vec!["--hosts", "a,-oProxyCommand=x"], "is not a host"),
         (vec!["--on", "ssh"], "--hosts A,B"),
         (vec!["--on", "ssh", "--hosts", "a,b"], "--folder DIR"),
         (on(&["--nodes", "2", "--rank", "1"]), "cannot be used with"),
