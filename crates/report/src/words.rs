@@ -138,6 +138,13 @@ mod tests {
         assert_eq!(command(&["a\n1'\\\u{9b}"]), r"hosepipe $'a\0121\'\\\302\233'");
     }
 
+    /// Expected: `1 line`. Happened: `1 lines`.
+    #[test]
+    fn one_is_singular() {
+        let lines = [0, 1, 12_345].map(|number| grouped_count(number, "line"));
+        assert_eq!(lines, ["0 lines", "1 line", "12,345 lines"]);
+    }
+
     #[test]
     fn ends_and_places() {
         assert_eq!(ends(Tasks::Processes, Placement::Cross, &[0, 1]), "two processes on CPUs 0,1");

@@ -260,7 +260,7 @@ fn mistakes_are_told_before_anything_runs() {
         (vec!["--on", "ssh", "--hosts", "a,b"], "--folder DIR"),
         (on(&["--nodes", "2", "--rank", "1"]), "cannot be used with"),
         (on(&["--nodes", "2", "--", "pipe", "--json", "x"]), "gives its record to the fleet"),
-        (vec!["--rank", "0", "--nodes", "2", "--meet", ":7117", "--token-file", "token"], "is no HOST:PORT"),
+        (vec!["--rank", "0", "--nodes", "2", "--meet", ":7117", "--token-file", "token"], "is not HOST:PORT"),
         (on(&[]), "--nodes N"),
         (on(&["--nodes", "1"]), "two nodes at least"),
         (on(&["--nodes", "3", "--hosts", "a,b"]), "--nodes says 3"),
