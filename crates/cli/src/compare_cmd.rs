@@ -25,7 +25,7 @@ use crate::outputs::Outputs;
 use crate::record::record_head;
 use crate::script;
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, UsageError, usage};
 use crate::typed;
 
 /// Compare pipelines, or one pipeline over several links, with alternating trials
@@ -139,7 +139,7 @@ const LINKS_WITH_LATENCY: &str = "pipe,tmpfile,file,socketpair";
 const TRIALS: u32 = 8;
 /// Default of --time with --precision.
 const TIME_FOR_PRECISION: Duration = Duration::from_secs(60);
-/// In shorter times the start of the shell is a large part.
+/// The start of the shell is a large part of a shorter time.
 const SHORT_S: f64 = 0.005;
 /// Runs that measure the start of the shell.
 const SHELL_STARTS: u32 = 9;
@@ -171,10 +171,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let is_shell =
         |via: &&String| *via == SHELL || *via == shell.kind.word() || via.contains("order=sequential");
     if let Some(via) = vias.iter().find(is_shell).filter(|_| by_latency) {
-        let message = format!(
+        return usage(format!(
             "--by latency: the time of lines cannot be measured over `{via}`: choose another link, as in --via pipe"
-        );
-        return Err(UsageError(message).into());
+        ));
     }
     let contenders = contenders(args, aligns, &pipelines, &vias, &shell)?;
     let needed = stats::figures_needed(texts - 1, 1, true) as u32;
@@ -308,8 +307,7 @@ fn with_set_up(
         // Ctrl-C ended the command as well, before its own wait saw the signal.
         Err(NotPrepared::Failed(_)) if stop.is_set() => Ok((Vec::new(), left_behind)),
         Err(NotPrepared::Failed(problem)) => {
-            let problem = format!("{problem}: the measurement would not be the one requested");
-            Err(UsageError(problem).into())
+            usage(format!("{problem}: the measurement would not be the one requested"))
         }
     }
 }

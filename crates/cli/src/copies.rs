@@ -1,4 +1,5 @@
-//! Whether this machine copies slowly into some addresses: measured once after each start of the machine, and only when a command needs it.
+//! Whether this machine copies slowly at some offsets in a page: measured once after each start of the machine, and only if a command
+//! needs it.
 
 use std::cell::OnceCell;
 
@@ -17,12 +18,12 @@ pub(crate) fn alignment_has_effect() -> bool {
     is_slow
 }
 
-/// Whether this machine copies slowly into some addresses. Measuring takes less than 0.2 s.
+/// Whether this machine copies slowly at some offsets in a page. Measuring takes less than 0.2 s.
 pub(crate) fn is_slow() -> bool {
     host::copy_costs().is_ok_and(|costs| costs.slow_offsets().is_some())
 }
 
-/// The speeds of this machine, measured when the first program may be slow because of its buffers.
+/// The copy speeds of this machine, measured when the first program may be slow because of its buffers.
 #[derive(Default)]
 pub(crate) struct CostsOnDemand(OnceCell<Option<CopyCosts>>);
 
@@ -35,7 +36,7 @@ impl CostsOnDemand {
         seen.find_slow(self.0.get_or_init(|| host::copy_costs().ok()).as_ref()?)
     }
 
-    /// Sets the slow copies of all stages. The kernel's share of their CPU time is unknown, so all of their CPU time is taken for it.
+    /// Sets the slow copies of all stages. The kernel's share of their CPU time is unknown, so that all of it is counted as the kernel's.
     pub(crate) fn judge_all(&self, seen: &mut TopSnapshot) {
         let ns = seen.elapsed_ns as f64;
         let bytes = |rate: Option<f64>| rate.map(|rate| (rate * ns / 1e9) as u64);

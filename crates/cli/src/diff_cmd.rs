@@ -18,7 +18,7 @@ use report::read::Loaded;
 use crate::destination::Destination;
 use crate::outputs::Outputs;
 use crate::record::{load, record_head};
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, usage};
 use crate::typed;
 
 /// Show what changed between two records, or between two commands with alternating trials
@@ -108,8 +108,7 @@ enum ForeignFormat {
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     if args.format.is_some() && args.outputs.has_stdout() {
-        let problem = "two formats cannot share standard output: give one a file";
-        return Err(UsageError(problem.to_owned()).into());
+        return usage("two formats cannot share standard output: give one a file");
     }
     if args.run {
         return in_turns::run(args);
@@ -162,10 +161,9 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         old.map_err(|_| anyhow::anyhow!("the thread that read the old record failed"))??;
     let (new, new_figures) = new?;
     let figures = [old_figures, new_figures];
-    let refused = |problem: String| Err(UsageError(problem).into());
     let hosts_differ = sides::machines_differ(&old.record, &new.record);
     if !hosts_differ.is_empty() && !args.across_hosts {
-        return refused(format!(
+        return usage(format!(
             "{} and {} are of different hosts ({}), so that their difference does not show a change of the programs: \
              --across-hosts compares them anyway",
             old.name,
@@ -174,10 +172,10 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         ));
     }
     if let Some(problem) = sides::suites_differ(&old.record, &new.record) {
-        return refused(problem);
+        return usage(problem);
     }
     if let Err(problem) = sides::check(&old, &new, &figures) {
-        return refused(problem.to_string());
+        return usage(problem);
     }
     let [old_figures, new_figures] = &figures;
     Ok(DiffRecord {

@@ -37,7 +37,7 @@ pub(crate) struct DoctorArgs {
 const STATE: usize = 8;
 const NAME: usize = 21;
 
-/// Longer lines are hard to read.
+/// Longest line: longer ones are hard to read.
 const WIDTH_MAX: usize = 110;
 
 /// An entry of the JSON.

@@ -14,7 +14,7 @@ use crate::{signals, typed};
 /// The status that a shell shows for a filter that was killed by SIGPIPE.
 const STATUS_SIGPIPE: u8 = 141;
 
-/// Write a payload to standard output, as fast as its reader
+/// Write a payload to standard output: a filter
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/gen.txt"))]
 pub(crate) struct GenArgs {

@@ -17,7 +17,7 @@ const COMMENT_INDENT: usize = 6;
 /// The first words of the paragraph on exit statuses.
 const EXIT_STATUS: &str = "Exit status:";
 
-/// Replaces the spaces of a command, so that clap does not break a line that users copy.
+/// A no-break space. It replaces the spaces of a command, so that clap does not wrap a line that users copy.
 const UNBROKEN: &str = "\u{a0}";
 
 /// The output of `hosepipe` without arguments.
@@ -40,7 +40,7 @@ pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |one| laid_out(one, width)))
 }
 
-/// The text that clap has rendered, with spaces in commands again.
+/// The text that clap has rendered, with ordinary spaces in commands again.
 pub(crate) fn rendered(text: &str) -> String {
     text.replace(UNBROKEN, " ")
 }
@@ -55,7 +55,7 @@ pub(crate) enum HelpPart {
         column: usize,
     },
     Paragraph(String),
-    /// Without its first words.
+    /// The text after [`EXIT_STATUS`].
     ExitStatus(String),
     EmptyLine,
 }

@@ -172,7 +172,7 @@ impl MechanismEntry {
 }
 
 impl OptionEntry {
-    /// As it is typed: `size=SIZE`, or a bare `sync`.
+    /// As it is typed: `size=SIZE`, or `sync` for an option without a value.
     fn typed(&self) -> String {
         format!("{}{}{}", self.name, if self.value.is_empty() { "" } else { "=" }, self.value)
     }

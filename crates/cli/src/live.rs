@@ -36,13 +36,10 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn on_stderr() -> Self {
         let now = Instant::now();
-        let columns = crate::terminal::style_of_stderr().width;
-        let rows = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row));
-        let terminal = stderr().is_terminal() && !model::is_dumb();
         Self {
-            terminal,
-            columns,
-            rows,
+            terminal: stderr().is_terminal() && !model::is_dumb(),
+            columns: crate::terminal::style_of_stderr().width,
+            rows: rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row)),
             began: now,
             drawn: now,
             before: Vec::new(),
@@ -51,7 +48,7 @@ impl Live {
         }
     }
 
-    /// Draws the stages, if the last drawing is old enough; without stages, removes the table.
+    /// Draws the stages, unless the last drawing was less than [`INTERVAL`] ago; without stages, removes the table.
     pub(crate) fn show(&mut self, stages: &[StageSnapshot]) {
         if stages.is_empty() {
             return self.clear();
@@ -100,7 +97,7 @@ impl Live {
         }
     }
 
-    /// "slow copies, buffer at 16: --align-buffers", if they slow the stage down.
+    /// "slow reads at +16: --align-buffers", if they slow the stage down.
     fn slow_copies(&self, stage: &StageSnapshot, read_bytes: Option<u64>) -> Option<String> {
         let [read_offset, write_offset] = stage.buffer_offsets;
         let slow = self.costs.find_slow(&CopyFigures {
@@ -148,7 +145,7 @@ impl Live {
             shown => shown.unwrap_or_default(),
         };
         let so_far = stage.bytes.map(|(bytes, is)| numbers::with_certainty(is, numbers::decimal_size(bytes)));
-        // The difference of two lower bounds is taken for a lower bound of the rate, and so for upper bounds.
+        // The difference of two lower bounds is treated as a lower bound of the rate, and that of two upper bounds as an upper bound.
         let new = |(now, is): (u64, Certainty)| {
             let (then, was) = before.bytes.unwrap_or((0, is));
             (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
@@ -183,7 +180,7 @@ impl Live {
         self.write(&text);
     }
 
-    /// If writing fails, as the terminal is gone, nothing more is drawn, and the pipeline continues.
+    /// If writing fails because the terminal is gone, nothing more is drawn, and the pipeline continues.
     fn write(&mut self, text: &str) {
         self.terminal &= stderr().write_all(text.as_bytes()).is_ok();
     }

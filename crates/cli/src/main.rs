@@ -117,13 +117,9 @@ fn main() -> ExitCode {
     standard::refuse_closed_streams();
     signals::reset_signals();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let [word] = words.as_slice()
-        && (word == "--version" || word == "-V")
-    {
-        let printed = terminal::print(&format!("hosepipe {VERSION}\n"));
-        return printed.map_or_else(|error| terminal::report_error(&error), |()| ExitCode::SUCCESS);
-    }
-    if let Some(printed) = topics::answer(&words) {
+    let is_version = matches!(words.as_slice(), [word] if word == "--version" || word == "-V");
+    let version = is_version.then(|| terminal::print(&format!("hosepipe {VERSION}\n")));
+    if let Some(printed) = version.or_else(|| topics::answer(&words)) {
         return printed.map_or_else(|error| terminal::report_error(&error), |()| ExitCode::SUCCESS);
     }
     if let Err(error) = check_stack() {
@@ -178,10 +174,10 @@ fn check_stack() -> anyhow::Result<()> {
     }
 }
 
-/// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb alone: building those of all verbs
-/// takes a tenth of the time of such a start. `None` for every other verb, and for errors and help, whose text needs all verbs.
+/// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb only: the options of all verbs
+/// would take a tenth of the start-up time. `None` for every other verb, and for errors and help, whose text needs all verbs.
 fn parse_frequent(words: &[OsString]) -> Option<Command> {
-    /// The verb is in the place of the program's name.
+    /// clap skips the first word as the name of the program: here it is the verb.
     fn parse<A: Args>(words: &[OsString]) -> Option<A> {
         let tree = A::augment_args(clap::Command::new("hosepipe"));
         A::from_arg_matches_mut(&mut tree.try_get_matches_from(words).ok()?).ok()

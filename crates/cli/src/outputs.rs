@@ -20,7 +20,7 @@ pub(crate) struct Outputs(Vec<(&'static Format, Destination)>);
 
 impl Outputs {
     /// The destination of a format, by its option.
-    pub(crate) fn of(&self, flag: &str) -> Option<&Destination> {
+    pub(crate) fn destination(&self, flag: &str) -> Option<&Destination> {
         self.0.iter().find_map(|(format, destination)| (format.flag == flag).then_some(destination))
     }
 

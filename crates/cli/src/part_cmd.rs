@@ -44,7 +44,7 @@ pub(crate) struct PartArgs {
     records: bool,
 }
 
-/// Returns the exit code of what it ran.
+/// Runs one partition, the partitions of a task, or the reduce, and returns its exit code.
 pub(crate) fn run(args: &PartArgs) -> ExitCode {
     let work = Work::open(&args.folder);
     let done = match args.number {
@@ -80,7 +80,7 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
     Ok((plan, count))
 }
 
-/// Runs the map for one partition. The number is the length of its output, 0 if it failed.
+/// Runs the map for one partition. The number that it returns is the length of the output in bytes, 0 if the map failed.
 fn map(
     work: &Work,
     number: usize,
@@ -144,7 +144,7 @@ fn finish(fed: FeedProcess) -> anyhow::Result<()> {
     fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))
 }
 
-/// Makes the bytes of these ranges standard input.
+/// Starts a process that feeds the bytes of these ranges to standard input.
 fn feed_stdin(ranges: &[Range]) -> anyhow::Result<FeedProcess> {
     ensure_unchanged(ranges)?;
     let (input, fed) = feed(ranges.to_vec()).context("the input")?;

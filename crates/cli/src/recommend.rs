@@ -24,7 +24,7 @@ use stats::Demand;
 use crate::bench::PlaceArgument;
 use crate::destination::Destination;
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError};
+use crate::terminal::{self, UsageError, usage};
 use crate::{Cli, Command, bench, record};
 use answer::Answer;
 use figures::Figures;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
             };
             program_race::run(&plan, &figures, &choice)?
         }
-        // A record of the same question has figures of programs.
+        // A record of `recommend` with the same question has figures of programs.
         None => {
             let title = answer::title(&question, &figures);
             let saved = record.recommendation.as_deref();
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
 /// It is another kind of file, or cannot be written.
 fn program_file(path: &Path) -> anyhow::Result<Destination> {
     if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(UsageError(format!("`{}` is no regular file", path.display())).into());
+        return usage(format!("`{}` is not a regular file", path.display()));
     }
     let destination = Destination::File(path.to_owned());
     destination.check().map(|()| destination)

@@ -26,14 +26,14 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// The version with the commit, if known. All tasks of a spread must have the same one, also where they are built for several machines.
+/// The version with the commit, if known. All tasks of a spread must have the same one, even if they are built for different machines.
 pub(crate) fn version_and_commit() -> String {
     let Tool { version, revision } = tool();
     revision.map_or_else(|| version.clone(), |revision| format!("{version} ({revision})"))
 }
 
-/// The head of a record of this command, which begins to measure now. The facts of the machine are read before the run, whose own load they
-/// would show afterwards; without a record they are not needed.
+/// The head of a record of this command, which begins to measure now. The facts of the machine are read before the run, because they
+/// would show the load of the run afterwards; if no record is kept, they are not read.
 pub(crate) fn begin(is_kept: bool) -> RecordHead {
     record_head(if is_kept { host::facts() } else { Host::default() }, SystemTime::now())
 }

@@ -66,11 +66,11 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         Available::here(&model::temporary_folder()).suffices(args.study, args.scale).map_err(UsageError)?;
     }
     let file = |to: &Destination| to.file().map(PathBuf::from);
-    let save = args.outputs.of("json").map_or(args.resume.clone(), file).map(Destination::File);
+    let save = args.outputs.destination("json").map_or(args.resume.clone(), file).map(Destination::File);
     let (stop, outcome) = run_parts(args, &mut record, &save)?;
 
     study::summarise(&mut record);
-    if let Some(resumed) = save.filter(|_| args.outputs.of("json").is_none()) {
+    if let Some(resumed) = save.filter(|_| args.outputs.destination("json").is_none()) {
         save_to(&resumed, &record)?;
     }
     if let Some(folder) = &args.figures {
@@ -117,7 +117,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
             };
             let here = args.study.is_missing_any(&args.part, &record).then_some(&head.host);
             study::check_resume(&record, args.study.name, args.scale, here)
-                .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
+                .map_err(|problem| UsageError(format!("cannot resume {}: {problem}", path.display())))?;
             record
         }
     };

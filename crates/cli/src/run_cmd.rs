@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     outputs: Outputs,
 }
 
-/// Runs the text and exits as it did.
+/// Runs the pipeline and exits with its status.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     script::check(&args.text)?;
     let via = script::link(&args.via)?;
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let arguments = script::arguments(args.pipefail, &shell, own)?;
     if let Some(outcome) = &args.outcome {
         process::end_with_parent()?;
-        // Stays in the file if this program is killed.
+        // This empty outcome stays in the file if this program is killed.
         write_outcome(outcome, &Ok(&Summary::default()))?;
     }
     let head = args.outputs.begin();
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&ran))
 }
 
-/// The stages, each with its slow copies, if this machine copies slowly into some addresses.
+/// The stages, each with its slow copies, if this machine copies slowly at some offsets in a page.
 fn with_slow_copies(summary: &Summary) -> Vec<StageRecord> {
     let link = |stage: &StageRecord, at: Option<u32>| {
         let mut links = summary.links.iter().filter(|link| link.pipeline == stage.pipeline);
@@ -182,7 +182,7 @@ fn with_slow_copies(summary: &Summary) -> Vec<StageRecord> {
     stages
 }
 
-/// The record of a text that was run.
+/// The record of a pipeline that was run; `text` is its command line.
 pub(crate) fn record(head: RecordHead, text: String, via: &LinkSpec, ran: &Ran) -> RunRecord {
     let summary = &ran.summary;
     let last = summary.stages.last().map(|stage| stage.pipeline);

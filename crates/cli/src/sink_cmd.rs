@@ -12,7 +12,7 @@ use payload::Mismatch;
 use crate::destination::{Destination, OUTPUTS};
 use crate::{terminal, typed};
 
-/// A stream whose first wrong byte comes earlier is reported as an unknown payload, not as a damaged one.
+/// Least number of right bytes at the beginning of a damaged stream: with fewer, the payload is reported as unknown.
 const RECOGNISED_BYTES: u64 = 64;
 
 /// Read standard input to its end, and check every byte with --verify
@@ -78,12 +78,11 @@ fn summary(report: &SinkReport) -> String {
     };
     let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
     // Bytes that had come before the clock started are mentioned only if they change the printed rate.
-    match report.waiting_bytes {
-        waiting if waiting > bytes / 100 => {
-            format!("{summary} without the {waiting} that had come before the clock started")
-        }
-        _ => summary,
+    let waiting = report.waiting_bytes;
+    if waiting <= bytes / 100 {
+        return summary;
     }
+    format!("{summary} without the {waiting} that had come before the clock started")
 }
 
 fn describe_amount(report: &SinkReport) -> String {

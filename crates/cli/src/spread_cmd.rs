@@ -1,6 +1,6 @@
 //! `hosepipe spread`: runs a pipeline over many files, or over pieces of a large one, as many at a time as there are CPUs.
 
-mod elsewhere;
+mod launcher_args;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
 use crate::typed;
-use elsewhere::Elsewhere;
+use launcher_args::LauncherArgs;
 
 /// Run a pipeline over many files, or over pieces of a large one, and merge the outputs
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ pub(crate) struct SpreadArgs {
     shell: String,
 
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    launcher_args: LauncherArgs,
 
     #[command(flatten)]
     outputs: Outputs,
@@ -117,14 +117,14 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         None => temporary.insert(Temporary::make()?).folder.path().to_owned(),
     };
     let folder = std::path::absolute(folder)?;
-    args.elsewhere.check(args)?;
-    let launcher = args.elsewhere.launcher();
+    args.launcher_args.check(args)?;
+    let launcher = args.launcher_args.launcher();
     // Slurm, Spark and --check need all of the input before they begin.
     let is_cut_at_once = matches!(launcher, Launcher::Local | Launcher::Ssh) && args.check.is_none();
     let inputs = match reads_stdin {
         true if is_cut_at_once => Vec::new(),
-        true => args.elsewhere.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
-        false => args.elsewhere.inputs(args, &args.inputs)?,
+        true => args.launcher_args.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
+        false => args.launcher_args.inputs(args, &args.inputs)?,
     };
     let split = args.split.or(reads_stdin.then_some(STDIN_PIECE));
     let plan = SpreadPlan {
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         is_stdin: reads_stdin && is_cut_at_once,
         partitions: partitions(&inputs, split).map_err(UsageError)?,
     };
-    let submitter = args.elsewhere.submitter().map_err(UsageError)?;
+    let submitter = args.launcher_args.submitter().map_err(UsageError)?;
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
@@ -146,21 +146,21 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     {
         return Ok(code);
     }
-    args.elsewhere.check_words(&folder, &hosepipe)?;
+    args.launcher_args.check_words(&folder, &hosepipe)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
     if launcher != Launcher::Local && (plan.is_stdin || !job.left().is_empty()) {
         job = SpreadJob {
             launcher,
-            hosts: &args.elsewhere.hosts,
+            hosts: &args.launcher_args.hosts,
             submitter: submitter.as_deref(),
-            options: &args.elsewhere.engine_option,
+            options: &args.launcher_args.engine_option,
             jobs: args.jobs.map(usize::from),
             ..job
         };
     }
-    if job.launcher != Launcher::Local && args.elsewhere.only_prints() {
-        return elsewhere::print(&job);
+    if job.launcher != Launcher::Local && args.launcher_args.only_prints() {
+        return launcher_args::print(&job);
     }
     let (head, began, stop) = (record::begin(false), Instant::now(), &runs.stop);
     let piece = split.unwrap_or(STDIN_PIECE).0;
@@ -253,7 +253,7 @@ fn report_failures(failures: &[String], stop: &StopRequest) {
 fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
     let finished = job.work.results().values().filter(|result| result.failure.is_none()).count();
     let is_cut_short = job.plan.is_stdin && job.work.blocks().is_none();
-    // Before a temporary folder is removed.
+    // Counted before the temporary folder is removed.
     let of = if is_cut_short {
         "the blocks that were read".to_owned()
     } else {
@@ -274,7 +274,7 @@ fn report_kept_work(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option
     terminal::remark(&format!("{finished} of {of} are finished{kept}"));
 }
 
-/// A temporary folder for a work, removed with this value, or by the cleaner if this process is killed.
+/// A temporary folder for the files of a run; removed with this value, or by the cleaner if this process is killed.
 struct Temporary {
     folder: TemporaryPath,
     _cleaner: Cleaner,
@@ -291,7 +291,7 @@ impl Temporary {
     }
 }
 
-/// What the run of a command and the runs of its --check have in common.
+/// What the run of all partitions and the runs of --check have in common.
 struct Runs<'a> {
     args: &'a SpreadArgs,
     hosepipe: &'a Path,
@@ -325,11 +325,11 @@ impl Runs<'_> {
         // The number of blocks of standard input is not known.
         let count = if blocks.is_some() { 0 } else { job.count() as u64 };
         let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
-        let mut look = |finished, running| {
+        let mut on_progress = |finished, running| {
             bar.set_position(finished as u64, &format!("{running} running"));
             self.stop.is_set()
         };
-        let failures = job.map(blocks, &mut look, &mut terminal::remark);
+        let failures = job.map(blocks, &mut on_progress, &mut terminal::remark);
         bar.finish();
         failures.context("running the partitions")
     }
@@ -359,15 +359,15 @@ impl Runs<'_> {
         }
         if outputs[0] == outputs[1] {
             terminal::remark(&format!(
-                "checked: {sampled} of the inputs, whole and in {parts} parts, came to the same"
+                "checked: {sampled} of the inputs, whole and in {parts} parts, gave the same result"
             ));
             return Ok(None);
         }
         let [whole, each] = [&outputs[0], &outputs[1]];
         let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
         terminal::remark(&format!(
-            "This pipeline cannot be spread so: of {sampled} of the inputs, whole and in {parts} parts, the outputs differ from byte {same} on \
-             ({} bytes with status {}, and {} bytes with status {}). Another --reduce may merge the parts rightly.",
+            "This pipeline cannot be spread in this way: of {sampled} of the inputs, whole and in {parts} parts, the outputs differ from byte {same} \
+             on ({} bytes with status {}, and {} bytes with status {}). Another --reduce may merge the parts correctly.",
             whole.1.len(),
             whole.0,
             each.1.len(),

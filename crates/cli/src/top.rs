@@ -21,17 +21,18 @@ use crate::terminal::{self, usage};
 use crate::typed;
 use chain_filter::ChainFilter;
 
-/// Default intervals between two samples.
+/// Default time between two samples on a terminal.
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
+/// Default time that --once samples for.
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
-/// Samples within the interval of --once: they show which stage the others waited for.
+/// Samples of --once: several, because one shows only what each stage did at that moment, and not which stage the others waited for.
 const SAMPLES: u32 = 5;
 
 /// Show the pipelines that run on this machine: throughput, which stage waits for which, and the bottleneck
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/top.txt"))]
 pub(crate) struct TopArgs {
-    /// Only chains of this process and its descendants, or with this text in the name of a program
+    /// Only chains of this process and its descendants, or chains with this text in the name of a program
     #[arg(value_name = "PID|PATTERN")]
     which: Option<String>,
 
@@ -43,7 +44,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     dot: bool,
 
-    /// Time between two samples [default: 2s; with --once 1s]
+    /// Time between two samples [default: 2s]; with --once, the time that it samples for [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     interval: Option<Duration>,
 
@@ -74,16 +75,16 @@ fn once(args: &TopArgs, filter: &ChainFilter, stop: &StopRequest) -> anyhow::Res
         stop.wait(args.interval.unwrap_or(ONCE_INTERVAL) / SAMPLES);
         sampler.sample();
     }
-    let mut seen = sampler.snapshot();
-    seen.chains.retain(|chain| filter.matches(chain));
-    CostsOnDemand::default().judge_all(&mut seen);
+    let mut snapshot = sampler.snapshot();
+    snapshot.chains.retain(|chain| filter.matches(chain));
+    CostsOnDemand::default().judge_all(&mut snapshot);
     let text = if args.dot {
-        Some(report::dot(&seen))
+        Some(report::dot(&snapshot))
     } else {
-        let reason = seen.chains.is_empty().then(|| filter.explain_none(&seen)).flatten();
+        let reason = snapshot.chains.is_empty().then(|| filter.explain_none(&snapshot)).flatten();
         reason.filter(|_| !args.outputs.has_stdout()).map(|reason| reason + "\n")
     };
-    let record = Loaded::new("this look", TopRecord { head, seen });
+    let record = Loaded::new("this sample", TopRecord { head, seen: snapshot });
     match text {
         Some(text) => {
             args.outputs.write(&[record])?;

@@ -32,7 +32,8 @@ pub(crate) fn answer(words: &[OsString]) -> Option<anyhow::Result<()>> {
     }
 }
 
-/// A page of Markdown as text for a terminal. Supported is what our pages use: headings, paragraphs, lists, tables, blocks of code and links.
+/// A page of Markdown as text for a terminal. It supports what these pages contain: headings, paragraphs, lists, tables, blocks of code
+/// and links; pictures are left out.
 fn rendered(page: &str, style: &Style) -> String {
     let width = style.width.min(WIDTH_MAX);
     let bold = |text: &str| if style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
@@ -61,8 +62,7 @@ fn rendered(page: &str, style: &Style) -> String {
             let indent = if line.starts_with("- ") { 2 } else { 0 };
             let mut paragraph = line.to_owned();
             let continues = |line: &&str| {
-                !line.is_empty() && !line.starts_with(['#', '|', '`', '-'])
-                    || line.starts_with("`") && !line.starts_with("```")
+                !line.is_empty() && !line.starts_with(['#', '|', '-']) && !line.starts_with("```")
             };
             while let Some(next) = lines.next_if(|next| !paragraph.is_empty() && continues(next)) {
                 paragraph = paragraph + " " + next.trim();
@@ -78,7 +78,7 @@ fn rendered(page: &str, style: &Style) -> String {
     text
 }
 
-/// The first cell of a row, and below it the others, each with the heading of its column where there are several.
+/// The first cell of a row, and below it the others; if there are several others, each with the heading of its column.
 fn laid_out_row(heads: &[String], row: &[String], width: usize, bold: &dyn Fn(&str) -> String) -> String {
     let mut text = String::new();
     let Some((first, others)) = row.split_first() else { return text };

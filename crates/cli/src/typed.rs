@@ -55,7 +55,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
     }
 }
 
-/// Parses a link, as text.
+/// Takes a link as text; `script::link` parses it. Help and completions list the names.
 pub(crate) fn link() -> Listed<String> {
     Listed {
         read: |text| Ok(text.to_owned()),
@@ -63,7 +63,7 @@ pub(crate) fn link() -> Listed<String> {
     }
 }
 
-/// Parses several links, separated by commas; `shell` means the shell's own pipes.
+/// Takes several links, separated by commas, as text; `shell` means the shell's own pipes.
 pub(crate) fn links() -> Listed<String> {
     Listed { values: || LinkSpec::names().chain([SHELL]).map(PossibleValue::new).collect(), ..link() }
 }
@@ -106,7 +106,7 @@ where
 /// Parses the name of a host; ssh(1) would take one that begins with `-` for an option.
 pub(crate) fn host(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('-') {
-        return Err(format!("`{text}` is no host"));
+        return Err(format!("`{text}` is not a host"));
     }
     Ok(text.to_owned())
 }
@@ -138,11 +138,9 @@ pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
 
 /// Parses a duration above 0.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
-    let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() {
-        Err("a duration of 0 measures nothing: give at least 1s".to_owned())
-    } else {
-        Ok(duration)
+    match model::parse_duration(text) {
+        Ok(time) if time.is_zero() => Err("a duration of 0 measures nothing: give more, as in 1s".to_owned()),
+        other => other.map_err(|error| error.to_string()),
     }
 }
 

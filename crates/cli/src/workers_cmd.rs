@@ -14,11 +14,11 @@ use crate::destination::OUTPUTS;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
-/// Shows the languages, or builds their programs.
+/// Show the languages of `bench --workers`, and build their programs
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("help/workers.txt"))]
 pub(crate) struct WorkersArgs {
-    /// Build what is not built
+    /// Build the programs that are not built yet
     #[arg(long)]
     build: bool,
     /// Print JSON
@@ -68,7 +68,7 @@ struct Entry {
     variants: Vec<String>,
     package: String,
     toolchain: Option<String>,
-    /// built, not-built, missing or failed; ready where nothing needs building.
+    /// `built`, `not-built`, `missing` or `failed`; `ready` if the language needs no build.
     state: &'static str,
     reason: Option<String>,
     remedy: Option<String>,

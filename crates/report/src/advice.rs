@@ -1,5 +1,6 @@
-//! Suggestions from the figures, with the command to try. All figures in a sentence are in the record, all orders are certain, and
-//! they hold for the placement that the sentence names. A sentence on what the record does not show only suggests to try it.
+//! Suggestions from the figures, each with a command to try. All figures in a sentence are in the record, and hold for the placement
+//! that it names. What is called faster is certainly faster, except in [`fastest_checked`], which goes by the medians. What was not
+//! measured is only suggested.
 
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Wait, Workload};
 use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
@@ -64,7 +65,7 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<f64> {
     times_as_fast(better, worse, GAIN_MIN)
 }
 
-/// How to make wide intervals narrower.
+/// How to make wide intervals narrower; `None` if too few are wide.
 fn wide(record: &BenchRecord) -> Option<String> {
     let measured = ranked(record).filter(|case| !case.samples.is_empty()).count();
     // If the scheduler used one CPU in some trials and two in others, more trials do not help.
@@ -83,7 +84,7 @@ fn wide(record: &BenchRecord) -> Option<String> {
     })
 }
 
-/// The gain or loss of the scheduler's choice against pinned ends, for the plain pipe or else the first row with one.
+/// The gain or loss of the scheduler's choice against pinned ends: for the plain pipe, or else for the first row with a gain or a loss.
 fn placement(view: &View) -> Option<String> {
     let rankings = || view.rankings.iter().filter(|ranking| ranking.pinned.is_some());
     let rows = || rankings().flat_map(|ranking| &ranking.rows);
@@ -117,7 +118,7 @@ fn placement_of(row: &RankedRow) -> Option<String> {
     }
 }
 
-/// A larger pipe for one that is bound by wake-ups.
+/// Suggests a larger pipe if the plain one is bound by wake-ups.
 fn pipe_waits(view: &View) -> Option<String> {
     let both = |ranking| [false, true].map(|pinned| (ranking, pinned));
     view.rankings.iter().flat_map(both).find_map(|(ranking, pinned)| {
@@ -154,7 +155,7 @@ fn is_larger_pipe(case: &CaseRecord) -> bool {
     spec.mechanism == "pipe" && spec.options.len() == 1 && spec.options.contains_key("size")
 }
 
-/// Both ends on one core, for round trips that consist of waking the other CPU.
+/// Suggests both ends on one core for round trips that consist of waking the other CPU.
 fn one_core(view: &View) -> Option<String> {
     // With the scheduler's choice beside it, `placement` answers this.
     if view.rankings.iter().any(|ranking| ranking.pinned.is_some()) {

@@ -9,8 +9,7 @@ use crate::case_figure::paired_speeds;
 use crate::lists::grouped;
 use crate::view::{Axes, transports};
 
-/// What a case and the pipe that it is compared with have in common. Their ways of waiting may differ: a ring that spins has no
-/// pipe that does.
+/// What a case and the pipe that it is compared with have in common. Their ways of waiting may differ: a ring can spin, a pipe cannot.
 type Key = (Axes, u64, Load);
 
 /// The plain pipes of a record.
@@ -23,8 +22,8 @@ impl<'a> Pipes<'a> {
         Self(grouped(pipes.map(|case| (key(case), case))).into_iter().collect())
     }
 
-    /// How many times as fast a ranked case is as the plain pipe with the same axes; if there are several, as one that waits in the
-    /// same way. `None` if there is none.
+    /// How many times as fast a ranked case is as the plain pipe with the same axes. Of several pipes, one that waits in the same way
+    /// is preferred, then one with the same payload. `None` if there is no pipe.
     pub(crate) fn against(&self, case: &CaseRecord) -> Option<Ratio> {
         let is_ranked = case.role == Role::Ranked && case.worker.is_none();
         let pipes = self.0.get(&key(case)).filter(|_| is_ranked)?.iter();

@@ -40,18 +40,18 @@ fn table(record: &BoostRecord) -> Table {
         Column::right("size"),
         Column::right("wrote").drop(2),
         Column::right("full"),
-        Column::right("of").drop(1),
+        Column::right("watched").drop(1),
     ];
     Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
 }
 
-/// The rate of its writer before and after it was enlarged.
+/// The rates of a pipe's writer before and after the pipe was enlarged.
 fn write_rates(pipe: &BoostedPipe) -> String {
     let speed = |rate: Option<u64>| rate.map_or(ABSENT.to_owned(), |rate| throughput(rate as f64));
     format!("{} → {}", speed(pipe.before_bytes_per_s), speed(pipe.after_bytes_per_s))
 }
 
-/// Whether it helped, as far as that was measured.
+/// Whether larger pipes helped, as far as that was measured.
 fn gain(record: &BoostRecord) -> String {
     let ratio = |pipe: &BoostedPipe| Some(pipe.after_bytes_per_s? as f64 / pipe.before_bytes_per_s? as f64);
     let ratios = record.boosted.iter().filter_map(ratio).filter(|ratio| ratio.is_finite());

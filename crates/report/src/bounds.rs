@@ -5,19 +5,19 @@ use crate::document::{Block, Document};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
 use crate::table::Table;
 
-/// Bars of a figure.
+/// Most bars of a figure.
 const BARS_MAX: usize = 80;
-/// Lines of a figure, without references.
+/// Most lines of a figure, without references.
 pub(crate) const LINES_MAX: usize = 24;
-/// Points of a line.
+/// Most points of a line.
 const POINTS_MAX: usize = 160;
-/// Rows and columns of a matrix.
+/// Most rows, and most columns, of a matrix.
 const CELLS_MAX: usize = 80;
-/// Stages of a flow.
+/// Most stages of a flow.
 const STAGES_MAX: usize = 600;
-/// Rows of all tables of a block.
+/// Most rows of all tables of a block together.
 const ROWS_MAX: usize = 1_000;
-/// Figures, tables and remarks of a section.
+/// Most figures, tables and remarks of a section.
 const BLOCKS_MAX: usize = 60;
 
 /// Limits every section of a page.

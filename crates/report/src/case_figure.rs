@@ -8,7 +8,7 @@ use crate::interval::plus_minus;
 use crate::numbers;
 use crate::reason::reason;
 
-/// A case has two figures if the one on one CPU and the one on two differ by at least this factor.
+/// A case is shown with two figures, one for one CPU and one for two, if they differ by more than this factor.
 const MIXTURE_FROM: f64 = 1.25;
 /// A figure below this share of a column's unit is shown in its own unit.
 const OWN_UNIT_BELOW: f64 = 0.0995;
@@ -23,7 +23,7 @@ pub(crate) struct Quantity {
     /// The figure of one trial.
     pub(crate) of_sample: fn(&Sample) -> Option<f64>,
     scale: Scale,
-    /// The verb and the end of a comparison, around a number of times.
+    /// The words before and after the ratio in a comparison.
     faster: [&'static str; 2],
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
     }
 }
 
-/// Bytes, or round trips, per second: of all cases of a workload the largest is the best.
+/// Bytes, or round trips, per second. A larger value is better for both workloads.
 pub(crate) fn speed(case: &CaseRecord) -> Option<f64> {
     let [median, ..] = estimated(case)?;
     Some(match case.workload {
@@ -182,7 +182,7 @@ fn joined(values: &[f64], text: impl Fn(f64) -> String) -> String {
     values.iter().map(|value| text(*value)).collect::<Vec<String>>().join("–")
 }
 
-/// The largest unit that a quarter of these figures have.
+/// The largest unit of at least a quarter of these figures.
 pub(crate) fn common_unit(texts: impl Iterator<Item = FigureText>) -> Option<(f64, String)> {
     let mut units: Vec<(f64, String)> = texts.map(|text| text.unit.step(text.largest())).collect();
     model::sort_by(&mut units, |one, other| other.0.total_cmp(&one.0));

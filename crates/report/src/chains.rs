@@ -10,7 +10,7 @@ use crate::layout::Tone;
 use crate::lists::distinct;
 use crate::numbers::{binary_size, percent, speed, time, with_certainty};
 use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count_of as count};
+use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count, count_of};
 use crate::{held_back, slow_copies};
 
 /// Most leaders in the name of a stage.
@@ -37,8 +37,8 @@ pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
     } else {
         let stages = seen.chains.iter().flat_map(|chain| &chain.stages);
         section.blocks.push(Block::Heading(vec![
-            count(seen.chains.len(), "chain", "chains"),
-            count(stages.map(|stage| stage.processes.len()).sum(), "process", "processes"),
+            count(seen.chains.len(), "chain"),
+            count_of(stages.map(|stage| stage.processes.len()).sum(), "process", "processes"),
             format!("rates over {elapsed}"),
         ]));
     }
@@ -117,7 +117,7 @@ fn notes(seen: &TopSnapshot) -> Vec<String> {
         1 => "1 process of another user does not show what it has open: root sees it.".to_owned(),
         many => format!("{many} processes of other users do not show what they have open: root sees them."),
     };
-    let pairs = count(seen.two_way_sockets, "pair of sockets", "pairs of sockets");
+    let pairs = count_of(seen.two_way_sockets, "pair of sockets", "pairs of sockets");
     let undirected = if seen.two_way_sockets == 1 {
         "does not show in which direction its bytes go: it is"
     } else {
@@ -388,7 +388,7 @@ pub fn table(chain: &Chain) -> Table {
     table
 }
 
-/// The other users and containers of a stage; empty for our own.
+/// The other users and containers to which the processes of a stage belong; empty if there are none.
 pub(crate) fn whose(stage: &ChainStage) -> String {
     let owner = |process: &model::ChainProcess| {
         let container = process.container.iter().map(|name| format!("container {}", one_line(name)));
@@ -401,9 +401,8 @@ pub(crate) fn whose(stage: &ChainStage) -> String {
 /// The tokens of a jobserver: how many are free, and which makes hold the others.
 fn tokens(jobserver: &Jobserver) -> String {
     let holders = jobserver.makes.iter().filter(|make| make.held_tokens > 0);
-    let holders = holders.map(|make| {
-        format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token", "tokens"))
-    });
+    let holders =
+        holders.map(|make| format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token")));
     let held = holders.collect::<Vec<String>>().join(", ");
     let held = if held.is_empty() { "none is held".to_owned() } else { held };
     let free = jobserver.free_tokens.map_or_else(|| UNKNOWN.to_owned(), |free| free.to_string());

@@ -15,14 +15,14 @@ use crate::{granted, numbers};
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-/// The ranking, the best row first. Figures without another word are those of the placement that ranks.
+/// The ranking, the best row first. Columns without `pinned` or `on …` in their headings are of the placement that ranks.
 pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&RankedRow) -> Option<String>| {
         table.add(column, ranking.rows.iter().map(cell));
     };
     let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
-    // With nothing but the pipe itself the column would hold a lone 1.0.
+    // If only the pipe has a value, 1.0, the column is left out.
     let times_pipe = |row: &RankedRow| row.times_pipe.filter(|_| ranking.against_pipe).map(numbers::ratio);
     let streams = Figures::new(ranking, Workload::Stream);
     let trips = Figures::new(ranking, Workload::PingPong);

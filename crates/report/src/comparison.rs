@@ -53,7 +53,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>,
     blocks.push(Block::Remarks(remarks(record)));
 }
 
-/// The same as figures.
+/// The results on a page, as figures.
 fn on_page(
     record: &CompareRecord,
     rankings: &[Results],
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_precision_came_to_is_said() {
+    fn precision_is_reported_as_reached_or_not() {
         let record = CompareRecord {
             precision_percent: Some(2.0),
             order_is_certain: Some(false),

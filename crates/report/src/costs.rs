@@ -1,5 +1,5 @@
-//! The time of a block over a sweep, as a table: overhead, bandwidth, the size at which both take the same time, how far the sizes are
-//! from that line; and where two mechanisms cross.
+//! The time of a block over a sweep of block sizes, as a table: overhead, bandwidth, the size with half that bandwidth, and how far
+//! the measured times are from that line; and the sizes at which two mechanisms cross.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::{numbers, words};
 const SENTENCES_MAX: usize = 5;
 /// Most mechanisms that are compared with each other, the cheapest ones: the number of pairs grows with the square.
 const CROSSING_MAX: usize = 12;
-/// Smallest overhead that can be measured.
+/// Smallest overhead that is shown: less cannot be measured.
 const SHOWN_NS_MIN: f64 = 0.01;
 
-/// The streams of one sweep, mechanism by mechanism.
+/// The costs of all mechanisms in one sweep of streams.
 pub(crate) struct Costs(Vec<Cost>);
 
 /// One mechanism over the sizes of a sweep.
@@ -31,7 +31,7 @@ struct Cost {
 }
 
 impl Costs {
-    /// Of the streams among these cases, by their labels; `None` if no mechanism has enough sizes for a sweep.
+    /// The costs of the streams among these labelled cases; `None` if no mechanism has enough sizes for a sweep.
     pub(crate) fn from_cases<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
         let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
         let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
@@ -67,7 +67,7 @@ impl Costs {
         add(Column::right("95 %").drop(3), &|model| Some(range(model.overhead_ns, numbers::time)));
         add(Column::right("bandwidth"), &|model| Some(speed(model.bandwidth_bytes_per_s()?.value)));
         add(Column::right("95 % ").drop(3), &|model| Some(range(model.bandwidth_bytes_per_s()?, speed)));
-        add(Column::right("half of it at").short("half at").drop(1), &|model| {
+        add(Column::right("half speed at").short("half at").drop(1), &|model| {
             Some(size(model.half_bytes?.value))
         });
         add(Column::right("per filling").drop(2), &|model| Some(numbers::time(model.filling?.ns.value)));
@@ -81,7 +81,7 @@ impl Costs {
     }
 }
 
-/// The model of each case of a record that is a part of a sweep, by the case's address.
+/// The models of a record's sweeps, by the address of each of their cases.
 pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, CostModel> {
     let labels = Labels::from_record(record);
     let own = ranked(record).filter(|case| case.worker.is_none());
@@ -110,7 +110,7 @@ fn size(bytes: f64) -> String {
     numbers::binary_size(bytes.round())
 }
 
-/// How far the sizes are from the line.
+/// How far the times are from the line.
 fn verdict(model: &CostModel) -> String {
     let farthest = |by: &dyn Fn(&Deviation) -> f64, only_off: bool| {
         let deviations = model.deviations.iter().filter(|one| !only_off || one.is_off());

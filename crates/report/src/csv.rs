@@ -2,7 +2,6 @@
 //! is empty. The raw samples are in the JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, CaseChange, CaseRecord, ChainLink, ChainStage, CompareResult,
@@ -68,7 +67,7 @@ impl Sheet {
         Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: items.map(row).collect() }
     }
 
-    /// `columns` are fields as records have them, `column` or `column=path/of/its/field`, with blanks between them.
+    /// `columns` lists fields of records, with blanks between them: `field`, or `column=path/of/its/field`.
     fn from_fields<T: Serialize>(columns: &'static str, items: impl Iterator<Item = T>) -> Self {
         let columns: Vec<_> =
             columns.split_whitespace().map(|name| name.split_once('=').unwrap_or((name, name))).collect();
@@ -87,7 +86,7 @@ impl Sheet {
         self
     }
 
-    /// The rows of both with the columns of both: cells of the other's columns are empty.
+    /// The rows of `other` below, its columns to the right; cells that a row does not have are empty.
     fn beside(mut self, other: Self) -> Self {
         let (before, after) = (self.columns.len(), other.columns.len());
         self.rows.iter_mut().for_each(|row| row.resize(before + after, String::new()));
@@ -97,7 +96,7 @@ impl Sheet {
         self
     }
 
-    /// The text.
+    /// The sheet as CSV.
     pub(crate) fn text(self) -> Result<String, FormatError> {
         let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
         let mut writer = ::csv::Writer::from_writer(Vec::new());
@@ -110,7 +109,7 @@ impl Sheet {
     }
 }
 
-/// The text without control characters for terminals; line ends and tabs are data.
+/// The text with control characters made visible, except line ends and tabs, which are data.
 fn harmless(cell: &str) -> String {
     if cell.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return cell.to_owned();
@@ -373,12 +372,12 @@ fn difference_sheet(record: &DiffRecord) -> Sheet {
     Sheet::from_columns(columns, record.changes.iter().map(|change| (record, change)))
 }
 
-/// The word for a value in records.
+/// The word that records have for a value.
 fn word(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 
-/// A field: of a list its length, of an object its pairs.
+/// The text of a field: for a list its length, for an object its `name=value` pairs.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -398,11 +397,11 @@ fn text(value: Option<impl ToString>) -> Option<String> {
 }
 
 /// `name=value` pairs with blanks between them.
-fn pairs<V: Display>(named: &BTreeMap<String, V>) -> String {
+fn pairs(named: &BTreeMap<String, u64>) -> String {
     named.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A case whose CPU time and switches are those of its blocks alone. Those of workers include start-up and warm-up.
+/// The case, if its CPU time and context switches are those of its blocks alone; those of workers include start-up and warm-up.
 fn of_blocks_alone(case: &CaseRecord) -> Option<&CaseRecord> {
     case.worker.is_none().then_some(case)
 }

@@ -162,7 +162,7 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     table
 }
 
-/// How a slowdown compares with the limit, unless it is surely beyond it.
+/// How a slowdown compares with the limit; empty if it is certainly beyond it.
 fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'static str {
     let Some(percent) = fail_over_percent.filter(|_| change.kind == ChangeKind::Slower) else { return "" };
     let limit = percent / 100.0;
@@ -252,7 +252,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     });
     let opposite = judged.iter().find(|change| is_opposite_of_medians(change)).map(|change| {
         format!(
-            "A change is the middle {changes} (Hodges and Lehmann), and may differ from that between the two medians, as of {} {} here: \
+            "A change is the middle {changes} (Hodges and Lehmann), and may differ from that between the two medians, as for {} {} here: \
              trials vary by more than this.",
             name(change),
             change.figure
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_hide_is_the_same_both_ways() {
+    fn the_largest_undetected_change_is_the_same_up_and_down() {
         let said = |low, high| bound(&[&change(DiffFigure::WallTime, ChangeKind::NoChange, low, high)]);
         assert_eq!(said(0.5, 1.25), said(0.8, 2.0));
         assert!(

@@ -7,7 +7,7 @@ use model::{BenchRecord, CaseRecord, Spec};
 use crate::lists::{distinct, first_names};
 use crate::view::{Axes, ranked};
 
-/// A sentence for each bench record that shares no case with any other one; empty where there is one record only.
+/// A sentence for each bench record that shares no case with any other one; empty if there is only one record.
 pub(crate) fn sentences(records: &[(&str, &BenchRecord)]) -> Vec<String> {
     if records.len() < 2 {
         return Vec::new();

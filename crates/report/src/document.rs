@@ -1,5 +1,5 @@
-//! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. Here are the types only; each
-//! kind of record makes its sections, and `render` has a file for each way of showing them.
+//! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. This file has only the types.
+//! Each kind of record makes its sections, and `render` has a file for each medium.
 
 use crate::figure::Figure;
 use crate::table::Table;
@@ -9,7 +9,7 @@ use crate::table::Table;
 pub struct Document {
     /// The heading of a page.
     pub title: String,
-    /// Below it: the machine, or how many there are.
+    /// Below it: the machine, or that there are several.
     pub subtitle: String,
     /// The commands whose records it shows.
     pub commands: Vec<&'static str>,
@@ -17,7 +17,7 @@ pub struct Document {
     pub highlights: Vec<Highlight>,
     /// Above everything on a page: records that were cut short, or have nothing in common.
     pub notices: Vec<String>,
-    /// The parts, from above.
+    /// The parts, from top to bottom.
     pub sections: Vec<Section>,
 }
 
@@ -43,7 +43,7 @@ pub struct Section {
     pub lead: Vec<String>,
     /// A command line that it is about.
     pub code: Option<String>,
-    /// Its contents, from above.
+    /// Its contents, from top to bottom.
     pub blocks: Vec<Block>,
 }
 

@@ -7,7 +7,7 @@ use model::{Chain, ChainLink, TopSnapshot};
 use crate::chains::{self, OUTSIDE, OVER};
 use crate::numbers::percent;
 
-/// Everything that was seen as one directed graph in Graphviz' language.
+/// A snapshot as one directed graph in Graphviz' language.
 pub fn dot(seen: &TopSnapshot) -> String {
     let mut graph = "digraph hosepipe {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
     for (number, chain) in seen.chains.iter().enumerate() {
@@ -16,7 +16,7 @@ pub fn dot(seen: &TopSnapshot) -> String {
     graph + "}\n"
 }
 
-/// Writing into a string does not fail.
+/// Adds a chain to the graph. Writing into a string cannot fail, so that its results are ignored.
 fn add_chain(graph: &mut String, number: usize, chain: &Chain) {
     for (at, stage) in chain.stages.iter().enumerate() {
         let whose = chains::whose(stage);
@@ -49,7 +49,7 @@ fn node(chain: usize, stage: usize) -> String {
     format!("chain{chain}_stage{}", stage + 1)
 }
 
-/// "1.20 GB/s over a pipe, 64 KiB of 64 KiB in it"
+/// The label of an edge in lines: "1.20 GB/s", "pipe", "64 KiB of 64 KiB in it".
 fn label(link: &ChainLink) -> String {
     let held = link.held_bytes.map(|_| format!("\n{} in it", chains::held(link))).unwrap_or_default();
     format!("{}\n{}{held}", chains::rate(link), link.kind)
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_ends_its_string() {
+    fn quotes_and_backslashes_are_escaped() {
         assert_eq!(
             quoted("a \"b\" \\ c\nd\x1b"),
             format!("\"a \\\"b\\\" \\\\ c\\n{}\"", model::one_line("d\x1b").replace('\\', "\\\\"))

@@ -12,7 +12,7 @@ use crate::figure::{Cell, Chart, Figure, Heat, Unit};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
-use crate::lists::{distinct, first_of};
+use crate::lists::{distinct, first_names};
 use crate::numbers::{percent, ratio, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
@@ -29,9 +29,9 @@ struct WorkloadFigures<'a> {
     cells: Vec<(usize, usize, &'a CaseRecord)>,
     /// Speeds of each node by itself, and with all its partners.
     parts: Vec<NodeFigures>,
-    /// The slowest first; speeds relative to those that their two nodes reach with others.
+    /// Slow pairs, the slowest first, with speeds relative to those that their two nodes reach with others.
     slow_pairs: Vec<PairSpeed>,
-    /// The share below which a pair would have been slow; `None` where there are none.
+    /// The share below which a pair would have been slow; `None` if there are too few nodes.
     pairs_below: Option<f64>,
     /// The number of figures whose intervals are too wide to judge by, and the number of all figures.
     noisy: [usize; 2],
@@ -47,7 +47,7 @@ struct NodeFigures {
     nodes: Vec<Vec<Speed>>,
     /// The ranks of the nodes that are slow.
     slow: Vec<usize>,
-    /// The share below which a node would have been slow; `None` where there are too few.
+    /// The share below which a node would have been slow; `None` if there are too few nodes.
     below: Option<f64>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> WorkloadFigures<'a> {
         }
         let (title, rows, columns, unit) = match self.workload {
             Workload::Stream => ("Streams between nodes", "sender", "receiver", Unit::BytesPerS),
-            Workload::PingPong => ("Round trips between nodes", "asks", "answers", Unit::Ns),
+            Workload::PingPong => ("Round trips between nodes", "client", "server", Unit::Ns),
         };
         let marks = interval::legend(self.cells.iter().map(|(.., case)| case.samples.len()));
         let marks = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
@@ -279,7 +279,7 @@ fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table>
     {
         for (value, nodes) in values {
             let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
-            let mut row = vec![fact.clone(), value.clone(), first_of(&names, NAMED_MAX, ", ", String::clone)];
+            let mut row = vec![fact.clone(), value.clone(), first_names(&names, NAMED_MAX)];
             row.extend(parts(kinds).map(|part| speed(part, nodes)));
             rows.push(row);
         }
@@ -322,7 +322,7 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
         .then(|| format!("No node and no pair stands out as slow. This would have: {}.", seen.join("; ")));
     let unknown = (!unknown.is_empty()).then(|| {
         format!(
-            "Slow ones cannot be found by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
+            "Slow nodes and pairs cannot be found by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
             unknown.join(", ")
         )
     });
@@ -351,7 +351,7 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         said.push(format!(
             "Slow pairs, {}: {} of what their two nodes reach with others.",
             kind.name(),
-            first_of(&pairs, NAMED_MAX, ", ", String::clone)
+            first_names(&pairs, NAMED_MAX)
         ));
     }
     let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
@@ -384,7 +384,7 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         })
         .collect();
     if !failed.is_empty() {
-        said.push(format!("Pairs without figures: {}.", first_of(&failed, NAMED_MAX, ", ", String::clone)));
+        said.push(format!("Pairs without figures: {}.", first_names(&failed, NAMED_MAX)));
     }
     said
 }

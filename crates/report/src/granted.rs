@@ -11,7 +11,7 @@ pub(crate) fn text(case: &CaseRecord) -> String {
     case.granted.iter().map(size).collect::<Vec<String>>().join(", ")
 }
 
-/// The same with the requested size, if it is another one; `None` if there are no granted sizes.
+/// The granted sizes, and the requested one if the system granted another; `None` if there are no granted sizes.
 pub(crate) fn with_request(case: &CaseRecord) -> Option<String> {
     let sizes = text(case);
     let asked = requested_size_if_changed(case).map(|size| format!(" (asked {size})"));
@@ -25,7 +25,8 @@ pub(crate) fn requested_size_if_changed(case: &CaseRecord) -> Option<ByteSize> {
     asked.filter(|(key, size)| differs(case, key, size.0)).map(|(_, size)| size).next()
 }
 
-/// Whether a granted size with the option's name is not the requested size. `size` means any granted size in bytes.
+/// Whether a granted size with the name of the option differs from the requested one. If none has its name, the option `size` is
+/// compared with all granted sizes in bytes: it differs if none of them equals it.
 fn differs(case: &CaseRecord, key: &str, asked: u64) -> bool {
     let named = |name: &str| name == key || name.strip_suffix("_bytes") == Some(key);
     let mut of_that_name = case.granted.iter().filter(|(name, _)| named(name)).peekable();

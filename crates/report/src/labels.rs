@@ -17,7 +17,7 @@ fn ending(path: &str, parts: usize) -> String {
     end.strip_suffix(".json").filter(|stem| !stem.is_empty()).unwrap_or(&end).to_owned()
 }
 
-/// The same file for the second time gets a number.
+/// A name that occurs again gets a number: "run", "run (2)".
 fn numbered(labels: &[String]) -> Vec<String> {
     let name =
         |(at, label): (usize, &String)| match labels[..at].iter().filter(|other| *other == label).count() {

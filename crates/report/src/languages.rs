@@ -18,7 +18,7 @@ use crate::reason::text;
 use crate::table::Table;
 use crate::{numbers, remarks, words};
 
-/// Every row is compared with this one, if it was measured.
+/// The label of the row with which all others are compared, if it was measured.
 const YARDSTICK: &str = "c:tuned";
 
 /// The cases whose ends were on the same CPUs: only they may be compared.
@@ -32,8 +32,8 @@ impl<'a> PlacedCases<'a> {
     /// All placements of a record, in its order.
     pub(crate) fn all(record: &'a BenchRecord) -> Vec<Self> {
         let cases = record.cases.iter().filter(|case| case.worker.is_some());
-        let seated = grouped(cases.map(|case| ((case.placement, case.cpus.as_slice()), case))).into_iter();
-        seated.map(|((placement, cpus), cases)| Self { placement, cpus, cases }).collect()
+        let placed = grouped(cases.map(|case| ((case.placement, case.cpus.as_slice()), case))).into_iter();
+        placed.map(|((placement, cpus), cases)| Self { placement, cpus, cases }).collect()
     }
 
     /// The ends and their CPUs, in words.
@@ -61,7 +61,7 @@ impl<'a> PlacedCases<'a> {
     }
 }
 
-/// Whether a record is one of workers.
+/// Whether a record has cases of workers.
 pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
     record.cases.iter().any(|case| case.worker.is_some())
 }
@@ -157,7 +157,7 @@ fn end(end: &WorkerEnd) -> String {
     }
 }
 
-/// Every row without figures, with its reason. Of the cells of a matrix with one reason the first is named.
+/// The reasons why cases have no figures, each with the first case that it applies to.
 fn failures(record: &BenchRecord) -> Vec<(String, String)> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
     let reasons = grouped(record.cases.iter().filter_map(failed));

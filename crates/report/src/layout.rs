@@ -3,7 +3,7 @@
 use model::visible;
 use unicode_width::UnicodeWidthStr;
 
-/// How a piece of text is set off, where colour is wanted.
+/// The emphasis of a piece of text, if colour is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// As it is.
@@ -11,11 +11,12 @@ pub enum Tone {
     Plain,
     /// The best row.
     Bold,
-    /// What frames the figures.
+    /// Headings and remarks around the figures.
     Dim,
 }
 
-/// A line of pieces, each with its tone. No piece can steer the terminal: all of a table's text comes through here.
+/// A line of pieces, each with its tone. All text of tables passes through here, and control characters are made visible, so that none
+/// reaches the terminal.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line(Vec<(Tone, String)>);
 
@@ -24,7 +25,7 @@ impl Line {
         Self::default().with(tone, text)
     }
 
-    /// The line itself; where it is too wide, its words in several.
+    /// The line itself, or several indented lines with its words if it is too wide.
     pub(crate) fn wrapped(self, columns: usize) -> Vec<Self> {
         let text: String = self.0.iter().map(|(_, piece)| piece.as_str()).collect();
         if width(text.trim_end()) <= columns {
@@ -47,7 +48,7 @@ impl Line {
     }
 }
 
-/// The text with `±` spelt out where there is no Unicode: it changes the width, so it comes before layout.
+/// The text with `±` as `+-` if there is no Unicode. This changes the width, so that it must be done before layout.
 pub(crate) fn ascii_plus_minus(text: &str, unicode: bool) -> String {
     if unicode { text.to_owned() } else { text.replace('±', "+-") }
 }
@@ -72,7 +73,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     fill(text.split_whitespace(), " ", columns)
 }
 
-/// The same for a line that is already laid out: it is left alone, double blanks and all, where it fits.
+/// Like [`wrap`], but a line that fits is unchanged, with its double blanks.
 pub(crate) fn wrap_if_wider(text: &str, columns: usize) -> Vec<String> {
     match width(text) {
         0 => Vec::new(),
@@ -100,7 +101,7 @@ pub(crate) fn fill<'a>(
     lines
 }
 
-/// A command in one line, of at most `columns`.
+/// A command in one line of at most `columns`; what does not fit is replaced by `…`.
 pub(crate) fn shortened(command: &str, columns: usize) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
     if width(&line) <= columns {
@@ -136,8 +137,8 @@ pub(crate) fn bar(share: f64, columns: usize) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// The lines as one text. Without colour no escape sequence is in it; without Unicode no other character
-/// of ours than ASCII.
+/// The lines as one text: without escape sequences if `color` is false, and with ASCII instead of hosepipe's own Unicode characters if
+/// `unicode` is false.
 pub(crate) fn print(lines: &[Line], color: bool, unicode: bool) -> String {
     let mut text = String::new();
     for line in lines {
@@ -163,13 +164,12 @@ fn paint(tone: Tone, text: &str, color: bool) -> String {
     format!("\u{1b}[{code}m{shown}\u{1b}[0m{}", &text[shown.len()..])
 }
 
-/// A stand-in of the same width for each character of ours beyond ASCII (`±` has none: see [`ascii_plus_minus`]).
+/// An ASCII character for each Unicode character that hosepipe itself prints (for `±` see [`ascii_plus_minus`]).
 fn ascii(character: char) -> char {
     match character {
         'µ' => 'u',
         '×' => 'x',
-        '–' | '—' => '-',
-        '─' => '-',
+        '–' | '—' | '─' => '-',
         '→' => '>',
         '·' => '|',
         '█' | '▉' | '▊' | '▋' | '▌' => '#',

@@ -11,7 +11,7 @@ use crate::table::{Column, Fit, Table};
 use crate::view::Axes;
 use crate::{numbers, words};
 
-/// A mechanism keeps up from this part of the given rate on.
+/// Smallest share of the given rate that a mechanism must reach to keep up with it.
 const KEEPS_UP_FROM: f64 = 0.95;
 
 /// The cases with a given load.
@@ -19,7 +19,7 @@ pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
     record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_requested())
 }
 
-/// What the rows of one table have in common: the axes, the block, and which of pairs, senders, receivers and a rate are given.
+/// What the rows of one table have in common: the axes, the block size, and which of pairs, senders, receivers and rate are given.
 fn common(case: &CaseRecord) -> (Axes, u64, [bool; 4]) {
     let Load { pairs, senders, receivers, rate_per_s } = case.load();
     let asked = [pairs, senders, receivers, rate_per_s].map(|part| part.is_some());
@@ -42,7 +42,7 @@ pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
     let table = |cases: Vec<&CaseRecord>| {
         let mut table = table(&cases, record.settings.interrupted);
         table.title = title(&cases);
-        table.notes = beside(record, &cases).into_iter().collect();
+        table.notes = ceiling(record, &cases).into_iter().collect();
         table
     };
     groups(record).into_iter().map(table).collect()
@@ -104,8 +104,8 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("p50").drop(1), &|case| figure_text(case).filter(|_| case.latency_ns.is_some()));
     add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
     add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
-    add(right("once asked, p50").short("asked p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
-    add(right("once asked, p99").short("asked p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
+    add(right("since sent, p50").short("sent, p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
+    add(right("since sent, p99").short("sent, p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
     add(right("CPU per message").short("CPU/msg").drop(9), &|case| {
         median(case, |sample| figure::cpu_per_block_ns(sample).filter(|ns| *ns > 0.0), numbers::time)
     });
@@ -119,7 +119,8 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", numbers::grouped(rate, 0))
 }
 
-/// Median and 99th percentile of the time since the request was really sent; `None` for a damaged histogram.
+/// Median and 99th percentile of the round trip since the request was sent, which may be later than it was due; `None` for a damaged
+/// histogram.
 fn service(case: &CaseRecord) -> Option<[String; 2]> {
     let found = load::service_ns(case, [0.5, 0.99]).ok()??;
     Some(found.map(|ns| numbers::time(ns as f64)))
@@ -144,7 +145,7 @@ fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
 }
 
 /// The ceiling of streams of this block size.
-fn beside(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
+fn ceiling(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
     let block_bytes = cases.first().filter(|case| case.workload == Workload::Stream)?.block_bytes;
     let of_block = |case: &&CaseRecord| case.role == Role::Ceiling && case.block_bytes == block_bytes;
     let ceiling = record.cases.iter().find(of_block)?;
@@ -171,7 +172,7 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     if loaded(record)
         .any(|case| !case.samples.is_empty() && (case.pairs.is_some() || case.load().shares_an_end()))
     {
-        let words = "each: what the one in the middle moved while all of them ran; fairness: Jain's index over that, 1 is the same for all.";
+        let words = "each: the throughput of the median one while all of them ran; fairness: Jain's index of their progress, 1 if all are equal.";
         lines.push(words.to_owned());
     }
     lines
@@ -181,7 +182,7 @@ fn not_kept_up(case: &CaseRecord) -> Option<String> {
     let (offered, reached) = (load::offered_per_s(case)?, load::reached_per_s(case)?);
     (reached < KEEPS_UP_FROM * offered).then(|| {
         format!(
-            "{} does not keep up with {}: it reached {}. Its questions pile up, and its times grow with the length of a trial.",
+            "{} does not keep up with {}: it reached {}. Its requests pile up, and its times grow with the length of a trial.",
             case.spec,
             per_s(offered),
             per_s(reached)
@@ -189,7 +190,7 @@ fn not_kept_up(case: &CaseRecord) -> Option<String> {
     })
 }
 
-/// The mechanisms and block sizes with blocks that did not arrive in one piece, under such a load.
+/// The mechanisms and block sizes with blocks that did not arrive in one piece, among the cases for whose load `has_load` is true.
 fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
     let torn = loaded(record).filter(|case| has_load(case.load()));
     let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
@@ -214,7 +215,7 @@ fn crowded(record: &BenchRecord) -> Option<String> {
     })
 }
 
-/// How the figures change with the load, for each table in which a mechanism has two points; `number` keeps their ids apart from those of other
+/// How the figures change with the load, for each table in which a mechanism has two points. `number` makes their ids unique among
 /// records.
 pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
     let figures = groups(record).into_iter().enumerate();

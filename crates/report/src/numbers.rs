@@ -5,7 +5,7 @@ use model::{ByteSize, Certainty};
 
 use crate::table::ABSENT;
 
-/// From this number on an exponent is used.
+/// Smallest number that is shown with an exponent.
 const HUGE: f64 = 1e15;
 
 /// Bytes per second in decimal units, as in "24.1 GB/s".
@@ -13,7 +13,7 @@ pub fn throughput(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
-/// Bytes per second that something writes; nothing written has no digits.
+/// Bytes per second; zero as "0 B/s", without decimals.
 pub fn speed(bytes_per_s: f64) -> String {
     if bytes_per_s > 0.0 { throughput(bytes_per_s) } else { "0 B/s".to_owned() }
 }
@@ -53,7 +53,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", fixed(percent, if percent < 9.95 { 1 } else { 0 }))
 }
 
-/// A multiple, as in "17.2", "1.0", "0.35".
+/// A ratio, as in "17.2", "1.0", "0.35".
 pub fn ratio(ratio: f64) -> String {
     match ratio {
         ratio if (0.0..0.005).contains(&ratio) => "<0.01".to_owned(),
@@ -126,7 +126,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
 }
 
-/// A number with this many digits, zero before the point not counted: "0.849" and "10.5" have three.
+/// A number with this many digits, not counting a zero before the point: "0.849" and "10.5" have three.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     // 9.995 is shown with one decimal less, because three digits would round it up to 10.0.
     let rounds_up = 1.0 - 0.5 / 10f64.powi(digits as i32);

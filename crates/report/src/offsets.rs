@@ -13,7 +13,7 @@ const SLOW_BELOW: f64 = 0.8;
 /// Most sentences; there is one for each column of the tables.
 const SENTENCES_MAX: usize = 8;
 
-/// Cases that differ in the offsets of their buffers only.
+/// Cases that differ only in the offsets of their buffers.
 struct Swept<'a> {
     label: String,
     cases: Vec<&'a CaseRecord>,
@@ -31,7 +31,7 @@ pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Al
     offsets
 }
 
-/// The sweeps of each table: of one workload, block, placement and so on.
+/// The sweeps of each table. All cases of a table have the same workload, block, placement and so on.
 fn sets(record: &BenchRecord) -> Vec<((Axes, u64), Vec<Swept<'_>>)> {
     let labels = Labels::without_align(record);
     let key = |case: &CaseRecord| (Axes::from_case(case), case.block_bytes);
@@ -83,7 +83,7 @@ pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
 }
 
 impl Swept<'_> {
-    /// "12 of 32 buffer offsets have less than 0.80 of the best speed, the slowest 0,16 with 1.20 GB/s; the best, 0,0, has 4.00 GB/s".
+    /// "12 of 32 buffer offsets have surely less than 0.8 of the best speed; the slowest is 0,16 (1.20 GB/s), the best 0,0 (4.00 GB/s)".
     fn result(&self) -> Option<String> {
         let mut measured: Vec<(f64, &CaseRecord)> =
             self.cases.iter().filter_map(|case| Some((speed(case)?, *case))).collect();

@@ -1,4 +1,4 @@
-//! Reads records: the kind of a text, or a sentence on why it is no record.
+//! Reads records of all kinds. The error for a text that is not a record says why, and what to do.
 
 mod checks;
 mod earlier;
@@ -24,7 +24,7 @@ impl Loaded {
     }
 }
 
-/// Why a text is no record: the file, the error and its position, and what to do.
+/// Why a text is not a record: the file, the error and its position, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ReadError(String);
@@ -32,13 +32,13 @@ pub struct ReadError(String);
 /// Reads a record of any kind; `name` is its name in messages.
 ///
 /// # Errors
-/// The text is no JSON or ends too early, is no record, has another schema, or is damaged.
+/// The text is not JSON or ends too early, is not a record, has another schema, or is damaged.
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let refused = |problem: String| ReadError(format!("{name}: {problem}"));
     let damaged = |what: String| refused(format!("the record is damaged: {what}"));
     let mut record = model::tree_from_json(text).map_err(|error| refused(not_json(text, &error)))?;
     let Value::Object(fields) = &record else {
-        return Err(refused(no_record("it is not an object")));
+        return Err(refused(not_a_record("it is not an object")));
     };
     let kind = kind(fields).map_err(&refused)?.to_owned();
     checks::numbers(&record).map_err(&damaged)?;
@@ -57,18 +57,18 @@ fn kind(fields: &Map<String, Value>) -> Result<&str, String> {
                 "the record has the schema `{other}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that wrote it"
             ));
         }
-        None => return Err(no_record("it has no `schema`")),
+        None => return Err(not_a_record("it has no `schema`")),
     }
     let by_key = || Record::KINDS.iter().find(|(_, key)| fields.contains_key(*key));
     let kind = fields.get("kind").and_then(Value::as_str).or_else(|| Some(by_key()?.0));
     kind.ok_or_else(|| {
         let keys: Vec<String> = Record::KINDS.iter().map(|(_, key)| format!("`{key}`")).collect();
-        no_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
+        not_a_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
     })
 }
 
-fn no_record(what: &str) -> String {
-    format!("this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes")
+fn not_a_record(what: &str) -> String {
+    format!("this JSON is not a record ({what}); a record is what `hosepipe bench --json F` writes")
 }
 
 fn not_json(text: &str, error: &serde_json::Error) -> String {
@@ -80,7 +80,7 @@ fn not_json(text: &str, error: &serde_json::Error) -> String {
                 "the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record again"
             );
         }
-        // A field that occurs twice.
+        // serde_json reports a field that occurs twice as an error of the data.
         Category::Data => return format!("the record is damaged: {error}"),
         _ => error.to_string(),
     };
@@ -102,7 +102,7 @@ mod tests {
         assert!(message("hello").contains("run.json: this is not JSON"), "{}", message("hello"));
         let cut = message("{\"schema\": \"hosepipe/1\",\n \"cases\": [");
         assert!(cut.contains("run.json: the JSON ends in the middle, at line 2, column 11"), "{cut}");
-        assert!(message("[1, 2]").contains("no record of hosepipe"), "{}", message("[1, 2]"));
+        assert!(message("[1, 2]").contains("this JSON is not a record"), "{}", message("[1, 2]"));
         assert!(message("{\"cases\": []}").contains("has no `schema`"));
         assert!(message("{\"schema\": \"hosepipe/1\"}").contains("none of `cases`"));
         let other = message("{\"schema\": \"hosepipe/9\", \"cases\": []}");

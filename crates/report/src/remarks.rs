@@ -41,7 +41,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
     pieces.into_iter().flatten().filter(|piece| !piece.is_empty()).collect()
 }
 
-/// "9 to 41 trials, interleaved, in 32 s"; after an early end "3 of 9 trials, interleaved, in 1 s".
+/// "9 to 41 trials, interleaved, in 32.0 s"; if the run was stopped, "3 of 9 trials, interleaved, in 1.00 s".
 fn trials_made(record: &BenchRecord) -> String {
     let settings = &record.settings;
     let planned = words::count(settings.trials as usize, "trial");
@@ -126,7 +126,7 @@ pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("  ·  "))
 }
 
-/// The cost of a floor, by the same statistic as the column above it.
+/// The cost of a floor: the median, as in the column above it.
 fn floor_ns(case: &CaseRecord) -> Option<f64> {
     match &case.latency_ns {
         Some(latency) => Some(latency.p50 as f64),
@@ -166,7 +166,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks
 }
 
-/// Where the buffers of both ends begin, if that is the same for all cases and not the default.
+/// The offsets in a page of the buffers of both ends, if they are the same for all cases and not the default.
 fn buffers(record: &BenchRecord) -> Option<String> {
     let offsets = offsets::offsets(ranked(record));
     let offset = offsets.first().filter(|offset| offsets.len() == 1 && !offset.are_usual())?;
@@ -179,19 +179,13 @@ fn relays(record: &BenchRecord) -> Option<String> {
     Some(format!("through {}", words::count(relays as usize, "relay")))
 }
 
-/// The block of all cases, or the smallest and the largest one.
+/// The block sizes of all cases: the smallest and the largest one, or the only one.
 fn block_range(record: &BenchRecord) -> String {
     let range = |workload| {
         let blocks = || ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes);
         Some(size_range(blocks().min()?, blocks().max()?))
     };
-    match (range(Workload::Stream), range(Workload::PingPong)) {
-        (Some(stream), Some(trips)) if stream == trips => format!("blocks and round trips of {stream}"),
-        (Some(stream), Some(trips)) => format!("{stream} blocks, round trips of {trips}"),
-        (Some(stream), None) => format!("{stream} blocks"),
-        (None, Some(trips)) => format!("round trips of {trips}"),
-        (None, None) => String::new(),
-    }
+    words::blocks(range(Workload::Stream), range(Workload::PingPong))
 }
 
 /// The payload of all cases, if it is one of zeros or a file of the user's.
@@ -232,8 +226,8 @@ fn above_the_ceiling(view: &View, ranking: &Ranking) -> Vec<String> {
     ranking.rows.iter().filter_map(line).collect()
 }
 
-/// The evidence that bytes are passed by reference: one sentence for all specs with the same evidence. Semicolons divide the specs,
-/// as a spec may have commas.
+/// The evidence that bytes are passed by reference: one sentence for all specs with the same evidence. Specs are separated by
+/// semicolons, because a spec may contain commas.
 fn zero_copy(record: &BenchRecord) -> Vec<String> {
     let sentence = |case: &CaseRecord| {
         let evidence = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty())?;
@@ -244,7 +238,7 @@ fn zero_copy(record: &BenchRecord) -> Vec<String> {
     grouped(sentences).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", named(specs))).collect()
 }
 
-/// Specs whose XOR is 0: zeros would have passed the check, too.
+/// Specs with a checksum (XOR) of 0: a payload of zeros would have passed the check, too.
 fn empty_sums(record: &BenchRecord) -> Option<String> {
     let empty = |case: &&CaseRecord| {
         let mut sums = case.samples.iter().filter_map(|sample| sample.checksum.as_deref());
@@ -318,13 +312,13 @@ fn repeated(record: &BenchRecord) -> Option<String> {
     ))
 }
 
-/// The limit of one trial.
+/// A remark if a case has only one trial.
 pub(crate) fn single_trial(record: &BenchRecord) -> Option<String> {
     let single = ranked(record).any(|case| case.samples.len() == 1);
     single.then(|| "A single trial shows no spread: the figure may be far off.".to_owned())
 }
 
-/// The number of samples that are far from the others.
+/// The number of outliers, if there are any.
 pub(crate) fn outliers(record: &BenchRecord) -> Option<String> {
     let total: usize = transports(record).map(|case| case.outliers as usize).sum();
     let samples: usize = transports(record).map(|case| case.samples.len()).sum();

@@ -1,22 +1,22 @@
-//! Sentences on a program whose buffer is at an offset where this machine copies slowly.
+//! Sentences on a program whose buffer begins at an offset in a page at which this CPU copies slowly.
 
 use model::SlowCopies;
 
 use crate::numbers::{grouped, percent, time};
 
-/// On a stage of a run that has ended.
+/// The sentence for a stage of a run that has ended.
 pub(crate) fn past(name: &str, slow: &SlowCopies) -> String {
     sentence(name, slow, "`--align-buffers`", &time(slow.saves_ns_max as f64))
 }
 
-/// On a running program that was sampled for this time.
+/// The sentence for a running program that was sampled for `elapsed_ns`.
 pub(crate) fn present(name: &str, slow: &SlowCopies, elapsed_ns: u64) -> String {
     let share = slow.saves_ns_max as f64 / elapsed_ns.max(1) as f64;
     let saves = format!("{} of a CPU", percent(share));
     sentence(name, slow, "`hosepipe run --align-buffers` or `hosepipe boost`", &saves)
 }
 
-/// A few words for a line of a chain.
+/// A few words for a line of a chain: "slow reads at +16: --align-buffers".
 pub fn in_brief(slow: &SlowCopies) -> String {
     let calls = if slow.writes { "writes" } else { "reads" };
     format!("slow {calls} at +{}: --align-buffers", slow.offset)
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_where_the_buffer_lies_and_what_is_saved() {
+    fn the_sentence_has_the_offset_of_the_buffer_and_what_is_saved() {
         let slow = SlowCopies { writes: false, offset: 16, speed_share: 0.3, saves_ns_max: 620_000_000 };
         assert_eq!(
             past("`zstd` (stage 2)", &slow),

@@ -15,13 +15,13 @@ use crate::lists::grouped as grouped_by;
 use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, with_certainty};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN};
+use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN, grouped_count};
 use crate::{held_back, slow_copies};
 
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 40;
 
-/// A shorter time is shown as absent.
+/// Smallest time that is shown; a shorter one is shown as absent.
 const SHOWN_NS_MIN: u64 = 1_000_000;
 
 /// The stages as a flow on a page, as a table in a text, and sentences on them.
@@ -107,9 +107,11 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
     let sentence = |LatencyRecord { pipeline, whole, stages }: &LatencyRecord| {
         let which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
         let how = match whole.matched {
-            Matched::Content => format!("{}, matched by content", counted(whole.count, "line")),
-            Matched::Position => format!("{}, the n-th out for the n-th in", counted(whole.count, "line")),
-            Matched::Block => format!("{}, each to the next output", counted(whole.count, "block")),
+            Matched::Content => format!("{}, matched by content", grouped_count(whole.count, "line")),
+            Matched::Position => {
+                format!("{}, the n-th out for the n-th in", grouped_count(whole.count, "line"))
+            }
+            Matched::Block => format!("{}, each to the next output", grouped_count(whole.count, "block")),
         };
         let largest =
             stages.iter().max_by(|one, other| one.share.partial_cmp(&other.share).unwrap_or(Ordering::Equal));
@@ -125,11 +127,6 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
         format!("{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({how}).{largest}")
     };
     known.iter().map(sentence).collect()
-}
-
-/// "1 line", "12,345 lines"
-fn counted(number: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(number as f64, 0), if number == 1 { "" } else { "s" })
 }
 
 fn measured(ns: Option<u64>) -> String {
@@ -194,7 +191,7 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     sentences
 }
 
-/// What relays did, if there were any.
+/// What the relays did, if there were any.
 fn relays(record: &RunRecord) -> Option<String> {
     let link = record.links.iter().find(|link| link.relay)?;
     let does = if record.latency.is_some() {
@@ -210,7 +207,7 @@ fn relays(record: &RunRecord) -> Option<String> {
     Some(format!("{relays} of hosepipe's in each link {does}."))
 }
 
-/// The other ways in which stages were started.
+/// The stages that were started in a special way, if there are any, and how.
 fn ways(what: &str, record: &RunRecord, way: impl Fn(&StageRecord) -> Option<&String>) -> Option<String> {
     let each = record.stages.iter().filter_map(|stage| Some(format!("{} {}", stage.stage + 1, way(stage)?)));
     let each: Vec<String> = each.collect();
@@ -304,7 +301,7 @@ fn link_note(link: &LinkRecord) -> String {
     });
     let parts = granted
         .chain(link.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))))
-        .chain(link.lines.map(|lines| counted(lines, "line")))
+        .chain(link.lines.map(|lines| grouped_count(lines, "line")))
         .chain(link.relay.then(|| "through a relay of hosepipe's".to_owned()))
         .chain(link.kept.as_ref().map(|path| format!("kept in {path}")))
         .chain(link.trouble.clone());
@@ -313,18 +310,4 @@ fn link_note(link: &LinkRecord) -> String {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Expected: `1 line`. Happened: `1 lines`.
-    #[test]
-    fn one_is_singular() {
-        assert_eq!(
-            [0, 1, 12_345].map(|number| counted(number, "line")),
-            ["0 lines", "1 line", "12,345 lines"]
-        );
-    }
 }

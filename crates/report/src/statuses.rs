@@ -8,7 +8,7 @@ use crate::table::ABSENT;
 
 /// Width of a command in a sentence.
 const COMMAND_COLUMNS: usize = 40;
-/// Sentences at most: a loop may have thousands of stages.
+/// Most sentences: a loop may have thousands of stages.
 const SENTENCES_MAX: usize = 5;
 
 const SIGPIPE: &str = "SIGPIPE";
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_is_said() {
+    fn each_status_has_its_sentence() {
         for (command, status, next, expected) in [
             (
                 "yes",

@@ -4,7 +4,7 @@ pub use crate::layout::Tone;
 
 /// The mark of an absent figure.
 pub const ABSENT: &str = "–";
-/// The column, in Markdown and HTML, of the reasons that a terminal has below a row.
+/// The heading, in Markdown and HTML, of the column of reasons, which a terminal shows below the row.
 const WHY_NOT: &str = "why not";
 
 /// The abilities of the terminal, and the amount of text that is wanted.
@@ -45,7 +45,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading.
     pub title: String,
-    /// Its heading in a terminal of less than 100 columns; empty: the same.
+    /// Its heading in a terminal of less than 100 columns; empty if it is the same.
     pub short: String,
     /// The alignment of its cells.
     pub align: Align,

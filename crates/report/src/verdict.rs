@@ -69,7 +69,7 @@ fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
 struct SizeAnswer<'a> {
     candidates: Candidates<'a>,
     taken: &'a CaseRecord,
-    /// Those that are as good, or may be.
+    /// The names of those that are as good, or may be.
     others: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Candidates<'a> {
         Some(vec![format!("{}: {text}.", what(first))])
     }
 
-    /// By how much the best leads, if there is one best.
+    /// By how much the best case leads, if only one is the best.
     fn lead(&self) -> Option<String> {
         let standing = &self.choice.standing;
         let (next, factor) = standing.beaten.first().filter(|_| self.choice.first_place().count() == 1)?;
@@ -224,7 +224,7 @@ impl<'a> Candidates<'a> {
         Some(format!("; the next, {}, costs {times} in time and CPU", self.name(*next)))
     }
 
-    /// Those that share the first place, and those that may lead.
+    /// The cases that share the first place, and those that may be better.
     fn shared(&self, taken: &CaseRecord) -> String {
         let level = self.others(taken, |one| one.shares_first_place);
         let open = self.others(taken, |one| !one.shares_first_place && self.may_lead(one));
@@ -263,7 +263,7 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// The fastest of those whose ends spin, if it is surely faster, and its cost.
+    /// The fastest case whose ends spin, if it is certainly faster, and what it costs.
     fn better_by_spinning(&self, best: &CaseRecord) -> Option<String> {
         let faster = self.spinning().filter_map(|case| Some((case, times_as_fast(case, best, 1.0)?)));
         let (fastest, times) = faster.max_by(|(_, one), (_, other)| one.total_cmp(other))?;

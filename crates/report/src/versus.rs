@@ -110,7 +110,7 @@ fn with_bounds(ratio: Ratio) -> String {
     format!("{median} ({low} to {high})")
 }
 
-/// The pipeline that is surely faster than all others.
+/// The pipeline that is certainly faster than all others, if there is one.
 fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
     let slower = |result: &CompareResult| result.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
     let ranked = || results.iter().copied().filter(|result| result.error.is_none());
@@ -120,7 +120,7 @@ fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
     own.then_some(first)
 }
 
-/// Which pipeline is the fastest, and which ones have another output than the first.
+/// Which pipeline is the fastest, and whose output differs from that of the first.
 pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
     which_is_fastest(results).into_iter().chain(unlike_outputs(record, results)).collect()
 }
@@ -176,8 +176,8 @@ fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
     code(if again { &result.pipeline } else { &own })
 }
 
-/// The limits of the times: that the start of the shell is in each, that the first trial was slower than the others, and that some
-/// are far from the others.
+/// Remarks on the times: each includes the start of the shell, the first trial was slower than the others, or some trials are far from
+/// the others.
 pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
     let (mut first, mut apart) = (Vec::new(), Vec::new());
     for result in &record.results {
@@ -260,7 +260,7 @@ mod tests {
     const BASE: [f64; 8] = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
 
     #[test]
-    fn the_fastest_stands_first_and_is_named_with_bounds() {
+    fn the_fastest_is_first_and_is_named_with_bounds() {
         let slower = BASE.map(|time| time * 1.8 + 0.01);
         let mut record =
             record(&[("grep -c `x` f|wc", &slower, "a"), ("rg x", &BASE, "b"), ("sort\nx", &[], "a")]);
@@ -304,7 +304,7 @@ mod tests {
 
     /// A record of an earlier version holds no factors.
     #[test]
-    fn what_was_not_compared_is_not_judged() {
+    fn results_without_a_comparison_have_no_winner() {
         let mut record = record(&[("a", &BASE, ""), ("b", &BASE.map(|time| 2.0 * time), "")]);
         record.results.iter_mut().for_each(|one| (one.times_fastest, one.same_output) = (None, None));
         let shown = text(&record);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_apart_are_told_and_the_first_one_by_itself() {
+    fn outliers_are_reported_and_a_slow_first_trial_by_itself() {
         let cold = [2.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
         let odd = [1.0, 1.02, 0.99, 2.0, 1.03, 0.98, 1.0, 1.01];
         let told = remarks(&record(&[("a", &cold, ""), ("b", &odd, ""), ("c", &BASE, "")])).join("\n");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn long_pipelines_that_begin_alike_are_told_apart() {
+    fn long_pipelines_that_begin_alike_are_shown_in_full() {
         let long = format!("sort --parallel=1 {} | head -", "x".repeat(50));
         let texts = [1, 2].map(|at| format!("{long}{at}"));
         let record = record(&[(&texts[0], &BASE, ""), (&texts[1], &BASE.map(|time| 2.0 * time), "")]);

@@ -15,9 +15,9 @@ use stats::TrialsByCpus;
 use crate::case_figure::{figures_by_cpus, speed};
 use crate::lists::joined;
 use crate::references::References;
-use crate::words;
+use crate::{numbers, words};
 
-/// From this many block sizes on, a sweep is shown over the sizes and not as a list for each.
+/// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
 pub(crate) const SWEEP_FROM: usize = 4;
 
 /// What two cases must have in common to be compared, apart from the block.
@@ -60,7 +60,7 @@ pub(crate) struct Ranking<'a> {
     /// The placement whose figures are beside those of the scheduler's choice.
     pub(crate) pinned: Option<Placement>,
     pub(crate) rows: Vec<RankedRow<'a>>,
-    /// Whether rows other than that of the pipe are compared with it.
+    /// Whether any row other than the pipe's is compared with the pipe.
     pub(crate) against_pipe: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct RankedRow<'a> {
     cases: [[Option<&'a CaseRecord>; 2]; 2],
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
     pub(crate) times_pipe: Option<f64>,
-    /// Kept, because all histograms of the case must be decoded for it.
+    /// Computed once, because all histograms of the case must be decoded for it.
     round_trip_by_cpus: OnceCell<Option<TrialsByCpus>>,
 }
 
@@ -210,8 +210,8 @@ impl<'a> Ranking<'a> {
 
     /// The blocks of both workloads, in words.
     pub(crate) fn blocks(&self) -> String {
-        let [stream, round_trip] = self.axes.block_bytes;
-        words::blocks(stream, round_trip)
+        let [streams, round_trips] = self.axes.block_bytes.map(|bytes| bytes.map(numbers::size));
+        words::blocks(streams, round_trips)
     }
 
     /// The tasks at the ends and their CPUs, in words.
@@ -287,7 +287,7 @@ impl RankingAxes {
     }
 }
 
-/// The blocks and placements of a record, which decide what fits into one row.
+/// The block sizes and placements of a record, which decide which cases share a row.
 struct Blocks {
     /// Sizes of streams, and of round trips.
     sizes: [BTreeSet<u64>; 2],

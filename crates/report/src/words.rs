@@ -6,8 +6,8 @@ use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
-/// The text for an unknown number of bytes, and the explanations of that and of the sign of a lower bound: the kernel does not count bytes
-/// between processes.
+/// The text for an unknown number of bytes, its explanation, and that of the sign of a lower bound. The kernel does not count the bytes
+/// that go through a pipe.
 pub(crate) const UNKNOWN: &str = "?";
 pub(crate) const NOT_KNOWN: &str =
     "?: unknown: the ends use other files, too, or their bytes are not counted.";
@@ -73,17 +73,13 @@ pub fn by_reference(evidence: &ZeroCopy) -> String {
     }
 }
 
-/// The block sizes of streams and of round trips.
-pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -> String {
-    match (stream_bytes, round_trip_bytes) {
-        (Some(one_way), Some(both)) if one_way == both => {
-            format!("blocks and round trips of {}", numbers::size(both))
-        }
-        (Some(one_way), Some(both)) => {
-            format!("{} blocks, round trips of {}", numbers::size(one_way), numbers::size(both))
-        }
-        (Some(one_way), None) => format!("{} blocks", numbers::size(one_way)),
-        (None, Some(both)) => format!("round trips of {}", numbers::size(both)),
+/// The block sizes of streams and of round trips: "64 KiB blocks, round trips of 1 B".
+pub(crate) fn blocks(streams: Option<String>, round_trips: Option<String>) -> String {
+    match (streams, round_trips) {
+        (Some(streams), Some(trips)) if streams == trips => format!("blocks and round trips of {trips}"),
+        (Some(streams), Some(trips)) => format!("{streams} blocks, round trips of {trips}"),
+        (Some(streams), None) => format!("{streams} blocks"),
+        (None, Some(trips)) => format!("round trips of {trips}"),
         (None, None) => String::new(),
     }
 }
@@ -140,6 +136,13 @@ mod tests {
         assert_eq!(command(&["run", "a 'b' | c $x"]), r"hosepipe run 'a '\''b'\'' | c $x'");
         assert_eq!(command(&["", "~", "é"]), "hosepipe '' '~' 'é'");
         assert_eq!(command(&["a\n1'\\\u{9b}"]), r"hosepipe $'a\0121\'\\\302\233'");
+    }
+
+    /// Expected: `1 line`. Happened: `1 lines`.
+    #[test]
+    fn one_is_singular() {
+        let lines = [0, 1, 12_345].map(|number| grouped_count(number, "line"));
+        assert_eq!(lines, ["0 lines", "1 line", "12,345 lines"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
 use crate::typed;
 
-/// Options whose values a suite has itself.
+/// Options that conflict with `--suite`, because the suite decides their values.
 fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
     let others = ["specs", "all", "sweep", "bytes", "count", "workers", "worker", "peer"];
     AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).chain(others)
@@ -30,7 +30,7 @@ pub(crate) struct BenchArgs {
     #[arg(value_name = "SPEC", value_parser = spec())]
     pub(crate) specs: Vec<Spec>,
 
-    /// Every mechanism there is
+    /// Measure every mechanism
     #[arg(long, conflicts_with = "specs")]
     pub(crate) all: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = typed::one_of(Workload::ALL))]
     pub(crate) workload: Option<Workload>,
 
-    /// Which tasks have the two ends [default: processes]
+    /// The tasks at the two ends [default: processes]
     #[arg(long, value_parser = typed::one_of(Tasks::ALL))]
     pub(crate) tasks: Option<Tasks>,
 
@@ -66,8 +66,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = typed::one_of(Wait::ALL))]
     pub(crate) wait: Option<Wait>,
 
-    /// The CPUs of the ends: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all of them in turn [default: any
-    /// and cross]
+    /// The CPUs of the ends: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all (each that this machine has, in turn)
+    /// [default: any and cross]
     #[arg(long, value_name = "PLACE")]
     pub(crate) place: Option<PlaceArgument>,
 
@@ -79,7 +79,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = Check::Xxh3, value_parser = typed::one_of(Check::ALL))]
     pub(crate) check: Check,
 
-    /// What the data is: sequence, printable, random, zero, or file:PATH
+    /// The payload: sequence, printable, random, zero, or file:PATH
     #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random, value_parser = typed::payload())]
     pub(crate) payload: PayloadKind,
 

@@ -52,7 +52,7 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> anyhow::Resul
     Ok(cases)
 }
 
-/// Most bytes in a trial: more would take decades, and sums of them overflow.
+/// Most bytes in a trial: more would take years, and sums of them would overflow.
 const TRIAL_BYTES_MAX: u64 = 1 << 60;
 
 fn check_amounts(cases: &[Case]) -> anyhow::Result<()> {
@@ -174,7 +174,8 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
     }
 }
 
-/// The case of a cell; `None` if the workload was not asked for and the mechanism does not run it.
+/// The case of a cell; `None` if its workload was not asked for or does not go with another option, or if the mechanism does not run it,
+/// unless both were named.
 fn case(
     args: &BenchArgs,
     spec: &Spec,
@@ -184,6 +185,7 @@ fn case(
     level: Option<DataLevel>,
 ) -> Option<Case> {
     let (mechanism, options) = mechanism::resolve(spec).ok()?;
+    let is_one_way = args.chain > 0 || !args.senders.is_empty() || !args.receivers.is_empty();
     match args.workload {
         Some(asked) if asked != workload => return None,
         // A mechanism that was named gets a row, which says that it does not run the workload that was named.
@@ -192,13 +194,9 @@ fn case(
         {
             return None;
         }
-        // A chain has no way back.
-        None if args.chain > 0 && workload == Workload::PingPong => return None,
-        // Many senders or receivers have no way back either, and --rate is for round trips.
-        None if !(args.senders.is_empty() && args.receivers.is_empty()) && workload == Workload::PingPong => {
-            return None;
-        }
-        None if !args.rate.is_empty() && workload == Workload::Stream => return None,
+        // A chain, and many senders or receivers, have no way back; --rate is for round trips.
+        None if workload == Workload::PingPong && is_one_way => return None,
+        None if workload == Workload::Stream && !args.rate.is_empty() => return None,
         _ => {}
     }
     Some(Case {

@@ -6,9 +6,9 @@ use stats::{Demand, RoundCosts, Standing, choose, decisive_cost_ns, precise_enou
 /// Trials of each case by default: enough for an interval of the median from order statistics.
 pub(super) const TRIALS: u32 = 9;
 
-/// The half width, in percent of the median, at which a figure that is compared with no other is precise enough.
+/// Largest half width of the interval of a case without competitors, in percent of the median, at which it needs no more trials.
 const ALONE_PERCENT: f64 = 10.0;
-/// Most trials of such a figure: if it still varies, it is a mixture of several speeds, and more trials do not narrow it.
+/// Most trials of such a case. If its interval is still wide, it is a mixture of several speeds, and more trials do not narrow it.
 const ALONE_TRIALS_MAX: usize = 60;
 
 /// What is known of all cases after the trials so far.

@@ -36,9 +36,9 @@ impl std::str::FromStr for Target {
             {
                 Ok(Self::Tcp(rest.to_owned()))
             }
-            Some(_) => Err(format!("`{shown}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
+            Some(_) => Err(format!("`{shown}` is not an address: tcp://ADDRESS:PORT (tcp://10.0.0.2:4711)")),
             None if text.is_empty() || text.starts_with('-') || odd => Err(format!(
-                "`{shown}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"
+                "`{shown}` is not a host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"
             )),
             None => Ok(Self::Ssh(text.to_owned())),
         }
@@ -67,7 +67,7 @@ pub(crate) struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// The case itself; with another host a stream in each direction, or round trips that begin here.
+    /// The case itself without `--peer`. With it, a stream in each direction, or round trips that begin on this host.
     pub(crate) fn both_ways(&self, case: Case) -> Vec<Case> {
         let ways: &[Toward] = match (&self.target, case.workload) {
             (None, _) => return vec![case],

@@ -11,7 +11,7 @@ use super::decision::TRIALS;
 use super::suite::{self, SuitePlan};
 use crate::terminal::{self, usage};
 
-/// Trials that are planned with when `--precision` decides.
+/// Planned trials with `--precision`, which decides how many are made.
 const TRIALS_FOR_PRECISION: u32 = 400;
 
 /// Most rounds when `--precision` and the time decide: the time that precise cases do not need goes to the others.
@@ -42,7 +42,7 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
         }
         None => {
             let mut cases = cells(args, &placements(args, cpus)?)?;
-            // A floor or ceiling of this machine alone says nothing on the way to another host.
+            // Floors and ceilings of this machine say nothing about the way to another host.
             if args.peer.target.is_none() {
                 cases.extend(references(args.workload, &cases));
             }
@@ -75,7 +75,7 @@ const NEXT_SAMPLE: Duration = Duration::from_millis(12);
 /// A run goes on beyond its time, to finish the first round, but not to more than about this multiple.
 const OVERTIME: u32 = 2;
 
-/// Says before the run that `--time` is too short for the cases.
+/// Checks before the run whether `--time` is long enough for the cases; if some would get few trials, a remark says so.
 ///
 /// # Errors
 /// A [`UsageError`](terminal::UsageError): not every case would get a sample.

@@ -1,17 +1,17 @@
-//! The progress bar of a run; and whether a case has been measured often enough.
+//! The progress bar of a run, and the decision whether a case needs more trials.
 
 use model::{Observer, Sample};
 
 use super::decision::Decision;
 use crate::bar::Bar;
 
-/// When a case gets no further trial.
+/// When the trials of a case end.
 pub(crate) enum Until {
     /// After the planned number.
     Planned,
     /// When its interval has at most this half width, in percent of the median.
     Precise(f64),
-    /// When it is known which case is the best.
+    /// When the best case is known.
     Decided(Decision),
 }
 

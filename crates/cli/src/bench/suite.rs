@@ -34,7 +34,7 @@ struct SuiteFile {
     cases: Vec<Spanned<Entry>>,
 }
 
-/// Cases that differ in their mechanism, block, placement and load: the values of the file by key.
+/// An entry of the file: the values of each key. It gives one case for each combination of values.
 type Entry = BTreeMap<Key, toml::Value>;
 
 /// A key of an entry: `specs`, or an option of `bench` that decides what a case is.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_names_its_line() {
         let plan = parse("my.toml", &format!("{HEAD}{ENTRY}pairs = [1, 2]\n")).expect("sound");
         assert_eq!((plan.suite, plan.trials), (Suite { name: "mine".to_owned(), version: 3 }, 2));
         let of_pairs: Vec<Option<u32>> = plan.cases.iter().map(|case| case.load.pairs).collect();

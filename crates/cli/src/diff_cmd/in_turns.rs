@@ -125,7 +125,7 @@ struct Pairing<'a> {
 }
 
 impl Pairing<'_> {
-    /// Runs pairs until there are enough; returns the number of interim tests.
+    /// Runs pairs until there are enough; returns the planned number of tests, the last one included.
     fn run_pairs(&mut self) -> anyhow::Result<u32> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
@@ -197,7 +197,7 @@ impl Pairing<'_> {
         }
     }
 
-    /// One trial of the old or the new command: its figures, all of this round.
+    /// Runs one trial of the old or the new command; returns its figures, all with this round.
     fn run_side(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         match &self.commands[side] {
             ComparedCommand::Text(text) => self.run_text(text, turn, round),
@@ -235,7 +235,7 @@ impl Pairing<'_> {
         turn: u32,
         round: u32,
     ) -> anyhow::Result<Vec<CaseFigures>> {
-        let seed = (self.args.seed.wrapping_add(u64::from(turn))).to_string();
+        let seed = self.args.seed.wrapping_add(u64::from(turn)).to_string();
         let name = program.to_string_lossy();
         let mut command = Command::new(program);
         command.args(arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);

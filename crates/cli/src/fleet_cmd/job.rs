@@ -18,7 +18,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
 use crate::typed;
 
-/// How often the progress is read, which takes a file for each node.
+/// Time between two looks at the progress, each of which reads a file for each node.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyhow::Result<ExitCode> {

@@ -91,8 +91,8 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             show(args, record, &stop)
         }
         (Err(trouble), merged) => {
-            // The own results are kept in a folder here, also if the meeting place or the other nodes are lost.
-            let mut gone = vec![Some("was lost sight of".to_owned()); size];
+            // The results of this node are in its temporary folder, also if the meeting place or the other nodes are lost.
+            let mut gone = vec![Some("was not reachable any more".to_owned()); size];
             gone[rank] = Some(trouble.to_string());
             let kept = fleet::merged(&Rendezvous::Folder(temporary.path().to_owned()), &gone)?;
             let has_own = kept.0[rank].bench.is_some();
@@ -115,7 +115,7 @@ fn meeting(
     let token = Token::read(file).map_err(UsageError::new)?;
     let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
-        _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),
+        _ => return usage(format!("`{meet}` is not HOST:PORT, as in 10.0.0.2:4711")),
     };
     if rank > 0 {
         return fleet::call(meet, &token, args.wait).with_context(|| format!("the first node, at {meet}"));
@@ -131,8 +131,8 @@ fn is_ours(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Where this node listens: where packets to the network asked for would leave, else where its own name leads, else where packets to the
-/// rest of the world would leave. No packet is sent.
+/// The address at which this node listens. With --toward, the one from which packets to that address would leave; else --address, else the
+/// address of this host's name, else the one from which packets to other networks would leave. No packet is sent.
 fn address(args: &FleetArgs) -> anyhow::Result<IpAddr> {
     let leaving = |to: IpAddr| -> std::io::Result<IpAddr> {
         let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -146,7 +146,7 @@ fn address(args: &FleetArgs) -> anyhow::Result<IpAddr> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let named = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
     let named = named.map(|address| address.ip()).find(|address| !address.is_loopback());
-    // Of a block that is reserved for documentation (RFC 5737).
+    // An address from a block that is reserved for documentation (RFC 5737).
     let world = || leaving(IpAddr::from([192, 0, 2, 1])).ok();
     let Some(found) = args.address.or(named).or_else(world) else {
         return usage(format!(

@@ -56,7 +56,7 @@ impl Answer<'_> {
         Document::from_blocks(blocks)
     }
 
-    /// The answer as a record has it.
+    /// The answer for a record.
     pub(super) fn recommendation(&self, program: Option<&Program>) -> Recommendation {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         Recommendation {
@@ -71,11 +71,11 @@ impl Answer<'_> {
         }
     }
 
-    /// What to take, what the next one costs, what else to know.
+    /// Which mechanism to take, what the next one costs, and further facts.
     fn sentences(&self) -> Vec<String> {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         let Some((taken, cost)) = taken.and_then(|taken| Some((taken, taken.cost?))) else {
-            let none = "Nothing that was measured can be recommended: the table says why of each.";
+            let none = "Nothing that was measured can be recommended: the table gives the reason for each.";
             return std::iter::once(none.to_owned()).chain(self.within_budget()).collect();
         };
         let took = self.took.map(|took| format!("Answered after {}.", numbers::time(took.as_nanos() as f64)));
@@ -128,7 +128,7 @@ impl Answer<'_> {
         text + "."
     }
 
-    /// The program's time beside that of hosepipe's own loop, or why it was not timed.
+    /// The time of the program and of hosepipe's own loop, or why the program was not timed.
     fn program(&self, taken: &RankedCase, cost: &MessageCost) -> String {
         let Some(figures) = self.program_of(taken) else {
             return "The program below was not run: give it a COUNT to time it.".to_owned();
@@ -169,7 +169,7 @@ impl Answer<'_> {
         }
     }
 
-    /// How the others of a ranking compare with `taken`; `noun` is what is ranked, `trial` what it was measured in.
+    /// How the others of a ranking compare with `taken`. `noun` is the word for a row of it, `trial` for one measurement of a row.
     fn compared(
         &self,
         taken: &RankedCase,
@@ -212,7 +212,7 @@ impl Answer<'_> {
         )
     }
 
-    /// The advice to allow more time, unless the answer did not need all of its time.
+    /// The advice to allow more time; empty if the answer did not use all of its time.
     pub(super) fn more_time(&self, advice: &'static str) -> &'static str {
         if self.took.is_some_and(|took| took < self.time) { "" } else { advice }
     }

@@ -40,11 +40,12 @@ pub(crate) struct RecommendArgs {
     #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
     between: Between,
 
-    /// Messages, or round trips, that must be made in a second (50k: 50000); of those that reach it the one with the least CPU is taken
+    /// Messages, or round trips, that must be made in a second (50k: 50000); of the mechanisms that reach it the one with the least CPU
+    /// time is taken
     #[arg(long, value_name = "N", value_parser = typed::rate)]
     messages_per_second: Option<f64>,
 
-    /// CPU that both ends together may take, in percent of one CPU (200: two CPUs, which allows ends that spin)
+    /// CPU time that both ends together may take, in percent of one CPU (200: two CPUs, which allows ends that spin)
     #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     cpu_budget: Option<f64>,
 

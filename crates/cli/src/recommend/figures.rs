@@ -9,14 +9,14 @@ use model::{
 use super::question::{Candidate, Question};
 use crate::bench::PlaceArgument;
 
-/// Largest factor between the requested size and the measured one.
+/// Largest factor between the requested message size and a measured one that is used instead.
 const NEAR: f64 = 2.0;
 
 /// Cases of the candidates that differ only in the mechanism.
 pub(crate) struct Figures<'a> {
-    /// Those that are ranked: placed by the scheduler, if that was measured.
+    /// The cases that are ranked: those placed by the scheduler, if they were measured.
     pub(crate) cases: Vec<&'a CaseRecord>,
-    /// The same with pinned ends, if both were measured.
+    /// The same mechanisms with pinned ends, if both placements were measured.
     pub(crate) pinned: Vec<&'a CaseRecord>,
     pub(crate) block_bytes: u64,
 }
@@ -24,8 +24,8 @@ pub(crate) struct Figures<'a> {
 /// Bytes of a Unix socket's send buffer that messages cannot use (`unix_dgram_sendmsg`, net/unix/af_unix.c).
 const SNDBUF_RESERVED: u64 = 32;
 
-/// The record without the figures of smaller messages from mechanisms whose limits, on its machine, forbid messages of
-/// `message_bytes`: they get an error that says so.
+/// The record for messages of `message_bytes`. Cases with smaller messages lose their figures, and get an error, if a limit of the
+/// recorded machine forbids messages of that size in their mechanism.
 pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> BenchRecord {
     for case in record.cases.iter_mut().filter(|case| case.block_bytes < message_bytes) {
         let lowest = message_limits(case, &record.head.host.limits).into_iter().flatten().min();
@@ -39,7 +39,8 @@ pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> Benc
     record
 }
 
-/// The limits of one message, in bytes and by name, of a mechanism that carries each message as one; `None` if unknown.
+/// The limits on the size of one message, in bytes and with their names; `None` for one that is not in the record. Empty for mechanisms
+/// that send a message in several pieces.
 fn message_limits(case: &CaseRecord, limits: &Limits) -> Vec<Option<(u64, &'static str)>> {
     let named = |bytes: Option<u64>, name| bytes.map(|bytes| (bytes, name));
     match case.spec.mechanism.as_str() {

@@ -2,8 +2,8 @@
 //! messages) and a small file for each mechanism (opens, sends, receives).
 //!
 //! A line of a template that begins with conditions such as `@reply` is left out unless all of them are true. Lines that include
-//! headers or modules are moved to the others of their kind. `@@family` is replaced by the mechanism's files, `@library` by the
-//! ring's code, and `{bytes}` and similar names by values.
+//! headers or modules are sorted and moved to the place of the first of them. `@@family` is replaced by the mechanism's files, `@library`
+//! by the ring's code, and `{bytes}` and similar names by values.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -24,7 +24,7 @@ model::words! {
     }
 }
 
-/// A source file that users may copy, beside the program or in it.
+/// A source file that users may copy: a part of the program, or a file beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Library {
     pub(super) file: &'static str,
@@ -65,7 +65,7 @@ const SEQPACKET: Piece = [
     include_str!("programs/socketpair.python"),
 ];
 
-/// Each mechanism, the default name at which its ends meet, and its pieces.
+/// Each mechanism, the default name or number by which its ends find each other, and its pieces.
 const FAMILIES: &[(&str, &str, &[Piece])] = &[
     ("pipe", "", &[piece!("pipe"), BYTES]),
     ("fifo", "hosepipe-example", &[piece!("fifo"), BYTES]),
@@ -151,7 +151,7 @@ impl Program {
         Some(Self { template, language, library })
     }
 
-    /// As one file, with its library inside.
+    /// The whole program as one file, with its library inside.
     pub(super) fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);
         let within = match self.language {
@@ -164,7 +164,7 @@ impl Program {
         self.with_library(&within)
     }
 
-    /// As one file that includes its library from another one.
+    /// The program as a file that includes its library from another file.
     pub(super) fn text_beside_library(&self) -> String {
         self.with_library(match self.language {
             CodeLanguage::Rust => "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring;\n",
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_can_be_recommended_is_known_and_has_programs() {
+    fn every_spec_that_can_be_recommended_has_programs() {
         for (spec, language) in
             SIMPLEST_FIRST.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |l| (spec, l)))
         {

@@ -17,12 +17,12 @@ use super::question::Question;
 
 /// Most programs that are run.
 const PROGRAMS_MAX: usize = 6;
-/// Largest cost of the loop of `bench`, as a multiple of the least, of a program that is run.
+/// A program is run if its loop of `bench` costs at most this many times as much as the cheapest one.
 const NEAR_TIMES: f64 = 4.0;
-/// The same for Python: its own cost per call is larger than the differences between mechanisms.
+/// The same factor for Python, whose own cost per call is larger than the differences between mechanisms.
 const NEAR_TIMES_PYTHON: f64 = 20.0;
-/// A run takes this part of `--time`, within these limits: seven rounds of six programs then take a sixth of the time.
-const RUNS_OF_TIME: u32 = 240;
+/// A run takes `--time` divided by this, within the limits below: seven rounds of six programs then take a sixth of the time.
+const RUNS_IN_TIME: u32 = 240;
 const RUN_MIN: Duration = Duration::from_millis(20);
 const RUN_MAX: Duration = Duration::from_millis(150);
 /// Rounds of each program, even after the time is over.
@@ -66,7 +66,7 @@ pub(super) fn run(
     figures: &Figures<'_>,
     choice: &Choice,
 ) -> anyhow::Result<Vec<ProgramFigures>> {
-    // Both before anything is made: they remove it.
+    // Both come before any file is made, because they remove the files.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let folder = cleaner.make_folder().context("cannot make a folder for the programs")?;
     let runner = ProgramRunner {
@@ -75,7 +75,7 @@ pub(super) fn run(
         cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
         stop: plan.stop,
     };
-    let run_time = (plan.time / RUNS_OF_TIME).clamp(RUN_MIN, RUN_MAX);
+    let run_time = (plan.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX);
     let (mut timed, mut programs) = (Vec::new(), Vec::new());
     for (number, spec) in entrants(plan, figures, choice).into_iter().enumerate() {
         let Some(program) = Program::new(spec, plan.language, plan.question) else { continue };
@@ -195,7 +195,7 @@ impl ProgramRace {
     }
 }
 
-/// A program as a case like its row.
+/// A program as a case with the properties of its row.
 fn program_case(program: &ProgramFigures, row: &CaseRecord) -> CaseRecord {
     let whole_ns = |each_ns: f64| ((each_ns * program.messages as f64) as u64).max(1);
     let sample = |(round, (time_ns, cpu_ns)): (u32, (&f64, &f64))| Sample {

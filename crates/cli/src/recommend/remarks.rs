@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 3;
 const PLACED_BYTES: u64 = 4096;
 
 impl Answer<'_> {
-    /// A mechanism that spins and would be faster.
+    /// A mechanism whose ends spin and that would be faster.
     pub(super) fn spinning(&self, cost: &MessageCost) -> Option<String> {
         let mut spinning = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::Spins));
         let faster = |one: &&RankedCase| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
@@ -133,7 +133,7 @@ impl Answer<'_> {
         notes
     }
 
-    /// On a machine that copies slowly into some addresses: which ones.
+    /// On a machine that copies slowly at some offsets in a page: at which ones.
     fn slow_copies(&self) -> Option<String> {
         let is_large = self.question.message_bytes >= PLACED_BYTES;
         let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;

@@ -36,7 +36,7 @@ pub(super) fn run(interval: Duration, filter: ChainFilter, stop: &StopRequest) -
     let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
     let shown = show(&mut terminal, interval, filter, stop, [&stopped, &continued]);
     if is_gone() {
-        // Its destructor would fail and report that on standard error, which is gone too: that would panic.
+        // The destructor would fail, and panic because standard error, on which it reports that, is gone too.
         std::mem::forget(terminal);
         stop.note(Some(SIGHUP));
         return Ok(stop.exit_code(false));

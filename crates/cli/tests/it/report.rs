@@ -39,7 +39,7 @@ fn what_is_no_record_is_refused_with_its_name() {
     for (file, said) in [
         ("cut.json", "the JSON ends in the middle, at line"),
         ("future.json", "the schema `hosepipe/9`, and this hosepipe reads `hosepipe/1`"),
-        ("other.json", "no record of hosepipe"),
+        ("other.json", "this JSON is not a record"),
         ("binary.json", "byte 12 is not UTF-8"),
         ("damaged.json", "the record is damaged: missing field `median_bytes_per_s`"),
     ] {

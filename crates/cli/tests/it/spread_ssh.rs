@@ -163,7 +163,7 @@ fn what_is_wrong_is_said_before_anything_runs() {
     for (args, words) in [
         (&["--on", "ssh", "--work", "w", "--map", "wc", "in1"][..], "--hosts"),
         (&["--hosts", "a", "--map", "wc", "in1"], "--work DIR"),
-        (&["--hosts", "a,-oProxyCommand=x", "--work", "w", "--map", "wc", "in1"], "is no host"),
+        (&["--hosts", "a,-oProxyCommand=x", "--work", "w", "--map", "wc", "in1"], "is not a host"),
         (&["--on", "slurm", "--hosts", "a", "--work", "w", "--map", "wc", "in1"], "goes with --on ssh"),
         (&["--hosts", "a", "--submit", "--work", "w", "--map", "wc", "in1"], "--on slurm"),
         (&["--hosts", "a", "--work", "a\nb", "--map", "wc", "in1"], "holds a control character"),

@@ -7,7 +7,7 @@ use crate::document::Highlight;
 use crate::numbers;
 use crate::view::ranked;
 
-/// The fastest checked stream and the shortest round trip; to compare them with, the plain pipe and the ceiling.
+/// The fastest checked stream and the shortest round trip, and for comparison the plain pipe and the ceiling.
 pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
     let own = |workload: Workload| {
         ranked(record).filter(move |case| case.worker.is_none() && case.workload == workload)

@@ -193,7 +193,7 @@ fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
     (0..=steps).map(at).map(|bytes| (bytes, bytes * 1e9 / model.ns(bytes as u64))).collect()
 }
 
-/// "ceiling: memcpy (64KiB blocks, data none, ±12 %)", the data level if it is not that of the rows.
+/// "ceiling: memcpy (64 KiB blocks, data none, ±12 %)"; the data level only if it is not that of the rows.
 fn ceiling_with_block(case: &CaseRecord, set: &CaseSet) -> String {
     let text = |value| quantity(case.workload).unit.text(value);
     let spread = estimated(case).map(|found| plus_minus(found, case.samples.len(), text)).unwrap_or_default();

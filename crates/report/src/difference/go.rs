@@ -69,7 +69,7 @@ fn measured(change: &CaseChange, figure: f64) -> String {
     }
 }
 
-/// A word of a name, without blanks and slashes, which would end it.
+/// A part of a benchmark's name. Blanks and slashes, which would end it, are replaced.
 fn word(text: &str) -> String {
     let plain = |character: char| match character {
         '/' => '|',

@@ -1,5 +1,5 @@
-//! Scales of axes: positions of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each finer than the
-//! previous one, and chooses among them.
+//! Scales of axes: positions of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each
+//! finer than the previous one, and chooses among them.
 
 use crate::numbers;
 
@@ -16,7 +16,7 @@ pub enum Unit {
     Ns,
     /// A number of things.
     Count,
-    /// A multiple.
+    /// A ratio.
     Ratio,
     /// One value in this many is larger: 100 is written as the percentile 99 %. The rarity of the largest value is infinite.
     Rarity,
@@ -37,7 +37,7 @@ const DECADES_MIN: f64 = 2.5;
 const LARGEST: f64 = 1e24;
 /// Rarities with a tick: 0 %, 50 %, 90 %, 99 %…
 const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
-/// Ticks of the finest list: a sixteenth of an axis, the page's largest zoom, still has some.
+/// Least number of ticks in the finest list, so that a sixteenth of an axis, the page's largest zoom, still has some.
 const FINE: usize = 100;
 
 impl Unit {

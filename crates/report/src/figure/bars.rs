@@ -13,7 +13,7 @@ use crate::lists::distinct;
 
 /// The widest column of names on a desktop.
 const NAMES_MAX: f64 = 262.0;
-/// Column of values.
+/// Width of the column of values.
 const VALUES: f64 = 84.0;
 /// Height of a bar.
 const BAR: f64 = 11.0;
@@ -23,7 +23,7 @@ const HEADING: f64 = 28.0;
 const FOOT: f64 = 42.0;
 /// Above the bars, for each name of a reference.
 const REFERENCE: f64 = 18.0;
-/// A reference is drawn to scale where it is no further away than this many times the longest bar.
+/// A reference is drawn to scale if it is at most this many times as long as the longest bar.
 const REFERENCE_REACH: f64 = 1.5;
 /// From the axis to the text right of it.
 const INSET: f64 = 7.0;

@@ -1,5 +1,5 @@
 //! The canvas a figure is drawn on: how wide it is, whether it is a file of its own or in a page, and the pieces of SVG
-//! that all charts share. What records bring in of control characters is made visible at the very end, by [`visible`].
+//! that all charts share. Control characters in texts of records are made visible at the end, by [`visible`].
 
 use maud::{Markup, PreEscaped, html};
 use model::visible;
@@ -14,10 +14,10 @@ const SANS_ADVANCE: f64 = 0.56;
 /// The size of text.
 pub(super) const TEXT: f64 = 12.0;
 
-/// Between the labels of two ticks.
+/// Least gap between the labels of two ticks.
 const LABEL_GAP: f64 = 6.0;
 
-/// The canvas: a file of its own where there is a theme, else a page on a desktop or on a phone.
+/// The canvas: a file of its own if it has a theme, else a part of a page, for a desktop or for a phone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Canvas {
     theme: Option<Theme>,
@@ -25,7 +25,7 @@ pub(super) struct Canvas {
     pub(super) width: f64,
 }
 
-/// What a chart draws: how high it became, and what is on it.
+/// What a chart draws: its height and its contents.
 pub(super) struct Drawing {
     pub(super) height: f64,
     pub(super) body: Markup,
@@ -89,7 +89,7 @@ impl Canvas {
     }
 }
 
-/// What says more when a reader points at it. A browser shows the title; the page's script shows it as its own tip.
+/// A group with a tooltip. A browser shows the title; the page's script shows it as a tip of its own.
 pub(super) fn pointed_at(class: &str, said: &str, pieces: Markup) -> Markup {
     html! { g class=(class) { title { (said) } (pieces) } }
 }

@@ -45,11 +45,11 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// The matrix in GB/s, each with its interval; the fastest cell is bold.
+/// The matrix in GB/s, each cell with its interval; the fastest cell is bold.
 pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     let matrix = Matrix::new(placed)?;
     let fastest = matrix.cases.values().filter_map(|case| speed(case)).fold(0.0, f64::max);
-    let title = "GB/s by writer (rows) and reader (columns), each pair over a pipe of ours";
+    let title = "GB/s by writer (rows) and reader (columns), each pair over one pipe";
     let mut table = Table { title: title.to_owned(), ..Table::default() };
     table.add(Column::left(""), Matrix::names(&matrix.writers).into_iter().map(Some));
     for (at, (reader, name)) in matrix.readers.iter().zip(Matrix::names(&matrix.readers)).enumerate() {

@@ -48,7 +48,7 @@ fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
     costs
 }
 
-/// The limits of what the tables show; none if nothing was measured.
+/// Remarks on what the tables do not show; none if nothing was measured.
 pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
     let measured = || record.cases.iter().filter(|case| worker(case).is_some() && estimated(case).is_some());
     if measured().next().is_none() {

@@ -36,8 +36,8 @@ pub(super) fn notes(record: &BenchRecord) -> Vec<String> {
     let threads = rows(record).any(|case| case.worker.is_some() && case.tasks == Tasks::Threads);
     let notes = [
         Some(
-            "A row's time is that of a trial by its messages or round trips; CPU is of both ends, of workers of the whole processes \
-             with start-up and warm-up.",
+            "A row's time is the time of a trial divided by its messages or round trips. CPU is that of both ends; for workers, of the \
+             whole processes, with start-up and warm-up.",
         ),
         own.then_some(
             "hosepipe's rows (spec) were measured before the others, with the same bytes, check and CPUs.",

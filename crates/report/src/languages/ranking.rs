@@ -40,8 +40,8 @@ pub(super) fn table(placed: &PlacedCases) -> Table {
     table
 }
 
-/// Mean and standard deviation of the trials' times, as the study gives them, for 10^9 bytes: a slow worker is
-/// given fewer bytes than a fast one.
+/// Mean and standard deviation of the trials' times, as in the published study. They are scaled to 10^9 bytes, because a slow worker
+/// gets fewer bytes than a fast one.
 fn mean_time(case: &CaseRecord) -> Option<String> {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();

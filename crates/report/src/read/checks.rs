@@ -3,9 +3,9 @@
 use model::{CaseRecord, Chain, FleetRecord, Record, RunRecord, decode_histogram};
 use serde_json::Value;
 
-/// Larger than any rate, time or share that can be measured, and than all quotients of those that the types of a record can hold.
+/// Largest number that a record may hold: no rate, time or share that can be measured is larger, nor a quotient of two of them.
 const NUMBER_MAX: f64 = 1e40;
-/// Most pairs of a writer and a reader in the links of one chain.
+/// Largest number of pairs of a writer and a reader in all links of a chain.
 const JOINED_MAX: usize = 1 << 20;
 
 /// Checks that no number in a tree is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
@@ -49,9 +49,9 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
     match record {
         Record::Bench(record) => histograms(&record.cases),
         Record::Study(record) => record.parts.iter().try_for_each(|part| histograms(&part.cases)),
-        Record::Fleet(record) => of_fleet(record),
-        Record::Top(record) => record.seen.chains.iter().try_for_each(of_chain),
-        Record::Run(record) => of_run(record),
+        Record::Fleet(record) => check_fleet(record),
+        Record::Top(record) => record.seen.chains.iter().try_for_each(check_chain),
+        Record::Run(record) => check_run(record),
         Record::Compare(_) | Record::Diff(_) | Record::Boost(_) => Ok(()),
     }
 }
@@ -59,13 +59,10 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
 fn histograms(cases: &[CaseRecord]) -> Result<(), String> {
     let samples = cases.iter().flat_map(|case| case.samples.iter().chain(&case.disturbed));
     let texts = samples.flat_map(|sample| [&sample.latency_histogram, &sample.service_histogram]);
-    texts.flatten().try_for_each(|text| match decode_histogram(text) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    })
+    texts.flatten().try_for_each(|text| decode_histogram(text).map(drop).map_err(|error| error.to_string()))
 }
 
-fn of_fleet(record: &FleetRecord) -> Result<(), String> {
+fn check_fleet(record: &FleetRecord) -> Result<(), String> {
     let ranks = record.meetings.iter().flat_map(|meeting| [meeting.from, meeting.to]);
     indexes("a rank in `meetings`", 0, ranks, "nodes", record.nodes.len())?;
     record
@@ -76,12 +73,12 @@ fn of_fleet(record: &FleetRecord) -> Result<(), String> {
     record.meetings.iter().try_for_each(|meeting| histograms(&meeting.cases))
 }
 
-fn of_run(record: &RunRecord) -> Result<(), String> {
+fn check_run(record: &RunRecord) -> Result<(), String> {
     let stage = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     indexes("`bottleneck.stage`", 1, stage, "stages", record.stages.len())
 }
 
-fn of_chain(chain: &Chain) -> Result<(), String> {
+fn check_chain(chain: &Chain) -> Result<(), String> {
     let stages = chain.stages.len();
     if stages == 0 {
         return Err("a chain has no `stages`".to_owned());

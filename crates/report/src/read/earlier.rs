@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// The keys of such numbers.
+/// The keys of these counts.
 const PLACES: [&str; 6] = ["pipeline", "stage", "held_up_by", "waits_at", "writers", "readers"];
 
-/// Counts in a record of an earlier version from 1, and gives each stage a number. Such a record has stages without numbers; others stay.
+/// Makes the counts in a record of an earlier version begin at 1, and gives each stage a number. In such a record the stages have no
+/// numbers; other records are not changed.
 pub(super) fn count_from_one(record: &mut Value) {
     let lists: Vec<&mut Value> = match record.get_mut("chains") {
         Some(Value::Array(chains)) => chains.iter_mut().filter_map(|chain| chain.get_mut("stages")).collect(),

@@ -152,8 +152,7 @@ fn block(block: &Block) -> Markup {
         },
         Block::Notice(text) => html! { p.notice role="note" { (text) } },
         Block::Title(text) => html! { h3 { (text) } },
-        Block::Code(text) => html! { pre.command { code { (text) } } },
-        Block::Command(text) => html! { pre.command { code { (text) } } },
+        Block::Code(text) | Block::Command(text) => html! { pre.command { code { (text) } } },
         Block::Heading(pieces) => html! { p.lead { (pieces.join(" · ")) } },
         Block::Note(text) | Block::Line(text) | Block::Paragraph(text) => {
             html! { p.lead { (with_code(text)) } }
@@ -233,7 +232,7 @@ impl Table {
     /// The table as HTML, its title as a caption.
     pub fn html(&self) -> Markup {
         let table = self.texts();
-        // On a page a column of figures is never wrapped: one that holds any words is not such a column.
+        // On a page, columns of figures are never wrapped. A column in which any cell has words is not one.
         let is_number = |(at, column): (usize, &Column)| match column.align {
             Align::Auto => {
                 at > 0 && table.cells(at).all(is_figure) && table.cells(at).any(|cell| !cell.is_empty())

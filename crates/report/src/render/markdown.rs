@@ -7,7 +7,7 @@ use crate::layout::code;
 use crate::table::{Column, Fit, Table};
 
 impl Document {
-    /// It ends with a newline.
+    /// The document as Markdown; it ends with a newline.
     pub fn markdown(&self) -> String {
         let texts = self.sections.iter().flat_map(|section| {
             heading(section).into_iter().chain(section.blocks.iter().map(Block::markdown))
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_holds_no_html_of_others() {
+    fn html_in_texts_is_escaped() {
         let unchanged = ["a < b, <0.001", "`sort < <words>` and `` a`<b> ``", "x \\<b>", "µs ±"];
         assert_eq!(unchanged.map(escaped), unchanged);
         for (text, safe) in [

@@ -7,12 +7,12 @@ use crate::document::{Block, Document, Section};
 use crate::layout::{self, Line, Tone};
 use crate::table::{Style, Table};
 
-/// Lines of remarks under the tables, as they would be wrapped at 80 columns, unless all are asked for.
+/// Most lines of remarks under the tables, wrapped at this many columns; --explain shows all.
 const REMARK_LINES_MAX: usize = 5;
 const REMARK_COLUMNS: usize = 80;
 
 impl Document {
-    /// As text for a terminal; it ends with a newline.
+    /// The document as text for a terminal; it ends with a newline.
     pub fn terminal(&self, style: &Style) -> String {
         let mut lines: Vec<Line> = Vec::new();
         // No blank line before the first line, nor between a section without a heading and the next heading.

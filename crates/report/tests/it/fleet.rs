@@ -131,8 +131,8 @@ fn figures_too_wide_to_judge_by_are_counted_and_name_nobody() {
     let text = shown(few);
     assert!(text.contains("20 of 25 figures cannot be distinguished from"), "of three trials: {text}");
     assert!(text.contains("(few trials)") && text.contains("± is the range of all trials;"), "{text}");
-    let untold = "Slow ones cannot be found by: sending, receiving";
-    assert!(text.contains(untold) && !text.contains("a pair below"), "{text}");
+    let unknown = "Slow nodes and pairs cannot be found by: sending, receiving";
+    assert!(text.contains(unknown) && !text.contains("a pair below"), "{text}");
 }
 
 /// Expected: a sentence. Happened: an index out of bounds.

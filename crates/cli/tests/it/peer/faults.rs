@@ -87,10 +87,10 @@ fn what_cannot_be_is_refused_before_anything() {
     refused(&["h", "--token-file", file], "ssh needs no token");
     refused(&["-oProxyCommand=x"], "");
     for target in ["a b", "a\nb", ""] {
-        refused(&[target], "is no host");
+        refused(&[target], "is not a host");
     }
     for target in ["tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"] {
-        refused(&[target], "is no address");
+        refused(&[target], "is not an address");
     }
     refused(&["tcp://127.0.0.1:9", "--token-file", "/nonexistent"], "cannot be read: ENOENT");
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("chmod");

@@ -345,7 +345,7 @@ fn a_program_is_written_with_its_ring_beside_it() {
     assert!(fs::read_to_string(lab.here("ring.h")).expect("the ring").starts_with("/* ring.h:"));
     answer(&lab, &["--code", "rust", "--code-to", "own.rs"], 0);
     assert!(fs::read_to_string(lab.here("own.rs")).expect("the program").contains("\nmod ring;\n"));
-    assert!(answer(&lab, &["--code-to", "/dev/null"], 2).contains("`/dev/null` is no regular file"));
+    assert!(answer(&lab, &["--code-to", "/dev/null"], 2).contains("`/dev/null` is not a regular file"));
 }
 
 /// Expected: a compiler's own files are gone with the rest. Happened: gcc left one in TMPDIR where hosepipe was killed while it ran.

@@ -1,13 +1,14 @@
-//! A table in a terminal. Columns are left out by their number until the others fit; columns that still do not fit are printed below.
+//! A table in a terminal. If it is too wide, columns are left out, those with the highest `drop` first; columns that still do not fit are
+//! printed below.
 
 use crate::layout::{self, Line, Tone, ascii_plus_minus, fill, left, right, shortened, width, wrap};
 use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
-/// Before each line of figures.
+/// The blank before each line of a table.
 pub(crate) const MARGIN: &str = " ";
-/// From this width on the long headings are used.
+/// Smallest width of a terminal with the long headings.
 const WIDE: usize = 100;
 /// Least width of a column of commands that are cut, and of words that are wrapped.
 const CUT_COLUMNS_MIN: usize = 14;
@@ -57,7 +58,7 @@ impl Table {
         }
     }
 
-    /// The columns that are shown: those with the highest number are left out until the others fit.
+    /// The columns that are shown: those with the highest `drop` are left out until the others fit.
     fn fitting(&self, style: &Style) -> Vec<ShownColumn<'_>> {
         let mut shown: Vec<ShownColumn> = self.filled_columns().map(|at| self.shown(at, style)).collect();
         let needed = |shown: &[ShownColumn]| {

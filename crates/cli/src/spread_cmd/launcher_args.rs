@@ -1,4 +1,4 @@
-//! `hosepipe spread --on slurm|spark|ssh`: the partitions on other machines.
+//! The options of `hosepipe spread` for partitions on other machines: `--on slurm|spark|ssh` and those that go with it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::SpreadArgs;
 use crate::terminal::{self, UsageError, refuse, usage};
 use crate::typed;
 
-/// Where the partitions are run.
+/// The launcher of the partitions, and its options.
 #[derive(Debug, Args)]
-pub(crate) struct Elsewhere {
+pub(crate) struct LauncherArgs {
     /// The launcher of the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
     #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Local, Launcher::Slurm, Launcher::Spark, Launcher::Ssh]))]
     on: Option<Launcher>,
@@ -33,24 +33,24 @@ pub(crate) struct Elsewhere {
     pub(super) engine_option: Vec<String>,
 }
 
-impl Elsewhere {
+impl LauncherArgs {
     /// The launcher of the partitions.
     pub(super) fn launcher(&self) -> Launcher {
         let default = if self.hosts.is_empty() { Launcher::Local } else { Launcher::Ssh };
         self.on.unwrap_or(default)
     }
 
-    /// Whether a program for Slurm or Spark is made.
-    fn has_program(&self) -> bool {
+    /// Whether a program for Slurm or Spark is written.
+    fn writes_program(&self) -> bool {
         matches!(self.launcher(), Launcher::Slurm | Launcher::Spark)
     }
 
     /// Whether that program is printed, and nothing is run.
     pub(super) fn only_prints(&self) -> bool {
-        self.has_program() && !self.submit
+        self.writes_program() && !self.submit
     }
 
-    /// The command that takes that program, or ssh; `None` if neither is needed.
+    /// The path of sbatch, spark-submit or ssh; `None` if none of them is needed.
     ///
     /// # Errors
     /// It is not installed.
@@ -62,11 +62,11 @@ impl Elsewhere {
     /// Refuses options that do not go together.
     pub(super) fn check(&self, args: &SpreadArgs) -> anyhow::Result<()> {
         let launcher = self.launcher();
-        let has_only_program = self.submit || !self.engine_option.is_empty();
+        let has_program_options = self.submit || !self.engine_option.is_empty();
         let needs_submit = args.stats || !args.outputs.is_empty();
         refuse([
             (
-                !self.has_program() && has_only_program,
+                !self.writes_program() && has_program_options,
                 "--submit and --engine-option are for --on slurm or --on spark",
             ),
             (
@@ -101,7 +101,7 @@ impl Elsewhere {
         Ok(inputs)
     }
 
-    /// Refuses words that cannot be written into the program, or into a command line for the remote shell.
+    /// Refuses paths, hosts and options that cannot be written into the program, or into a command line for the remote shell.
     pub(super) fn check_words(&self, work: &Path, hosepipe: &Path) -> anyhow::Result<()> {
         if self.launcher() == Launcher::Local {
             return Ok(());
@@ -113,7 +113,7 @@ impl Elsewhere {
     }
 }
 
-/// Prints the program for Slurm or Spark, and how it is run.
+/// Prints the program for Slurm or Spark, and the command that runs it.
 pub(super) fn print(job: &SpreadJob<'_>) -> anyhow::Result<ExitCode> {
     let (text, by_hand) = job.program().context("the program for the launcher")?;
     terminal::print_data(&text)?;
