@@ -74,10 +74,11 @@ class Chapter:
         self.until = time.monotonic() + 60 * float(os.environ.get("TORTURE_MINUTES") or "inf")
 
     def part(self, work):
-        """Runs a part of the chapter, unless an earlier full run has finished it."""
+        """Runs a part of the chapter, unless an earlier full run has finished it, or TORTURE_ONLY (PART,PART) does not name it."""
+        only = os.environ.get("TORTURE_ONLY")
         self.now = self.parts.setdefault(work.__name__, {"counts": {}, "at": 0, "ended": False, "page": ""})
         self.in_time = time.monotonic() < self.until
-        if not self.now["ended"] and self.in_time:
+        if not self.now["ended"] and self.in_time and (not only or work.__name__ in only.split(",")):
             work(self)
             self.now["ended"] = self.in_time
             self.save()
@@ -195,7 +196,7 @@ class Place:
     def start(self, argv, env=None, stdin=subprocess.DEVNULL, **more):
         """Starts a command with its output in files, in a session of its own."""
         environment = {**os.environ, "TMPDIR": self.tmp, "XDG_RUNTIME_DIR": self.runtime, "TORTURE": self.folder}
-        environment.update({"RUST_BACKTRACE": "0", "NO_COLOR": "1", **(env or {})})
+        environment.update({"RUST_BACKTRACE": "1", "NO_COLOR": "1", **(env or {})})
         environment = {name: value for name, value in environment.items() if value is not None}
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         with self.chapter.turn:
@@ -315,8 +316,10 @@ def general_failure(done):
         return f"a panic: {shorten(done.err)}"
     if done.code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL):
         return f"ended by {signal.Signals(-done.code).name}: {shorten(done.err)}"
-    if done.left:
-        return f"left behind: {', '.join(done.left)}; status {done.code}, {shorten(done.err)}"
+    # What `spread` has finished is kept, and it says how to go on from there.
+    left = [name for name in done.left if not ("and kept. To go on" in done.err and name in done.err)]
+    if left:
+        return f"left behind: {', '.join(left)}; status {done.code}, {shorten(done.err)}"
     return None
 
 

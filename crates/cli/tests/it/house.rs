@@ -149,15 +149,23 @@ fn links_and_sources_that_our_pages_name_are_there() {
     }
 }
 
-/// `println!` and its kin panic where the stream takes nothing.
+/// `println!` and its kin panic where the stream takes nothing, `Command::output` where a read fails.
 #[test]
-fn nothing_is_printed_by_a_macro_that_panics() {
+fn nothing_is_printed_or_read_by_what_panics() {
     for file in rust_files(&root().join("crates")) {
         let text = std::fs::read_to_string(&file).expect("readable");
         let of_the_program = file.components().any(|part| part.as_os_str() == "src");
         let prints = ["print!(", "println!("].iter().any(|name| text.contains(name));
         assert!(!of_the_program || !prints, "{} prints by a macro", file.display());
+        assert!(!of_the_program || !text.contains(".output()"), "{}: process::output", file.display());
     }
+}
+
+/// A release has no tables of the unwinder. An error that takes a backtrace, as `anyhow` does by default where RUST_BACKTRACE is set, would
+/// abort the program without a word.
+#[test]
+fn errors_take_no_backtrace() {
+    assert!(text("Cargo.toml").contains("\nanyhow = { version = \"1\", default-features = false }\n"));
 }
 
 #[test]
