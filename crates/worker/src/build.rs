@@ -24,7 +24,7 @@ use crate::registry::Language;
 use crate::sources::Files;
 
 /// Time limit of a compiler. The slowest one, with cold caches on a small machine, takes one minute.
-const BUILD_MAX: Duration = Duration::from_secs(600);
+const BUILD_MAX: Duration = Duration::from_secs(1800);
 
 /// Bytes of a compiler's output that are kept at its beginning and at its end: the first error is the most important one, and the
 /// last line is often a summary.

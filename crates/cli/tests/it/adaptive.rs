@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use crate::common::{Lab, SOON, read_record};
+use crate::common::{Lab, read_record, soon};
 
 /// Keeps CPUs busy for a moment.
 fn neighbours() -> Vec<Child> {
@@ -25,7 +25,7 @@ fn disturbed_rounds_are_repeated_and_none_is_lost() {
             child.wait().expect("it ends by itself");
         });
     }
-    let done = running.wait_within(SOON).expect_code(0);
+    let done = running.wait_within(soon()).expect_code(0);
     let record = read_record(&std::fs::read_to_string(lab.here("r.json")).expect("the record"));
     let repeated = record.settings.repeated_rounds.expect("with --precision");
     let most = record.cases.iter().map(|case| case.samples.len()).max().unwrap_or(0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::{CompareRecord, RunRecord, StageRecord, TopRecord};
 
-use crate::common::{Done, Lab, SOON, skip, until};
+use crate::common::{Done, Lab, skip, soon, until};
 
 /// Invents a machine that copies at this share of its speed 1 to 31 bytes into a page.
 const MACHINE: &str = "HOSEPIPE_SLOW_COPIES";
@@ -100,8 +100,9 @@ fn a_sentence_is_printed_only_where_it_matters() {
     };
     const MANY: u64 = 32 << 10;
     // On a machine that does much else a run takes so long that the copies are a small part of it.
-    let (slow, words) =
-        until("a run long enough", SOON, || Some(said("0.05", MANY, 16)).filter(|(slow, _)| slow.is_some()));
+    let (slow, words) = until("a run long enough", soon(), || {
+        Some(said("0.05", MANY, 16)).filter(|(slow, _)| slow.is_some())
+    });
     assert_eq!(slow, Some((false, 16)), "{words}");
     assert!(
         words.contains("`./copies r 16` (stage 2) reads into a buffer 16 bytes into a page. This CPU"),
@@ -239,14 +240,14 @@ fn boost_of_a_process_says_what_it_cannot_change() {
         command.env(MACHINE, machine);
         let boost = lab.start(command);
         let folder = format!("/proc/{}/fd", boost.pid());
-        until("boost watches it", SOON, || {
+        until("boost watches it", soon(), || {
             let mut open = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let is_pidfd = |path: std::path::PathBuf| path.to_string_lossy().contains("pidfd");
             open.any(|entry| std::fs::read_link(entry.path()).is_ok_and(is_pidfd)).then_some(())
         });
         std::thread::sleep(Duration::from_millis(300));
         drop(reader.stdin.take());
-        let done = boost.wait_within(SOON).expect_code(0);
+        let done = boost.wait_within(soon()).expect_code(0);
         reader.wait().expect("ended");
         let words = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected =

@@ -1,7 +1,7 @@
 //! What is typed wrongly, and what cannot be had: a wrong command line is a sentence on standard error, nothing
 //! on standard output, status 2, before anything runs; a limit is a row with its reason and remedy, status 0.
 
-use crate::common::{Lab, PROMPTLY, error_of, is_root, skip};
+use crate::common::{Lab, error_of, is_root, promptly, skip};
 use model::ErrorKind;
 
 /// A run that takes no time to speak of.
@@ -17,7 +17,7 @@ fn assert_refused(args: &[&str], words: &[&str]) {
     let lab = Lab::new();
     let done = lab.run(args).expect_code(2);
     assert_eq!(done.stdout, "", "{args:?}");
-    assert!(done.elapsed < PROMPTLY, "{args:?}: {:?}", done.elapsed);
+    assert!(done.elapsed < promptly(), "{args:?}: {:?}", done.elapsed);
     for word in words {
         assert!(done.stderr.contains(word), "{args:?}: no `{word}` in: {}", done.stderr);
     }

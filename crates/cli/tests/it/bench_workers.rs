@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::common::{self, Done, Lab, SOON};
+use crate::common::{self, Done, Lab, soon};
 use crate::workers::sources_out_of_reach;
 use model::{BenchRecord, CaseRecord, Check, ErrorKind, Placement, Role, WorkerCase, WorkerStart, Workload};
 use worker::Registry;
@@ -193,7 +193,7 @@ fn a_program_that_leaves_somebody_in_another_session_is_measured_and_nobody_left
     let program = own_program(&lab, "leaver", "setsid sleep 1000 >/dev/null 2>&1 &");
     let words = ["bench", "--json", "-", "--worker", &program, "--bytes", "8MiB", "--trials", "1"];
     // Its system calls are counted too, before the trials.
-    let record = record(&lab.start(lab.command(&words)).wait_within(SOON).expect_code(0));
+    let record = record(&lab.start(lab.command(&words)).wait_within(soon()).expect_code(0));
     assert_eq!(record.cases[0].samples.len(), 1);
 }
 

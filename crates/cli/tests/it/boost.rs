@@ -14,7 +14,7 @@ use observe::resize::resize;
 use process::proc::children;
 use rustix::process::Signal;
 
-use crate::common::{CACHES, Done, Lab, PROMPTLY, SOON, another_user, full, is_root, signal, skip, until};
+use crate::common::{CACHES, Done, Lab, another_user, full, is_root, promptly, signal, skip, soon, until};
 
 /// What a pipe holds where nobody has asked for anything else, and the most that boost makes of it, in bytes.
 const USUAL: u64 = 64 << 10;
@@ -44,7 +44,7 @@ fn size(pid: u32) -> Option<u64> {
 /// The process of this name, and the pipe behind it.
 fn writer(lab: &Lab, name: &str) -> u32 {
     let found = || lab.processes().into_iter().find(|(_, its)| its == name).map(|(pid, _)| pid);
-    until(name, SOON, || found().filter(|pid| size(*pid).is_some()))
+    until(name, soon(), || found().filter(|pid| size(*pid).is_some()))
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn a_full_pipe_grows_to_a_mebibyte_and_is_told() {
     let args = ["boost", "--json", "boost.json", "bash", "-c", "yes | { sleep 100; exit 7; }"];
     let running = lab.start(lab.command(&args));
     let yes = writer(&lab, "yes");
-    until("a large pipe", SOON, || (size(yes) == Some(LARGE)).then_some(()));
+    until("a large pipe", soon(), || (size(yes) == Some(LARGE)).then_some(()));
     let inner = lab.processes().into_iter().find(|(_, name)| name == "sleep").expect("it sleeps").0;
     signal(inner, Signal::TERM);
-    let done = running.wait_within(PROMPTLY).expect_code(7);
+    let done = running.wait_within(promptly()).expect_code(7);
     assert!(
         done.stderr.contains(&format!("yes {yes}")) && done.stderr.contains("64 KiB → 1 MiB"),
         "{}",
@@ -184,13 +184,13 @@ fn the_pipe_from_outside_and_what_an_orphan_writes_grow_too() {
     let mut command = lab.command(&["boost", "bash", "-c", text]);
     command.stdin(reader);
     let running = lab.start(command);
-    until("a large pipe", SOON, || (size(yes.id()) == Some(LARGE)).then_some(()));
+    until("a large pipe", soon(), || (size(yes.id()) == Some(LARGE)).then_some(()));
     let tr = writer(&lab, "tr");
-    until("a large pipe of an orphan", SOON, || (size(tr) == Some(LARGE)).then_some(()));
+    until("a large pipe of an orphan", soon(), || (size(tr) == Some(LARGE)).then_some(()));
     for (pid, _) in lab.processes().into_iter().filter(|(_, name)| name != "hosepipe") {
         signal(pid, Signal::KILL);
     }
-    running.wait_within(PROMPTLY).expect_code(137);
+    running.wait_within(promptly()).expect_code(137);
     yes.kill().and_then(|()| yes.wait()).expect("ended");
 }
 
@@ -210,7 +210,7 @@ fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
         let mut output = File::from(OwnedFd::from(yes.stdout.take().expect("a pipe")));
         let pid = yes.id().to_string();
         let running = lab.start(lab.command(&["boost", "--pid", &pid, "--json", "boost.json"]));
-        until("a large pipe", SOON, || (size(yes.id()) == Some(LARGE)).then_some(()));
+        until("a large pipe", soon(), || (size(yes.id()) == Some(LARGE)).then_some(()));
         if drained {
             signal(yes.id(), Signal::STOP);
             // A stopped writer may have filled it, or not.
@@ -218,7 +218,7 @@ fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
             while output.read(&mut [0; 65536]).is_ok() {}
         }
         signal(running.pid(), Signal::INT);
-        let done = running.wait_within(PROMPTLY).expect_code(130);
+        let done = running.wait_within(promptly()).expect_code(130);
         assert_eq!(size(yes.id()), Some(if drained { USUAL } else { LARGE }));
         assert_eq!(
             done.stderr.contains("held more than fits into the old size"),
@@ -234,13 +234,13 @@ fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
     let lab = Lab::new();
     let mut sleep = Command::new("sleep").arg("100").spawn().expect("sleep");
     let running = lab.start(lab.command(&["boost", "--pid", &sleep.id().to_string()]));
-    until("it watches", SOON, || listens(running.pid(), Signal::QUIT).then_some(()));
+    until("it watches", soon(), || listens(running.pid(), Signal::QUIT).then_some(()));
     signal(running.pid(), Signal::QUIT);
-    running.wait_within(PROMPTLY).expect_code(131);
+    running.wait_within(promptly()).expect_code(131);
     sleep.kill().and_then(|()| sleep.wait()).expect("ended");
     let mut itself = lab.wrapped(&["sh", "-c", "exec \"$0\" boost --pid $$"], &[]);
     itself.stdin(Stdio::null());
-    let done = lab.start(itself).wait_within(PROMPTLY).expect_code(2);
+    let done = lab.start(itself).wait_within(promptly()).expect_code(2);
     assert!(done.stderr.contains("is this boost itself"), "{}", done.stderr);
 }
 
@@ -275,14 +275,16 @@ fn signals_stops_and_the_end_of_a_stream_pass_as_without() {
     let lab = Lab::new();
     let running = lab.start(lab.command(&["boost", "sh", "-c", "kill -STOP $$; echo resumed"]));
     let stat = format!("/proc/{}/stat", running.pid());
-    until("a stop", SOON, || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(()));
+    until("a stop", soon(), || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(())
+    });
     signal(running.pid(), Signal::CONT);
-    assert_eq!(running.wait_within(SOON).expect_code(0).stdout, "resumed\n");
+    assert_eq!(running.wait_within(soon()).expect_code(0).stdout, "resumed\n");
     // To boost alone: everybody below has it.
     let running = lab.start(lab.command(&["boost", "bash", "-c", "sleep 100 | sleep 100"]));
-    until("the sleepers", SOON, || (lab.processes().len() >= 4).then_some(()));
+    until("the sleepers", soon(), || (lab.processes().len() >= 4).then_some(()));
     signal(running.pid(), Signal::TERM);
-    running.wait_within(PROMPTLY).expect_code(143);
+    running.wait_within(promptly()).expect_code(143);
     // A command that closes its streams is not kept from that by boost.
     let (mut reader, writer) = pipe().expect("a pipe");
     let mut command = lab.command(&["boost", "sh", "-c", "echo x; exec >&-; sleep 100"]);
@@ -292,7 +294,7 @@ fn signals_stops_and_the_end_of_a_stream_pass_as_without() {
     reader.read_to_string(&mut said).expect("its end");
     assert_eq!((said.as_str(), lab.processes().len() > 1), ("x\n", true));
     signal(running.pid(), Signal::TERM);
-    running.wait_within(PROMPTLY).expect_code(143);
+    running.wait_within(promptly()).expect_code(143);
 }
 
 /// Numbers in a /proc of another namespace are other processes'.
@@ -306,7 +308,7 @@ fn a_proc_of_another_namespace_is_not_taken_for_ours() {
     let lab = Lab::new();
     let wrapper = [&APART[..], &["--fork"]].concat();
     let done = lab.start(lab.wrapped(&wrapper, &["boost", "bash", "-c", "yes | head -c 9 | wc -c; exit 5"]));
-    let done = done.wait_within(SOON).expect_code(5);
+    let done = done.wait_within(soon()).expect_code(5);
     assert_eq!(done.stdout, "9\n");
     assert!(done.stderr.contains("/proc is not of this PID namespace"), "{}", done.stderr);
     // One that was made for another namespace, looked at from here.
@@ -315,9 +317,9 @@ fn a_proc_of_another_namespace_is_not_taken_for_ours() {
     let mut apart = apart.env("TMPDIR", lab.tmp()).spawn().expect("unshare");
     let running = lab.start(lab.command(&["boost", "--pid", &apart.id().to_string()]));
     let yes = writer(&lab, "yes");
-    until("a large pipe", SOON, || (size(yes) == Some(LARGE)).then_some(()));
+    until("a large pipe", soon(), || (size(yes) == Some(LARGE)).then_some(()));
     apart.kill().and_then(|()| apart.wait()).expect("ended");
-    running.wait_within(SOON).expect_code(0);
+    running.wait_within(soon()).expect_code(0);
 }
 
 /// Somebody opens the pipes of short pipelines as boost does, but without a pause: every reader has its end, and every writer whose

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Done, Lab, promptly, signal, soon, until};
 use model::{CompareRecord, CompareResult};
 use rustix::process::Signal;
 
@@ -290,12 +290,12 @@ fn an_interruption_keeps_what_was_finished() {
         let mut command = lab.wrapped(&["env", "--default-signal"], &args);
         command.env("COLUMNS", "200");
         let running = lab.start(command);
-        until("some runs", SOON, || {
+        until("some runs", soon(), || {
             let runs = fs::read_to_string(lab.here("log")).unwrap_or_default().lines().count();
             (runs > 8).then_some(())
         });
         signal(running.pid(), sent);
-        let done = running.wait_within(PROMPTLY).expect_code(status);
+        let done = running.wait_within(promptly()).expect_code(status);
         let record = read(&fs::read_to_string(lab.here("r.json")).expect("the record was saved"));
         assert!(record.interrupted);
         for result in &record.results {
@@ -314,7 +314,7 @@ fn a_daemon_that_holds_the_output_does_not_hold_up_the_comparison() {
     let lab = Lab::new();
     let args = ["compare", "--via", "pipe,bash", "--trials", "2", "--warmup", "0", "(sleep 4 &) ; echo x"];
     let mut running = lab.start(lab.command(&args));
-    let done = running.end_within(SOON).expect_code(0);
+    let done = running.end_within(soon()).expect_code(0);
     assert!(done.elapsed < Duration::from_secs(3), "{:?}", done.elapsed);
     for (pid, _) in lab.processes() {
         signal(pid, Signal::KILL);
@@ -340,6 +340,6 @@ trap 'kill -CONT $server' EXIT; kill -STOP $server; seq 3 | tail -1";
     let record = record(&lab, &["--via", "pipe,pipe:size=64KiB", "--trials", "1", "--warmup", "0", text], 0);
     for result in &record.results {
         assert_eq!((result.output_bytes, result.status, &result.error), (2, Some(0), &None), "{result:?}");
-        assert!(result.times_s[0] < SOON.as_secs_f64() / 2.0, "{result:?}");
+        assert!(result.times_s[0] < soon().as_secs_f64() / 2.0, "{result:?}");
     }
 }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::common::pty::{Person, home, processes};
-use crate::common::{Lab, PROMPTLY, SOON, alone, signal, until};
+use crate::common::{Lab, alone, promptly, signal, soon, until};
 
 const SILENT: &str =
     "'for n in {1..600}; do echo job $n; sleep .1; done | grep job | cut -c 5-' &\n$ hosepipe top --once $!";
@@ -47,7 +47,7 @@ fn control_c_ends_the_demo_in_any_step_and_leaves_nothing() {
         person.sees(step);
         person.types("\x03");
         assert_eq!(person.leaves().code(), Some(130), "{step}");
-        until("nothing is left", PROMPTLY, || processes(home.path()).is_empty().then_some(()));
+        until("nothing is left", promptly(), || processes(home.path()).is_empty().then_some(()));
         let files: Vec<_> = std::fs::read_dir(home.path()).expect("its folder").flatten().collect();
         assert!(files.is_empty(), "{step}: {files:?}");
     }
@@ -57,9 +57,9 @@ fn control_c_ends_the_demo_in_any_step_and_leaves_nothing() {
 fn a_signal_to_the_demo_alone_ends_its_command() {
     let lab = Lab::new();
     let running = lab.start(lab.command(&["demo"]));
-    until("its command", SOON, || {
+    until("its command", soon(), || {
         running.children().iter().any(|(_, name)| name == "hosepipe").then_some(())
     });
     signal(running.pid(), Signal::TERM);
-    running.wait_within(SOON).expect_code(143);
+    running.wait_within(soon()).expect_code(143);
 }

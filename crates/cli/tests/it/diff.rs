@@ -3,7 +3,7 @@
 use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, PeerRecord, Sample, Toward};
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, SOON, signal, until};
+use crate::common::{Done, Lab, signal, soon, until};
 
 /// So many trials make a change visible among a few cases.
 const TRIALS: u32 = 9;
@@ -273,7 +273,7 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
         let lab = Lab::new();
         let deaf = "trap '' INT TERM; echo $$ > here; sleep 1000";
         let running = lab.start(lab.command(&["diff", "--run", "--warmup", "0", deaf, deaf]));
-        until("a command", SOON, || {
+        until("a command", soon(), || {
             std::fs::read_to_string(lab.here("here")).ok().filter(|text| text.ends_with('\n'))
         });
         if is_killed {
@@ -284,7 +284,7 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
         // A signal that is still to be taken in is not counted twice.
         std::thread::sleep(std::time::Duration::from_millis(200));
         signal(running.pid(), Signal::INT);
-        running.wait_within(SOON).expect_code(130);
+        running.wait_within(soon()).expect_code(130);
     }
 }
 

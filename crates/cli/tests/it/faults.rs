@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    self, Done, ENDS, Entry, Lab, PROMPTLY, Running, SOON, alone, error_of, full, read_record, registry,
-    signal, skip, until,
+    self, Done, ENDS, Entry, Lab, Running, alone, error_of, full, promptly, read_record, registry,
+    short_time, signal, skip, soon, until,
 };
 use model::{CaseRecord, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -29,15 +29,15 @@ fn kill_an_end(entry: &Entry, end: &str) -> (u32, Done) {
     let mut running = start(&lab, &entry.endless_stream());
     let pid = running.child_in_a_long_trial(end);
     // On a busy machine the other end may get its name later.
-    let ends = until(&format!("{}: two ends", entry.name), SOON, || {
+    let ends = until(&format!("{}: two ends", entry.name), soon(), || {
         let children = running.children().into_iter().filter(|(_, name)| ENDS.contains(&name.as_str()));
         let ends: Vec<u32> = children.map(|(pid, _)| pid).collect();
         (ends.len() == 2).then_some(ends)
     });
     signal(pid, Signal::KILL);
     let what = format!("{}: the trial is over after its {end} was killed", entry.name);
-    until(&what, PROMPTLY, || ends.iter().all(|pid| !is_alive(*pid)).then_some(()));
-    (pid, running.wait_within(SOON).expect_code(1))
+    until(&what, promptly(), || ends.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    (pid, running.wait_within(soon()).expect_code(1))
 }
 
 /// Expected: the row names the end that was killed by somebody, by role and number, and the signal.
@@ -67,14 +67,23 @@ fn an_asker_or_answerer_that_is_killed_costs_its_row() {
     for spec in ["pipe", "shm-ring:wait=spin", "shm-ring:wait=futex", "tcp", "sysv-msgq"] {
         for end in ENDS {
             let lab = Lab::new();
-            let args =
-                [spec, "--workload", "pingpong", "--count", "1000000000", "--trials", "1", "--time", "600ms"];
+            let args = [
+                spec,
+                "--workload",
+                "pingpong",
+                "--count",
+                "1000000000",
+                "--trials",
+                "1",
+                "--time",
+                &short_time(),
+            ];
             let mut running = start(&lab, &args);
             let pid = running.child_in_a_long_trial(end);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
-            let done = running.wait_within(SOON).expect_code(1);
-            assert!(killed.elapsed() < PROMPTLY, "{spec} {end}: {:?}", killed.elapsed());
+            let done = running.wait_within(soon()).expect_code(1);
+            assert!(killed.elapsed() < promptly(), "{spec} {end}: {:?}", killed.elapsed());
             let name = spec.split(':').next().unwrap_or(spec);
             let error = error_of(&done.only_case(name)).clone();
             assert_eq!(error.kind, ErrorKind::Died, "{spec} {end}: {error:?}");
@@ -88,11 +97,12 @@ fn the_process_that_holds_both_ends_can_be_killed_too() {
     let _turn = alone();
     for tasks in ["threads", "single"] {
         let lab = Lab::new();
-        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "600ms"];
+        let args =
+            ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", &short_time()];
         let mut running = start(&lab, &[&args[..], &["--tasks", tasks]].concat());
         let pid = running.child_in_a_long_trial("hosepipe-tasks");
         signal(pid, Signal::KILL);
-        let done = running.wait_within(PROMPTLY).expect_code(1);
+        let done = running.wait_within(promptly()).expect_code(1);
         let error = error_of(&done.only_case("pipe")).clone();
         assert_eq!(error.kind, ErrorKind::Died, "{tasks}: {error:?}");
         assert!(error.message.contains("SIGKILL"), "{tasks}: {error:?}");
@@ -140,7 +150,7 @@ fn a_signal_ends_the_run_and_saves_what_was_finished() {
             lab.start(lab.wrapped(&heard, &[&args[..], &["--workload", "stream", "--json", path]].concat()));
         let_trials_pass(&running, 30);
         signal(running.pid(), sent);
-        let done = running.wait_within(PROMPTLY).expect_code(code);
+        let done = running.wait_within(promptly()).expect_code(code);
         let record = read_record(&std::fs::read_to_string(&file).expect("the record was saved"));
         assert!(record.settings.interrupted, "{sent:?}");
         for case in &record.cases {
@@ -177,7 +187,7 @@ fn a_signal_is_heard_while_the_expected_checksum_is_computed() {
     let end = running.child_in_a_long_trial(ENDS[1]);
     until("the end of the trial", common::HANGS_AFTER, || (!is_alive(end)).then_some(()));
     signal(running.pid(), Signal::INT);
-    running.wait_within(PROMPTLY).expect_code(130);
+    running.wait_within(promptly()).expect_code(130);
 }
 
 /// A terminal sends SIGINT to the whole foreground group: the ends die of it, and that is no failed row.
@@ -192,7 +202,7 @@ fn control_c_in_a_terminal_is_a_stop_and_not_a_death_of_both_ends() {
     running.child_in_a_long_trial(ENDS[0]);
     let group = Pid::from_raw(running.pid() as i32).expect("a process group");
     kill_process_group(group, Signal::INT).expect("kill");
-    let done = running.wait_within(PROMPTLY).expect_code(130);
+    let done = running.wait_within(promptly()).expect_code(130);
     let record = done.record();
     assert!(
         record.settings.interrupted && record.cases.iter().all(|case| case.error.is_none()),
@@ -247,7 +257,7 @@ fn a_stopped_end_does_not_keep_the_run_from_ending() {
     let lab = Lab::new();
     let running = stopped(&lab);
     signal(running.pid(), Signal::INT);
-    running.wait_within(PROMPTLY).expect_code(130);
+    running.wait_within(promptly()).expect_code(130);
     let lab = Lab::new();
     let running = stopped(&lab);
     running.kill_and_look();
@@ -280,7 +290,7 @@ fn a_run_whose_cleaner_was_killed_cleans_up_after_itself() {
     let lab = Lab::new();
     let args = ["file", "sysv-msgq", "null", "memcpy", "--block", "512", "--count", "2000", "--trials", "30"];
     let running = start(&lab, &args);
-    let cleaner = until("the cleaner", SOON, || {
+    let cleaner = until("the cleaner", soon(), || {
         running.children().into_iter().find(|(_, name)| name == "hosepipe-clean").map(|(pid, _)| pid)
     });
     signal(cleaner, Signal::KILL);
@@ -309,16 +319,16 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
         let folder = || (!common::files_in(&lab.tmp()).is_empty()).then_some(());
         let ended = |running: &mut Running<'_>| running.has_ended().then_some(());
         let began = Instant::now();
-        while running.children().is_empty() && began.elapsed() < SOON {}
+        while running.children().is_empty() && began.elapsed() < soon() {}
         let began = Instant::now();
         while began.elapsed() < Duration::from_micros(microseconds) {}
         let group = Pid::from_raw(pid as i32).expect("a number");
         let _ = kill_process_group(group, Signal::INT);
-        until("a folder, or the end", SOON, || folder().or_else(|| ended(&mut running)));
+        until("a folder, or the end", soon(), || folder().or_else(|| ended(&mut running)));
         reached += u32::from(folder().is_some());
         signal(pid, Signal::KILL);
-        running.end_within(SOON);
-        lab.assert_nothing_left(pid, PROMPTLY);
+        running.end_within(soon());
+        lab.assert_nothing_left(pid, promptly());
     }
     println!("{reached} runs had made something when they were killed");
 }
@@ -352,7 +362,7 @@ fn one_failing_call_costs_a_pipeline_no_more_than_an_error() {
             let wrapper = ["strace", "-f", "-o", "/dev/null", "-e", &trace, "-e", &inject];
             let what = format!("{via}: {inject}");
             let done =
-                lab.start(lab.wrapped(&wrapper, &["run", "--via", via, "seq 5 | wc -l"])).wait_within(SOON);
+                lab.start(lab.wrapped(&wrapper, &["run", "--via", via, "seq 5 | wc -l"])).wait_within(soon());
             let code = done.status.code();
             // What bash, or the loader, makes of its own failing calls is theirs.
             let said = done.stdout == "5\n" || done.stderr.contains("bash: ");
@@ -377,7 +387,7 @@ fn one_failing_write_costs_a_spread_no_more_than_an_error() {
         let inject = format!("inject=write:error=EIO:when={when}");
         let wrapper = ["strace", "-f", "-o", "/dev/null", "-e", "trace=write", "-e", &inject];
         let args = ["spread", "--map", "sort -n", "--reduce", "cat", numbers.to_str().expect("a plain path")];
-        let done = lab.start(lab.wrapped(&wrapper, &args)).wait_within(SOON);
+        let done = lab.start(lab.wrapped(&wrapper, &args)).wait_within(soon());
         assert!(done.status.code() != Some(0) || done.stdout == "1\n2\n3\n", "{inject}: {}", done.stdout);
     }
 }
@@ -395,7 +405,7 @@ fn a_call_that_failed_while_a_shell_was_learnt_is_not_remembered() {
     let run = |wrapper: &[&str]| {
         let mut command = lab.wrapped(wrapper, &["run", "--via", "tmpfile", "seq 5 | wc -l"]);
         command.env("XDG_RUNTIME_DIR", &runtime);
-        lab.start(command).wait_within(SOON).stderr
+        lab.start(command).wait_within(soon()).stderr
     };
     let inject = "inject=write:error=EIO:when=2";
     run(&["strace", "-f", "-o", "/dev/null", "-e", "trace=write", "-e", inject]);
@@ -416,7 +426,7 @@ fn where_no_thread_can_be_started_records_are_compared_all_the_same() {
     let wrapper =
         ["strace", "-f", "-o", "/dev/null", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN"];
     let alone = lab.run(&["diff", path, path]);
-    let without = lab.start(lab.wrapped(&wrapper, &["diff", path, path])).wait_within(SOON);
+    let without = lab.start(lab.wrapped(&wrapper, &["diff", path, path])).wait_within(soon());
     assert_eq!(
         (without.status.code(), without.stdout),
         (alone.status.code(), alone.stdout),
@@ -441,8 +451,8 @@ fn a_pipeline_that_is_ended_as_it_begins_leaves_nothing() {
             let pid = running.pid();
             std::thread::sleep(Duration::from_millis(round as u64));
             signal(pid, sent);
-            running.end_within(SOON);
-            lab.assert_nothing_left(pid, SOON);
+            running.end_within(soon());
+            lab.assert_nothing_left(pid, soon());
             let mut left = common::files_in(&runtime);
             // What is learnt of shells stays there.
             left.retain(|path| !path.contains("hosepipe-shells-"));
@@ -478,6 +488,6 @@ fn a_file_of_the_same_name_is_not_removed() {
     // The name has the process's number in it: a shell that says its own and then becomes hosepipe knows it.
     let script = "for n in 0 1 2 3; do echo mine > chosen/.hosepipe-$$-$n; done; exec \"$0\" \"$@\"";
     let args = ["bench", "null", "file:dir=chosen", "memcpy", "--count", "4", "--trials", "1", "--json", "-"];
-    let done = lab.start(lab.wrapped(&["sh", "-c", script], &args)).end_within(SOON);
+    let done = lab.start(lab.wrapped(&["sh", "-c", script], &args)).end_within(soon());
     assert_eq!(common::files_in(&folder).len(), 4, "somebody's files were removed: {}", done.stdout);
 }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    ENDS, Entry, Lab, PROMPTLY, Running, SOON, alone, error_of, full, registry, signal, skip,
+    ENDS, Entry, Lab, Running, alone, error_of, full, promptly, registry, short_time, signal, skip, soon,
 };
 use model::{ErrorKind, Tasks, Workload};
 use rustix::process::Signal;
@@ -28,7 +28,7 @@ fn processes_of(entry: &Entry) -> &'static [&'static str] {
 }
 
 /// For minutes, were it not for the budget: it ends the floor, too, as soon as the end under test is gone.
-const ENDLESS: [&str; 4] = ["--count", "1000000000", "--time", "600ms"];
+const ENDLESS: [&str; 2] = ["--count", "1000000000"];
 /// Ten seconds and more of the fastest of them, and few enough for the floor, without a budget that would end a trial
 /// before it is found to hang.
 const LONG: [&str; 2] = ["--count", "100000000"];
@@ -48,12 +48,13 @@ fn an_end_that_is_killed_costs_its_row_which_names_it() {
     for entry in round_trips_only() {
         for process in processes_of(&entry) {
             let lab = Lab::new();
-            let (running, pid) = start(&lab, &entry, process, &ENDLESS);
+            let (running, pid) =
+                start(&lab, &entry, process, &[&ENDLESS[..], &["--time", &short_time()]].concat());
             signal(pid, Signal::KILL);
             let killed = Instant::now();
-            let done = running.wait_within(SOON).expect_code(1);
+            let done = running.wait_within(soon()).expect_code(1);
             let what = format!("{} {process} {pid}", entry.name);
-            assert!(killed.elapsed() < PROMPTLY, "{what}: {:?}", killed.elapsed());
+            assert!(killed.elapsed() < promptly(), "{what}: {:?}", killed.elapsed());
             let case = done.only_case(&entry.name);
             let error = error_of(&case);
             assert_eq!(error.kind, ErrorKind::Died, "{what}: {error:?}");
@@ -70,7 +71,12 @@ fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        let (running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
+        let (running, _) = start(
+            &lab,
+            &entry,
+            processes_of(&entry)[0],
+            &[&ENDLESS[..], &["--time", &short_time()]].concat(),
+        );
         running.stop_as_ctrl_c_does(&entry.name);
     }
 }
@@ -80,7 +86,9 @@ fn nothing_is_left_of_a_hosepipe_that_was_killed() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        start(&lab, &entry, processes_of(&entry)[0], &ENDLESS).0.kill_and_look();
+        start(&lab, &entry, processes_of(&entry)[0], &[&ENDLESS[..], &["--time", &short_time()]].concat())
+            .0
+            .kill_and_look();
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{self, ENDS, Lab, PROMPTLY, SOON, error_of, is_root, registry, signal, skip, until};
+use crate::common::{self, ENDS, Lab, error_of, is_root, promptly, registry, signal, skip, soon, until};
 use model::ErrorKind;
 use rustix::process::Signal;
 
@@ -30,7 +30,7 @@ fn fill_the_disk(mechanism: &str) {
     let small = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&small)));
     let mut filler = File::create(small.join("filler")).expect("create");
     while filler.write_all(&[1; 4096]).is_ok() {}
-    let done = running.wait_within(SOON).expect_code(1);
+    let done = running.wait_within(soon()).expect_code(1);
     let case = done.only_case(mechanism);
     let error = error_of(&case);
     assert_eq!(error.kind, ErrorKind::Failed, "{error:?}");
@@ -290,10 +290,10 @@ fn a_signal_ignored_from_the_beginning_stays_ignored() {
     let lab = Lab::new();
     let args = ["bench", "--json", "-", "pipe", "null", "memcpy", "--count", "10", "--trials", "200"];
     let running = lab.start(lab.wrapped(&["env", "--ignore-signal=HUP"], &args));
-    until("the cleaner", PROMPTLY, || {
+    until("the cleaner", promptly(), || {
         running.children().into_iter().find(|(_, name)| name == "hosepipe-clean")
     });
-    until("a first trial", PROMPTLY, || running.children().into_iter().find(|(_, name)| name == ENDS[0]));
+    until("a first trial", promptly(), || running.children().into_iter().find(|(_, name)| name == ENDS[0]));
     signal(running.pid(), Signal::HUP);
     let done = running.wait_within(common::HANGS_AFTER).expect_code(0);
     assert!(!done.record().settings.interrupted);

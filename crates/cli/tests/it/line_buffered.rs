@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::RunRecord;
 
-use crate::common::{Lab, SOON, skip, until};
+use crate::common::{Lab, skip, soon, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 
@@ -33,7 +33,7 @@ fn first_line(arguments: &[&str], lab: &Lab) -> (String, Running) {
         let _ = BufReader::new(output).read_line(&mut line);
         let _ = sender.send(line);
     });
-    let line = lines.recv_timeout(SOON).unwrap_or_else(|_| "nothing came".to_owned());
+    let line = lines.recv_timeout(soon()).unwrap_or_else(|_| "nothing came".to_owned());
     (line, Running(child))
 }
 
@@ -222,5 +222,5 @@ fn nothing_is_left_of_a_run_that_is_killed() {
     assert_eq!(line, "a\n");
     running.0.kill().expect("killed");
     running.0.wait().expect("reaped");
-    until("the stages have ended", SOON, || lab.processes().is_empty().then_some(()));
+    until("the stages have ended", soon(), || lab.processes().is_empty().then_some(()));
 }

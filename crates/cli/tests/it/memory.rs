@@ -51,8 +51,8 @@ fn assert_small(spec: &str) {
         assert!(Instant::now() < last, "still running");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let done = running.end_within(common::PROMPTLY).expect_code(0);
-    lab.assert_nothing_left(pid, common::PROMPTLY);
+    let done = running.end_within(common::promptly()).expect_code(0);
+    lab.assert_nothing_left(pid, common::promptly());
     assert!(done.cases_of(spec)[0].error.is_none(), "{}", done.stdout);
     let mut children: Vec<u64> = peaks.into_values().collect();
     children.sort_unstable_by(|a, b| b.cmp(a));

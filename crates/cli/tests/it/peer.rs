@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use model::{BenchRecord, CaseRecord, DataLevel, Toward, Workload};
 
-use crate::common::{Done, Lab, Running, SOON, is_root, skip, until};
+use crate::common::{Done, Lab, Running, is_root, skip, soon, until};
 
 /// What every trouble of another host is told within: 4 s of patience, and a loaded machine's time to end.
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(8);
@@ -42,7 +42,7 @@ fn far_side<'a>(lab: &'a Lab, wrapper: &[&str], listen: &str) -> FarSide<'a> {
     let said = lab.here("said");
     command.stdout(File::create(&said).expect("a file"));
     let running = lab.start(command);
-    let address = until("it listens", SOON, || {
+    let address = until("it listens", soon(), || {
         let text = fs::read_to_string(&said).ok()?;
         Some(text.strip_prefix("listening on ")?.strip_suffix('\n')?.to_owned())
     });
@@ -67,7 +67,7 @@ fn shown_over_loopback(near: &Lab, args: &[&str]) -> (Done, Done) {
     let address = format!("tcp://{}", far.address);
     let peer = ["bench", "--peer", &address, "--token-file", token.to_str().expect("a path")];
     let done = near.run(&[&peer[..], args].concat());
-    (done, far.running.wait_within(SOON))
+    (done, far.running.wait_within(soon()))
 }
 
 fn case<'r>(record: &'r BenchRecord, spec: &str, workload: Workload, toward: Toward) -> &'r CaseRecord {
@@ -133,7 +133,7 @@ impl Hosts {
         let address = format!("tcp://{}", far.address);
         let args = against(&address, &token, args);
         let done = near.finish(near.wrapped(&here.each_ref().map(String::as_str), &args));
-        far.running.wait_within(SOON).expect_code(0);
+        far.running.wait_within(soon()).expect_code(0);
         done
     }
 }
@@ -247,7 +247,7 @@ fn the_table_has_a_row_for_each_way() {
     assert!(
         csv.lines().next().is_some_and(|line| line.ends_with("direction,congestion_control,retransmits"))
     );
-    far.running.wait_within(SOON).expect_code(0);
+    far.running.wait_within(soon()).expect_code(0);
 }
 
 /// What arrives is what was sent, and what that took is counted; the kernel throws away what a queue does not hold.
@@ -299,5 +299,5 @@ fn datagrams_that_are_lost_swapped_and_doubled_arrive_once() {
         assert_eq!(case.error, None, "{} {:?}", case.workload, case.toward);
         assert!(case.samples.iter().any(|sample| sample.retransmits > Some(0)), "{:?}", case.samples);
     }
-    far.running.wait_within(SOON).expect_code(0);
+    far.running.wait_within(soon()).expect_code(0);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, is_root, signal, skip, until};
+use crate::common::{Done, Lab, is_root, promptly, signal, skip, soon, until};
 use crate::outputs::csv_rows;
 use model::{SCHEMA, StudyPart, StudyRecord};
 use rustix::process::Signal;
@@ -162,7 +162,11 @@ fn a_record_is_resumed_part_by_part() {
     let again =
         reproduce(&lab, &[&["kernel-pipe", "--resume", "r.json", "--part", "room"][..], &scale].concat());
     let again = again.expect_code(0);
-    assert!(again.stdout.contains("The capacity of a pipe") && again.elapsed < PROMPTLY, "{}", again.stdout);
+    assert!(
+        again.stdout.contains("The capacity of a pipe") && again.elapsed < promptly(),
+        "{}",
+        again.stdout
+    );
     assert_eq!(record(&lab, "r.json"), second);
 }
 
@@ -206,7 +210,7 @@ fn what_is_lacking_is_told_before_anything_runs() {
     let lab = Lab::new();
     let done = reproduce(&lab, &["bradford", "--scale", "1000", "--json", "r.json"]).expect_code(2);
     assert!(done.stderr.contains("of memory") && done.stderr.contains("--scale"), "{}", done.stderr);
-    assert!(!lab.here("r.json").exists() && done.elapsed < PROMPTLY);
+    assert!(!lab.here("r.json").exists() && done.elapsed < promptly());
 }
 
 /// On a file system of its own that has little room, or few inodes.
@@ -267,9 +271,9 @@ fn an_interruption_saves_what_was_finished_and_leaves_nothing_behind() {
     let lab = Lab::new();
     let args = ["reproduce", "kernel-pipe", "--part", "room,alternatives", "--json", "r.json"];
     let running = lab.start(lab.wrapped(&["env", "--default-signal"], &args));
-    until("the first part is saved", SOON, || lab.here("r.json").exists().then_some(()));
+    until("the first part is saved", soon(), || lab.here("r.json").exists().then_some(()));
     signal(running.pid(), Signal::INT);
-    let done = running.wait_within(PROMPTLY).expect_code(130);
+    let done = running.wait_within(promptly()).expect_code(130);
     let record = record(&lab, "r.json");
     assert!(record.interrupted && part(&record, "room").complete, "{record:?}");
     assert!(record.parts.iter().all(|part| part.name == "room" || !part.complete));
@@ -281,12 +285,12 @@ fn a_stopped_comparison_removes_its_material() {
     let lab = Lab::new();
     let args = ["reproduce", "comp517", "--scale", "0.05", "--part", "ls-l", "--json", "r.json"];
     let running = lab.start(lab.wrapped(&["env", "--default-signal"], &args));
-    until("the material is being made", SOON, || {
+    until("the material is being made", soon(), || {
         let entries = fs::read_dir(lab.tmp()).expect("TMPDIR").flatten();
         entries.map(|entry| entry.path().join("files")).find(|folder| folder.exists())
     });
     signal(running.pid(), Signal::INT);
-    running.wait_within(SOON).expect_code(130);
+    running.wait_within(soon()).expect_code(130);
     assert!(record(&lab, "r.json").interrupted);
 }
 
@@ -312,7 +316,7 @@ fn the_figures_of_the_docs_come_from_their_records() {
         fs::copy(&file, lab.here("r.json")).expect("copied");
         let args = [study, "--scale", &scale, "--resume", "r.json", "--json", "again.json", "--figures", "."];
         // Another machine may show the record, and draw its figures.
-        assert!(reproduce(&lab, &args).expect_code(0).elapsed < PROMPTLY);
+        assert!(reproduce(&lab, &args).expect_code(0).elapsed < promptly());
         let page = format!("docs/STUDY-{}.md", study.to_uppercase());
         let text = fs::read_to_string(root.join(&page)).expect("the page");
         let shown: Vec<&str> =

@@ -40,7 +40,7 @@ fn a_text_runs_and_its_last_status_is_ours() {
 #[test]
 fn with_ends_of_pipes_sockets_and_terminals_are_pipes_to_programs() {
     let text = "echo data | if [ -p /dev/stdin ]; then cat; else echo usage; fi
-        seq 1000000 | head -1; echo ${PIPESTATUS[*]}
+        yes 1 | head -1; echo ${PIPESTATUS[*]}
         { [ -p /dev/stdout ] && echo a > /dev/stdout; } | cat /dev/stdin
         yes | { read x; exec <&-; }; echo ${PIPESTATUS[*]}";
     for link in ["fifo", "socketpair", "unix-stream", "tcp", "pty"] {

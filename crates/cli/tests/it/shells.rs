@@ -7,7 +7,7 @@ mod whole;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Done, Lab, PROMPTLY, skip};
+use crate::common::{Done, Lab, promptly, skip};
 
 /// A pipe that the shell makes itself, a link that is handed to it, and ones with a relay.
 const LINKS: [&str; 4] = ["pipe", "socketpair", "tmpfile", "pty"];
@@ -214,7 +214,7 @@ fn a_shell_that_nothing_can_be_preloaded_into_is_refused() {
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
     let done = lab.run(&["run", "--shell", script.to_str().expect("plain"), "true"]).expect_code(2);
     assert!(done.stderr.contains("script"), "{}", done.stderr);
-    assert!(done.elapsed < PROMPTLY);
+    assert!(done.elapsed < promptly());
 }
 
 /// Expected: when hosepipe is killed, what it started goes too, and no reader takes the end for a normal one: be it the process that
@@ -238,19 +238,19 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
         let text = "{ echo begun; while sleep 0.01; do echo more; done; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
         let mut running = lab.start(lab.command(&["run", "--via", via, text]));
         let output = lab.here("../stdout");
-        crate::common::until("a first line", PROMPTLY * 5, || {
+        crate::common::until("a first line", promptly() * 5, || {
             std::fs::read_to_string(&output).is_ok_and(|text| text.contains("begun")).then_some(())
         });
         let pid = running.pid();
         let is_the_server = |(other, name): &(u32, String)| *other != pid && name == "pipe-links";
         // It begins while the shell does: a shell may be first to say something.
         let servers = || lab.processes().into_iter().find(is_the_server);
-        let (its_pid, _) = crate::common::until("the server", PROMPTLY * 5, servers);
+        let (its_pid, _) = crate::common::until("the server", promptly() * 5, servers);
         let killed = if server { its_pid } else { pid };
         crate::common::signal(killed, rustix::process::Signal::KILL);
-        let done = running.end_within(PROMPTLY).expect_code(if server { 1 } else { 137 });
+        let done = running.end_within(promptly()).expect_code(if server { 1 } else { 137 });
         assert_eq!(done.stderr.contains("was killed"), server, "{via}: {}", done.stderr);
-        lab.assert_nothing_left(pid, PROMPTLY);
+        lab.assert_nothing_left(pid, promptly());
         // With the server its ends of the links go, before anybody can be told.
         assert!(server || !lab.here("ended").exists(), "{via}: the reader saw an end");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::common::{Done, HANGS_AFTER, Lab, PROMPTLY, SOON, files_in, is_root, signal, until};
+use crate::common::{Done, HANGS_AFTER, Lab, files_in, is_root, promptly, signal, soon, until};
 
 pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
@@ -162,20 +162,20 @@ fn a_reduce_that_is_stopped_can_be_done_otherwise() {
     let args = ["spread", "--map", "cat", "--reduce", "echo $$ > slow; sleep 1000", "in1", "in2"];
     let begin = || {
         let running = lab.start(lab.command(&args));
-        until("the reduce", SOON, || fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0));
+        until("the reduce", soon(), || fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0));
         fs::remove_file(lab.here("slow")).expect("removed");
         running
     };
     begin().kill_and_look();
     let mut running = begin();
     signal(running.pid(), Signal::TERM);
-    let done = running.end_within(2 * PROMPTLY).expect_code(143);
+    let done = running.end_within(2 * promptly()).expect_code(143);
     let kept = files_in(&lab.tmp());
     let told = ["2 of 2 partitions are finished", "--resume", kept[0].as_str()];
     assert!(told.iter().all(|words| done.stderr.contains(words)), "{kept:?}: {}", done.stderr);
     let go_on = ["spread", "--work", &kept[0], "--resume", "--map", "cat", "in1", "in2", "--reduce"];
     let mut running = lab.start(lab.command(&[&go_on[..], &["wc -l"]].concat()));
-    assert_eq!(running.end_within(SOON).expect_code(0).stdout.trim(), "3010");
+    assert_eq!(running.end_within(soon()).expect_code(0).stdout.trim(), "3010");
     fs::remove_dir_all(&kept[0]).expect("removed");
 }
 
@@ -291,7 +291,7 @@ fn an_interruption_keeps_what_is_finished() {
         let map = "[ -e done ] && { echo $$ > slow; sleep 1000; }; touch done; cat";
         let args = ["spread", "-j", "1", "--map", map, "--reduce", "cat", "--work", "w", "in1", "in2"];
         let running = lab.start(lab.command(&args));
-        until("the second partition", SOON, || {
+        until("the second partition", soon(), || {
             fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0)
         });
         let Some(status) = status else {
@@ -299,7 +299,7 @@ fn an_interruption_keeps_what_is_finished() {
             continue;
         };
         signal(running.pid(), sent);
-        let done = running.wait_within(2 * PROMPTLY).expect_code(status);
+        let done = running.wait_within(2 * promptly()).expect_code(status);
         assert!(done.stderr.contains("1 of 2 partitions are finished"), "{}", done.stderr);
         // Happened: what the one that was ended had written so far stayed there for ever.
         let left = files_in(&lab.here("w"));
@@ -317,9 +317,9 @@ fn who_begins_in_the_last_moment_ends_too() {
     let map = "echo > began; for n in {1..400}; do sleep 1000 & done; wait";
     for _ in 0..10 {
         let running = lab.start(lab.command(&["spread", "--map", map, "--reduce", "cat", "in1", "in2"]));
-        until("a shell that forks", SOON, || fs::remove_file(lab.here("began")).ok());
+        until("a shell that forks", soon(), || fs::remove_file(lab.here("began")).ok());
         signal(running.pid(), Signal::TERM);
-        running.wait_within(2 * PROMPTLY).expect_code(143);
+        running.wait_within(2 * promptly()).expect_code(143);
     }
 }
 
@@ -460,12 +460,12 @@ fn an_ignored_interruption_stays_ignored() {
     let mut command = lab.wrapped(&["sh", "-c", "trap '' INT; exec \"$0\" \"$@\""], &words);
     command.process_group(0);
     let running = lab.start(command);
-    until("a partition", SOON, || fs::metadata(lab.here("began")).ok());
+    until("a partition", soon(), || fs::metadata(lab.here("began")).ok());
     let group = Pid::from_raw(running.pid() as i32).expect("a number");
     kill_process_group(group, Signal::INT).expect("sent");
     std::thread::sleep(Duration::from_millis(100));
     fs::write(lab.here("go"), "").expect("written");
-    let done = running.wait_within(SOON).expect_code(0);
+    let done = running.wait_within(soon()).expect_code(0);
     assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"), "{}", done.stderr);
 }
 
@@ -483,7 +483,7 @@ fn nothing_goes_on_however_it_is_ended() {
         let args = ["spread", "-j", "2", "--map", map, "--reduce", "cat", "in1", "in2"];
         let running = lab.start(lab.command(&args));
         let began = || files_in(&lab.here("")).into_iter().filter(|name| name.contains("began.")).count();
-        until("two partitions", SOON, || (began() == 2).then_some(()));
+        until("two partitions", soon(), || (began() == 2).then_some(()));
         if to_a_task {
             let of_a_task =
                 |pid| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().ends_with(b"--task\0");
@@ -492,6 +492,6 @@ fn nothing_goes_on_however_it_is_ended() {
         } else {
             signal(running.pid(), sent);
         }
-        running.wait_within(SOON).expect_code(status);
+        running.wait_within(soon()).expect_code(status);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::slurm::Slurm;
-use crate::common::{Done, HANGS_AFTER, Lab, SOON, files_in, full, signal, skip, until};
+use crate::common::{Done, HANGS_AFTER, Lab, files_in, full, signal, skip, soon, until};
 use crate::spread::{by_bash, lab};
 
 /// How long Spark may take to see that it shall end, on a busy machine.
@@ -113,7 +113,7 @@ fn on_slurm_an_interruption_cancels_and_keeps() {
         fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0)
     });
     signal(running.pid(), Signal::INT);
-    let done = running.wait_within(2 * SOON).expect_code(130);
+    let done = running.wait_within(2 * soon()).expect_code(130);
     contains(&done, &["1 of 2 partitions are finished", "stopped"]);
     let queue = slurm.client("squeue").arg("-h").output().expect("squeue");
     assert_eq!(String::from_utf8_lossy(&queue.stdout), "");

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::common::sshd::Sshd;
-use crate::common::{Done, HANGS_AFTER, Lab, SOON, signal, until};
+use crate::common::{Done, HANGS_AFTER, Lab, signal, soon, until};
 use crate::spread::{by_bash, lab};
 
 fn on_ssh(path: &str, lab: &Lab, args: &[&str]) -> Command {
@@ -29,7 +29,7 @@ fn shell_of(lab: &Lab, name: &str) -> u32 {
 }
 
 fn assert_ends(pid: u32) {
-    until("the end of the far program", SOON, || {
+    until("the end of the far program", soon(), || {
         (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())
     });
 }
@@ -128,7 +128,7 @@ fn however_ssh_or_spread_ends_the_program_on_the_host_ends_with_it() {
     let running = lab.start(on_ssh(&sshd.path(), &lab, &args));
     let shell = shell_of(&lab, "slow");
     signal(running.pid(), Signal::INT);
-    let done = running.wait_within(2 * SOON).expect_code(130);
+    let done = running.wait_within(2 * soon()).expect_code(130);
     contains(&done, &["1 of 2 partitions are finished", "stopped"]);
     assert_ends(shell);
 
@@ -138,7 +138,7 @@ fn however_ssh_or_spread_ends_the_program_on_the_host_ends_with_it() {
     let shell = shell_of(&lab, "slow");
     let ssh = lab.processes().into_iter().find(|(_, name)| name == "ssh").expect("an ssh").0;
     signal(ssh, Signal::KILL);
-    let done = running.wait_within(2 * SOON).expect_code(1);
+    let done = running.wait_within(2 * soon()).expect_code(1);
     contains(&done, &["partition 2 of 2 (", " on a was ended by SIGKILL"]);
     assert_ends(shell);
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use model::{Chain, ChainLinkKind, StageActivity, TopRecord};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::common::{Lab, SOON, is_root, skip, until};
+use crate::common::{Lab, is_root, skip, soon, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 
@@ -49,7 +49,7 @@ impl Scene {
             let chains: Vec<Chain> = look(&[]).into_iter().filter(|chain| self.has(chain)).collect();
             match &chains[..] {
                 [chain] if accept(chain) => return chain.clone(),
-                _ => assert!(began.elapsed() < SOON, "{chains:#?}"),
+                _ => assert!(began.elapsed() < soon(), "{chains:#?}"),
             }
         }
     }
@@ -217,7 +217,7 @@ fn a_pair_of_sockets_without_a_direction_is_said_to_be_so() {
     let [one, other] = sleeps.map(|shell| Scene { shell, folder: tempfile::tempdir().expect("a folder") });
     for scene in [&one, &other] {
         let pid = scene.pid();
-        until("sleep", SOON, || process::proc::named(pid).filter(|named| named.command == "sleep"));
+        until("sleep", soon(), || process::proc::named(pid).filter(|named| named.command == "sleep"));
         let (_, said) = text(&["--once", "--interval", "50ms", &pid.to_string()]);
         assert!(said.contains("the direction of bytes in its pair of sockets is unknown"), "{said}");
     }
@@ -269,11 +269,11 @@ fn what_cannot_be_shown_is_said() {
     };
     let began = Instant::now();
     while !fs::read_dir(format!("/proc/{}/fd", run.pid())).expect("it runs").flatten().any(looked_at) {
-        assert!(began.elapsed() < SOON, "it does not look");
+        assert!(began.elapsed() < soon(), "it does not look");
         std::thread::sleep(Duration::from_millis(2));
     }
     drop(scene);
-    let done = run.wait_within(SOON).expect_code(0);
+    let done = run.wait_within(soon()).expect_code(0);
     assert!(done.stdout.contains(&format!("Process {pid} has ended.")), "{}", done.stdout);
 }
 

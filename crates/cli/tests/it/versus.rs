@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Done, Lab, promptly, signal, soon, until};
 use model::{CompareRecord, CompareResult};
 use rustix::process::Signal;
 
@@ -172,7 +172,7 @@ fn an_interruption_cleans_up_and_keeps_what_was_finished() {
             "sleep 0.02; touch here # b",
         ];
         let running = lab.start(lab.wrapped(&["env", "--default-signal", "setsid"], &args));
-        until("a first run", SOON, || lab.here("here").exists().then_some(()));
+        until("a first run", soon(), || lab.here("here").exists().then_some(()));
         // As Ctrl-C at a terminal does.
         let group = rustix::process::Pid::from_raw(running.pid() as i32).expect("its group");
         if sent == Signal::INT {
@@ -180,7 +180,7 @@ fn an_interruption_cleans_up_and_keeps_what_was_finished() {
         } else {
             signal(running.pid(), sent);
         }
-        running.wait_within(PROMPTLY).expect_code(code);
+        running.wait_within(promptly()).expect_code(code);
         assert_eq!(fs::read_to_string(lab.here("cleaned")).expect("cleaned up"), "u\nu\n", "{option}");
         let text = fs::read_to_string(lab.here("r.json")).expect("the record was saved");
         assert!(serde_json::from_str::<CompareRecord>(&text).expect("a record").interrupted, "{option}");

@@ -26,11 +26,28 @@ pub(crate) use self::pty::CACHES;
 /// No run of these tests takes longer, nor those of real sizes: what does, hangs.
 pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(300);
 
-/// What the contract calls prompt.
-pub(crate) const PROMPTLY: Duration = Duration::from_secs(2);
+/// How many programs share a CPU, at least 1: what takes a second on a quiet machine takes so many here.
+pub(crate) fn busy() -> u32 {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let running: f64 = load.split(' ').next().and_then(|mean| mean.parse().ok()).unwrap_or(1.0);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    (running / cpus as f64).ceil().clamp(1.0, 16.0) as u32
+}
+
+/// What the contract calls prompt, on a quiet machine.
+pub(crate) fn promptly() -> Duration {
+    Duration::from_secs(2) * busy()
+}
 
 /// How long a run may go on that has nothing left to do but its floor and ceiling.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) fn soon() -> Duration {
+    Duration::from_secs(20) * busy()
+}
+
+/// A `--time` in which a trial begins and is seen to have begun.
+pub(crate) fn short_time() -> String {
+    format!("{}ms", 600 * busy())
+}
 
 /// The two ends where there are two processes, as /proc/PID/comm has them.
 pub(crate) const ENDS: [&str; 2] = ["hosepipe-send", "hosepipe-recv"];
@@ -301,7 +318,7 @@ impl Running<'_> {
     /// Asks it to stop, as Ctrl-C does: at once, with status 130 and a record of what was finished, and no row failed.
     pub(crate) fn stop_as_ctrl_c_does(self, what: &str) {
         signal(self.pid(), Signal::INT);
-        let done = self.wait_within(PROMPTLY).expect_code(130);
+        let done = self.wait_within(promptly()).expect_code(130);
         let record = done.record();
         assert!(record.settings.interrupted, "{what}");
         assert!(record.cases.iter().all(|case| case.error.is_none()), "{what}: {}", done.stdout);
@@ -311,14 +328,14 @@ impl Running<'_> {
     pub(crate) fn kill_and_look(mut self) {
         let pid = self.pid();
         signal(pid, Signal::KILL);
-        self.end_within(PROMPTLY).expect_code(137);
-        self.lab.assert_nothing_left(pid, PROMPTLY);
+        self.end_within(promptly()).expect_code(137);
+        self.lab.assert_nothing_left(pid, promptly());
     }
 
     /// Waits for its end and for nothing being left of it.
     pub(crate) fn wait_within(mut self, deadline: Duration) -> Done {
         let done = self.end_within(deadline);
-        self.lab.assert_nothing_left(self.pid(), PROMPTLY);
+        self.lab.assert_nothing_left(self.pid(), promptly());
         done.assert_no_panic();
         done
     }

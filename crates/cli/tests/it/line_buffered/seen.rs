@@ -10,7 +10,7 @@ use model::TopRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::HOSEPIPE;
-use crate::common::{SOON, alone, skip};
+use crate::common::{alone, skip, soon};
 
 /// A few lines at once, and nothing more; and lines again and again.
 const FEW: &str = "(echo line one x; echo line two x; exec sleep 1000)";
@@ -135,7 +135,7 @@ fn twenty_of_forty_hold_back() {
         if missed.is_empty() {
             break;
         }
-        assert!(began.elapsed() < SOON, "not seen: {missed:?}");
+        assert!(began.elapsed() < soon(), "not seen: {missed:?}");
     }
     // Once more, by when those that do not hold back have had time to look as if they did.
     let named = held_back();
@@ -155,6 +155,6 @@ fn top_names_the_option() {
         if has("holds its output back") && has("`grep --line-buffered`, or `hosepipe run --line-buffered`") {
             return;
         }
-        assert!(began.elapsed() < SOON, "{text}");
+        assert!(began.elapsed() < soon(), "{text}");
     }
 }

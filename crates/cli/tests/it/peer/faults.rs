@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::proxy::{Proxy, Spoil};
 use super::{FarSide, Hosts, TOKEN, TOLD_WITHIN, against, far_side, token};
-use crate::common::{Lab, PROMPTLY, Running, SOON, signal};
+use crate::common::{Lab, Running, promptly, signal, soon};
 
 const LONG_STREAM: [&str; 7] = ["tcp", "--workload", "stream", "--bytes", "4TiB", "--trials", "1"];
 const SHORT: [&str; 5] = ["tcp", "--count", "10", "--trials", "1"];
@@ -67,7 +67,7 @@ fn who_does_not_have_the_token_gets_nowhere() {
     let _ = loud.write_all(&[b'x'; 10_000]);
     let right = token(&near, TOKEN);
     near.run(&against(&address, &right, &SHORT)).expect_code(0);
-    let done = far.running.wait_within(SOON).expect_code(0);
+    let done = far.running.wait_within(soon()).expect_code(0);
     assert!(done.stderr.contains("a client with another token was refused"), "{}", done.stderr);
 }
 
@@ -147,7 +147,7 @@ fn a_far_side_that_lies_is_not_believed() {
         let record = done.record();
         let said = record.cases[0].error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
         assert!(said.contains(says), "{said}");
-        far.running.wait_within(SOON).expect_code(0);
+        far.running.wait_within(soon()).expect_code(0);
     }
 }
 
@@ -167,7 +167,7 @@ fn in_a_long_stream(act: impl Fn(u32)) -> (crate::common::Done, crate::common::D
     act(far.running.pid());
     let done = running.wait_within(TOLD_WITHIN);
     signal(far.running.pid(), Signal::CONT);
-    (done, far.running.wait_within(SOON))
+    (done, far.running.wait_within(soon()))
 }
 
 fn straight(address: &str) -> String {
@@ -203,7 +203,7 @@ fn a_way_on_which_nothing_is_heard_any_more_is_given_up() {
     let done = near.start(near.command(&against(&address, &token, &LONG_STREAM))).wait_within(TOLD_WITHIN);
     let said = said(&done.expect_code(1));
     assert!(said.contains("says nothing for 4 s"), "{said}");
-    far.running.wait_within(SOON).expect_code(0);
+    far.running.wait_within(soon()).expect_code(0);
 }
 
 /// Expected: the far side goes, whatever lies unsent. Happened: it and its end were there minutes later.
@@ -221,7 +221,7 @@ fn a_way_that_breaks_leaves_nothing_on_the_far_side() {
     hosts.on(0, &["ip", "link", "set", "v", "down"]);
     let said = said(&running.wait_within(TOLD_WITHIN).expect_code(1));
     assert!(said.contains("for 4 s"), "{said}");
-    far.running.wait_within(2 * SOON).expect_code(0);
+    far.running.wait_within(2 * soon()).expect_code(0);
 }
 
 #[test]
@@ -232,9 +232,9 @@ fn an_end_here_that_dies_is_told_of_and_the_far_one_goes() {
     // The other way has its row all the same.
     running.child_in_a_long_trial("hosepipe-recv");
     signal(running.pid(), Signal::INT);
-    let said = said(&running.wait_within(PROMPTLY).expect_code(130));
+    let said = said(&running.wait_within(promptly()).expect_code(130));
     assert!(said.contains("the sender (process") && said.contains("SIGKILL"), "{said}");
-    far.running.wait_within(PROMPTLY).expect_code(0);
+    far.running.wait_within(promptly()).expect_code(0);
 }
 
 #[test]
@@ -243,5 +243,5 @@ fn control_c_here_ends_the_far_side() {
     let (mut running, far) = long_stream(&near, &far);
     running.child_in_a_long_trial("hosepipe-send");
     running.stop_as_ctrl_c_does("tcp to peer");
-    far.running.wait_within(PROMPTLY).expect_code(0);
+    far.running.wait_within(promptly()).expect_code(0);
 }

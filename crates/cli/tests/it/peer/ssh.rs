@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::TOLD_WITHIN;
-use crate::common::{CACHES, Done, Lab, SOON, files_in, is_root, skip, until};
+use crate::common::{CACHES, Done, Lab, files_in, is_root, skip, soon, until};
 
 struct Sshd<'a> {
     lab: &'a Lab,
@@ -73,7 +73,7 @@ impl<'a> Sshd<'a> {
             .stderr(fs::File::create(lab.here("sshd.log")).expect("a file"))
             .spawn()
             .expect("sshd");
-        until("sshd listens", SOON, || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+        until("sshd listens", soon(), || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
         Some(Self { lab, daemon })
     }
 
@@ -117,12 +117,12 @@ fn a_copy_of_ours_is_sent_and_removed() {
     let done = sshd.bench(&[]).expect_code(1);
     assert!(done.stderr.contains("far has no hosepipe on its PATH"), "{}", done.stderr);
     sshd.bench(&["--send-binary"]).expect_code(0);
-    until("the copy is removed", SOON, || files_in(&lab.tmp()).is_empty().then_some(()));
+    until("the copy is removed", soon(), || files_in(&lab.tmp()).is_empty().then_some(()));
     // Another machine, as far as it says.
     script(&lab.here("there/uname"), "echo Linux vax");
     let done = sshd.bench(&["--send-binary"]).expect_code(1);
     assert!(done.stderr.contains("far is `Linux vax`, and this program is for Linux "), "{}", done.stderr);
-    until("nothing was copied", SOON, || files_in(&lab.tmp()).is_empty().then_some(()));
+    until("nothing was copied", soon(), || files_in(&lab.tmp()).is_empty().then_some(()));
 }
 
 #[test]

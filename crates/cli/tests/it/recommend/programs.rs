@@ -14,7 +14,7 @@ use model::{CaseRecord, Tasks, Workload};
 use rustix::process::Signal;
 
 use super::{answer, case, record};
-use crate::common::{Lab, PROMPTLY, files_in, read_record, signal, skip, until};
+use crate::common::{Lab, files_in, promptly, read_record, signal, skip, until};
 
 /// Everything that can be recommended, and what must be asked for so that it is.
 const ALL: [(&str, &[&str]); 13] = [
@@ -363,8 +363,8 @@ fn a_kill_while_a_program_is_compiled_leaves_nothing() {
     let pid = running.pid();
     until("a program is compiled", Duration::from_secs(60), || ready.exists().then_some(()));
     signal(pid, Signal::KILL);
-    running.end_within(PROMPTLY);
-    lab.assert_nothing_left(pid, PROMPTLY);
+    running.end_within(promptly());
+    lab.assert_nothing_left(pid, promptly());
 }
 
 /// The compiled programs run in a folder and a process group of their own; names outside of it are removed, too.
@@ -383,8 +383,8 @@ fn a_stop_while_programs_run_leaves_nothing() {
             running.children().into_iter().find(|(_, name)| name.starts_with("program"))
         });
         signal(pid, stop);
-        running.end_within(PROMPTLY).expect_code(code);
-        lab.assert_nothing_left(pid, PROMPTLY);
+        running.end_within(promptly()).expect_code(code);
+        lab.assert_nothing_left(pid, promptly());
         let own = format!("hosepipe-{pid}-");
         assert!(!files_in(Path::new("/dev/shm")).iter().any(|name| name.contains(&own)));
     }
@@ -412,9 +412,9 @@ fn no_queue_of_a_program_stays_after_a_kill() {
             (runs && is_there()).then_some(())
         });
         signal(pid, Signal::KILL);
-        running.end_within(PROMPTLY).expect_code(137);
-        lab.assert_nothing_left(pid, PROMPTLY);
-        until("no queue", PROMPTLY, || (!is_there()).then_some(()));
+        running.end_within(promptly()).expect_code(137);
+        lab.assert_nothing_left(pid, promptly());
+        until("no queue", promptly(), || (!is_there()).then_some(()));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use super::place::{PARALLEL, has_line, run, script};
-use crate::common::{Lab, SOON, until};
+use crate::common::{Lab, soon, until};
 
 /// `./fds FILE`: what the script's own shell holds, as ls(1) lists it, into a file.
 const FDS: &str = "#!/bin/bash\nls -l /proc/$$/fd > \"$1\"\nexit 0\n";
@@ -127,13 +127,13 @@ fn hosepipe_keeps_nothing_open_that_the_shell_has_closed() {
         fs::write(lab.here("in"), "").expect("written");
         let wrapper = ["bash", "-c", "exec \"$0\" \"$@\" 9>lock <in >out"];
         let running = lab.start(lab.wrapped(&wrapper, &[args, &[text]].concat()));
-        until("the shell", SOON, || has_line(lab.here("a"), "ready"));
+        until("the shell", soon(), || has_line(lab.here("a"), "ready"));
         // The server begins while the shell does.
-        until("closed descriptors", SOON, || {
+        until("closed descriptors", soon(), || {
             ["lock", "in", "out"].iter().all(|name| held(&lab, name).is_empty()).then_some(())
         });
         fs::write(lab.here("go"), "").expect("written");
-        running.wait_within(SOON);
+        running.wait_within(soon());
     }
 }
 

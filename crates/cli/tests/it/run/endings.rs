@@ -6,10 +6,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::place::{PARALLEL, assert_as_in_bash, bash, links, recorded, run};
-use crate::common::{Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Lab, promptly, signal, soon, until};
 
 /// Two CPUs shared with the other tests.
-const IN_TIME: Duration = PROMPTLY;
 
 #[test]
 fn a_writer_without_an_end_ends_with_its_reader_over_any_link() {
@@ -17,7 +16,7 @@ fn a_writer_without_an_end_ends_with_its_reader_over_any_link() {
         let lab = Lab::new();
         let (done, record) = recorded(&lab, &["--via", via, "yes | head -1"]);
         assert_eq!((done.code(), done.stdout.as_str()), (0, "y\n"), "{via}: {}", done.stderr);
-        assert!(done.elapsed < IN_TIME, "{via}: {:?}", done.elapsed);
+        assert!(done.elapsed < promptly(), "{via}: {:?}", done.elapsed);
         assert_eq!(record.pipestatus.len(), 2);
         assert_ne!(record.pipestatus[0], Some(0), "{via}: the writer was told");
         let stored = record.links[0].stored_bytes;
@@ -31,7 +30,7 @@ fn a_chain_without_an_end_ends_with_its_reader_over_any_link() {
         let lab = Lab::new();
         let done = run(&lab, &["--via", via, "yes | cat | tr y z | head -c 4"]).expect_code(0);
         assert_eq!(done.stdout, "z\nz\n", "{via}");
-        assert!(done.elapsed < IN_TIME, "{via}: {:?}", done.elapsed);
+        assert!(done.elapsed < promptly(), "{via}: {:?}", done.elapsed);
     }
 }
 
@@ -64,11 +63,12 @@ fn a_killed_stage_in_the_middle_ends_the_pipeline() {
         let text =
             "yes | sh -c 'echo $$ > pid; exec cat' | cat > /dev/null; echo ${PIPESTATUS[1]} ${PIPESTATUS[2]}";
         let running = lab.start(lab.command(&["run", "--via", via, text]));
-        let pid = until("the stage", SOON, || fs::read_to_string(lab.here("pid")).ok()?.trim().parse().ok());
+        let pid =
+            until("the stage", soon(), || fs::read_to_string(lab.here("pid")).ok()?.trim().parse().ok());
         // It has read something by then.
         std::thread::sleep(Duration::from_millis(50));
         signal(pid, Signal::KILL);
-        let done = running.wait_within(SOON).expect_code(0);
+        let done = running.wait_within(soon()).expect_code(0);
         assert_eq!(done.stdout, "137 0\n", "{via}: {}", done.stderr);
     }
 }
@@ -89,14 +89,14 @@ fn a_daemon_that_a_stage_leaves_behind_is_waited_for_only_by_its_reader() {
     for via in PARALLEL.into_iter().filter(|via| *via != "pty") {
         let lab = Lab::new();
         let mut running = lab.start(lab.command(&["run", "--via", via, "echo y | (sleep 3 & echo x)"]));
-        let done = running.end_within(SOON).expect_code(0);
+        let done = running.end_within(soon()).expect_code(0);
         assert_eq!(done.stdout, "x\n", "{via}");
         assert!(done.elapsed < Duration::from_secs(2), "nobody reads from it ({via}): {:?}", done.elapsed);
         end_daemons(&lab);
 
         let lab = Lab::new();
         let mut running = lab.start(lab.command(&["run", "--via", via, "(sleep 0.4 & echo x) | cat"]));
-        let done = running.end_within(SOON).expect_code(0);
+        let done = running.end_within(soon()).expect_code(0);
         assert_eq!(done.stdout, "x\n", "{via}");
         assert!(
             done.elapsed > Duration::from_millis(390),
@@ -114,7 +114,7 @@ fn a_daemon_does_not_hold_up_the_list() {
     let lab = Lab::new();
     let began = std::time::Instant::now();
     let mut running = lab.start(lab.command(&["run", text]));
-    let done = running.end_within(SOON).expect_code(0);
+    let done = running.end_within(soon()).expect_code(0);
     assert_eq!(done.stdout, "x\ny\n");
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     end_daemons(&lab);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::place::{PARALLEL, bash, links, recorded, run};
-use crate::common::{Lab, PROMPTLY};
+use crate::common::{Lab, promptly};
 
 const PIPELINE: &str = "seq 60000 | sort -r | sed 's/1/one/' | wc -c";
 const WITH_TEE: &str = "seq 60000 | tee 1 | sort -r | tee 2 | sed 's/1/one/' | tee 3 | wc -c";
@@ -65,7 +65,7 @@ fn it_ends_with_the_reader_and_keeps_what_was_taken() {
         let lab = Lab::new();
         let done = run(&lab, &["--via", via, "--keep", "kept", "yes | head -1"]).expect_code(0);
         assert_eq!(done.stdout, "y\n", "{via}");
-        assert!(done.elapsed < PROMPTLY, "{via}: {:?}", done.elapsed);
+        assert!(done.elapsed < promptly(), "{via}: {:?}", done.elapsed);
         let kept = fs::read_to_string(lab.here("kept/1-yes")).expect("a kept file");
         assert!(kept.starts_with("y\n"), "{via}: {} bytes", kept.len());
         assert!(kept.bytes().all(|byte| byte == b'y' || byte == b'\n'), "{via}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use model::{CompareRecord, Delays, Matched, RunRecord};
 
-use crate::common::{Lab, SOON};
+use crate::common::{Lab, soon};
 
 /// What is known of a text over a link: how lines were matched, and of how many.
 fn latency(lab: &Lab, via: &str, text: &str) -> (RunRecord, Delays) {
@@ -28,7 +28,7 @@ fn the_time_of_lines_is_told_and_the_stage_that_takes_it() {
     let text = "(echo a; sleep 0.3; echo b) | sort | cat | cat";
     let (record, whole) = latency(&lab, "pipe", text);
     assert_eq!((whole.matched, whole.count), (Matched::Content, 2));
-    assert!(whole.max_ns >= 100_000_000 && whole.max_ns < SOON.as_nanos() as u64, "{whole:?}");
+    assert!(whole.max_ns >= 100_000_000 && whole.max_ns < soon().as_nanos() as u64, "{whole:?}");
     let stages = &record.latency.expect("asked for")[0].stages;
     let of: Vec<(u32, bool)> =
         stages.iter().map(|stage| (stage.stage, stage.share.is_some_and(|share| share > 0.5))).collect();

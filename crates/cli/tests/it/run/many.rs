@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Lab, SOON, until};
+use crate::common::{Lab, soon, until};
 
 const STAGES: usize = 500;
 /// Of our own, however many stages there are.
@@ -19,7 +19,7 @@ fn five_hundred_stages_give_the_input_back_in_little_memory() {
         let text =
             format!("cat in | {chain} | (cat; touch all; while ! test -e looked; do sleep 0.01; done)");
         let running = lab.start(lab.command(&["run", "--via", via, &text]));
-        until("the last stage", SOON, || {
+        until("the last stage", soon(), || {
             let status =
                 fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("a child of ours");
             let said = || fs::read_to_string(lab.here("../stderr")).unwrap_or_default();
@@ -29,7 +29,7 @@ fn five_hundred_stages_give_the_input_back_in_little_memory() {
         let status =
             fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("hosepipe's status");
         fs::write(lab.here("looked"), "").expect("a file");
-        let done = running.wait_within(SOON).expect_code(0);
+        let done = running.wait_within(soon()).expect_code(0);
         assert!(done.stdout == input, "{via}: {} bytes", done.stdout.len());
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
         let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number of KiB");

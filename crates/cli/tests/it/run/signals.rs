@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::place::{bash, has_line, links, run, script};
-use crate::common::{Lab, PROMPTLY, SOON, signal, skip, until};
+use crate::common::{Lab, promptly, signal, skip, soon, until};
 
 /// `./hears SIGNAL FILE`: waits for the signal, writes that it came, and ends by it.
 const HEARS: &str = "\
@@ -44,7 +44,7 @@ fn end(lab: &Lab, mut child: Child, deadline: Duration) -> ExitStatus {
         }
         std::thread::sleep(Duration::from_millis(3));
     };
-    lab.assert_nothing_left(child.id(), PROMPTLY);
+    lab.assert_nothing_left(child.id(), promptly());
     status
 }
 
@@ -58,10 +58,10 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
         let text = format!("./hears {name} a | {{ ./hears {name} b; }} | ./hears {name} c; echo next > next");
         let child = start(&lab, &["run", &text]);
         for stage in ["a", "b", "c"] {
-            until("the stage", SOON, || has_line(lab.here(stage), "ready"));
+            until("the stage", soon(), || has_line(lab.here(stage), "ready"));
         }
         signal(child.id(), sent);
-        let status = end(&lab, child, PROMPTLY);
+        let status = end(&lab, child, promptly());
         // bash(1): "In all cases, bash ignores SIGQUIT": it ends the stages, and the list goes on.
         let ends = sent != Signal::QUIT;
         assert_eq!(status.signal(), ends.then_some(sent.as_raw()), "{name}: {status:?}");
@@ -79,15 +79,15 @@ fn a_stage_that_lives_on_after_sigint_lets_the_list_go_on() {
     let lab = Lab::new();
     let text = "sh -c 'trap \"exit 0\" INT; echo ready > a; while :; do sleep 0.01; done'; echo next > next";
     let child = start(&lab, &["run", text]);
-    until("the stage", SOON, || has_line(lab.here("a"), "ready"));
+    until("the stage", soon(), || has_line(lab.here("a"), "ready"));
     // Before it waits for a program, bash dies of the signal itself; on a busy machine the stage is there earlier.
     let waits =
         |pid: u32| fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|place| place.contains("wait"));
-    until("bash waiting", SOON, || {
+    until("bash waiting", soon(), || {
         lab.processes().into_iter().find(|(pid, name)| name == "bash" && waits(*pid))
     });
     signal(child.id(), Signal::INT);
-    assert_eq!(end(&lab, child, PROMPTLY).code(), Some(0));
+    assert_eq!(end(&lab, child, promptly()).code(), Some(0));
     assert!(lab.here("next").exists());
 }
 
@@ -101,10 +101,10 @@ fn nothing_is_left_over_any_link_after_a_signal() {
             let lab = Lab::new();
             let child = start(&lab, &["run", "--via", via, text]);
             let stages = if endless { 2 } else { 1 };
-            until("the stages", SOON, || (lab.processes().len() > stages).then_some(()));
+            until("the stages", soon(), || (lab.processes().len() > stages).then_some(()));
             std::thread::sleep(Duration::from_millis(50));
             signal(child.id(), sent);
-            let status = end(&lab, child, PROMPTLY);
+            let status = end(&lab, child, promptly());
             // Where the reader sees the end of its input first, it ends well: then, as in bash, so does the list.
             let ended =
                 status.signal() == Some(sent.as_raw()) || (sent == Signal::INT && status.code().is_some());
@@ -118,7 +118,7 @@ fn nothing_is_left_over_any_link_after_a_kill_of_its_own_stages() {
     for via in links() {
         let lab = Lab::new();
         let child = start(&lab, &["run", "--via", via, "sleep 100 | cat | sleep 0"]);
-        let sleeper = until("the first stage", SOON, || {
+        let sleeper = until("the first stage", soon(), || {
             lab.processes().into_iter().find(|(_, name)| name == "sleep").map(|(pid, _)| pid)
         });
         // The last stage's `sleep 0` may have been seen; the first is killed as soon as it is alone.
@@ -129,7 +129,7 @@ fn nothing_is_left_over_any_link_after_a_kill_of_its_own_stages() {
                 signal(pid, Signal::KILL);
             }
         }
-        end(&lab, child, PROMPTLY);
+        end(&lab, child, promptly());
     }
 }
 
@@ -153,9 +153,9 @@ fn an_ignored_hangup_stays_ignored() {
     let wrapper = ["sh", "-c", "trap '' HUP; exec \"$0\" \"$@\""];
     let text = "echo ready > a; sleep 0.3 | cat; echo done | cat";
     let running = lab.start(lab.wrapped(&wrapper, &["run", text]));
-    until("the first stage", SOON, || has_line(lab.here("a"), "ready"));
+    until("the first stage", soon(), || has_line(lab.here("a"), "ready"));
     signal(running.pid(), Signal::HUP);
-    let done = running.wait_within(SOON).expect_code(0);
+    let done = running.wait_within(soon()).expect_code(0);
     assert_eq!(done.stdout, "done\n", "{}", done.stderr);
 }
 
@@ -202,11 +202,11 @@ fn a_signal_to_sh_is_the_shells_alone() {
         let lab = Lab::new();
         let text = "trap 'echo got HUP' HUP; sh -c 'echo ready > a; until [ -e go ]; do sleep 0.01; done'; echo ended $?";
         let running = lab.start(lab.wrapped(&["env", "--default-signal"], &["sh", "--via", via, "-c", text]));
-        until("the program", SOON, || has_line(lab.here("a"), "ready"));
+        until("the program", soon(), || has_line(lab.here("a"), "ready"));
         signal(running.pid(), Signal::HUP);
         std::thread::sleep(Duration::from_millis(100));
         fs::write(lab.here("go"), "").expect("written");
-        let done = running.wait_within(SOON).expect_code(0);
+        let done = running.wait_within(soon()).expect_code(0);
         assert_eq!(done.stdout, "got HUP\nended 0\n", "{via}: {}", done.stderr);
     }
 }
@@ -223,9 +223,9 @@ fn the_shell_hears_each_signal_once() {
     }
     let text = "trap 'echo heard; exit 3' USR1; echo ready > a; while :; do sleep 0.02; done";
     let running = lab.start(lab.command(&["run", text]));
-    until("the shell", SOON, || has_line(lab.here("a"), "ready"));
+    until("the shell", soon(), || has_line(lab.here("a"), "ready"));
     signal(running.pid(), Signal::USR1);
-    let done = running.wait_within(SOON).expect_code(3);
+    let done = running.wait_within(soon()).expect_code(3);
     assert_eq!(done.stdout, "heard\n");
 }
 
@@ -235,9 +235,11 @@ fn a_shell_that_stops_itself_stops_us() {
     let lab = Lab::new();
     let running = lab.start(lab.command(&["run", "kill -STOP $$; echo resumed | cat"]));
     let stat = format!("/proc/{}/stat", running.pid());
-    until("a stop", SOON, || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(()));
+    until("a stop", soon(), || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(())
+    });
     signal(running.pid(), Signal::CONT);
-    assert_eq!(running.wait_within(SOON).expect_code(0).stdout, "resumed\n");
+    assert_eq!(running.wait_within(soon()).expect_code(0).stdout, "resumed\n");
 }
 
 /// Expected: it stops with its shell. Happened: a panic, where the group of both was made outside of their namespace of process
@@ -256,6 +258,6 @@ fn a_group_from_outside_of_the_namespace_has_no_number() {
     let mut command = lab.wrapped(&wrapper, &["run", text]);
     // A group of its own: what goes on in ours, other tests have stopped.
     command.process_group(0);
-    let run = lab.start(command).wait_within(SOON);
+    let run = lab.start(command).wait_within(soon());
     assert_eq!(run.expect_code(0).stdout, "resumed\n");
 }

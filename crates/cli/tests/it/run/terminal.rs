@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
 use super::window::Window;
-use crate::common::{CACHES, Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{CACHES, Lab, promptly, signal, soon, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
 const LEADER: [&str; 2] = ["setsid", "--ctty"];
@@ -32,10 +32,10 @@ fn end(lab: &Lab, child: &mut std::process::Child) -> ExitStatus {
         if let Some(status) = child.try_wait().expect("wait") {
             break status;
         }
-        assert!(began.elapsed() < SOON, "no end within {SOON:?}: {:?}", lab.what_processes_do());
+        assert!(began.elapsed() < soon(), "no end within {:?}: {:?}", soon(), lab.what_processes_do());
         std::thread::sleep(Duration::from_millis(3));
     };
-    lab.assert_nothing_left(child.id(), PROMPTLY);
+    lab.assert_nothing_left(child.id(), promptly());
     status
 }
 
@@ -49,7 +49,7 @@ fn control_c_comes_to_each_stage_once() {
         let text = format!("./counts {name} a | ./counts {name} b | ./counts {name} c; echo next > next");
         let mut child = window.start(lab.wrapped(&LEADER, &["run", &text]));
         for stage in ["a", "b", "c"] {
-            until("the stage", SOON, || has_line(lab.here(stage), "ready"));
+            until("the stage", soon(), || has_line(lab.here(stage), "ready"));
         }
         window.type_in(key);
         let status = end(&lab, &mut child);
@@ -95,7 +95,7 @@ fn waits(via: &str) -> &'static str {
 
 /// The processes of the job, hosepipe and its stages, when all are there.
 fn job(lab: &Lab, names: &[&str]) -> Vec<u32> {
-    until("the job", SOON, || {
+    until("the job", soon(), || {
         let processes = lab.processes();
         let of_job = |name: &&str| processes.iter().find(|(_, has)| has == name).map(|(pid, _)| *pid);
         names.iter().map(of_job).collect::<Option<Vec<u32>>>()
@@ -114,26 +114,26 @@ fn control_z_stops_the_whole_job_and_fg_goes_on_with_it() {
         window.type_in("\x1a");
         window.expect("Stopped");
         for pid in &pids {
-            until("a stopped job", PROMPTLY, || (state(*pid) == 'T').then_some(()));
+            until("a stopped job", promptly(), || (state(*pid) == 'T').then_some(()));
         }
         window.type_in("bg\n");
         for pid in &pids {
-            until("a job that runs again", PROMPTLY, || (state(*pid) == 'S').then_some(()));
+            until("a job that runs again", promptly(), || (state(*pid) == 'S').then_some(()));
         }
         window.type_in("fg\n");
         // The shell shows the command line again as it hands the terminal over.
-        until("the terminal's owner", PROMPTLY, || {
+        until("the terminal's owner", promptly(), || {
             let stat = fs::read_to_string(format!("/proc/{}/stat", pids[0])).ok()?;
             let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
             (fields[2] == fields[5]).then_some(())
         });
         window.type_in("\x03");
-        until("the end of the job", PROMPTLY, || (state(pids[0]) == '-').then_some(()));
+        until("the end of the job", promptly(), || (state(pids[0]) == '-').then_some(()));
         window.type_in("echo status=$?\n");
         window.expect("status=130");
         window.type_in("exit\n");
-        until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
-        lab.assert_nothing_left(shell.id(), PROMPTLY);
+        until("the end of the shell", soon(), || shell.try_wait().expect("wait"));
+        lab.assert_nothing_left(shell.id(), promptly());
     }
 }
 
@@ -148,8 +148,8 @@ fn a_session_that_ends_takes_the_job_along() {
         let mut shell = window.start(lab.wrapped(&leader, &["run", "--via", via, text]));
         job(&lab, &[waits(via), "sleep", "cat", "tail"]);
         signal(shell.id(), rustix::process::Signal::KILL);
-        until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
-        lab.assert_nothing_left(shell.id(), PROMPTLY);
+        until("the end of the shell", soon(), || shell.try_wait().expect("wait"));
+        lab.assert_nothing_left(shell.id(), promptly());
         assert!(!lab.here("next").exists(), "{via}");
     }
 }
@@ -166,8 +166,8 @@ fn a_window_that_is_closed_takes_the_job_along() {
         drop((command, inner));
         job(&lab, &[waits(via), "sleep", "cat", "tail"]);
         drop(outer);
-        until("the end", SOON, || child.try_wait().expect("wait"));
-        lab.assert_nothing_left(child.id(), PROMPTLY);
+        until("the end", soon(), || child.try_wait().expect("wait"));
+        lab.assert_nothing_left(child.id(), promptly());
     }
 }
 
@@ -279,7 +279,7 @@ for at in (7, 1, 6, 1, 5, 1, 4, 1, 3): f.seek(at << 20); sys.stdout.buffer.write
         let window = Window::new();
         let text = format!("{first} | for i in $(seq 10); do head -c 64K; sleep 0.1; done >/dev/null");
         let mut child = window.start(lab.wrapped(&LEADER, &["run", "--live", &text]));
-        until("the end", SOON, || child.try_wait().expect("wait"));
+        until("the end", soon(), || child.try_wait().expect("wait"));
         let shown = window.close();
         assert!(shown.contains("waits to") && !shown.contains("% read"), "{first}: {shown:?}");
     }

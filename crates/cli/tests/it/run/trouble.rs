@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::place::{as_nobody, recorded};
-use crate::common::{Lab, SOON, full, is_root, sandbox, signal, skip, until};
+use crate::common::{Lab, full, is_root, sandbox, signal, skip, soon, until};
 
 /// A file system of 1 MiB, which goes with the run.
 const SMALL: [&str; 7] = [
@@ -108,17 +108,17 @@ fn a_server_that_is_stopped_is_waited_for() {
     let lab = Lab::new();
     let text = "echo ready > ready; until [ -e go ]; do sleep 0.01; done; seq 3 | cat";
     let running = lab.start(lab.command(&["run", "--via", "tmpfile", "--keep", "kept", text]));
-    until("the shell", SOON, || lab.here("ready").exists().then_some(()));
+    until("the shell", soon(), || lab.here("ready").exists().then_some(()));
     let is_the_server = |(_, name): &(u32, String)| name == "pipe-links";
-    let (server, _) = until("the server", SOON, || lab.processes().into_iter().find(is_the_server));
+    let (server, _) = until("the server", soon(), || lab.processes().into_iter().find(is_the_server));
     signal(server, Signal::STOP);
     fs::write(lab.here("go"), "").expect("a file");
     let said = lab.here("../stderr");
-    until("a sentence", SOON * 2, || {
+    until("a sentence", soon() * 2, || {
         fs::read_to_string(&said).is_ok_and(|said| !said.is_empty()).then_some(())
     });
     signal(server, Signal::CONT);
-    let done = running.wait_within(SOON).expect_code(0);
+    let done = running.wait_within(soon()).expect_code(0);
     assert_eq!(done.stdout, "1\n2\n3\n");
     assert!(done.stderr.contains("has not answered for 20 s"), "{}", done.stderr);
     assert_eq!(fs::read_to_string(lab.here("kept/1-seq")).expect("kept"), "1\n2\n3\n");
@@ -314,7 +314,7 @@ fn names_made_beforehand_stop_nothing() {
     let names = "for pid in $(seq $$ $(($$ + 9))); do for n in 0 1 2; do echo other > shared/.hosepipe-$pid-$n; done; done";
     let script = format!("{names}; exec \"$0\" \"$@\"");
     let args = ["run", "--via", "file:dir=shared", "seq 3 | cat"];
-    let done = lab.start(lab.wrapped(&["sh", "-c", &script], &args)).end_within(SOON).expect_code(0);
+    let done = lab.start(lab.wrapped(&["sh", "-c", &script], &args)).end_within(soon()).expect_code(0);
     assert_eq!(done.stdout, "1\n2\n3\n", "{}", done.stderr);
     assert_eq!(fs::read_dir(lab.here("shared")).expect("a folder").count(), 30);
 }

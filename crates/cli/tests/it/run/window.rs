@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::common::pty::{pair, resize};
-use crate::common::{SOON, until};
+use crate::common::{soon, until};
 
 /// The outer end of a pseudo-terminal (pty(7)).
 pub(crate) struct Window {
@@ -58,7 +58,7 @@ impl Window {
     pub(crate) fn expect(&self, text: &str) {
         let began = std::time::Instant::now();
         while !self.shown().contains(text) {
-            assert!(began.elapsed() < SOON, "`{text}` was not shown in:\n{}", self.shown());
+            assert!(began.elapsed() < soon(), "`{text}` was not shown in:\n{}", self.shown());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
@@ -67,7 +67,7 @@ impl Window {
     pub(crate) fn close(mut self) -> String {
         drop(self.inner);
         if let Some(reader) = self.reader.take() {
-            until("the end of what is shown", SOON, || reader.is_finished().then_some(()));
+            until("the end of what is shown", soon(), || reader.is_finished().then_some(()));
         }
         String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }

@@ -1,13 +1,13 @@
 //! Command lines that are wrong: a sentence that points at the place, status 2, and nothing has run.
 
 use super::place::run;
-use crate::common::{Done, Lab, PROMPTLY};
+use crate::common::{Done, Lab, promptly};
 
 fn refused(args: &[&str], words: &[&str]) -> Done {
     let lab = Lab::new();
     let done = run(&lab, args).expect_code(2);
     assert_eq!(done.stdout, "", "{args:?}");
-    assert!(done.elapsed < PROMPTLY, "{args:?}: {:?}", done.elapsed);
+    assert!(done.elapsed < promptly(), "{args:?}: {:?}", done.elapsed);
     for word in words {
         assert!(done.stderr.contains(word), "{args:?}: no `{word}` in: {}", done.stderr);
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use model::{ChainLinkKind, TopRecord};
 
 use super::{HOSEPIPE, Scene, look, names, text};
-use crate::common::{SOON, skip, until};
+use crate::common::{skip, soon, until};
 
 /// A program in Python that connects two others: `server` and `client` are given their ends as `end`.
 fn connected(family: &str, address: &str) -> String {
@@ -52,7 +52,7 @@ fn the_pipe_of_a_jobserver_is_named_and_is_no_link() {
         return skip("no make");
     }
     let scene = Scene::new("printf 'all: a b c\\na b c:\\n\\tsleep 1000\\n' > Makefile; make -j3 all; :");
-    let jobserver = until("a jobserver", SOON, || {
+    let jobserver = until("a jobserver", soon(), || {
         let args = ["top", "--once", "--interval", "50ms", "--json", "-"];
         let output = Command::new(HOSEPIPE).args(args).output().expect("hosepipe");
         let record: TopRecord = serde_json::from_slice(&output.stdout).expect("a record");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{Scene, names};
 use crate::common::pty::{Person, home, pair, plain, resize};
-use crate::common::{SOON, until};
+use crate::common::{soon, until};
 
 const LEAVES_ALTERNATE_SCREEN: &[u8] = b"\x1b[?1049l";
 
@@ -119,14 +119,14 @@ fn it_ends_with_its_terminal_where_a_hangup_is_ignored() {
     drop((command, inner));
     let mut seen = Vec::new();
     let mut outer = File::from(master);
-    until("its screen", SOON, || {
+    until("its screen", soon(), || {
         let mut bytes = [0; 4096];
         let len = outer.read(&mut bytes).expect("a screen");
         seen.extend(&bytes[..len]);
         plain(&seen).contains("quit").then_some(())
     });
     drop(outer);
-    let ended = until("its end", SOON, || child.try_wait().expect("a child"));
+    let ended = until("its end", soon(), || child.try_wait().expect("a child"));
     assert_eq!(ended.code(), Some(129));
 }
 
