@@ -80,4 +80,10 @@ mod tests {
         assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
         assert_eq!((places.first(), places.last()), (Some(&-32), Some(&128)));
     }
+
+    #[test]
+    fn only_the_start_of_a_page_is_usual() {
+        assert!(Alignment::default().are_usual());
+        assert!(!Alignment { sender: 0, receiver: 16 }.are_usual());
+    }
 }

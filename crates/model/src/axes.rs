@@ -281,4 +281,11 @@ mod tests {
         assert!("1,x".parse::<Placement>().is_err());
         assert!("file:".parse::<PayloadKind>().is_err());
     }
+
+    #[test]
+    fn payloads_are_shown_as_they_are_typed() {
+        for typed in ["sequence", "printable", "random", "zero", "file:/tmp/x"] {
+            assert_eq!(typed.parse::<PayloadKind>().expect(typed).to_string(), typed);
+        }
+    }
 }

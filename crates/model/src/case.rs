@@ -134,3 +134,28 @@ impl Case {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_requested_load_there_is_one_sender_and_one_receiver() {
+        let load = Load::default();
+        assert!(!load.is_requested() && !load.shares_an_end());
+        assert_eq!((load.pairs(), load.senders(), load.receivers(), load.ends()), (1, 1, 1, 2));
+    }
+
+    #[test]
+    fn a_requested_load_is_counted() {
+        let pairs = Load { pairs: Some(3), ..Load::default() };
+        assert!(pairs.is_requested() && !pairs.shares_an_end());
+        assert_eq!((pairs.pairs(), pairs.ends()), (3, 2));
+        let senders = Load { senders: Some(4), ..Load::default() };
+        assert!(senders.shares_an_end());
+        assert_eq!((senders.senders(), senders.receivers(), senders.ends()), (4, 1, 5));
+        let receivers = Load { receivers: Some(5), ..Load::default() };
+        assert!(receivers.shares_an_end());
+        assert_eq!((receivers.senders(), receivers.receivers(), receivers.ends()), (1, 5, 6));
+    }
+}

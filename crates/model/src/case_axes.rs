@@ -230,4 +230,23 @@ mod tests {
         assert_eq!(case.identity()["chain"], "0");
         assert_eq!(case.identity()["block"], "64KiB");
     }
+
+    #[test]
+    fn an_axis_is_found_by_its_name() {
+        assert_eq!(Axis::named("chain").map(|axis| axis.column), Some("relays"));
+        assert!(Axis::named("relays").is_none(), "that is its column");
+        let options: Vec<&str> =
+            AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).collect();
+        for (name, is_option) in [("tasks", true), ("chain", true), ("spec", false), ("direction", false)] {
+            assert_eq!(options.contains(&name), is_option, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_follows_from_other_axes_is_not_part_of_the_identity() {
+        let unnamed: Vec<&str> =
+            AXES.iter().filter(|axis| axis.name.is_none()).map(|axis| axis.column).collect();
+        assert_eq!(unnamed, ["mechanism", "cpus", "congestion_control"]);
+        assert!(AXES.iter().all(|axis| axis.name != Some("")));
+    }
 }

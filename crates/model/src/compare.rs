@@ -118,3 +118,14 @@ pub struct Ratio {
     /// Upper end.
     pub high: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_with_its_own_pipes_is_known_by_its_name() {
+        assert!(CompareResult::new("true", "bash").is_shell_alone());
+        assert!(!CompareResult::new("true", "pipe").is_shell_alone());
+    }
+}

@@ -150,4 +150,22 @@ mod tests {
             assert_eq!(disturbed.slow_offsets(), None, "{offset}");
         }
     }
+
+    #[test]
+    fn a_simulated_machine_copies_at_a_share_of_its_speed() {
+        let speeds = CopyCosts::simulated(0.5).speeds;
+        let [full, slow] =
+            [0, 16].map(|at| speeds.iter().find(|speed| speed.offset == at).expect("measured"));
+        assert_eq!((full.memcpy_bytes_per_s, slow.memcpy_bytes_per_s), (4e10, 2e10));
+        assert_eq!((full.pipe_read_bytes_per_s, slow.pipe_read_bytes_per_s), (4e9, 2e9));
+        assert_eq!((full.file_read_bytes_per_s, slow.file_read_bytes_per_s), (12e9, 6e9));
+    }
+
+    #[test]
+    fn a_speed_that_was_not_measured_counts_as_full() {
+        let mut slow = CopyCosts::simulated(0.5);
+        slow.speeds.iter_mut().for_each(|speed| speed.memcpy_bytes_per_s = 0.0);
+        let found = slow.slow_offsets().expect("slow reads");
+        assert_eq!((found.memcpy, found.pipe_read), (1.0, 0.5));
+    }
 }

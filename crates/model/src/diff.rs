@@ -182,3 +182,106 @@ impl BenchRecord {
         case.identity().into_iter().chain(peer).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Host, PeerRecord, Settings, Spec, Tool, Toward};
+
+    fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
+        CaseChange {
+            case: BTreeMap::new(),
+            figure,
+            control: false,
+            old: Vec::new(),
+            new: Vec::new(),
+            old_median: None,
+            new_median: None,
+            ratio: None,
+            low: Some(low),
+            high: Some(high),
+            p: None,
+            p_corrected: None,
+            kind,
+            remark: None,
+        }
+    }
+
+    #[test]
+    fn a_failure_or_a_slower_case_is_a_regression_but_not_that_of_a_control() {
+        for kind in ChangeKind::ALL {
+            let change = change(DiffFigure::WallTime, *kind, 1.5, 2.0);
+            let is_worse = [ChangeKind::Failed, ChangeKind::Slower].contains(kind);
+            assert_eq!(change.is_regression(None), is_worse, "{kind}");
+            assert!(!CaseChange { control: true, ..change }.is_regression(None), "{kind}");
+        }
+    }
+
+    /// A share of 25 % and these bounds are exact in binary.
+    #[test]
+    fn with_a_share_the_whole_interval_is_beyond_it() {
+        let slower =
+            |figure, low, high| change(figure, ChangeKind::Slower, low, high).is_regression(Some(25.0));
+        let time = |low| slower(DiffFigure::WallTime, low, 9.0);
+        assert_eq!([1.0, 1.25, 1.26, 9.0].map(time), [false, false, true, true]);
+        let speed = |high| slower(DiffFigure::Throughput, 0.01, high);
+        assert_eq!([0.1, 0.74, 0.75, 0.99].map(speed), [true, true, false, false]);
+        let failed = change(DiffFigure::WallTime, ChangeKind::Failed, 1.0, 1.0);
+        assert!(failed.is_regression(Some(25.0)), "whatever the share");
+        let unknown = CaseChange { low: None, ..change(DiffFigure::WallTime, ChangeKind::Slower, 9.0, 9.0) };
+        assert!(!unknown.is_regression(Some(25.0)));
+    }
+
+    #[test]
+    fn a_record_lists_the_regressions_that_its_share_does_not_allow() {
+        let change = |low| change(DiffFigure::RoundTripP50, ChangeKind::Slower, low, 3.0);
+        let changes = vec![change(1.1), change(2.0)];
+        let record = DiffRecord { fail_over_percent: Some(50.0), changes, ..DiffRecord::default() };
+        assert_eq!(record.regressions().collect::<Vec<_>>(), [&record.changes[1]]);
+    }
+
+    #[test]
+    fn figures_have_a_unit_and_a_direction() {
+        let facts = |figure: &DiffFigure| (figure.larger_is_better(), figure.unit());
+        let all: Vec<_> = DiffFigure::ALL.iter().map(facts).collect();
+        assert_eq!(all, [(true, "bytes/s"), (false, "ns"), (false, "ns"), (false, "s")]);
+    }
+
+    fn words(identity: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
+        identity.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    #[test]
+    fn a_pipeline_is_identified_by_its_text_link_parameters_and_conditions() {
+        let mut result = CompareResult::new("cat f | wc", "pipe");
+        result.parameters = [("size".to_owned(), "4".to_owned())].into();
+        let alone = [("-P size", "4"), ("pipeline", "cat f | wc"), ("spec", "pipe")];
+        assert_eq!(words(&result.identity()), alone);
+        let conditions = [("shell".to_owned(), "zsh".to_owned())].into();
+        let record = CompareRecord { conditions, ..CompareRecord::default() };
+        let with_conditions = [alone[0], alone[1], ("shell", "zsh"), alone[2]];
+        assert_eq!(words(&record.identity(&result)), with_conditions);
+    }
+
+    #[test]
+    fn a_case_with_an_end_on_another_host_is_identified_by_that_host() {
+        let peer = PeerRecord {
+            name: "box".to_owned(),
+            address: String::new(),
+            tool: Tool::default(),
+            host: Host::default(),
+        };
+        let record = BenchRecord {
+            head: RecordHead::default(),
+            peer: Some(Box::new(peer)),
+            recommendation: None,
+            settings: Settings::default(),
+            cases: Vec::new(),
+        };
+        let here = CaseRecord::new(Spec::plain("tcp"));
+        assert_eq!(record.identity(&here), here.identity());
+        let there = CaseRecord { toward: Some(Toward::Peer), ..here };
+        let identity = record.identity(&there);
+        assert_eq!((identity["peer"].as_str(), identity["spec"].as_str()), ("box", "tcp"));
+    }
+}

@@ -135,13 +135,25 @@ mod tests {
         for (at, bytes, said) in lies {
             assert!(refused(at, bytes).contains(said), "{at}: {}", refused(at, bytes));
         }
-        let bomb = vec![0; 8 << 20];
-        let mut packed = packed[..8].to_vec();
-        let mut encoder = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::best());
-        std::io::Write::write_all(&mut encoder, &[&ours[..40], &bomb].concat()).unwrap();
-        encoder.finish().unwrap();
-        let error = decode_histogram(&STANDARD.encode(packed)).expect_err("a bomb");
-        assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+        let unpacks_to = |bytes: usize| {
+            let mut packed = packed[..8].to_vec();
+            let mut encoder = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::best());
+            std::io::Write::write_all(&mut encoder, &[&ours[..40], &vec![0; bytes - 40]].concat()).unwrap();
+            encoder.finish().unwrap();
+            decode_histogram(&STANDARD.encode(packed)).expect_err("a bomb").to_string()
+        };
+        let too_much = [TEXT_BYTES_MAX + 1, 8 << 20].map(unpacks_to);
+        assert!(too_much.iter().all(|error| error.contains("more than 1 MiB")), "{too_much:?}");
+        let at_most = unpacks_to(TEXT_BYTES_MAX);
+        assert!(at_most.contains("and it has 1048536"), "{at_most}");
+    }
+
+    #[test]
+    fn the_longest_text_and_the_largest_range_are_read() {
+        let text = "A".repeat(TEXT_BYTES_MAX);
+        assert!(matches!(decode_histogram(&text), Err(HistogramError::Format(_))));
+        let hour = Histogram::<u64>::new_with_bounds(1, RANGE_NS_MAX, DIGITS).unwrap();
+        assert_eq!(decode_histogram(&encode_histogram(&hour).unwrap()).unwrap().high(), RANGE_NS_MAX);
     }
 
     proptest! {

@@ -81,3 +81,19 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_records_of_several_trials_can_be_interrupted() {
+        for interrupted in [false, true] {
+            let compare = CompareRecord { interrupted, ..CompareRecord::default() };
+            assert_eq!(Record::from(compare).is_interrupted(), interrupted);
+            let diff = DiffRecord { interrupted, ..DiffRecord::default() };
+            assert_eq!(Record::from(diff).is_interrupted(), interrupted);
+        }
+        assert!(!Record::from(TopRecord::default()).is_interrupted());
+    }
+}

@@ -55,3 +55,16 @@ impl MachineFigureKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_have_speeds_and_the_other_figures_are_times() {
+        for kind in MachineFigureKind::ALL {
+            let unit = if kind.word().starts_with("copy") { MachineUnit::BytesPerS } else { MachineUnit::Ns };
+            assert_eq!(kind.unit(), unit, "{kind}");
+        }
+    }
+}

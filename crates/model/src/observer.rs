@@ -110,3 +110,101 @@ impl<'a> RunProgress<'a> {
         self.observer.enough(index, samples)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it is called with, and says that the row of index 1 has enough samples.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl Observer for Notes {
+        fn progress(&mut self, what: &str, done: Option<f64>) {
+            self.0.push(format!("{what}: {done:?}"));
+        }
+        fn trial_started(&mut self, index: usize) {
+            self.0.push(format!("{index} started"));
+        }
+        fn trial_finished(&mut self, index: usize, _sample: &Sample) {
+            self.0.push(format!("{index} finished"));
+        }
+        fn trial_failed(&mut self, index: usize) {
+            self.0.push(format!("{index} failed"));
+        }
+        fn enough(&mut self, index: usize, _samples: &[Sample]) -> bool {
+            index == 1
+        }
+    }
+
+    /// What an observer is called with.
+    fn notes(act: impl FnOnce(&mut RunProgress<'_>)) -> Vec<String> {
+        let mut notes = Notes::default();
+        act(&mut RunProgress::new(&mut notes));
+        notes.0
+    }
+
+    #[test]
+    fn trials_are_counted_and_shown_as_a_share_of_all() {
+        let seen = notes(|run| {
+            run.preparing("compiling", Some(0.5));
+            run.trial_progress(0.5);
+            run.planned(4, None);
+            run.trial_started(7, "pipe");
+            run.trial_finished(7, &Sample::default());
+            run.trial_started(8, "fifo");
+            run.trial_progress(0.5);
+            run.trial_progress(3.0);
+            run.trial_failed(8);
+        });
+        let expected = [
+            "compiling: Some(0.5)",
+            "7 started",
+            "trial 1/4 pipe: Some(0.0)",
+            "7 finished",
+            "8 started",
+            "trial 2/4 fifo: Some(0.25)",
+            "trial 2/4 fifo: Some(0.375)",
+            "trial 2/4 fifo: Some(0.5)",
+            "8 failed",
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn more_trials_than_planned_are_all_done() {
+        let seen = notes(|run| {
+            run.planned(1, None);
+            run.trial_finished(0, &Sample::default());
+            run.trial_started(0, "pipe");
+            run.trial_progress(0.5);
+        });
+        assert_eq!(seen[2..], ["trial 2/1 pipe: Some(1.0)", "trial 2/1 pipe: Some(1.0)"]);
+    }
+
+    /// The hours are so many that the seconds of a busy machine do not change their number.
+    #[test]
+    fn the_time_that_is_left_is_shown() {
+        let hours = Duration::from_secs(1000 * 3600);
+        let seen = notes(|run| {
+            run.planned(2, Some(hours));
+            run.trial_started(0, "pipe");
+            run.deciding(2 * hours);
+            run.trial_started(0, "pipe");
+            run.deciding(Duration::ZERO);
+            run.trial_started(0, "pipe");
+        });
+        assert!(seen[1].starts_with("trial 1/2 pipe · 3599") && seen[1].contains(" s left: "), "{seen:?}");
+        let undecided = "trial 1 (undecided) pipe";
+        assert!(seen[3].starts_with(&format!("{undecided} · at most 7199")), "{seen:?}");
+        assert_eq!(seen[5], format!("{undecided}: Some(0.0)"));
+    }
+
+    #[test]
+    fn the_observer_says_whether_a_row_has_enough_samples() {
+        let mut notes = Notes::default();
+        let mut run = RunProgress::new(&mut notes);
+        assert!(run.enough(1, &[]) && !run.enough(2, &[]));
+        assert!(!Silent.enough(1, &[]), "by default none has");
+    }
+}

@@ -396,3 +396,23 @@ impl From<CaseError> for NoSample {
         Self::Failed(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_has_the_load_of_its_case() {
+        let load = Load { pairs: Some(2), senders: None, receivers: Some(3), rate_per_s: Some(4) };
+        let case = Case { load, ..Case::stream(Spec::plain("pipe")) };
+        assert_eq!(CaseRecord::from(case).load(), load);
+    }
+
+    #[test]
+    fn an_error_is_a_fact_or_an_event_and_may_have_a_remedy() {
+        let event = CaseError::new(ErrorKind::Died, "it died");
+        assert_eq!((event.expected, event.remedy.as_deref()), (false, None));
+        let fact = CaseError::stated(ErrorKind::Limit, "too many").with_remedy("fewer".to_owned());
+        assert_eq!((fact.expected, fact.remedy.as_deref()), (true, Some("fewer")));
+    }
+}

@@ -283,3 +283,67 @@ pub struct Bottleneck {
     /// A sentence for the user: the bottleneck, and what would help.
     pub sentence: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(factor: u64) -> StageRecord {
+        StageRecord {
+            wall_ns: factor,
+            user_ns: 2 * factor,
+            system_ns: 3 * factor,
+            queued_ns: Some(4 * factor),
+            max_rss_bytes: Some(5 * factor),
+            read_buffer_offset: Some(16),
+            write_buffer_offset: Some(factor),
+            pid: Some(1),
+            ..StageRecord::default()
+        }
+    }
+
+    #[test]
+    fn stages_of_two_runs_are_added() {
+        let mut sum = stage(5);
+        sum.add(&stage(2));
+        assert_eq!((sum.wall_ns, sum.user_ns, sum.system_ns), (7, 14, 21));
+        assert_eq!((sum.queued_ns, sum.blocked_read_ns), (Some(28), None));
+        assert_eq!((sum.max_rss_bytes, sum.pid), (Some(25), None));
+        assert_eq!((sum.read_buffer_offset, sum.write_buffer_offset), (Some(16), None));
+    }
+
+    #[test]
+    fn a_sum_has_the_first_status_that_is_not_0() {
+        let ended = |status, signal| StageRecord { status, signal, ..StageRecord::default() };
+        let mut sum = ended(Some(0), None);
+        sum.add(&ended(Some(130), Some(2)));
+        assert_eq!((sum.status, sum.signal), (Some(130), Some(2)));
+        sum.add(&ended(Some(1), None));
+        assert_eq!((sum.status, sum.signal), (Some(130), Some(2)));
+    }
+
+    #[test]
+    fn links_of_two_runs_are_added_and_their_bytes_known_as_well_as_the_less_certain_ones() {
+        use Certainty::{AtLeast, AtMost, Exact};
+        let link =
+            |bytes_is| LinkRecord { bytes: Some(5), bytes_is, lines: Some(3), ..LinkRecord::default() };
+        for (one, other, known) in [
+            (Some(Exact), Some(Exact), Some(Exact)),
+            (None, Some(AtMost), Some(AtMost)),
+            (Some(AtLeast), Some(Exact), Some(AtLeast)),
+            (Some(AtLeast), Some(AtLeast), Some(AtLeast)),
+            (Some(AtLeast), Some(AtMost), None),
+        ] {
+            let mut sum = link(one);
+            sum.add(&LinkRecord { bytes: Some(2), ..link(other) });
+            assert_eq!(sum.flowed(), known.map(|known| (7, known)), "{one:?} {other:?}");
+            assert_eq!((sum.lines, sum.stored_bytes), (Some(6), None));
+        }
+    }
+
+    #[test]
+    fn bounds_have_a_sign() {
+        let signs = [Certainty::Exact, Certainty::AtLeast, Certainty::AtMost].map(Certainty::sign);
+        assert_eq!(signs, ["", "≥", "≤"]);
+    }
+}

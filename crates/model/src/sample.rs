@@ -126,3 +126,42 @@ pub struct EndUsage {
     /// CPU time in the kernel.
     pub system_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(factor: u64, syscalls: Option<u64>) -> EndUsage {
+        EndUsage {
+            syscalls,
+            voluntary_switches: factor,
+            involuntary_switches: 2 * factor,
+            minor_faults: 3 * factor,
+            blocks_stored: 4 * factor,
+            user_ns: 5 * factor,
+            system_ns: 6 * factor,
+        }
+    }
+
+    #[test]
+    fn a_sample_has_the_sums_of_its_ends() {
+        let ends = vec![usage(1, Some(7)), usage(10, Some(8))];
+        let expected = Sample {
+            syscalls: Some(15),
+            voluntary_switches: 11,
+            involuntary_switches: 22,
+            user_ns: 55,
+            system_ns: 66,
+            ends: ends.clone(),
+            ..Sample::default()
+        };
+        assert_eq!(Sample::of_ends(ends), expected);
+        assert_eq!(Sample::of_ends(vec![usage(1, Some(7)), usage(1, None)]).syscalls, None);
+    }
+
+    #[test]
+    fn usage_grows_from_an_earlier_one() {
+        assert_eq!(usage(9, Some(20)).since(&usage(2, Some(5))), usage(7, Some(15)));
+        assert_eq!(usage(9, Some(20)).since(&usage(2, None)).syscalls, None);
+    }
+}

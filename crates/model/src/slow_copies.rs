@@ -126,4 +126,16 @@ mod tests {
             assert_eq!(quiet.find_slow(&slow), None, "{quiet:?}");
         }
     }
+
+    /// Reading at a quarter of 4 GB/s costs 0.75 ns more for each byte, and a tenth of the CPU time are 0.2 s.
+    #[test]
+    fn a_reader_of_few_bytes_saves_too_little() {
+        let slow = CopyCosts::simulated(0.25);
+        for (bytes, is_found) in [(100_000_000, false), (260_000_000, false), (270_000_000, true)] {
+            let reader = CopyFigures { read_bytes: Some(bytes), ..READER };
+            assert_eq!(reader.find_slow(&slow).is_some(), is_found, "{bytes}");
+        }
+        let idle = CopyFigures { read_bytes: Some(0), wall_ns: 0, cpu_ns: 0, kernel_ns: 0, ..READER };
+        assert_eq!(idle.find_slow(&slow), None);
+    }
 }

@@ -95,4 +95,14 @@ mod tests {
             assert_eq!(signal_name(signal), name);
         }
     }
+
+    #[test]
+    fn the_clock_is_the_one_of_every_process() {
+        let clock = || {
+            let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("a clock");
+            std::time::Duration::from(now).as_nanos()
+        };
+        let (before, read, after) = (clock(), u128::from(monotonic_ns()), clock());
+        assert!((before..=after).contains(&read), "{before} {read} {after}");
+    }
 }

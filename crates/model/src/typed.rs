@@ -80,4 +80,26 @@ mod tests {
         assert_eq!(nearest("unix", ["fifo", "unix-stream"].into_iter()), Some("unix-stream"));
         assert_eq!(nearest("a", ["go"].into_iter()), None);
     }
+
+    #[test]
+    fn a_long_word_may_have_more_mistakes_and_two_letters_are_no_beginning() {
+        assert_eq!(nearest("sokcte", ["socket"].into_iter()), Some("socket"));
+        assert_eq!(nearest("un", ["unix-stream"].into_iter()), None);
+    }
+
+    #[test]
+    fn a_word_of_a_script_is_text_without_control_characters() {
+        assert_eq!(script_word("a b'é"), Ok("a b'é"));
+        let refused = script_word("a\nb").expect_err("two lines");
+        assert_eq!(refused, "`a\u{240a}b` holds a control character: it cannot be written into a script");
+        let bytes: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xff");
+        assert!(script_word(bytes).is_err_and(|refused| refused.contains("is not text in UTF-8")));
+    }
+
+    #[test]
+    fn a_line_is_split_by_a_shell_into_its_words() {
+        let words = ["ls", "--a=b_c:,./@%+", "", "a b", "it's", "é", "a\nb'c\\1\u{85}"].map(str::to_owned);
+        let line = r"ls --a=b_c:,./@%+ '' 'a b' 'it'\''s' 'é' $'a\012b\'c\\1\302\205'";
+        assert_eq!(shell_line(&words), line);
+    }
 }

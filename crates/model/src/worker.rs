@@ -50,3 +50,17 @@ crate::words! {
         Harness = "harness",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_named_by_language_and_variant_and_a_users_program_by_its_path() {
+        let label = |language: &str, variant: &str| {
+            WorkerEnd { language: language.to_owned(), variant: variant.to_owned(), toolchain: None }.label()
+        };
+        assert_eq!(label("C++", "tuned"), "c++:tuned");
+        assert_eq!(label("/home/Me/a", "program"), "/home/Me/a");
+    }
+}

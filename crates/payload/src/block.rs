@@ -104,4 +104,24 @@ mod tests {
             assert!(len == 0 || (read.as_ptr() as usize).is_multiple_of(ALIGNMENT));
         }
     }
+
+    /// Gives the kinds of its errors first, then its bytes.
+    struct Faulty(Vec<io::ErrorKind>, &'static [u8]);
+
+    impl Read for Faulty {
+        fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop() {
+                Some(kind) => Err(kind.into()),
+                None => self.1.read(room),
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_is_made_again_and_another_error_is_given() {
+        let interrupted = Block::read_to_end(Faulty(vec![io::ErrorKind::Interrupted; 2], b"abc"));
+        assert_eq!(*interrupted.expect("read again"), *b"abc");
+        let broken = Block::read_to_end(Faulty(vec![io::ErrorKind::BrokenPipe], b"abc"));
+        assert_eq!(broken.err().map(|error| error.kind()), Some(io::ErrorKind::BrokenPipe));
+    }
 }

@@ -129,4 +129,11 @@ mod tests {
         assert_ne!(sum(Check::Xxh3, [b"ab", b"cd"]), sum(Check::Xxh3, [b"cd", b"ab"]));
         assert_eq!(sum(Check::Xor, [b"ab", b"cd"]), sum(Check::Xor, [b"cd", b"ab"]));
     }
+
+    #[test]
+    fn the_xor_of_exabytes_reads_at_most_two_periods() {
+        let pieces = std::cell::Cell::new(0);
+        let stop = || pieces.replace(pieces.get() + 1) > 9;
+        assert_eq!(expected_checksum(&sequence(), Check::Xor, (1 << 62) + 3, &stop).as_deref(), Some("03"));
+    }
 }

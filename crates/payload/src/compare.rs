@@ -158,6 +158,25 @@ mod tests {
         assert_eq!(detector.leading(), &PayloadKind::Printable);
     }
 
+    #[test]
+    fn the_error_is_that_of_the_longest_agreement() {
+        let mut changed = bytes_of(&PayloadKind::Printable, 2000);
+        changed[1500] ^= 0x80;
+        let mut detector = Detector::new(3).expect("named");
+        let error = detector.check(&changed).expect_err("no ASCII");
+        assert_eq!((error.offset, error.expected), (1500, changed[1500] ^ 0x80));
+        assert_eq!(detector.leading(), &PayloadKind::Printable);
+    }
+
+    #[test]
+    fn of_payloads_that_agree_equally_long_the_first_is_named() {
+        let first_bytes: Vec<u8> = PayloadKind::NAMED.iter().map(|kind| bytes_of(kind, 1)[0]).collect();
+        let other = (0..=255).find(|byte| !first_bytes.contains(byte)).expect("four bytes of 256");
+        let mut detector = Detector::new(3).expect("named");
+        assert_eq!(detector.check(&[other]), Err(Mismatch { offset: 0, expected: 0, found: other }));
+        assert_eq!(detector.leading(), &PayloadKind::Sequence);
+    }
+
     proptest! {
         #[test]
         fn the_first_wrong_byte_is_named(len in 1usize..200_000, at in 0usize..200_000, chunk in 1usize..70_000) {

@@ -120,4 +120,43 @@ mod tests {
             }
         }
     }
+
+    fn consumer(level: DataLevel, block_bytes: usize) -> Consumer {
+        let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
+        Consumer::new(level, Check::Xor, &tile, block_bytes)
+    }
+
+    #[test]
+    fn a_buffer_begins_at_its_offset_and_keeps_it() {
+        for offset in [0, 16, 4095] {
+            let begins = |consumer: Consumer| consumer.at(offset).gathering().room().as_ptr() as usize % 4096;
+            assert_eq!(begins(consumer(DataLevel::None, 1000)), offset);
+            assert_eq!(begins(consumer(DataLevel::None, 5000)), offset);
+        }
+    }
+
+    #[test]
+    fn small_blocks_are_gathered_until_the_room_is_used_up() {
+        let mut small = consumer(DataLevel::Verify, 4096).gathering();
+        assert_eq!(small.room_for(100).len(), 16384);
+        for left in [3, 2, 1, 4] {
+            small.accept(4096);
+            assert_eq!(small.room_for(1).len(), 4096);
+            assert_eq!((small.room_for(2).len(), small.room_for(9).len()), (left.min(2) * 4096, left * 4096));
+        }
+        let mut large = consumer(DataLevel::Verify, 4097).gathering();
+        assert_eq!((large.room_for(3).len(), large.room().len()), (4097, 4097));
+    }
+
+    #[test]
+    fn bytes_elsewhere_in_memory_are_checked_too() {
+        let mut verifies = consumer(DataLevel::Verify, 1);
+        assert!(verifies.checks());
+        verifies.inspect(&[1, 2]);
+        verifies.inspect(&[4]);
+        assert_eq!(verifies.checksum().as_deref(), Some("07"));
+        let mut writes = consumer(DataLevel::Write, 1);
+        writes.inspect(&[1]);
+        assert_eq!((writes.checks(), writes.checksum()), (false, None));
+    }
 }

@@ -114,4 +114,44 @@ mod tests {
             }
         }
     }
+
+    fn producer(level: DataLevel, block_bytes: usize) -> Producer {
+        let tile = Arc::new(Tile::make(&PayloadKind::Sequence, 1, Period::Bench).expect("no file involved"));
+        Producer::new(tile, level, block_bytes)
+    }
+
+    #[test]
+    fn a_buffer_begins_at_its_offset_with_the_payloads_bytes() {
+        for offset in [0, 16, 4095] {
+            for block_bytes in [1000, 5000] {
+                let mut one = producer(DataLevel::None, block_bytes).at(offset);
+                assert_eq!((one.next_block().as_ptr() as usize % 4096, one.next_block()[3]), (offset, 3));
+                let mut ahead = producer(DataLevel::Write, block_bytes).at(offset).ahead();
+                assert_eq!(
+                    (ahead.next_block().as_ptr() as usize % 4096, ahead.next_block().len()),
+                    (offset, block_bytes)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_small_blocks_are_made_ahead() {
+        for (block_bytes, made) in [(1000, 16_000), (4096, 16_384), (4097, 4097), (20_000, 20_000)] {
+            let mut ahead = producer(DataLevel::Write, block_bytes).ahead();
+            assert_eq!((ahead.next_blocks(100).len(), ahead.block_bytes()), (made, block_bytes));
+        }
+    }
+
+    #[test]
+    fn memory_of_a_mechanism_is_filled_with_the_next_bytes() {
+        let mut slot = [9; 3];
+        producer(DataLevel::None, 3).fill(&mut slot);
+        assert_eq!(slot, [9; 3]);
+        let mut written = producer(DataLevel::Write, 3);
+        for expected in [[0, 1, 2], [3, 4, 5]] {
+            written.fill(&mut slot);
+            assert_eq!(slot, expected);
+        }
+    }
 }

@@ -124,4 +124,16 @@ mod tests {
             assert!(read.iter().enumerate().all(|(i, byte)| *byte == (i % 256) as u8));
         }
     }
+
+    #[test]
+    fn without_bytes_no_slot_is_whole() {
+        assert!(!Reservoir::fill(&[], 2).expect("sockets and pipes").is_whole());
+    }
+
+    #[test]
+    fn a_full_pipe_takes_no_slot() {
+        let (_reader, writer) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).expect("pipe");
+        while rustix::io::write(&writer, &[0; 4096]).is_ok() {}
+        assert_eq!(put_slot(b"abc", &writer), Err(Errno::AGAIN));
+    }
 }

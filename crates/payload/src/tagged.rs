@@ -209,6 +209,24 @@ mod tests {
         assert_eq!(received(&[&blocks[1][..BLOCK - 1]]).0, 0, "not all of it");
     }
 
+    /// So that no two blocks near each other have the same bytes after the tag.
+    #[test]
+    fn a_senders_blocks_are_the_payload_from_its_own_position_on() {
+        for (sender, start) in [(0, 0), (1, 7919), (2, 15_838)] {
+            let mut tagger = Tagger::new(tile(), sender, BLOCK);
+            let bodies: Vec<u8> = (0..3).flat_map(|_| tagger.next_block()[TAG_BYTES..].to_vec()).collect();
+            assert_eq!(tile().first_difference(start, &bodies), None, "{sender}");
+        }
+    }
+
+    #[test]
+    fn totals_count_whole_blocks_and_add_up_all_bytes() {
+        let mut totals = BlockTotals::default();
+        totals.add(&[1, 2, 3], true);
+        totals.add(&[200, 100], false);
+        assert_eq!(totals, BlockTotals { whole_blocks: 1, byte_sum: 306 });
+    }
+
     proptest! {
         #[test]
         fn mixed_bytes_of_two_writers_are_complete(cuts in prop::collection::vec((0usize..2, 1usize..150), 1..60)) {

@@ -236,6 +236,22 @@ mod tests {
         assert!(error.is_some_and(|error| error.to_string().contains("is empty")));
     }
 
+    #[test]
+    fn a_printable_payload_has_every_printable_character() {
+        let tile = Tile::make(&PayloadKind::Printable, 7, Period::Bench).expect("no file involved");
+        let found: std::collections::BTreeSet<u8> = stream(&tile, 0, tile.period()).into_iter().collect();
+        assert!(found.iter().copied().eq(b' '..=b'~'), "{found:?}");
+    }
+
+    #[test]
+    fn a_tile_is_one_period_and_a_lap() {
+        for (period, repeats) in [(b"abc".to_vec(), 3), (vec![7], 1), (vec![1; 100_000], 100_000)] {
+            let tile = Tile::from_period(period);
+            assert_eq!((tile.period(), tile.piece(0).len()), (repeats, repeats + LAP_BYTES));
+            assert_eq!((tile.advance(repeats - 1, 1), tile.advance(0, repeats + 2)), (0, 2 % repeats));
+        }
+    }
+
     proptest! {
         #[test]
         fn chunks_agree_with_the_whole(cuts in prop::collection::vec(0usize..90_000, 1..8), seed: u64) {

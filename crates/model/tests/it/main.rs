@@ -1,5 +1,7 @@
 //! What the words of the model promise, where a changed line would go unnoticed elsewhere.
 
+mod environment;
+
 use std::time::Duration;
 
 use model::{ByteSize, parse_duration, parse_size, shown_duration};
