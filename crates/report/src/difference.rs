@@ -263,7 +263,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
          `hosepipe diff --run` measures both in turns, which is the fair way."
             .to_owned()
     });
-    let looks = if record.looks > 1 { format!(" and {} interim tests", record.looks) } else { String::new() };
+    let looks = if record.looks > 1 { format!(", tested {} times", record.looks) } else { String::new() };
     let p = (comparable > 0).then(|| {
         format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
     });

@@ -88,7 +88,7 @@ fn a_wrong_value_is_refused_with_what_would_be_right() {
         ("--seed", "x", "`x` is not a whole number from 0 to"),
         ("--trials", "0", "0"),
         ("--trials", "100001", "100001"),
-        ("--time", "0s", "at least 1s"),
+        ("--time", "0s", "for example 1s"),
         ("--time", "soon", "30s"),
         ("--precision", "0", "percentage"),
         ("--precision", "101", "percentage"),
