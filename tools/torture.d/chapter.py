@@ -196,7 +196,7 @@ class Place:
     def start(self, argv, env=None, stdin=subprocess.DEVNULL, **more):
         """Starts a command with its output in files, in a session of its own."""
         environment = {**os.environ, "TMPDIR": self.tmp, "XDG_RUNTIME_DIR": self.runtime, "TORTURE": self.folder}
-        environment.update({"RUST_BACKTRACE": "1", "NO_COLOR": "1", **(env or {})})
+        environment.update({"RUST_BACKTRACE": "1", "NO_COLOR": "1", "TERM": "dumb", **(env or {})})
         environment = {name: value for name, value in environment.items() if value is not None}
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         with self.chapter.turn:
