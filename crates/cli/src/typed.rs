@@ -139,7 +139,9 @@ pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
 /// Parses a duration above 0.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match model::parse_duration(text) {
-        Ok(time) if time.is_zero() => Err("a duration of 0 measures nothing: give more, for example 1s".to_owned()),
+        Ok(time) if time.is_zero() => {
+            Err("a duration of 0 measures nothing: give more, for example 1s".to_owned())
+        }
         other => other.map_err(|error| error.to_string()),
     }
 }
