@@ -10,9 +10,12 @@ use model::{AS_ROOT, colours_are_wanted, file_on_path, is_dumb, runtime_folder, 
 /// What the child prints before each word.
 const MARK: &str = "environment says: ";
 
+/// Also the child that the other tests start.
 #[test]
-#[ignore = "the child of the other tests"]
-fn child() {
+fn in_any_environment_there_is_a_folder_and_a_way_to_be_root() {
+    assert!(!temporary_folder().as_os_str().is_empty());
+    assert!(["", "sudo ", AS_ROOT].contains(&sudo()));
+    assert!(runtime_folder().is_none_or(|folder| folder.is_absolute()));
     let shown = |path: Option<PathBuf>| path.map_or("none".to_owned(), |path| path.display().to_string());
     println!("\n{MARK}colours {}", colours_are_wanted());
     println!("{MARK}dumb {}", is_dumb());
@@ -25,7 +28,8 @@ fn child() {
 /// What a child with only these variables says about `what`.
 fn says(what: &str, variables: &[(&str, &str)]) -> String {
     let program = std::env::current_exe().expect("this program");
-    let child = ["--exact", "environment::child", "--ignored", "--nocapture"];
+    let test = "environment::in_any_environment_there_is_a_folder_and_a_way_to_be_root";
+    let child = ["--exact", test, "--nocapture"];
     let output = Command::new(program).args(child).env_clear().envs(variables.iter().copied()).output();
     let text = String::from_utf8(output.expect("a child").stdout).expect("UTF-8");
     let said = text.lines().find_map(|line| line.strip_prefix(MARK)?.strip_prefix(what)?.strip_prefix(' '));
