@@ -134,6 +134,26 @@ impl DiffFigure {
 }
 
 impl CaseChange {
+    /// A change of this kind, without a name and without figures.
+    pub fn new(figure: DiffFigure, kind: ChangeKind) -> Self {
+        Self {
+            case: BTreeMap::new(),
+            figure,
+            control: false,
+            old: Vec::new(),
+            new: Vec::new(),
+            old_median: None,
+            new_median: None,
+            ratio: None,
+            low: None,
+            high: None,
+            p: None,
+            p_corrected: None,
+            kind,
+            remark: None,
+        }
+    }
+
     /// Whether it failed or became slower; with a share, only if the whole interval is beyond it.
     pub fn is_regression(&self, fail_over_percent: Option<f64>) -> bool {
         let beyond = |percent: f64| {
@@ -189,22 +209,7 @@ mod tests {
     use crate::{Host, PeerRecord, Settings, Spec, Tool, Toward};
 
     fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
-        CaseChange {
-            case: BTreeMap::new(),
-            figure,
-            control: false,
-            old: Vec::new(),
-            new: Vec::new(),
-            old_median: None,
-            new_median: None,
-            ratio: None,
-            low: Some(low),
-            high: Some(high),
-            p: None,
-            p_corrected: None,
-            kind,
-            remark: None,
-        }
+        CaseChange { low: Some(low), high: Some(high), ..CaseChange::new(figure, kind) }
     }
 
     #[test]

@@ -283,22 +283,8 @@ mod tests {
     use super::*;
 
     fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
-        CaseChange {
-            case: [(SPEC.to_owned(), "pipe".to_owned())].into(),
-            figure,
-            control: false,
-            old: Vec::new(),
-            new: Vec::new(),
-            old_median: None,
-            new_median: None,
-            ratio: None,
-            low: Some(low),
-            high: Some(high),
-            p: None,
-            p_corrected: None,
-            kind,
-            remark: None,
-        }
+        let case = [(SPEC.to_owned(), "pipe".to_owned())].into();
+        CaseChange { case, low: Some(low), high: Some(high), ..CaseChange::new(figure, kind) }
     }
 
     #[test]

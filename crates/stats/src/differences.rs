@@ -60,19 +60,13 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
     let one = old.or(new);
     CaseChange {
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
-        figure: one.map_or(DiffFigure::WallTime, |one| one.figure),
         control: one.is_some_and(|one| one.control),
         old_median: median(&old_figures),
         new_median: median(&new_figures),
         old: old_figures,
         new: new_figures,
-        ratio: None,
-        low: None,
-        high: None,
-        p: None,
-        p_corrected: None,
-        kind,
         remark,
+        ..CaseChange::new(one.map_or(DiffFigure::WallTime, |one| one.figure), kind)
     }
 }
 

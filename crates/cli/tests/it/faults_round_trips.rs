@@ -42,14 +42,18 @@ fn start<'a>(lab: &'a Lab, entry: &Entry, process: &str, length: &[&str]) -> (Ru
     (running, pid)
 }
 
+/// The same for a trial that only the budget ends.
+fn start_endless<'a>(lab: &'a Lab, entry: &Entry, process: &str) -> (Running<'a>, u32) {
+    start(lab, entry, process, &[&ENDLESS[..], &["--time", &short_time()]].concat())
+}
+
 #[test]
 fn an_end_that_is_killed_costs_its_row_which_names_it() {
     let _turn = alone();
     for entry in round_trips_only() {
         for process in processes_of(&entry) {
             let lab = Lab::new();
-            let (running, pid) =
-                start(&lab, &entry, process, &[&ENDLESS[..], &["--time", &short_time()]].concat());
+            let (running, pid) = start_endless(&lab, &entry, process);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);
@@ -71,12 +75,7 @@ fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        let (running, _) = start(
-            &lab,
-            &entry,
-            processes_of(&entry)[0],
-            &[&ENDLESS[..], &["--time", &short_time()]].concat(),
-        );
+        let (running, _) = start_endless(&lab, &entry, processes_of(&entry)[0]);
         running.stop_as_ctrl_c_does(&entry.name);
     }
 }
@@ -86,9 +85,7 @@ fn nothing_is_left_of_a_hosepipe_that_was_killed() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        start(&lab, &entry, processes_of(&entry)[0], &[&ENDLESS[..], &["--time", &short_time()]].concat())
-            .0
-            .kill_and_look();
+        start_endless(&lab, &entry, processes_of(&entry)[0]).0.kill_and_look();
     }
 }
 
