@@ -7,7 +7,7 @@ use core::ffi::{c_char, c_int, c_void};
 use crate::protocol::{NO_POSIX_SPAWN, asks, mode, share_in_burst};
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
-use crate::{program, server, start, sys};
+use crate::{end, program, server, start, sys};
 
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
@@ -183,7 +183,7 @@ pub(crate) unsafe extern "C" fn execve(
                 (argv, envp) = program::changed(path, argv, envp).unwrap_or((argv, envp));
             }
         }
-        sys::answer(sys::execve(path, argv, envp))
+        sys::answer(end::over_exec(|| sys::execve(path, argv, envp)))
     }
 }
 

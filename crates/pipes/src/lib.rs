@@ -20,6 +20,8 @@ pub const FINGERPRINT: &str = env!("PIPES_FINGERPRINT");
 #[cfg(preload)]
 mod calls;
 #[cfg(preload)]
+mod end;
+#[cfg(preload)]
 mod program;
 #[cfg(preload)]
 mod server;

@@ -92,7 +92,7 @@ pub struct Config {
     pub close: i32,
     /// See [`mode`].
     pub argument: u64,
-    /// PID of the parent: when it ends, the shell is killed (prctl(2), PR_SET_PDEATHSIG). Needed until a server exists that does so. 0 for none.
+    /// PID of the parent: when it ends, the shell ends with all that it has started (`end.rs`). 0 where the server sees to that.
     pub parent: u64,
     /// Where the shell makes the pipes of pipelines.
     pub sites: Sites,

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use crate::protocol::{Config, VARIABLE};
 use crate::session::SESSION;
-use crate::sys;
+use crate::{end, sys};
 
 const PRELOAD: &[u8] = b"LD_PRELOAD";
 const AT_PHDR: c_ulong = 3;
@@ -48,7 +48,7 @@ unsafe fn begin(digits: &[u8]) {
         sys::close(config.close);
     }
     if config.parent != 0 {
-        sys::end_with(config.parent);
+        end::end_with(config.parent);
     }
     if let Some((base, code)) = code_of_the_shell() {
         // SAFETY: as the caller guarantees.

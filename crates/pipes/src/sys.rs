@@ -18,6 +18,7 @@ numbers! {
     CLOSE 3 57;
     FSTAT 5 80;
     MMAP 9 222;
+    RT_SIGACTION 13 134;
     GETPID 39 172;
     SOCKET 41 198;
     SENDMSG 46 211;
@@ -42,7 +43,8 @@ numbers! {
     STATX 332 291;
 }
 
-const SIGKILL: usize = 9;
+pub(crate) const SIGKILL: c_int = 9;
+pub(crate) const SIGSTOP: c_int = 19;
 const PR_SET_PDEATHSIG: usize = 1;
 const AT_FDCWD: isize = -100;
 const O_CLOEXEC: usize = 0o2000000;
@@ -152,12 +154,34 @@ pub(crate) fn getppid() -> i32 {
     call!(number::GETPPID) as i32
 }
 
-/// Lets the kernel kill this process when its parent ends; kills it now if `parent` has ended already, and so is no longer its parent.
-pub(crate) fn end_with(parent: u64) {
-    call!(number::PRCTL, PR_SET_PDEATHSIG, SIGKILL);
-    if getppid() as u64 != parent {
-        call!(number::KILL, getpid(), SIGKILL);
+/// Lets the kernel send this process a signal when its parent ends.
+pub(crate) fn signal_at_end_of_parent(signal: c_int) {
+    call!(number::PRCTL, PR_SET_PDEATHSIG, signal);
+}
+
+pub(crate) fn kill(pid: i32, signal: c_int) {
+    call!(number::KILL, pid, signal);
+}
+
+/// Calls a handler, which does not return, with all other signals blocked. Returns whether the kernel agrees.
+pub(crate) fn handle(signal: c_int, handler: extern "C" fn(c_int)) -> bool {
+    const SA_RESTORER: usize = 0x0400_0000;
+    /// The kernel's struct sigaction, the same on both architectures.
+    #[repr(C)]
+    struct Action {
+        handler: extern "C" fn(c_int),
+        flags: usize,
+        /// x86-64 wants the function that a handler returns to.
+        restorer: extern "C" fn(c_int),
+        mask: u64,
     }
+    let action = Action { handler, flags: SA_RESTORER, restorer: handler, mask: u64::MAX };
+    call!(number::RT_SIGACTION, signal, &raw const action, 0usize, size_of::<u64>()) == 0
+}
+
+pub(crate) fn sleep(milliseconds: i64) {
+    let time = [milliseconds / 1000, milliseconds % 1000 * 1_000_000];
+    call!(number::PPOLL, 0usize, 0usize, time.as_ptr(), 0usize, 0usize);
 }
 
 pub(crate) fn close(fd: i32) {

@@ -255,3 +255,30 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
         assert!(server || !lab.here("ended").exists(), "{via}: the reader saw an end");
     }
 }
+
+/// Expected: over plain pipes, too, nothing goes on, although hosepipe only waits there.
+/// Happened: on one CPU, or a busy machine, the shell had ended before the process that kills the rest looked for its children; in a third of the
+/// runs they went on.
+#[test]
+fn nothing_goes_on_over_plain_pipes_when_hosepipe_is_killed() {
+    if model::file_on_path("taskset").is_none() {
+        return crate::common::skip("no taskset(1) here");
+    }
+    for shell in ["bash", "sh"] {
+        for round in 0..10 {
+            let lab = Lab::new();
+            let text = "sleep 1000 | { sleep 1000; echo ended > ended; }";
+            let one_cpu = ["taskset", "-c", "0"];
+            let mut running = lab.start(lab.wrapped(&one_cpu, &["run", "--shell", shell, text]));
+            let pid = running.pid();
+            let sleeps = || lab.processes().iter().any(|(_, name)| name == "sleep").then_some(());
+            crate::common::until("a stage", promptly() * 5, sleeps);
+            // Before and after there is another process of hosepipe.
+            std::thread::sleep(std::time::Duration::from_millis(round * 10));
+            crate::common::signal(pid, rustix::process::Signal::KILL);
+            running.end_within(promptly()).expect_code(137);
+            lab.assert_nothing_left(pid, promptly());
+            assert!(!lab.here("ended").exists(), "{shell}: the reader saw an end");
+        }
+    }
+}

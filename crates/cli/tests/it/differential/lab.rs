@@ -6,7 +6,7 @@ use super::case::{Case, Seen};
 use super::fixture::Fixture;
 use super::judge::difference;
 use super::links;
-use super::run::{Done, HANGS_AFTER, Place};
+use super::run::{Done, Place, hangs_after};
 
 /// How often bash is asked again before a difference is called one.
 const ASKED_AGAIN: usize = 8;
@@ -92,7 +92,7 @@ impl Lab {
             words.extend(["-o", "pipefail"]);
         }
         words.extend(["-c", &text]);
-        self.place.run(&self.fixture, &words, HANGS_AFTER)
+        self.place.run(&self.fixture, &words, hangs_after())
     }
 
     fn hosepipe(&self, case: &Case, spec: &str) -> Done {
@@ -114,7 +114,7 @@ impl Lab {
             words.push("--pipefail");
         }
         words.extend(["--", &text]);
-        let limit = if links::may_wait(spec, case) { WAITS_LONG } else { HANGS_AFTER };
+        let limit = if links::may_wait(spec, case) { WAITS_LONG } else { hangs_after() };
         self.place.run(&self.fixture, &words, limit)
     }
 

@@ -12,10 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
 
 use super::fixture::{Fixture, Snapshot};
-use crate::common::CACHES;
+use crate::common::{CACHES, busy};
 
 /// What takes longer, hangs.
-pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(20);
+pub(crate) fn hangs_after() -> Duration {
+    Duration::from_secs(20) * busy()
+}
 
 /// What writes more has lost its end.
 const OUTPUT_MAX: usize = 4 << 20;
