@@ -9,7 +9,7 @@ use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Tasks, Workload, latency_histogram,
     monotonic_ns,
 };
-use payload::{Consumer, Producer, TagChecker, Tagger, Tile};
+use payload::{Buffering, Consumer, Producer, TagChecker, Tagger, Tile};
 use process::{Child, leave};
 
 use crate::control::TrialPage;
@@ -54,7 +54,7 @@ pub(crate) fn run_trial(
     wait_for_tasks(&mut children, setup.case, setup.blocks, &control, progress, stop)?;
     let ends = Ends { case: setup.case, blocks: setup.blocks, reports: &judge(&children, setup.case)? };
     check_arrival(&ends)?;
-    check_content(&ends, setup.ready.atomic_bytes, expected)?;
+    check_content(&ends, setup.ready.mechanism.atomic_bytes, expected)?;
     let sample = make_sample(&ends, setup.round, began_ns, &control)?;
     Ok(TrialOutcome { sample, granted: granted_to_all(channels), congestion_control: None })
 }
@@ -116,12 +116,8 @@ pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
 
 /// Why a channel, or one end of it, cannot be opened.
 pub(crate) fn open_error(error: OpenError) -> CaseError {
-    let (kind, expected) = match error {
-        OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
-        OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
-        OpenError::System { .. } => (ErrorKind::Open, false),
-    };
-    CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
+    let OpenError { kind, message, remedy, .. } = error;
+    CaseError { kind, message, remedy, expected: kind != ErrorKind::Open }
 }
 
 /// Starts one process for each endpoint, or for each pair one process with a thread for each endpoint.
@@ -134,13 +130,11 @@ fn start_tasks(
         channels.iter_mut().map(|channel| channel.endpoints.drain(..).map(Some).collect()).collect();
     let mut children = Vec::new();
     for pair in 0..endpoints.len() {
+        let count = endpoints[pair].len();
         // One child for each endpoint, or one for all.
-        let (starts, held) = match setup.case.tasks {
-            Tasks::Processes => (endpoints[pair].len(), 1),
-            Tasks::Threads | Tasks::Single => (1, endpoints[pair].len()),
-        };
-        for index in 0..starts {
-            let child = Child::fork(child_name(setup.case, index, starts), |report| {
+        let held = if setup.case.tasks == Tasks::Processes { 1 } else { count };
+        for index in (0..count).step_by(held) {
+            let child = Child::fork(child_name(setup.case, index, count), |report| {
                 let held: Vec<_> =
                     endpoints[pair][index..index + held].iter_mut().filter_map(Option::take).collect();
                 // A child closes the descriptors of all other ends.
@@ -241,15 +235,14 @@ fn work(
     };
     let tagger = |_| Tagger::new(setup.tile.clone(), index as u32, block_bytes);
     let tag_checker = |senders| TagChecker::new(setup.tile.clone(), senders, block_bytes);
-    let producer = Producer::new(setup.tile.clone(), case.data, sends).at(case.align.sender.into());
-    let consumer = Consumer::new(case.data, case.check, setup.tile, receives).at(case.align.receiver.into());
     // A message of a round trip is made when it is sent, and checked before it is answered.
-    let streams = case.workload == Workload::Stream;
+    let buffering =
+        |offset: u16| Buffering { offset: offset.into(), batches: case.workload == Workload::Stream };
     let mut job = Job {
         blocks,
         block_bytes,
-        producer: if streams { producer.ahead() } else { producer },
-        consumer: if streams { consumer.gathering() } else { consumer },
+        producer: Producer::new(setup.tile.clone(), case.data, sends, buffering(case.align.sender)),
+        consumer: Consumer::new(case.data, case.check, setup.tile, receives, buffering(case.align.receiver)),
         // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
         blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),

@@ -65,7 +65,8 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         return asked.open(request, |_, own_pipe| own_pipe);
     }
     asked.open(request, |hop, own_pipe| {
-        let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
+        let layout =
+            FileLayout::new(request.block_bytes, hop.granted["sndbuf_bytes"] as usize, Lengths::Even);
         // Relays splice: this is the only end that sends from memory.
         let content = Content::for_request(&Request { relays: 0, ..*request });
         PageSender { pages: FilePages::new(own_pipe, layout), content }
@@ -142,13 +143,13 @@ impl SpliceOptions {
     fn hop(&self, request: &Request<'_>) -> Result<(Hop, OwnedFd), OpenError> {
         if self.to_socket {
             let (writer, reader) = unix_pair(request.options, SocketType::STREAM)?;
-            let (sndbuf_bytes, rcvbuf_bytes) = (sndbuf_bytes(&writer)?, rcvbuf_bytes(&reader)?);
-            let granted = granted([("sndbuf_bytes", sndbuf_bytes), ("rcvbuf_bytes", rcvbuf_bytes)]);
-            return Ok((Hop { writer, granted, sndbuf_bytes }, reader));
+            let granted =
+                granted([("sndbuf_bytes", sndbuf_bytes(&writer)?), ("rcvbuf_bytes", rcvbuf_bytes(&reader)?)]);
+            return Ok((Hop { writer, granted }, reader));
         }
         let (reader, writer) = new_pipe()?;
         let granted = granted([("pipe_bytes", size_as_asked(request.options, &writer)?)]);
-        Ok((Hop { writer, granted, sndbuf_bytes: 0 }, reader))
+        Ok((Hop { writer, granted }, reader))
     }
 
     fn relay(&self, request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<SpliceRelay, OpenError> {
@@ -168,7 +169,6 @@ impl SpliceOptions {
 struct Hop {
     writer: OwnedFd,
     granted: Granted,
-    sndbuf_bytes: u64,
 }
 
 /// The sender's own pipe, always emptied into a hop before it is filled again.
@@ -182,7 +182,7 @@ impl OwnPipe {
         let (read_end, write_end) = new_pipe()?;
         size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
-        let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
+        let out = hop.writer.try_clone().in_call("dup")?;
         Ok(Self { write_end, onward: PageMover::new(read_end, out, FdWait::for_request(request))? })
     }
 
@@ -209,7 +209,7 @@ impl OwnPipe {
     }
 }
 
-counted_by!(OwnPipe, onward.to);
+delegate_end!(OwnPipe, onward.to);
 
 /// With `send=write`: bytes are copied into the pipe by write(2).
 impl Sender for OwnPipe {

@@ -8,7 +8,7 @@ use process::ready_within;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, Shutdown, SocketType, connect, shutdown, sockopt};
 
-use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
+use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket, socket_option};
 use crate::meeting::{CallerCheck, Callers, MEETING_PATIENCE};
 use crate::prelude::*;
 
@@ -149,11 +149,16 @@ impl End for TcpEnd {
         if !self.meeting.is_first {
             let mut granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
             if self.options.has(LOWAT_OPTION) && self.receives_stream() {
-                granted.insert("lowat_bytes".to_owned(), lowat_bytes(socket).ok()?);
+                // SAFETY: a number.
+                let bytes: libc::c_int =
+                    unsafe { socket_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT) }.ok()?;
+                granted.insert("lowat_bytes".to_owned(), bytes as u64);
             }
             return Some(ConnectionFacts { granted, ..ConnectionFacts::default() });
         }
-        let info = tcp_info(socket).ok()?;
+        // SAFETY: the fields are numbers; an older kernel fills in fewer of them.
+        let info: libc::tcp_info =
+            unsafe { socket_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO) }.ok()?;
         Some(ConnectionFacts {
             granted: granted([
                 ("sndbuf_bytes", sndbuf_bytes(socket).ok()?),
@@ -199,24 +204,4 @@ fn set_lowat(socket: &TcpStream, bytes: u64) -> io::Result<()> {
     let value = (&raw const bytes).cast();
     // SAFETY: a C int, which the kernel copies.
     libc_result(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
-}
-
-/// The value that the kernel has set.
-fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
-    let mut bytes: libc::c_int = 0;
-    let mut len = size_of_val(&bytes) as libc::socklen_t;
-    let (fd, room) = (socket.as_raw_fd(), (&raw mut bytes).cast());
-    // SAFETY: room for a C int, as `len` says.
-    libc_result(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, room, &mut len) })?;
-    Ok(bytes as u64)
-}
-
-fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
-    // SAFETY: the fields are numbers, for which zeros are valid; an older kernel fills in fewer of them.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut len = size_of_val(&info) as libc::socklen_t;
-    let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());
-    // SAFETY: room for as much as `len` says; the kernel writes no more.
-    libc_result(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) })
-        .map(|_| info)
 }

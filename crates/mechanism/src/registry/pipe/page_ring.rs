@@ -11,13 +11,10 @@
 //! mechanisms here have no such reader. [`check_one_page_per_slot`] checks that a slot holds one page.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-
 use rustix::param::page_size;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, vmsplice};
 
-use crate::{OpenError, Request, SharedMemory};
+use crate::prelude::*;
 
 /// Size of a huge page. vmsplice(2) looks pages up 16 at a time; in a huge page that is one lookup, and throughput was 50 % higher
 /// when measured.
@@ -87,18 +84,10 @@ pub(crate) struct PageRing {
 }
 
 impl PageRing {
-    /// Maps the memory. Call it in the task that sends, so that the pages are in its page table.
+    /// Maps the memory, at least a huge page. Call it in the task that sends, so that the pages are in its page table.
     pub(crate) fn new(layout: Layout) -> io::Result<Self> {
-        Self::map(layout, layout.bytes())
-    }
-
-    /// The same with at least the size of a huge page, so that the kernel can use one.
-    pub(crate) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
-        Self::map(layout, layout.bytes().max(HUGE_PAGE_BYTES))
-    }
-
-    fn map(layout: Layout, bytes: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0, offset: 0 })
+        let memory = SharedMemory::new(layout.bytes().max(HUGE_PAGE_BYTES))?;
+        Ok(Self { memory, layout, next_unit: 0, offset: 0 })
     }
 
     /// The memory of the next block. The caller writes all of it and then passes it to [`refer`].
@@ -135,12 +124,12 @@ pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix
 /// Checks that a slot of this kernel's pipes takes one page, which the safety of the ring requires: a pipe of S slots must
 /// take at most S pages if more are offered.
 pub(crate) fn check_one_page_per_slot() -> Result<(), OpenError> {
-    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
-    let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
+    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).in_call("pipe2")?;
+    let holds = fcntl_getpipe_size(&writer).in_call("fcntl(F_GETPIPE_SZ)")?;
     let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
-    let offer = PageRing::new(layout).map_err(OpenError::system("mmap"))?;
+    let offer = PageRing::new(layout).in_call("mmap")?;
     let taken = refer(&writer, offer.block(4 * holds), SpliceFlags::NONBLOCK);
-    if taken.map_err(OpenError::system("vmsplice"))? <= holds {
+    if taken.in_call("vmsplice")? <= holds {
         return Ok(());
     }
     Err(OpenError::unsupported(
