@@ -57,13 +57,12 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 fn open_largest_queue(block_bytes: usize, non_blocking: bool) -> Result<(PosixQueue, i64), OpenError> {
     let mut messages = MESSAGES;
     loop {
-        let error = match PosixQueue::open(messages, block_bytes, non_blocking) {
+        match PosixQueue::open(messages, block_bytes, non_blocking) {
             Ok(queue) => return Ok((queue, messages)),
-            Err(error) => error,
-        };
-        match error.raw_os_error() {
-            Some(libc::EMFILE | libc::EINVAL) if messages > 1 => messages /= 2,
-            _ => return Err(refusal(block_bytes, error)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EMFILE | libc::EINVAL) if messages > 1 => messages /= 2,
+                _ => return Err(refusal(block_bytes, error)),
+            },
         }
     }
 }
