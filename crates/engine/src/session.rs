@@ -66,15 +66,8 @@ impl Runner {
             record.cpus.clone_from(&ready.cpus);
             record.zero_copy = (ready.mechanism.zero_copy)(&ready.options);
         }
-        Self {
-            case: case.clone(),
-            record,
-            ready,
-            blocks: 0,
-            overhead: Duration::ZERO,
-            expected: Duration::ZERO,
-            fastest: Duration::MAX,
-        }
+        let (overhead, expected, fastest) = (Duration::ZERO, Duration::ZERO, Duration::MAX);
+        Self { case: case.clone(), record, ready, blocks: 0, overhead, expected, fastest }
     }
 
     /// Its name in progress messages.

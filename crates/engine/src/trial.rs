@@ -62,7 +62,10 @@ pub(crate) fn run_trial(
 /// Opens a channel for each pair.
 fn open_all(setup: &TrialSetup<'_>) -> Result<Vec<Channel>, CaseError> {
     let pairs = setup.case.load.pairs();
-    let open = |pair: u32| open(setup).map_err(|error| pair_error(error, pair, pairs));
+    let open = |pair: u32| {
+        let channel = setup.ready.mechanism.open(&request(setup));
+        channel.map_err(|error| pair_error(open_error(error), pair, pairs))
+    };
     (1..=pairs).map(open).collect()
 }
 
@@ -90,10 +93,6 @@ fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {
     }
     most.retain(|name, size| name.strip_suffix("_most").and_then(|name| granted.get(name)) != Some(size));
     granted.into_iter().chain(most).collect()
-}
-
-fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
-    setup.ready.mechanism.open(&request(setup)).map_err(open_error)
 }
 
 /// The request to the mechanism.

@@ -52,7 +52,7 @@ impl TcpEnd {
             MeetingMode::Connect(address) => {
                 let mut stream = connect_to(&self.options, address).map_err(|error| match error.kind() {
                     io::ErrorKind::TimedOut => self.meeting.timed_out(),
-                    _ => with_address(&error, address),
+                    kind => io::Error::new(kind, format!("connect({address}): {}", describe_errno(&error))),
                 })?;
                 stream.write_all(&self.meeting.key)?;
                 Ok(stream)
@@ -120,10 +120,6 @@ fn connect_to(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> 
     sockopt::socket_error(&socket)??;
     fcntl_setfl(&socket, flags)?;
     Ok(TcpStream::from(socket))
-}
-
-fn with_address(error: &io::Error, address: &SocketAddr) -> io::Error {
-    io::Error::new(error.kind(), format!("connect({address}): {}", describe_errno(error)))
 }
 
 impl End for TcpEnd {
