@@ -39,7 +39,8 @@ struct Runner {
     fastest: Duration,
 }
 
-/// Runs a plan on the given CPUs; `far` is another host, which runs one end of each case that has a `toward`. Returns the trials that were finished, even if the run was stopped.
+/// Runs a plan on the given CPUs; `far` is another host, which runs one end of each case that has a `toward`. Returns the trials that
+/// were finished, even if the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run<'f>(

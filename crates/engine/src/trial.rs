@@ -16,7 +16,7 @@ use crate::control::TrialPage;
 use crate::end::{EndReport, run_end};
 use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
-use crate::watch::{judge, system_failure, wait_for_tasks};
+use crate::watch::{collect_reports, system_failure, wait_for_tasks};
 
 /// The parameters of a trial.
 pub(crate) struct TrialSetup<'a> {
@@ -52,7 +52,8 @@ pub(crate) fn run_trial(
     // The tasks have the ends now. If an end stayed open here, its peer would not see that the task has closed it.
     channels.iter_mut().for_each(|channel| channel.endpoints.clear());
     wait_for_tasks(&mut children, setup.case, setup.blocks, &control, progress, stop)?;
-    let ends = Ends { case: setup.case, blocks: setup.blocks, reports: &judge(&children, setup.case)? };
+    let ends =
+        Ends { case: setup.case, blocks: setup.blocks, reports: &collect_reports(&children, setup.case)? };
     check_arrival(&ends)?;
     check_content(&ends, setup.ready.mechanism.atomic_bytes, expected)?;
     let sample = make_sample(&ends, setup.round, began_ns, &control)?;
@@ -226,6 +227,7 @@ fn work(
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
+    let rate_per_s = case.load.rate_per_s.filter(|_| pings);
     let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
     let senders = are_tagged.then(|| case.load.senders());
     let blocks = match role {
@@ -246,12 +248,7 @@ fn work(
         blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
-        pace: case
-            .load
-            .rate_per_s
-            .filter(|_| pings)
-            .zip(latency_histogram())
-            .map(|(rate, empty)| Pace::new(rate, empty)),
+        pace: rate_per_s.zip(latency_histogram()).map(|(rate, empty)| Pace::new(rate, empty)),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
         tag_checker: senders.filter(|_| role == EndpointRole::Receiver).map(tag_checker),
         receivers: case.load.receivers(),

@@ -86,7 +86,7 @@ fn hung(case: &Case, progress: u64) -> CaseError {
 }
 
 /// The reports of all ends, the sender's first; or the cause of the failure.
-pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
+pub(crate) fn collect_reports(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
     check_exits(children, case, 0)?;
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
     if let Some(error) = cause(&ends, case) {

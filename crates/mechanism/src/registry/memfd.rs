@@ -180,9 +180,9 @@ impl MemfdReceiver {
 
     /// Records that `len` more bytes of the block were received.
     fn received(&mut self, len: usize) -> usize {
-        if let Some(taken) = &mut self.current {
-            taken.at += len;
-            if taken.at == taken.len {
+        if let Some(block) = &mut self.current {
+            block.at += len;
+            if block.at == block.len {
                 self.current = None;
             }
         }
@@ -194,10 +194,10 @@ delegate_end!(MemfdReceiver, socket);
 
 impl Receiver for MemfdReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let Some(taken) = self.current()? else { return Ok(0) };
-        let len = room.len().min(taken.len - taken.at);
-        let (at, room) = (taken.at, &mut room[..len]);
-        let len = match &taken.bytes {
+        let Some(block) = self.current()? else { return Ok(0) };
+        let len = room.len().min(block.len - block.at);
+        let (at, room) = (block.at, &mut room[..len]);
+        let len = match &block.bytes {
             Bytes::Mapped(mapping) => {
                 room.copy_from_slice(&bytes_of(mapping)[at..at + len]);
                 len

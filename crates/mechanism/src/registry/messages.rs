@@ -240,21 +240,18 @@ fn larger_buffer(block_bytes: u64, spec: &str) -> String {
 /// (`sock_alloc_send_pskb`), and the kernel has no pieces above 4 MiB.
 fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     let mut block = vec![0xA5; block_bytes];
-    match send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-        Err(Errno::NOBUFS) => Err(OpenError::limit(
-            format!(
-                "{} blocks: ENOBUFS, the kernel has no memory in one piece for such a message",
-                ByteSize(block_bytes as u64)
-            ),
+    let sent = send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    if sent == Err(Errno::NOBUFS) {
+        let block = ByteSize(block_bytes as u64);
+        return Err(OpenError::limit(
+            format!("{block} blocks: ENOBUFS, the kernel has no memory in one piece for such a message"),
             "a smaller --block (4 MiB and less may pass), or unix-stream, which cuts blocks",
-        )),
-        Err(error) => Err(OpenError::system("send", error, None)),
-        Ok(_) => {
-            let (taken, _) = recv(far, &mut block[..], RecvFlags::DONTWAIT).in_call("recv")?;
-            debug_assert_eq!(taken, block_bytes);
-            Ok(())
-        }
+        ));
     }
+    sent.in_call("send")?;
+    let (taken, _) = recv(far, &mut block[..], RecvFlags::DONTWAIT).in_call("recv")?;
+    debug_assert_eq!(taken, block_bytes);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
         return asked.open(request, |_, own_pipe| own_pipe);
     }
     asked.open(request, |granted, own_pipe| {
-        let layout = FileLayout::new(request.block_bytes, granted["sndbuf_bytes"] as usize, Lengths::Even);
+        let layout = FileLayout::new(request.block_bytes, granted["sndbuf_bytes"] as usize, Lengths::Equal);
         // Relays splice: this is the only end that sends from memory.
         let content = Content::for_request(&Request { relays: 0, ..*request });
         PageSender { pages: FilePages::new(own_pipe, layout), content }

@@ -84,19 +84,19 @@ struct SysvQueue {
 impl SysvQueue {
     fn make(flags: i32) -> io::Result<Self> {
         let owner = std::process::id();
-        let mut last = io::Error::from_raw_os_error(libc::EEXIST);
         for key in queue_keys(owner) {
             // SAFETY: plain integers in and out.
             let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
             if id >= 0 {
                 return Ok(Self { id, flags, owner });
             }
-            last = io::Error::last_os_error();
-            if last.raw_os_error() != Some(libc::EEXIST) {
-                break;
+            let error = io::Error::last_os_error();
+            // Another process may have the key.
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
             }
         }
-        Err(last)
+        Err(io::Error::from_raw_os_error(libc::EEXIST))
     }
 
     fn status(&self) -> io::Result<libc::msqid_ds> {

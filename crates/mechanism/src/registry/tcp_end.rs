@@ -5,7 +5,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use process::ready_within;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, Shutdown, SocketType, connect, shutdown, sockopt};
 
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket, socket_option};
@@ -107,19 +106,18 @@ impl TcpEnd {
 /// Connects to an address; fails with `TimedOut` after [`MEETING_PATIENCE`].
 fn connect_to(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket(options, family, SocketType::STREAM).map_err(io::Error::other)?;
-    let flags = fcntl_getfl(&socket)?;
-    fcntl_setfl(&socket, flags | OFlags::NONBLOCK)?;
-    match connect(&socket, address) {
+    let stream = TcpStream::from(socket(options, family, SocketType::STREAM).map_err(io::Error::other)?);
+    stream.set_nonblocking(true)?;
+    match connect(&stream, address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if !ready_within(&socket, PollFlags::OUT, Some(MEETING_PATIENCE))? {
+    if !ready_within(&stream, PollFlags::OUT, Some(MEETING_PATIENCE))? {
         return Err(io::ErrorKind::TimedOut.into());
     }
-    sockopt::socket_error(&socket)??;
-    fcntl_setfl(&socket, flags)?;
-    Ok(TcpStream::from(socket))
+    sockopt::socket_error(&stream)??;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 impl End for TcpEnd {

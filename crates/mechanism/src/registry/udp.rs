@@ -261,10 +261,10 @@ impl UdpReceiver {
         }
         let memory = self.socket.fd().and_then(SocketMemory::read);
         let dropped = memory.map_or(0, |memory| memory.dropped);
-        let came = self.received;
+        let received = self.received;
         let text = match dropped {
-            0 => format!("{error} after {came} datagrams; this socket dropped none (see `nstat -az`)"),
-            lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
+            0 => format!("{error} after {received} datagrams; this socket dropped none (see `nstat -az`)"),
+            lost => format!("{error} after {received} datagrams: {lost} lost, the receive buffer was full"),
         };
         io::Error::new(error.kind(), text)
     }

@@ -124,10 +124,8 @@ impl UdpEnd {
     }
 
     fn receive(&mut self) -> io::Result<usize> {
-        match &self.socket {
-            Some(socket) => socket.recv(&mut self.room),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        }
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket.recv(&mut self.room)
     }
 
     /// Sends a datagram without data.

@@ -34,15 +34,15 @@ pub(crate) struct Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lengths {
     /// Every block is as long as the first.
-    Even,
+    Equal,
     /// Any length up to a block: a relay sends the bytes of each read.
-    Uneven,
+    Any,
 }
 
 impl Lengths {
     /// The lengths that the senders of this request send.
     pub(crate) fn for_request(request: &Request<'_>) -> Self {
-        if request.relays == 0 { Self::Even } else { Self::Uneven }
+        if request.relays == 0 { Self::Equal } else { Self::Any }
     }
 }
 
@@ -55,17 +55,17 @@ impl Layout {
         let block_units = block_bytes.div_ceil(unit_bytes);
         let units = match lengths {
             // Between two uses of a block all other blocks of the ring are used: at least `slots` units.
-            Lengths::Even => (slots.div_ceil(block_units) + 1) * block_units,
+            Lengths::Equal => (slots.div_ceil(block_units) + 1) * block_units,
             // At the end of the ring fewer units than a block has may stay unused, and a unit may be the last of its block in
             // one round and the first in the next.
-            Lengths::Uneven => slots + 2 * block_units,
+            Lengths::Any => slots + 2 * block_units,
         };
         Self { unit_bytes, units }
     }
 
     /// A layout for one block of constant content, which may be sent again at once.
     pub(crate) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
-        Self::new(block_bytes, 0, page_bytes, Lengths::Even)
+        Self::new(block_bytes, 0, page_bytes, Lengths::Equal)
     }
 
     /// Size of the ring in memory, in bytes.
@@ -126,7 +126,7 @@ pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix
 pub(crate) fn check_one_page_per_slot() -> Result<(), OpenError> {
     let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).in_call("pipe2")?;
     let holds = fcntl_getpipe_size(&writer).in_call("fcntl(F_GETPIPE_SZ)")?;
-    let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
+    let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Equal);
     let offer = PageRing::new(layout).in_call("mmap")?;
     let taken = refer(&writer, offer.block(4 * holds), SpliceFlags::NONBLOCK);
     if taken.in_call("vmsplice")? <= holds {
@@ -190,9 +190,9 @@ mod tests {
         };
         for slots in [1, 2, 16, 17, 256] {
             for block in [1, 100, 128, 129, 4095, 4096, 4097, 65_536, 65_537, 300_000, 3 << 20] {
-                walk(Layout::new(block, slots, 4096, Lengths::Even), slots, std::iter::repeat_n(block, 600));
+                walk(Layout::new(block, slots, 4096, Lengths::Equal), slots, std::iter::repeat_n(block, 600));
                 let uneven = std::iter::repeat_with(|| some_length(block)).take(2_000);
-                walk(Layout::new(block, slots, 4096, Lengths::Uneven), slots, uneven);
+                walk(Layout::new(block, slots, 4096, Lengths::Any), slots, uneven);
             }
         }
     }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn small_blocks_never_lie_across_pages() {
         for block in [1, 100, 128, 129, 4095, 4096] {
-            let layout = Layout::new(block, 16, 4096, Lengths::Even);
+            let layout = Layout::new(block, 16, 4096, Lengths::Equal);
             assert!(4096usize.is_multiple_of(layout.unit_bytes) && layout.unit_bytes >= block, "{layout:?}");
         }
     }
@@ -212,7 +212,7 @@ mod tests {
         let page_bytes = page_size();
         let slots = fcntl_getpipe_size(&writer).expect("size") / page_bytes;
         let mut ring =
-            PageRing::new(Layout::new(page_bytes, ring_slots, page_bytes, Lengths::Even)).expect("memory");
+            PageRing::new(Layout::new(page_bytes, ring_slots, page_bytes, Lengths::Equal)).expect("memory");
         for block in 0..slots {
             let room = ring.next(page_bytes);
             room.fill(block as u8);
