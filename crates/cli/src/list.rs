@@ -98,7 +98,7 @@ impl MechanismEntry {
             name: mechanism.name,
             summary: mechanism.summary,
             available: missing.is_none(),
-            reason: missing.as_ref().map(|missing| missing.reason.clone()),
+            reason: missing.as_ref().map(|missing| missing.message.clone()),
             remedy: missing.and_then(|missing| missing.remedy),
             capabilities: capability_words(mechanism.capabilities),
             workloads: mechanism.workloads.iter().map(|word| word.word()).collect(),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::TrialPage;
 
 /// What an end reports to the supervisor, as JSON.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct EndReport {
     /// CLOCK_MONOTONIC when it left the barrier; the same clock in every process of the machine.
     pub(crate) start_ns: u64,
@@ -48,20 +48,7 @@ pub(crate) struct EndReport {
 impl EndReport {
     /// The report of an end that could not start.
     pub(crate) fn failed(error: &io::Error) -> Self {
-        Self {
-            start_ns: 0,
-            end_ns: 0,
-            received_bytes: 0,
-            checksum: None,
-            usage: EndUsage::default(),
-            latency_histogram: None,
-            service_histogram: None,
-            torn_blocks: None,
-            pieces: None,
-            cpu_comparisons: (0, 0),
-            connection: None,
-            failure: Some(EndFailure::from(error)),
-        }
+        Self { failure: Some(EndFailure::from(error)), ..Self::default() }
     }
 }
 
@@ -117,11 +104,7 @@ pub(crate) fn run_end(
         end_ns,
         received_bytes: job.received_bytes,
         // Blocks of many senders or receivers are checked one by one, not as a stream.
-        checksum: if job.tag_checker.is_some() || job.totals.is_some() {
-            None
-        } else {
-            job.consumer.checksum()
-        },
+        checksum: job.consumer.checksum().filter(|_| job.tag_checker.is_none() && job.totals.is_none()),
         usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),

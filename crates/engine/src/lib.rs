@@ -19,4 +19,4 @@ mod watch;
 pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
 pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
-pub use session::{Session, run, run_with};
+pub use session::{Session, run};

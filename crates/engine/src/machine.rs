@@ -43,35 +43,24 @@ fn in_this_process(cpus: &[Cpu]) -> Vec<MachineFigure> {
     // If this process cannot be pinned, the figures are of several CPUs.
     let _pinned = cpus.first().and_then(|cpu| Pinned::to(cpu.id).ok());
     let loops: [(MachineFigureKind, Loop); 4] = [
-        (MachineFigureKind::SystemCall, || Ok(system_call_ns())),
-        (MachineFigureKind::Clock, || Ok(clock_ns())),
+        (MachineFigureKind::SystemCall, || Ok(call_ns(rustix::process::getppid))),
+        (MachineFigureKind::Clock, || Ok(call_ns(monotonic_ns))),
         (MachineFigureKind::ClockStep, || Ok(clock_step_ns())),
         (MachineFigureKind::PageFault, page_fault_ns),
     ];
-    let figure = |(kind, measure): (MachineFigureKind, fn() -> io::Result<f64>)| match (0..REPEATS)
-        .map(|_| measure())
-        .collect::<io::Result<Vec<f64>>>()
-    {
-        Ok(values) => MachineFigure { kind, values, missing: None },
-        Err(error) => {
-            MachineFigure { kind, values: Vec::new(), missing: Some(model::describe_errno(&error)) }
-        }
+    let figure = |(kind, measure): (MachineFigureKind, Loop)| {
+        let values: io::Result<Vec<f64>> = (0..REPEATS).map(|_| measure()).collect();
+        let missing = values.as_ref().err().map(model::describe_errno);
+        MachineFigure { kind, values: values.unwrap_or_default(), missing }
     };
     loops.into_iter().map(figure).collect()
 }
 
-fn system_call_ns() -> f64 {
+/// The time of one call.
+fn call_ns<T>(call: impl Fn() -> T) -> f64 {
     let began = monotonic_ns();
     for _ in 0..CALLS {
-        black_box(rustix::process::getppid());
-    }
-    (monotonic_ns() - began) as f64 / CALLS as f64
-}
-
-fn clock_ns() -> f64 {
-    let began = monotonic_ns();
-    for _ in 0..CALLS {
-        black_box(monotonic_ns());
+        black_box(call());
     }
     (monotonic_ns() - began) as f64 / CALLS as f64
 }
@@ -131,7 +120,7 @@ fn by_trials(cpus: &[Cpu]) -> Vec<MachineFigure> {
     ];
     let (kinds, cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let plan = Plan::new(cases, REPEATS, 1, Some(BUDGET));
-    let outcome = run(&plan, cpus, &mut Silent, &|| false);
+    let outcome = run(&plan, cpus, None, &mut Silent, &|| false);
     kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| machine_figure(kind, case)).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use host::PlacementError;
 use mechanism::{Capabilities, Mechanism, Options};
-use model::{ByteSize, Case, CaseError, Cpu, DataLevel, ErrorKind, Tasks, Workload, ZeroCopy};
+use model::{ByteSize, Case, CaseError, Cpu, DataLevel, ErrorKind, Tasks, Workload};
 use payload::TAG_BYTES;
 
 use crate::control::TASKS_MAX;
@@ -16,10 +16,6 @@ pub(crate) struct Ready {
     /// chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
-    /// The proof that bytes pass by reference, if the mechanism claims it.
-    pub(crate) zero_copy: Option<ZeroCopy>,
-    /// Longest block of many senders, or for many receivers, that always arrives in one piece, in bytes.
-    pub(crate) atomic_bytes: u64,
 }
 
 impl Ready {
@@ -53,7 +49,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     // The probe tests the mechanism on this machine only, not between two hosts.
     let probed = if case.toward.is_some() { Ok(()) } else { mechanism.probe() };
     probed.map_err(|missing| {
-        let message = format!("not available here: {}", missing.reason);
+        let message = format!("not available here: {}", missing.message);
         CaseError::stated(ErrorKind::Unavailable, message).with_remedy(missing.remedy)
     })?;
     let chosen = cpus_of_ends(case, cpus)
@@ -64,8 +60,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         let remedy = "fewer --pairs, --senders, --receivers or --chain".to_owned();
         return Err(CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy));
     }
-    let (zero_copy, atomic_bytes) = (mechanism.zero_copy(&options), mechanism.atomic_bytes);
-    Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy, atomic_bytes })
+    Ok(Ready { mechanism, options, cpus: chosen, block_bytes })
 }
 
 /// The CPUs of all ends, as in [`Ready::cpus`].
@@ -99,49 +94,39 @@ fn block_that_fits(case: &Case) -> Result<usize, CaseError> {
 }
 
 fn check_combination(mechanism: &Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {
-    let refuse = |what: String, remedy: String| {
-        Err(CaseError::stated(ErrorKind::Unsupported, what).with_remedy(remedy))
-    };
-    let words = |words: Vec<&str>| words.join(" or ");
-    if !mechanism.workloads.contains(&case.workload) {
+    let (load, levels) = (case.load, mechanism.data(options));
+    let are_tagged = load.shares_an_end() && case.data == DataLevel::Verify;
+    let (what, remedy) = if !mechanism.workloads.contains(&case.workload) {
         let what = match case.workload {
             Workload::Stream => "carries no stream, only round trips",
             Workload::PingPong => "carries a stream one way, no round trips",
         };
-        return refuse(what.to_owned(), "another --workload".to_owned());
-    }
-    if !mechanism.tasks.contains(&case.tasks) {
-        let known = words(mechanism.tasks.iter().map(|tasks| tasks.word()).collect());
-        return refuse(format!("cannot run with tasks `{}`", case.tasks), format!("--tasks {known}"));
-    }
-    if !mechanism.waits.contains(&case.wait) {
-        let known = words(mechanism.waits.iter().map(|wait| wait.word()).collect());
-        return refuse(format!("its ends cannot wait by `{}`", case.wait), format!("--wait {known}"));
-    }
-    let load = case.load;
-    if load.senders.is_some() && !mechanism.capabilities.contains(Capabilities::MANY_SENDERS) {
-        let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)".to_owned();
-        return refuse("only one task can have its sending end".to_owned(), remedy);
-    }
-    let are_tagged = load.shares_an_end() && case.data == DataLevel::Verify;
-    if are_tagged && case.block_bytes < TAG_BYTES as u64 {
-        let remedy = format!("--block {TAG_BYTES} or more, or --data write");
-        return refuse(
-            format!(
-                "blocks of many senders or receivers begin with a tag of {TAG_BYTES} bytes: sender and number"
-            ),
-            remedy,
-        );
-    }
-    let levels = mechanism.data(options);
-    if !levels.contains(&case.data) {
-        let known = words(levels.iter().map(|data| data.word()).collect());
-        return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
-    }
-    if !case.align.are_usual() && mechanism.is_in_place(options) {
-        let what =
-            "its ends make and check blocks in its own memory: there are no buffers to align".to_owned();
-        return refuse(what, "without --align, or a mechanism that copies (`hosepipe list`)".to_owned());
-    }
-    Ok(())
+        (what.to_owned(), "another --workload".to_owned())
+    } else if !mechanism.tasks.contains(&case.tasks) {
+        (format!("cannot run with tasks `{}`", case.tasks), format!("--tasks {}", any_of(mechanism.tasks)))
+    } else if !mechanism.waits.contains(&case.wait) {
+        (format!("its ends cannot wait by `{}`", case.wait), format!("--wait {}", any_of(mechanism.waits)))
+    } else if load.senders.is_some() && !mechanism.capabilities.contains(Capabilities::MANY_SENDERS) {
+        let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)";
+        ("only one task can have its sending end".to_owned(), remedy.to_owned())
+    } else if are_tagged && case.block_bytes < TAG_BYTES as u64 {
+        let what = "blocks of many senders or receivers begin with a tag of";
+        (
+            format!("{what} {TAG_BYTES} bytes: sender and number"),
+            format!("--block {TAG_BYTES} or more, or --data write"),
+        )
+    } else if !levels.contains(&case.data) {
+        (format!("has no data level `{}`", case.data), format!("--data {}", any_of(levels)))
+    } else if !case.align.are_usual() && (mechanism.in_place)(options) {
+        let what = "its ends make and check blocks in its own memory: there are no buffers to align";
+        (what.to_owned(), "without --align, or a mechanism that copies (`hosepipe list`)".to_owned())
+    } else {
+        return Ok(());
+    };
+    Err(CaseError::stated(ErrorKind::Unsupported, what).with_remedy(remedy))
+}
+
+/// The values, as in "threads or processes".
+fn any_of(values: &[impl ToString]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
 }

@@ -20,7 +20,7 @@ use crate::end::{EndFailure, EndReport};
 use crate::prepare::prepare;
 use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
 use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
-use crate::watch::{StallTimer, WaitError, cause, check_exits, reports, succeeded, system_failure};
+use crate::watch::{StallTimer, WaitError, cause, check_exits, goal, reports, succeeded, system_failure};
 
 /// Time for which an end continues after the other one failed, to report its own error.
 const GRACE: Duration = Duration::from_millis(500);
@@ -114,13 +114,8 @@ pub(crate) fn run_remote_trial(
     let end_request = end_request(setup, seed).map_err(|error| system_failure("getrandom", &error))?;
     let address = far.request_end(&end_request)?;
     let first = case.toward == Some(Toward::Peer);
-    let meeting = Meeting { mode: MeetingMode::Connect(address), key: end_request.key, is_first: first };
-    let (control, mut children) = start(setup, &meeting)?;
-    let goal = end_request.blocks.saturating_mul(if case.workload == Workload::Stream {
-        case.block_bytes
-    } else {
-        1
-    });
+    let (control, mut children) = start(setup, MeetingMode::Connect(address), end_request.key)?;
+    let goal = goal(case, setup.blocks);
     let mut watch = RemoteWatch::new();
     let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         if stop() {
@@ -135,7 +130,7 @@ pub(crate) fn run_remote_trial(
         }
     });
     watched.map_err(|WaitError(why)| why)?;
-    let near = report_of(&children, case, usize::from(!first))?;
+    let near = report_of(&children, case)?;
     let ended = Instant::now();
     let remote = loop {
         if stop() {
@@ -158,7 +153,7 @@ pub(crate) fn run_remote_trial(
     }
     let ends = Ends { case, blocks: setup.blocks, reports: &both };
     check_arrival(&ends)?;
-    check_content(&ends, setup.ready.atomic_bytes, expected)?;
+    check_content(&ends, setup.ready.mechanism.atomic_bytes, expected)?;
     let received = &both[1];
     if !first {
         far.confirm(received.received_bytes, received.checksum.as_deref())?;
@@ -191,10 +186,7 @@ pub fn run_far_end(
     let blocks = end_request.blocks;
     let setup =
         TrialSetup { case: &case, ready: &ready, tile: &Arc::new(tile), folder: &folder, blocks, round: 0 };
-    let first = case.toward == Some(Toward::Peer);
-    let meeting =
-        Meeting { mode: MeetingMode::Listen(listener.clone()), key: end_request.key, is_first: first };
-    let (control, mut children) = start(&setup, &meeting)?;
+    let (control, mut children) = start(&setup, MeetingMode::Listen(listener.clone()), end_request.key)?;
     let began = Instant::now();
     let mut movement = StallTimer::from(began);
     wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
@@ -215,7 +207,7 @@ pub fn run_far_end(
         NoSample::Failed(error) => error,
         NoSample::Stopped => CaseError::new(ErrorKind::Died, "stopped"),
     })?;
-    let report = report_of(&children, &case, usize::from(!first))?;
+    let report = report_of(&children, &case)?;
     serde_json::to_value(report).map_err(|error| CaseError::new(ErrorKind::Died, error.to_string()))
 }
 
@@ -292,23 +284,29 @@ fn case(end_request: &EndRequest) -> Result<Case, CaseError> {
 }
 
 /// Starts the task of this host's end.
-fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Child<'static>>), CaseError> {
-    let end = setup.ready.mechanism.open_end(&request(setup), meeting).ok_or_else(|| {
+fn start(
+    setup: &TrialSetup<'_>,
+    mode: MeetingMode,
+    key: TrialKey,
+) -> Result<(TrialPage, Vec<Child<'static>>), CaseError> {
+    let open_end = setup.ready.mechanism.open_end.ok_or_else(|| {
         let text = "cannot be measured between two hosts";
         CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
     })?;
-    let mut end = Some(end.map_err(open_error)?);
+    let is_first = setup.case.toward == Some(Toward::Peer);
+    let meeting = Meeting { mode, key, is_first };
+    let mut end = Some(open_end(&request(setup), &meeting).map_err(open_error)?);
     let control = TrialPage::new(1).map_err(|error| system_failure("mmap of the shared page", &error))?;
-    let first = usize::from(!meeting.is_first);
-    let child = Child::fork(child_name(setup.case, first, 2), |report| {
-        run_ends(setup, end.take().into_iter().collect(), 0, first, &control, report);
+    let index = usize::from(!is_first);
+    let child = Child::fork(child_name(setup.case, index, 2), |report| {
+        run_ends(setup, end.take().into_iter().collect(), 0, index, &control, report);
     });
     Ok((control, vec![child.map_err(|error| system_failure("fork", &error))?]))
 }
 
 /// The report of this host's end, or of its failure.
-fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
-    check_exits(children, case, first)?;
+fn report_of(children: &[Child<'_>], case: &Case) -> Result<EndReport, CaseError> {
+    check_exits(children, case, usize::from(case.toward != Some(Toward::Peer)))?;
     let report = children.iter().flat_map(reports).next();
     report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end exited without a report"))
 }

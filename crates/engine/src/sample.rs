@@ -71,8 +71,8 @@ pub(crate) fn make_sample(
     let usage = reports.iter().map(|end| end.usage.clone()).collect();
     let messages = ends.blocks_of_pair() * u64::from(case.load.pairs());
     let histogram = |of: fn(&EndReport) -> &Option<String>| {
-        merged(reports.iter().filter_map(|end| of(end).as_deref()))
-            .map_err(|what| CaseError::new(ErrorKind::Failed, what))
+        let texts: Vec<&str> = reports.iter().filter_map(|end| of(end).as_deref()).collect();
+        merged(&texts).map_err(|what| CaseError::new(ErrorKind::Failed, what))
     };
     let several = case.load.pairs.is_some() || case.load.shares_an_end();
     Ok(Sample {
@@ -104,21 +104,18 @@ fn clock_trial(ends: &Ends<'_>) -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// A text is not a histogram.
-fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>, String> {
-    let Some(first) = texts.next() else { return Ok(None) };
-    let mut all = None;
-    for text in texts {
-        let more = decode_histogram(text).map_err(|error| error.to_string())?;
-        let all = match &mut all {
-            Some(all) => all,
-            none => none.insert(decode_histogram(first).map_err(|error| error.to_string())?),
-        };
-        all.add(more).map_err(|error| error.to_string())?;
+fn merged(texts: &[&str]) -> Result<Option<String>, String> {
+    let decode = |text| decode_histogram(text).map_err(|error| error.to_string());
+    let (first, more) = match texts {
+        [] => return Ok(None),
+        [one] => return Ok(Some((*one).to_owned())),
+        [first, more @ ..] => (first, more),
+    };
+    let mut all = decode(first)?;
+    for text in more {
+        all.add(decode(text)?).map_err(|error| error.to_string())?;
     }
-    match all {
-        Some(all) => encode_histogram(&all).map(Some).map_err(|error| error.to_string()),
-        None => Ok(Some(first.to_owned())),
-    }
+    encode_histogram(&all).map(Some).map_err(|error| error.to_string())
 }
 
 /// The part of each pair, or of each sender or receiver of the only pair.
@@ -221,15 +218,11 @@ fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError>
 mod tests {
     use super::*;
     use model::Spec;
-    use std::io;
 
     #[test]
     fn without_a_report_or_without_bytes_there_is_no_sample() {
         let case = Case { block_bytes: 10, ..Case::stream(Spec::plain("pipe")) };
-        let end = |received_bytes| EndReport {
-            received_bytes,
-            ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
-        };
+        let end = |received_bytes| EndReport { received_bytes, ..EndReport::default() };
         let said = |case: &Case, reports: &[EndReport]| {
             check_arrival(&Ends { case, blocks: 2, reports }).err().map(|error| error.message)
         };
@@ -269,7 +262,7 @@ mod tests {
         let torn = |pieces: [(u64, u64); 3]| {
             let end = |(whole_blocks, byte_sum)| EndReport {
                 pieces: Some(BlockTotals { whole_blocks, byte_sum }),
-                ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
+                ..EndReport::default()
             };
             Ends { case: &case, blocks: 4, reports: &pieces.map(end) }.torn_blocks()
         };

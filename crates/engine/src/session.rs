@@ -39,15 +39,11 @@ struct Runner {
     fastest: Duration,
 }
 
-/// Runs a plan on the given CPUs. Returns the trials that were finished, even if the run was stopped.
+/// Runs a plan on the given CPUs; `far` is another host, which runs one end of each case that has a `toward`. Returns the trials that
+/// were finished, even if the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
-pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
-    run_with(plan, cpus, None, observer, stop)
-}
-
-/// The same with another host, which runs one end of each case that has a `toward`.
-pub fn run_with<'f>(
+pub fn run<'f>(
     plan: &Plan,
     cpus: &[Cpu],
     far: Option<&'f mut (dyn FarEnd + 'f)>,
@@ -66,26 +62,13 @@ pub fn run_with<'f>(
 impl Runner {
     fn prepare(case: &Case, cpus: &[Cpu]) -> Self {
         let mut record = CaseRecord::from(case.clone());
-        let ready = match prepare(case, cpus) {
-            Ok(ready) => {
-                record.cpus.clone_from(&ready.cpus);
-                record.zero_copy.clone_from(&ready.zero_copy);
-                Some(ready)
-            }
-            Err(error) => {
-                record.error = Some(error);
-                None
-            }
-        };
-        Self {
-            case: case.clone(),
-            record,
-            ready,
-            blocks: 0,
-            overhead: Duration::ZERO,
-            expected: Duration::ZERO,
-            fastest: Duration::MAX,
+        let ready = prepare(case, cpus).map_err(|error| record.error = Some(error)).ok();
+        if let Some(ready) = &ready {
+            record.cpus.clone_from(&ready.cpus);
+            record.zero_copy = (ready.mechanism.zero_copy)(&ready.options);
         }
+        let (overhead, expected, fastest) = (Duration::ZERO, Duration::ZERO, Duration::MAX);
+        Self { case: case.clone(), record, ready, blocks: 0, overhead, expected, fastest }
     }
 
     /// Its name in progress messages.
@@ -206,8 +189,7 @@ impl<'a, 'f> Session<'a, 'f> {
         let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(&speeds, target, |role| role != Role::Ranked);
         self.avoid_zero_sums();
-        let round: Duration =
-            self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
+        let round: Duration = self.alive().map(|(_, runner)| runner.expected + runner.overhead).sum();
         let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
         self.progress.planned(trials, Some(round * self.plan.trials));
         Ok(())
@@ -280,7 +262,7 @@ impl<'a, 'f> Session<'a, 'f> {
     fn trial_target(&self) -> Duration {
         let Some(budget) = self.plan.budget else { return self.plan.trial_max };
         let left = budget.mul_f64(self.plan.first_part).saturating_sub(self.began.elapsed());
-        let overhead: Duration = self.alive().map(|index| self.runners[index].overhead).sum();
+        let overhead: Duration = self.alive().map(|(_, runner)| runner.overhead).sum();
         let round = (left / self.plan.trials.max(1)).saturating_sub(overhead);
         let cases = self.alive().count().max(1) as u32;
         (round / cases).clamp(TRIAL_MIN, self.plan.trial_max.max(TRIAL_MIN))
@@ -291,7 +273,7 @@ impl<'a, 'f> Session<'a, 'f> {
         let mut disturbance = self.plan.repeats.then(|| DisturbanceCheck::new(cpus));
         for round in 0..self.plan.rounds_max {
             // The cases of a round are chosen before it: otherwise its figures would influence which of them are compared.
-            let mut indices: Vec<usize> = self.alive().collect();
+            let mut indices: Vec<usize> = self.alive().map(|(index, _)| index).collect();
             indices.retain(|index| !self.progress.enough(*index, &self.runners[*index].record.samples));
             order.shuffle(&mut indices);
             if indices.is_empty() {
@@ -354,9 +336,8 @@ impl<'a, 'f> Session<'a, 'f> {
     }
 
     /// The cases that can be run and have not failed.
-    fn alive(&self) -> impl Iterator<Item = usize> {
-        let alive = |(index, runner): (usize, &Runner)| runner.record.error.is_none().then_some(index);
-        self.runners.iter().enumerate().filter_map(alive).collect::<Vec<_>>().into_iter()
+    fn alive(&self) -> impl Iterator<Item = (usize, &Runner)> {
+        self.runners.iter().enumerate().filter(|(_, runner)| runner.record.error.is_none())
     }
 
     /// Runs one trial; a failed case keeps its error and is not run again.

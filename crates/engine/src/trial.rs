@@ -9,14 +9,14 @@ use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Tasks, Workload, latency_histogram,
     monotonic_ns,
 };
-use payload::{Consumer, Producer, TagChecker, Tagger, Tile};
+use payload::{Buffering, Consumer, Producer, TagChecker, Tagger, Tile};
 use process::{Child, leave};
 
 use crate::control::TrialPage;
 use crate::end::{EndReport, run_end};
 use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
-use crate::watch::{judge, system_failure, wait_for_tasks};
+use crate::watch::{collect_reports, system_failure, wait_for_tasks};
 
 /// The parameters of a trial.
 pub(crate) struct TrialSetup<'a> {
@@ -52,9 +52,10 @@ pub(crate) fn run_trial(
     // The tasks have the ends now. If an end stayed open here, its peer would not see that the task has closed it.
     channels.iter_mut().for_each(|channel| channel.endpoints.clear());
     wait_for_tasks(&mut children, setup.case, setup.blocks, &control, progress, stop)?;
-    let ends = Ends { case: setup.case, blocks: setup.blocks, reports: &judge(&children, setup.case)? };
+    let ends =
+        Ends { case: setup.case, blocks: setup.blocks, reports: &collect_reports(&children, setup.case)? };
     check_arrival(&ends)?;
-    check_content(&ends, setup.ready.atomic_bytes, expected)?;
+    check_content(&ends, setup.ready.mechanism.atomic_bytes, expected)?;
     let sample = make_sample(&ends, setup.round, began_ns, &control)?;
     Ok(TrialOutcome { sample, granted: granted_to_all(channels), congestion_control: None })
 }
@@ -62,7 +63,10 @@ pub(crate) fn run_trial(
 /// Opens a channel for each pair.
 fn open_all(setup: &TrialSetup<'_>) -> Result<Vec<Channel>, CaseError> {
     let pairs = setup.case.load.pairs();
-    let open = |pair: u32| open(setup).map_err(|error| pair_error(error, pair, pairs));
+    let open = |pair: u32| {
+        let channel = setup.ready.mechanism.open(&request(setup));
+        channel.map_err(|error| pair_error(open_error(error), pair, pairs))
+    };
     (1..=pairs).map(open).collect()
 }
 
@@ -92,10 +96,6 @@ fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {
     granted.into_iter().chain(most).collect()
 }
 
-fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
-    setup.ready.mechanism.open(&request(setup)).map_err(open_error)
-}
-
 /// The request to the mechanism.
 pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
     let case = setup.case;
@@ -116,12 +116,8 @@ pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
 
 /// Why a channel, or one end of it, cannot be opened.
 pub(crate) fn open_error(error: OpenError) -> CaseError {
-    let (kind, expected) = match error {
-        OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
-        OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
-        OpenError::System { .. } => (ErrorKind::Open, false),
-    };
-    CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
+    let OpenError { kind, message, remedy, .. } = error;
+    CaseError { kind, message, remedy, expected: kind != ErrorKind::Open }
 }
 
 /// Starts one process for each endpoint, or for each pair one process with a thread for each endpoint.
@@ -134,13 +130,11 @@ fn start_tasks(
         channels.iter_mut().map(|channel| channel.endpoints.drain(..).map(Some).collect()).collect();
     let mut children = Vec::new();
     for pair in 0..endpoints.len() {
+        let count = endpoints[pair].len();
         // One child for each endpoint, or one for all.
-        let (starts, held) = match setup.case.tasks {
-            Tasks::Processes => (endpoints[pair].len(), 1),
-            Tasks::Threads | Tasks::Single => (1, endpoints[pair].len()),
-        };
-        for index in 0..starts {
-            let child = Child::fork(child_name(setup.case, index, starts), |report| {
+        let held = if setup.case.tasks == Tasks::Processes { 1 } else { count };
+        for index in (0..count).step_by(held) {
+            let child = Child::fork(child_name(setup.case, index, count), |report| {
                 let held: Vec<_> =
                     endpoints[pair][index..index + held].iter_mut().filter_map(Option::take).collect();
                 // A child closes the descriptors of all other ends.
@@ -233,6 +227,7 @@ fn work(
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
+    let rate_per_s = case.load.rate_per_s.filter(|_| pings);
     let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
     let senders = are_tagged.then(|| case.load.senders());
     let blocks = match role {
@@ -241,25 +236,19 @@ fn work(
     };
     let tagger = |_| Tagger::new(setup.tile.clone(), index as u32, block_bytes);
     let tag_checker = |senders| TagChecker::new(setup.tile.clone(), senders, block_bytes);
-    let producer = Producer::new(setup.tile.clone(), case.data, sends).at(case.align.sender.into());
-    let consumer = Consumer::new(case.data, case.check, setup.tile, receives).at(case.align.receiver.into());
     // A message of a round trip is made when it is sent, and checked before it is answered.
-    let streams = case.workload == Workload::Stream;
+    let buffering =
+        |offset: u16| Buffering { offset: offset.into(), batches: case.workload == Workload::Stream };
     let mut job = Job {
         blocks,
         block_bytes,
-        producer: if streams { producer.ahead() } else { producer },
-        consumer: if streams { consumer.gathering() } else { consumer },
+        producer: Producer::new(setup.tile.clone(), case.data, sends, buffering(case.align.sender)),
+        consumer: Consumer::new(case.data, case.check, setup.tile, receives, buffering(case.align.receiver)),
         // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
         blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
-        pace: case
-            .load
-            .rate_per_s
-            .filter(|_| pings)
-            .zip(latency_histogram())
-            .map(|(rate, empty)| Pace::new(rate, empty)),
+        pace: rate_per_s.zip(latency_histogram()).map(|(rate, empty)| Pace::new(rate, empty)),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
         tag_checker: senders.filter(|_| role == EndpointRole::Receiver).map(tag_checker),
         receivers: case.load.receivers(),

@@ -46,10 +46,7 @@ pub(crate) fn wait_for_tasks(
     progress: &mut dyn FnMut(f64),
     stop: &dyn Fn() -> bool,
 ) -> Result<(), NoSample> {
-    let goal = match case.workload {
-        Workload::Stream => blocks.saturating_mul(case.block_bytes),
-        Workload::PingPong => blocks,
-    };
+    let goal = goal(case, blocks);
     let mut stall = StallTimer::from(Instant::now());
     wait_for_all(children, &|child| !succeeded(child), &mut || {
         if stop() {
@@ -63,6 +60,14 @@ pub(crate) fn wait_for_tasks(
         if stall.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
     })
     .map_err(|WaitError(why)| why)
+}
+
+/// The progress of a task that has moved all of this number of blocks.
+pub(crate) fn goal(case: &Case, blocks: u64) -> u64 {
+    match case.workload {
+        Workload::Stream => blocks.saturating_mul(case.block_bytes),
+        Workload::PingPong => blocks,
+    }
 }
 
 pub(crate) fn succeeded(child: &Child<'_>) -> bool {
@@ -81,7 +86,7 @@ fn hung(case: &Case, progress: u64) -> CaseError {
 }
 
 /// The reports of all ends, the sender's first; or the cause of the failure.
-pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
+pub(crate) fn collect_reports(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
     check_exits(children, case, 0)?;
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
     if let Some(error) = cause(&ends, case) {

@@ -50,14 +50,8 @@ pub fn generate(job: &GenJob, out: BorrowedFd<'_>) -> Result<GenReport, FilterEr
     let block_bytes = job.block_bytes.get();
     let outlet =
         Outlet::choose(out, &tile, block_bytes, pipe_bytes.unwrap_or(0)).map_err(FilterError::Memory)?;
-    let mut report = GenReport {
-        bytes: 0,
-        method: outlet.method(),
-        pipe_bytes: pipe_bytes.map(|bytes| bytes as u64),
-        syscalls: 0,
-    };
-    write_payload(job.bytes, &tile, outlet, out, &mut report)?;
-    Ok(report)
+    let report = write_payload(job.bytes, &tile, outlet, out)?;
+    Ok(GenReport { pipe_bytes: pipe_bytes.map(|bytes| bytes as u64), ..report })
 }
 
 fn write_payload(
@@ -65,14 +59,14 @@ fn write_payload(
     tile: &Tile,
     mut outlet: Outlet<'_>,
     out: BorrowedFd<'_>,
-    report: &mut GenReport,
-) -> Result<(), FilterError> {
+) -> Result<GenReport, FilterError> {
+    let mut report = GenReport { bytes: 0, method: outlet.method(), pipe_bytes: None, syscalls: 0 };
     let mut phase = 0;
     loop {
         // Unlimited: 2^64 bytes take 584 years at 1 GB/s.
         let left = bytes.unwrap_or(u64::MAX) - report.bytes;
         if left == 0 {
-            return Ok(());
+            return Ok(report);
         }
         match outlet.hand_over(phase, left) {
             Ok(taken) => {
@@ -114,9 +108,7 @@ mod tests {
             let mut comparer = Comparer::new(Tile::make(&payload, 2, Period::Filter).expect("named"));
             let writing = std::thread::spawn(move || {
                 let outlet = Outlet::choose(writer.as_fd(), &tile, 65536, pipe_bytes).expect("memory");
-                let mut report =
-                    GenReport { bytes: 0, method: outlet.method(), pipe_bytes: None, syscalls: 0 };
-                write_payload(Some(1_000_001), &tile, outlet, writer.as_fd(), &mut report).map(|()| report)
+                write_payload(Some(1_000_001), &tile, outlet, writer.as_fd())
             });
             let mut room = vec![0; 10_000];
             while let Ok(len @ 1..) = rustix::io::read(&reader, &mut room[..]) {

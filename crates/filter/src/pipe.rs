@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 /// The default of pipe-max-size (Documentation/admin-guide/sysctl/fs.rst).
@@ -51,13 +51,7 @@ fn pipe_max_bytes() -> usize {
 
 /// Waits until a descriptor is ready for `wanted`, or has an error, which the next call returns.
 pub(crate) fn wait_for(fd: BorrowedFd<'_>, wanted: PollFlags) -> rustix::io::Result<()> {
-    loop {
-        match poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], None) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    retry_on_intr(|| poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], None)).map(drop)
 }
 
 #[cfg(test)]

@@ -92,7 +92,9 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
     let piped = is_pipe(input, PipeEnd::In);
     let pipe_bytes = piped.then(|| enlarge(input) as u64);
     let inlet = match &job.verify {
-        Some(verify) => Inlet::Verify(Block::new(READ_BYTES), Box::new(detector(verify)?)),
+        Some(Verify { payload, seed }) => {
+            Inlet::Verify(Block::new(READ_BYTES), Box::new(Detector::new(payload.as_ref(), *seed)?))
+        }
         None => piped.then(dev_null).flatten().map_or_else(Inlet::read, Inlet::Splice),
     };
     let most = job.bytes.unwrap_or(u64::MAX);
@@ -120,13 +122,6 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
         method: if matches!(reader.inlet, Inlet::Splice(_)) { SinkMethod::Splice } else { SinkMethod::Read },
         pipe_bytes,
         syscalls: reader.syscalls,
-    })
-}
-
-fn detector(verify: &Verify) -> Result<Detector, FilterError> {
-    Ok(match &verify.payload {
-        Some(kind) => Detector::only(kind, verify.seed)?,
-        None => Detector::new(verify.seed)?,
     })
 }
 

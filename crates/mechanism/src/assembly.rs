@@ -1,6 +1,7 @@
 //! Channels put together from directions: which task holds which ends, and which loop it runs.
 
 use std::any::Any;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use model::{Tasks, Workload, describe_errno};
@@ -9,7 +10,7 @@ use crate::loops::{
     answer, ask, endpoint, pass_blocks, pass_there_and_back, receive_among_others, receive_from_many,
     receive_stream, relay, send_among_others, send_stream, send_to_many,
 };
-use crate::system::granted;
+use crate::system::{InCall, granted};
 use crate::{Channel, Endpoint, EndpointRole, Granted, Meeting, OpenError, Receiver, Request, Sender};
 
 /// One direction of a mechanism, open: a sender and its receiver.
@@ -41,11 +42,8 @@ pub(crate) fn one_way<S: Sender + 'static, R: Receiver + 'static>(
     mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
 ) -> Result<Channel, OpenError> {
     let forth = open_direction()?;
-    if let Some(senders) = request.senders {
-        return many_senders(request, senders, forth);
-    }
-    if let Some(receivers) = request.receivers {
-        return many_receivers(request, receivers, forth);
+    if request.senders.or(request.receivers).is_some() {
+        return with_shared_end(request, forth);
     }
     if request.relays > 0 {
         return chain(request, forth, open_direction);
@@ -63,7 +61,7 @@ pub(crate) fn over_connected<S: Sender + 'static, R: Receiver + 'static>(
 ) -> Result<Channel, OpenError> {
     if request.workload == Workload::PingPong && request.relays == 0 {
         let (near, far) = connect()?;
-        let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
+        let copy = |fd: &OwnedFd| fd.try_clone().in_call("dup");
         let forth = direction(copy(&near)?, copy(&far)?)?;
         return Ok(assemble(request, forth, Some(direction(far, near)?)));
     }
@@ -140,62 +138,53 @@ pub(crate) fn lone_end<C: Sender + Receiver + 'static>(
     }
 }
 
-/// A channel of one direction whose sending end several tasks share.
-pub(crate) fn many_senders<S: Sender + 'static, R: Receiver + 'static>(
+/// A channel of one direction. Several tasks share its sending end, or else its receiving end.
+fn with_shared_end<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
-    count: u32,
     direction: Direction<S, R>,
 ) -> Result<Channel, OpenError> {
     if request.workload != Workload::Stream || request.tasks == Tasks::Single || request.relays > 0 {
         return Err(OpenError::unsupported(
-            "many senders send a stream to one receiver",
+            match request.senders {
+                Some(_) => "many senders send a stream to one receiver",
+                None => "many receivers take a stream from one sender",
+            },
             "--workload stream, --tasks processes or threads, and no --chain",
         ));
     }
     let Direction { sender, receiver, granted, keep } = direction;
-    let mut senders = vec![sender];
-    while senders.len() < count as usize {
-        let another = senders[0].another().ok_or_else(no_second_sender)?;
-        senders.push(another.map_err(|error| OpenError::Limit {
-            message: format!("sender {} of {count}: {}", senders.len() + 1, describe_errno(&error)),
-            remedy: "fewer --senders, or where descriptors ran out (EMFILE), ulimit -n 4096".to_owned(),
-        })?);
-    }
-    let senders = senders.into_iter().map(|sender| endpoint(EndpointRole::Sender, sender, send_among_others));
-    let receiver = endpoint(EndpointRole::Receiver, receiver, receive_from_many);
-    Ok(Channel { endpoints: senders.chain([receiver]).collect(), granted, keep: Vec::from_iter(keep) })
+    let endpoints = if let Some(count) = request.senders {
+        let senders = handles("sender", count, sender, S::another, no_second_sender)?.into_iter();
+        let senders = senders.map(|sender| endpoint(EndpointRole::Sender, sender, send_among_others));
+        senders.chain([endpoint(EndpointRole::Receiver, receiver, receive_from_many)]).collect()
+    } else {
+        let count = request.receivers.unwrap_or(1);
+        let receivers = handles("receiver", count, receiver, R::another_receiver, no_second_receiver)?;
+        let receivers = receivers.into_iter();
+        let receivers = receivers.map(|one| endpoint(EndpointRole::Receiver, one, receive_among_others));
+        [endpoint(EndpointRole::Sender, sender, send_to_many)].into_iter().chain(receivers).collect()
+    };
+    Ok(Channel { endpoints, granted, keep: Vec::from_iter(keep) })
 }
 
-/// A channel of one direction whose receiving end several tasks share.
-fn many_receivers<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
+/// `count` handles to one end, for as many tasks: the given one, and others that `another` makes of it.
+fn handles<E>(
+    name: &str,
     count: u32,
-    direction: Direction<S, R>,
-) -> Result<Channel, OpenError> {
-    if request.workload != Workload::Stream || request.tasks == Tasks::Single || request.relays > 0 {
-        return Err(OpenError::unsupported(
-            "many receivers take a stream from one sender",
-            "--workload stream, --tasks processes or threads, and no --chain",
-        ));
-    }
-    let Direction { sender, receiver, granted, keep } = direction;
-    let mut receivers = vec![receiver];
-    while receivers.len() < count as usize {
-        let another = receivers[0].another_receiver().ok_or_else(no_second_receiver)?;
-        receivers.push(another.map_err(|error| OpenError::Limit {
-            message: format!("receiver {} of {count}: {}", receivers.len() + 1, describe_errno(&error)),
-            remedy: "fewer --receivers, or where descriptors ran out (EMFILE), ulimit -n 4096".to_owned(),
+    end: E,
+    another: impl Fn(&E) -> Option<io::Result<E>>,
+    refusal: fn() -> OpenError,
+) -> Result<Vec<E>, OpenError> {
+    let mut handles = vec![end];
+    while handles.len() < count as usize {
+        let another = another(&handles[0]).ok_or_else(refusal)?;
+        handles.push(another.map_err(|error| {
+            let message = format!("{name} {} of {count}: {}", handles.len() + 1, describe_errno(&error));
+            let remedy = format!("fewer --{name}s, or where descriptors ran out (EMFILE), ulimit -n 4096");
+            OpenError::limit(message, remedy)
         })?);
     }
-    let receivers = receivers
-        .into_iter()
-        .map(|receiver| endpoint(EndpointRole::Receiver, receiver, receive_among_others));
-    let sender = endpoint(EndpointRole::Sender, sender, send_to_many);
-    Ok(Channel {
-        endpoints: [sender].into_iter().chain(receivers).collect(),
-        granted,
-        keep: Vec::from_iter(keep),
-    })
+    Ok(handles)
 }
 
 /// The error of a request for many receivers.
@@ -207,7 +196,7 @@ pub(crate) fn no_second_receiver() -> OpenError {
 }
 
 /// The error of a request for many senders.
-pub(crate) fn no_second_sender() -> OpenError {
+fn no_second_sender() -> OpenError {
     OpenError::unsupported(
         "only one task can have its sending end",
         "without --senders, or a mechanism that can have many (`hosepipe list`)",

@@ -13,9 +13,7 @@ pub trait Endpoint: Send {
     fn role(&self) -> EndpointRole;
 
     /// See `End::prepare`. Called once, in the task that runs the endpoint, before the barrier.
-    fn prepare(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    fn prepare(&mut self) -> io::Result<()>;
 
     /// Moves the job's blocks. Returns when the last byte was handed over (sender) or was received and
     /// given to the job's consumer (receiver).
@@ -28,9 +26,7 @@ pub trait Endpoint: Send {
     fn syscalls(&self) -> Option<u64>;
 
     /// Facts about its connection with another host, known after `run`; `None` where both ends are on this host.
-    fn connection(&self) -> Option<ConnectionFacts> {
-        None
-    }
+    fn connection(&self) -> Option<ConnectionFacts>;
 }
 
 /// Which side of a channel an endpoint is.

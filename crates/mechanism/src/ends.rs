@@ -26,17 +26,21 @@ pub trait End: Send {
     }
 }
 
-/// Implements [`End`] for a type that prepares nothing, and whose system calls are counted by one of its fields.
-macro_rules! counted_by {
+/// Implements [`End`] for a type by one of its fields, which prepares what it needs and counts the system calls.
+macro_rules! delegate_end {
     ($end:ty, $($field:tt).+) => {
         impl End for $end {
+            fn prepare(&mut self) -> io::Result<()> {
+                self.$($field).+.prepare()
+            }
+
             fn syscalls(&self) -> Option<u64> {
                 self.$($field).+.syscalls()
             }
         }
     };
 }
-pub(crate) use counted_by;
+pub(crate) use delegate_end;
 
 /// The sending end of one direction. Each mechanism has its own type, so that the loops are compiled for it.
 pub trait Sender: End {

@@ -4,12 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use model::{Tasks, Wait};
-use rustix::event::{PollFd, PollFlags, poll};
+use process::sleep_on;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 
 use crate::ends::End;
+use crate::system::InCall;
 use crate::{OpenError, Receiver, Request, Sender};
 
 /// What an end does when a call would block.
@@ -43,30 +45,32 @@ impl FdWait {
 
     /// Sets or clears O_NONBLOCK, as this way of waiting needs it.
     pub(crate) fn apply(self, fd: &impl AsFd) -> Result<(), OpenError> {
-        let flags = fcntl_getfl(fd).map_err(OpenError::system("fcntl(F_GETFL)"))?;
+        let flags = fcntl_getfl(fd).in_call("fcntl(F_GETFL)")?;
         let wanted = if self == Self::InCall { flags - OFlags::NONBLOCK } else { flags | OFlags::NONBLOCK };
-        fcntl_setfl(fd, wanted).map_err(OpenError::system("fcntl(F_SETFL)"))
+        fcntl_setfl(fd, wanted).in_call("fcntl(F_SETFL)")
     }
 
     /// Waits after EAGAIN. Returns the number of system calls that it made.
     #[cold]
     pub(crate) fn after_would_block(self, fd: &impl AsFd, interest: PollFlags) -> io::Result<u64> {
         match self {
-            Self::InCall | Self::Never => Err(io::Error::new(
-                io::ErrorKind::WouldBlock,
-                "one task that sends and then receives would wait for itself: the block does not fit in the \
-                 channel (smaller --block, larger buffer option, or --tasks processes)",
+            Self::InCall | Self::Never => Err(would_wait_for_itself(
+                "the block does not fit in the channel (smaller --block, larger buffer option, or --tasks processes)",
             )),
             Self::Spin => {
                 std::hint::spin_loop();
                 Ok(0)
             }
-            Self::InPoll => match poll(&mut [PollFd::new(fd, interest)], None) {
-                Ok(_) | Err(Errno::INTR) => Ok(1),
-                Err(error) => Err(error.into()),
-            },
+            Self::InPoll => sleep_on(&mut [PollFd::new(fd, interest)], None).map(|()| 1),
         }
     }
+}
+
+/// The error of a single task that would wait for itself, with the reason.
+#[cold]
+pub(crate) fn would_wait_for_itself(why: &str) -> io::Error {
+    let text = format!("one task that sends and then receives would wait for itself: {why}");
+    io::Error::new(io::ErrorKind::WouldBlock, text)
 }
 
 /// An end that is a descriptor.

@@ -67,12 +67,10 @@ impl Folder {
         if let Some(path) = private.as_ref().map(TemporaryPath::path).filter(|path| is_own_folder(path)) {
             return Ok(path.to_owned());
         }
-        let made =
-            TemporaryPath::folder_in(&announcer(), self.base()).map_err(|source| OpenError::System {
-                call: format!("making a folder in {}", self.base().display()),
-                source,
-                remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
-            })?;
+        let made = TemporaryPath::folder_in(&announcer(), self.base()).map_err(|error| {
+            let remedy = "set TMPDIR to a folder you can write to".to_owned();
+            OpenError::system(format!("making a folder in {}", self.base().display()), error, Some(remedy))
+        })?;
         Ok(private.insert(made).path().to_owned())
     }
 
@@ -156,6 +154,6 @@ mod tests {
         let folder = Folder::private_in(PathBuf::from("/nonexistent"));
         let error = folder.path().expect_err("nowhere");
         assert!(error.to_string().contains("/nonexistent: ENOENT"), "{error}");
-        assert!(error.remedy().is_some_and(|remedy| remedy.contains("TMPDIR")));
+        assert!(error.remedy.is_some_and(|remedy| remedy.contains("TMPDIR")));
     }
 }

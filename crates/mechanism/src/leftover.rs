@@ -117,15 +117,9 @@ fn remove_queues_of(process: u32) {
             let _ = CString::new(name).map(|name| unsafe { libc::mq_unlink(name.as_ptr()) });
         }
     }
-    remove_system_v_queues_of(process);
-}
-
-/// System V queues have no name that could be announced; they are found by key and creator (proc(5), sysvipc/msg).
-fn remove_system_v_queues_of(process: u32) {
-    let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
-    for queue in queues_made_by(&table, process, geteuid().as_raw()) {
-        remove_queue(queue);
-    }
+    // System V queues have no name that could be announced; they are found by key and creator (proc(5), sysvipc/msg).
+    let table = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+    queues_made_by(&table, process, geteuid().as_raw()).into_iter().for_each(remove_queue);
 }
 
 /// The queues in `table` (/proc/sysvipc/msg) that `process` of `user` made. Columns: 1 the key, 2 the queue, 10 the user who made it.

@@ -33,7 +33,7 @@ pub use folder::{Folder, free_bytes};
 pub use leftover::{
     end_cleaner, ensure_cleaner, leave_cleaner, queue_of_program, remove_queues_of_programs, start_cleaner,
 };
-pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, default_pipe_bytes, large_pipe};
+pub use link::{LinkEnds, LinkKind, Order, Stored, default_pipe_bytes, large_pipe};
 pub use mechanism::Mechanism;
 pub use meeting::{
     CallerCheck, Callers, CheckCaller, ConnectionFacts, MEETING_PATIENCE, Meeting, MeetingMode, TrialKey,
@@ -43,4 +43,4 @@ pub use pace::Pace;
 pub use progress::{Progress, TaskCpu};
 pub use registry::{LINES_OF_CODE, all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;
-pub use system::{Granted, OpenError, Unsupported};
+pub use system::{Granted, OpenError};

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::system::kernel_setting;
+use crate::system::{InCall, kernel_setting};
 use crate::{Granted, OpenError, Options};
 use process::TemporaryPath;
 
@@ -43,8 +43,8 @@ pub struct Stored {
     pub order: Order,
     /// The folder of the file; its file system stores the bytes.
     pub folder: PathBuf,
-    /// Its name; `None` if the file has no name (O_TMPFILE).
-    pub name: Option<StoredName>,
+    /// Its name, which is removed when this is dropped; `None` if the file has no name (O_TMPFILE).
+    pub name: Option<TemporaryPath>,
 }
 
 /// When the reader of a file starts.
@@ -60,24 +60,6 @@ impl Order {
     /// The value of the option `order`; parallel if it is not given.
     pub fn from_options(options: &Options) -> Self {
         options.one_of("order", &[("parallel", Self::Parallel), ("sequential", Self::Sequential)])
-    }
-}
-
-/// The name of a link's file; dropping it removes the file.
-#[derive(Debug)]
-pub struct StoredName {
-    path: PathBuf,
-    _removed_on_drop: TemporaryPath,
-}
-
-impl StoredName {
-    pub(crate) fn new(path: PathBuf, name: TemporaryPath) -> Self {
-        Self { path, _removed_on_drop: name }
-    }
-
-    /// Where the file is.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -102,7 +84,7 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);
     }
-    fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
+    fcntl_dupfd_cloexec(&fd, 3).in_call("fcntl(F_DUPFD_CLOEXEC, 3)")
 }
 
 /// Capacity of a new pipe in bytes, unless its user is above fs.pipe-user-pages-soft: 16 pages (pipe(7)), 64 KiB on most machines.

@@ -7,7 +7,6 @@ use crate::assembly::no_second_receiver;
 use crate::descriptor::{ANY_WAIT, BLOCK_ONLY};
 use crate::{
     Capabilities, Channel, Endpoint, Folder, LinkEnds, Meeting, OpenError, OptionSpec, Options, Request,
-    Unsupported,
 };
 
 /// Opens both ends of a mechanism.
@@ -54,17 +53,20 @@ pub struct Mechanism {
     /// Its specs that `--all` adds.
     pub more_specs: &'static [&'static str],
     /// See [`Mechanism::probe`].
-    pub(crate) probe: fn() -> Result<(), Unsupported>,
+    pub(crate) probe: fn() -> Result<(), OpenError>,
     /// What its ends can do with the payload, if that depends on its options.
     pub(crate) data_with: Option<fn(&Options) -> &'static [DataLevel]>,
-    /// See [`Mechanism::is_in_place`].
-    pub(crate) in_place: fn(&Options) -> bool,
-    /// See [`Mechanism::zero_copy`].
-    pub(crate) zero_copy: fn(&Options) -> Option<ZeroCopy>,
+    /// Whether neither end uses the buffer of its caller: blocks are made and checked in memory of the mechanism.
+    pub in_place: fn(&Options) -> bool,
+    /// Whether bytes pass by reference with these options, the evidence, and how often each byte is still copied; `None` if no
+    /// bytes pass by reference. Makes a small experiment, never in the timed path.
+    pub zero_copy: fn(&Options) -> Option<ZeroCopy>,
     /// See [`Mechanism::open`].
     pub(crate) open_channel: OpenChannel,
-    /// See [`Mechanism::open_end`].
-    pub(crate) open_end: Option<OpenEnd>,
+    /// Opens one end of it, whose other end is on another host; `None` if the mechanism does not cross hosts. Nothing is opened yet:
+    /// [`Endpoint::prepare`] connects the two ends, and returns at both at the same time. An error is a limit that the request exceeds,
+    /// or an option that has no meaning between hosts.
+    pub open_end: Option<OpenEnd>,
     /// See [`Mechanism::connect`].
     pub(crate) open_link: Option<OpenLink>,
 }
@@ -121,7 +123,7 @@ impl Mechanism {
     ///
     /// # Errors
     /// Why it has not, and the remedy.
-    pub fn probe(&self) -> Result<(), Unsupported> {
+    pub fn probe(&self) -> Result<(), OpenError> {
         (self.probe)()
     }
 
@@ -135,17 +137,6 @@ impl Mechanism {
         self.data_with.map_or(self.data, |data_with| data_with(options))
     }
 
-    /// Whether neither end uses the buffer of its caller: blocks are made and checked in memory of the mechanism.
-    pub fn is_in_place(&self, options: &Options) -> bool {
-        (self.in_place)(options)
-    }
-
-    /// Whether bytes pass by reference with these options, the evidence, and how often each byte is still copied; `None` if no
-    /// bytes pass by reference. Makes a small experiment, never in the timed path.
-    pub fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        (self.zero_copy)(options)
-    }
-
     /// Opens both ends, with the sizes that the system grants.
     ///
     /// # Errors
@@ -154,19 +145,6 @@ impl Mechanism {
         let channel = (self.open_channel)(request)?;
         let shared = request.receivers.is_none_or(|count| channel.endpoints.len() == 1 + count as usize);
         if shared { Ok(channel) } else { Err(no_second_receiver()) }
-    }
-
-    /// One end of it, whose other end is on another host; `None` if the mechanism does not cross hosts. Nothing is opened yet:
-    /// [`Endpoint::prepare`] connects the two ends, and returns at both at the same time.
-    ///
-    /// # Errors
-    /// A limit that the request exceeds, or an option that has no meaning between hosts.
-    pub fn open_end(
-        &self,
-        request: &Request<'_>,
-        meeting: &Meeting,
-    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
-        self.open_end.map(|open_end| open_end(request, meeting))
     }
 
     /// Opens it as a link between two unmodified programs; `None` if it cannot be one. Names in a file system are made in

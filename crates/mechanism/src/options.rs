@@ -1,7 +1,7 @@
 //! A spec's options, checked against those that the mechanism has.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use model::{Spec, nearest, parse_size};
@@ -51,18 +51,11 @@ fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(|| ".".to_owned(), |name| format!(": did you mean `{name}`?"))
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
-    Size(u64),
-    Word(&'static str),
-    Set,
-    Folder(PathBuf),
-}
-
 /// A spec's options, each of them known and well formed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    values: BTreeMap<&'static str, Value>,
+    /// As typed; `None` for a flag.
+    values: BTreeMap<&'static str, Option<String>>,
 }
 
 impl Options {
@@ -79,37 +72,29 @@ impl Options {
         for (name, text) in &spec.options {
             let option = known.iter().find(|option| option.name == name);
             let option = option.ok_or_else(|| unknown_option(mechanism, known, name))?;
-            let value = read_value(option, text.as_deref()).ok_or_else(|| SpecProblem::BadValue {
-                mechanism,
-                option: option.name,
-                wanted: wanted(option),
-                value: text.clone().unwrap_or_default(),
-            })?;
-            values.insert(option.name, value);
+            if !is_valid(option.kind, text.as_deref()) {
+                let (wanted, value) = (wanted(option), text.clone().unwrap_or_default());
+                return Err(SpecProblem::BadValue { mechanism, option: option.name, wanted, value });
+            }
+            values.insert(option.name, text.clone());
         }
         Ok(Self { values })
     }
 
     /// The size given for an option, in bytes.
     pub fn size(&self, name: &str) -> Option<u64> {
-        match self.values.get(name) {
-            Some(Value::Size(bytes)) => Some(*bytes),
-            _ => None,
-        }
+        self.word(name).and_then(positive_size)
     }
 
     /// The word given for an option.
-    pub fn word(&self, name: &str) -> Option<&'static str> {
-        match self.values.get(name) {
-            Some(Value::Word(word)) => Some(word),
-            _ => None,
-        }
+    pub fn word(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_deref()
     }
 
     /// The value in `words` that belongs to the word given for an option; the first value if none is given.
     pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> T {
         let given = self.word(name);
-        words.iter().find(|(word, _)| given == Some(word)).unwrap_or(&words[0]).1
+        words.iter().find(|(word, _)| given == Some(*word)).unwrap_or(&words[0]).1
     }
 
     /// The word given for an option, parsed as a `T`, such as a number or a [`model::Wait`].
@@ -124,10 +109,7 @@ impl Options {
 
     /// The folder given for an option.
     pub fn folder(&self, name: &str) -> Option<&Path> {
-        match self.values.get(name) {
-            Some(Value::Folder(path)) => Some(path),
-            _ => None,
-        }
+        self.word(name).map(Path::new)
     }
 }
 
@@ -141,18 +123,19 @@ fn unknown_option(mechanism: &'static str, known: &'static [OptionSpec], name: &
     }
 }
 
-fn read_value(option: &OptionSpec, text: Option<&str>) -> Option<Value> {
-    match (option.kind, text) {
-        (OptionKind::Size, Some(text)) => {
-            parse_size(text).ok().filter(|size| size.0 > 0).map(|size| Value::Size(size.0))
-        }
-        (OptionKind::Choice(words), Some(text)) => {
-            words.iter().find(|word| **word == text).map(|word| Value::Word(word))
-        }
-        (OptionKind::Flag, None) => Some(Value::Set),
-        (OptionKind::Folder, Some(text)) => Path::new(text).is_dir().then(|| Value::Folder(text.into())),
-        _ => None,
+fn is_valid(kind: OptionKind, text: Option<&str>) -> bool {
+    match (kind, text) {
+        (OptionKind::Size, Some(text)) => positive_size(text).is_some(),
+        (OptionKind::Choice(words), Some(text)) => words.contains(&text),
+        (OptionKind::Folder, Some(text)) => Path::new(text).is_dir(),
+        (OptionKind::Flag, text) => text.is_none(),
+        (_, None) => false,
     }
+}
+
+/// A size in bytes, at least 1.
+fn positive_size(text: &str) -> Option<u64> {
+    parse_size(text).ok().map(|size| size.0).filter(|bytes| *bytes > 0)
 }
 
 fn wanted(option: &OptionSpec) -> String {

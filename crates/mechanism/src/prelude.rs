@@ -11,12 +11,12 @@ pub(crate) use rustix::io::Errno;
 
 pub(crate) use crate::assembly::{Direction, assemble, lone_end, one_way, over_connected};
 pub(crate) use crate::descriptor::*;
-pub(crate) use crate::ends::{End, Receiver, Sender, counted_by};
+pub(crate) use crate::ends::{End, Receiver, Sender, delegate_end};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::mechanism::OpenChannel;
-pub(crate) use crate::system::{granted, kernel_setting, libc_result};
+pub(crate) use crate::system::{InCall, granted, kernel_setting, libc_result};
 pub(crate) use crate::{
     Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, MeetingMode,
-    OpenError, Options, Request, SharedMemory, Unsupported,
+    OpenError, Options, Request, SharedMemory,
 };

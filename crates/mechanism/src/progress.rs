@@ -38,16 +38,9 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// The progress of a task that moves this many blocks. `cpus` are its own and the other end's, if there are two ends.
     pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, blocks: u64) -> Self {
-        let between = (blocks / COMPARISONS).max(1);
-        let until = if cpus.is_some() { between } else { u64::MAX };
-        Self {
-            moved,
-            cpus,
-            blocks_between_comparisons: between,
-            blocks_until_comparison: until,
-            comparisons: 0,
-            equal: 0,
-        }
+        let blocks_between_comparisons = (blocks / COMPARISONS).max(1);
+        let blocks_until_comparison = if cpus.is_some() { blocks_between_comparisons } else { u64::MAX };
+        Self { moved, cpus, blocks_between_comparisons, blocks_until_comparison, comparisons: 0, equal: 0 }
     }
 
     /// Reports the total that was moved. `blocks` is the number of blocks or pieces since the last report.

@@ -40,7 +40,11 @@ impl SharedMemory {
     /// Maps `len` bytes of zeros.
     pub fn new(len: usize) -> io::Result<Self> {
         if len >= HUGE_FROM_BYTES {
-            return Self::on_huge_pages(len);
+            let len = len.next_multiple_of(HUGE_PAGE_BYTES);
+            // SAFETY: the mapping takes the place of a reservation, which nothing else uses.
+            return Self::on_huge_pages(len, |at, flags| unsafe {
+                mmap_anonymous(at, len, READ_WRITE, flags)
+            });
         }
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, READ_WRITE, POPULATED) }?;
@@ -54,7 +58,9 @@ impl SharedMemory {
         let huge = if len >= HUGE_FROM_BYTES { len.next_multiple_of(HUGE_PAGE_BYTES) } else { 0 };
         ftruncate(&file, huge.max(len + more) as u64)?;
         if huge > 0 {
-            collapse(&file, huge)?;
+            // The file's pages stay on huge pages in later mappings.
+            // SAFETY: the mapping takes the place of a reservation; it goes at once.
+            Self::on_huge_pages(huge, |at, flags| unsafe { mmap(at, huge, READ_WRITE, flags, &file, 0) })?;
         }
         Self::file_twice(&file, len, more)
     }
@@ -78,16 +84,17 @@ impl SharedMemory {
         Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
-    /// Maps whole huge pages at their boundary; they are ordinary pages if the kernel has no huge ones.
-    fn on_huge_pages(len: usize) -> io::Result<Self> {
-        let memory = Self::reserve(len.next_multiple_of(HUGE_PAGE_BYTES))?;
-        let (start, len) = (memory.start.as_ptr().cast(), memory.len);
-        // SAFETY: the mapping takes the place of the reservation, which nothing else uses.
-        unsafe {
-            mmap_anonymous(start, len, READ_WRITE, POPULATED | MapFlags::FIXED)?;
-            // MADV_COLLAPSE (Linux 6.1) ignores shmem_enabled. If it is refused, the memory is only slower.
-            libc::madvise(start, len, MADV_COLLAPSE);
-        }
+    /// Lets `map` map `len` bytes, whole huge pages, at an address and with flags that it gets, and replaces the pages by huge ones, if
+    /// the kernel has some.
+    fn on_huge_pages(
+        len: usize,
+        map: impl FnOnce(*mut c_void, MapFlags) -> rustix::io::Result<*mut c_void>,
+    ) -> io::Result<Self> {
+        let memory = Self::reserve(len)?;
+        let start = memory.start.as_ptr().cast();
+        map(start, POPULATED | MapFlags::FIXED)?;
+        // SAFETY: ours alone. MADV_COLLAPSE (Linux 6.1) ignores shmem_enabled. If it is refused, the memory is only slower.
+        unsafe { libc::madvise(start, len, MADV_COLLAPSE) };
         Ok(memory)
     }
 
@@ -135,19 +142,6 @@ impl Drop for SharedMemory {
         // SAFETY: this value owns the mapping, and every user of the pointer also has the value.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
-}
-
-/// Puts the first `len` bytes of a file in memory on huge pages, if the kernel has some. They stay on them in later mappings.
-fn collapse(file: &impl AsFd, len: usize) -> io::Result<()> {
-    let memory = SharedMemory::reserve(len)?;
-    let start = memory.start.as_ptr().cast();
-    // SAFETY: the mapping takes the place of the reservation; it goes when `memory` is dropped.
-    unsafe {
-        mmap(start, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
-        // As above: if it is refused, the memory is only slower.
-        libc::madvise(start, len, MADV_COLLAPSE);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use model::{ByteSize, describe_errno};
+use model::{ByteSize, ErrorKind, describe_errno};
 use thiserror::Error;
 
 /// Sizes granted, in bytes, by name: `pipe_bytes`, `sndbuf_bytes`…
@@ -14,115 +14,61 @@ pub(crate) fn granted<const N: usize>(sizes: [(&str, u64); N]) -> Granted {
     sizes.map(|(name, bytes)| (name.to_owned(), bytes)).into()
 }
 
-/// Why this machine does not have a mechanism.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{reason}")]
-pub struct Unsupported {
-    /// The call and the system's error.
-    pub reason: String,
+/// Why a channel could not be opened, or why this machine does not have a mechanism.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub struct OpenError {
+    /// `Limit`: more than the mechanism can do on this machine. `Unsupported`: the combination has no meaning for this mechanism.
+    /// `Open`: the system refused.
+    pub kind: ErrorKind,
+    /// The request and the limit, or the call that failed, with its main arguments and the system's error.
+    pub message: String,
     /// What the user can do.
     pub remedy: Option<String>,
-}
-
-/// Why a channel could not be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The request exceeds a limit of the mechanism on this machine.
-    #[error("{message}")]
-    Limit {
-        /// The request and the limit.
-        message: String,
-        /// How to raise the limit or request less.
-        remedy: String,
-    },
-    /// A block is larger than the mechanism's largest message.
-    #[error("{} blocks, limit {} ({limit})", ByteSize(*block_bytes), ByteSize(*limit_bytes))]
-    BlockTooLarge {
-        /// The requested block.
-        block_bytes: u64,
-        /// The largest message.
-        limit_bytes: u64,
-        /// The name of the limit, such as `kernel.msgmax`.
-        limit: String,
-        /// How to raise the limit or request less.
-        remedy: String,
-    },
-    /// The combination has no meaning for this mechanism.
-    #[error("{message}")]
-    Unsupported {
-        /// The combination, and why it has no meaning.
-        message: String,
-        /// Combinations that have a meaning.
-        remedy: String,
-    },
-    /// The system refused.
-    #[error("{call}: {}", describe_errno(.source))]
-    System {
-        /// The call that failed, with its main arguments.
-        call: String,
-        /// The system's error.
-        source: io::Error,
-        /// What the user can do.
-        remedy: Option<String>,
-    },
-}
-
-impl From<Unsupported> for OpenError {
-    fn from(missing: Unsupported) -> Self {
-        Self::Unsupported { message: missing.reason, remedy: missing.remedy.unwrap_or_default() }
-    }
-}
-
-impl From<OpenError> for Unsupported {
-    fn from(error: OpenError) -> Self {
-        Self { reason: error.to_string(), remedy: error.remedy().map(str::to_owned) }
-    }
+    /// The system's error.
+    pub source: Option<io::Error>,
+    /// The mechanism's largest message and the name of that limit, if a block is larger.
+    pub largest_message: Option<String>,
 }
 
 impl OpenError {
-    /// An [`OpenError::System`] without a remedy, for `map_err`.
-    pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
-        let call = call.into();
-        move |error| Self::System { call, source: error.into(), remedy: None }
-    }
-
-    /// An [`OpenError::System`], perhaps with a remedy.
-    pub(crate) fn system_with(
-        call: impl Into<String>,
-        source: impl Into<io::Error>,
-        remedy: Option<String>,
-    ) -> Self {
-        Self::System { call: call.into(), source: source.into(), remedy }
+    /// A call that the system refused, with the call's main arguments, and perhaps a remedy.
+    pub fn system(call: impl Into<String>, source: impl Into<io::Error>, remedy: Option<String>) -> Self {
+        let source = source.into();
+        let message = format!("{}: {}", call.into(), describe_errno(&source));
+        Self { kind: ErrorKind::Open, message, remedy, source: Some(source), largest_message: None }
     }
 
     /// A combination that has no meaning.
-    pub(crate) fn unsupported(message: &str, remedy: &str) -> Self {
-        Self::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() }
+    pub fn unsupported(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Unsupported, ..Self::limit(message, remedy) }
     }
 
     /// More than a limit allows.
-    pub(crate) fn limit(message: String, remedy: impl Into<String>) -> Self {
-        Self::Limit { message, remedy: remedy.into() }
+    pub(crate) fn limit(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let (message, remedy) = (message.into(), Some(remedy.into()));
+        Self { kind: ErrorKind::Limit, message, remedy, source: None, largest_message: None }
     }
 
     /// A block larger than the mechanism's largest message.
     pub(crate) fn block_too_large(block_bytes: usize, limit_bytes: u64, limit: &str, remedy: &str) -> Self {
-        Self::BlockTooLarge {
-            block_bytes: block_bytes as u64,
-            limit_bytes,
-            limit: limit.to_owned(),
-            remedy: format!("{remedy}, or --block {}", ByteSize(limit_bytes)),
-        }
+        let (block, most) = (ByteSize(block_bytes as u64), ByteSize(limit_bytes));
+        let largest = format!("{most} ({limit})");
+        let error =
+            Self::limit(format!("{block} blocks, limit {largest}"), format!("{remedy}, or --block {most}"));
+        Self { largest_message: Some(largest), ..error }
     }
+}
 
-    /// The remedy, if one is known.
-    pub fn remedy(&self) -> Option<&str> {
-        match self {
-            Self::Limit { remedy, .. }
-            | Self::BlockTooLarge { remedy, .. }
-            | Self::Unsupported { remedy, .. } => Some(remedy),
-            Self::System { remedy, .. } => remedy.as_deref(),
-        }
+/// Names the call that failed.
+pub(crate) trait InCall<T> {
+    /// The value; or [`OpenError::system`] without a remedy.
+    fn in_call(self, call: impl Into<String>) -> Result<T, OpenError>;
+}
+
+impl<T, E: Into<io::Error>> InCall<T> for Result<T, E> {
+    fn in_call(self, call: impl Into<String>) -> Result<T, OpenError> {
+        self.map_err(|error| OpenError::system(call, error, None))
     }
 }
 

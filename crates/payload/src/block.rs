@@ -72,6 +72,27 @@ impl DerefMut for Block {
     }
 }
 
+/// Bytes of small blocks that are produced, or checked, together: half of a core's L1 data cache.
+const BATCH_BYTES: usize = 16 << 10;
+
+/// The buffer of an end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Buffering {
+    /// Where it begins, in bytes after the start of a page.
+    pub offset: usize,
+    /// Whether many small blocks are produced, or checked, together, as is possible for a stream.
+    pub batches: bool,
+}
+
+impl Buffering {
+    /// A buffer for one block, or for as many small blocks as are processed together.
+    pub(crate) fn make(self, block_bytes: usize) -> Block {
+        let batches = self.batches && (1..=BATCH_BYTES / 4).contains(&block_bytes);
+        let len = if batches { BATCH_BYTES - BATCH_BYTES % block_bytes } else { block_bytes };
+        Block::at(self.offset, len)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -58,24 +58,16 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// The candidates are all named payloads with this seed, those with short tiles first.
-    ///
-    /// # Errors
-    /// Never for named payloads; the signature is that of [`Tile::make`].
-    pub fn new(seed: u64) -> Result<Self, PayloadError> {
-        let mut waiting = PayloadKind::NAMED.to_vec();
-        model::sort_by_key(&mut waiting, |kind| matches!(kind, PayloadKind::Printable | PayloadKind::Random));
-        let first = waiting.remove(0);
-        Ok(Self { waiting: waiting.into_iter(), ..Self::only(&first, seed)? })
-    }
-
-    /// The only candidate is this payload.
+    /// The candidates are `only` one payload, or else all named payloads with this seed, those with short tiles first.
     ///
     /// # Errors
     /// A `file:` payload that cannot be read.
-    pub fn only(kind: &PayloadKind, seed: u64) -> Result<Self, PayloadError> {
-        let comparer = Comparer::new(Tile::make(kind, seed, Period::Filter)?);
-        Ok(Self { leader: (kind.clone(), comparer), waiting: Vec::new().into_iter(), seed })
+    pub fn new(only: Option<&PayloadKind>, seed: u64) -> Result<Self, PayloadError> {
+        let mut waiting = only.map_or_else(|| PayloadKind::NAMED.to_vec(), |kind| vec![kind.clone()]);
+        model::sort_by_key(&mut waiting, |kind| matches!(kind, PayloadKind::Printable | PayloadKind::Random));
+        let first = waiting.remove(0);
+        let comparer = Comparer::new(Tile::make(&first, seed, Period::Filter)?);
+        Ok(Self { leader: (first, comparer), waiting: waiting.into_iter(), seed })
     }
 
     /// Compares the next bytes with the leader, or finds another candidate that agrees with the stream.
@@ -132,7 +124,7 @@ mod tests {
     #[test]
     fn every_named_payload_is_recognised() {
         for kind in PayloadKind::NAMED {
-            let mut detector = Detector::new(3).expect("named");
+            let mut detector = Detector::new(None, 3).expect("named");
             assert_eq!(detector.check(&bytes_of(kind, 1000)), Ok(()));
             assert_eq!(detector.leading(), kind);
         }
@@ -140,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_error_of_a_stream_that_is_no_payload_has_the_first_wrong_byte() {
-        let mut detector = Detector::new(3).expect("named");
+        let mut detector = Detector::new(None, 3).expect("named");
         let error = detector.check(&[0, 1, 2, 9]).expect_err("9 is no 3");
         assert_eq!(error, Mismatch { offset: 3, expected: 3, found: 9 });
     }
@@ -148,7 +140,7 @@ mod tests {
     #[test]
     fn a_payload_that_differs_late_from_another_one_is_found() {
         let printable = bytes_of(&PayloadKind::Printable, 40_000);
-        let mut detector = Detector::new(3).expect("named");
+        let mut detector = Detector::new(None, 3).expect("named");
         // A leader that agrees with the stream up to byte 30,000.
         let tile = Tile::make(&PayloadKind::Printable, 3, Period::Filter).expect("named");
         detector.leader = (PayloadKind::Zero, Comparer::new(tile));
@@ -162,7 +154,7 @@ mod tests {
     fn the_error_is_that_of_the_longest_agreement() {
         let mut changed = bytes_of(&PayloadKind::Printable, 2000);
         changed[1500] ^= 0x80;
-        let mut detector = Detector::new(3).expect("named");
+        let mut detector = Detector::new(None, 3).expect("named");
         let error = detector.check(&changed).expect_err("no ASCII");
         assert_eq!((error.offset, error.expected), (1500, changed[1500] ^ 0x80));
         assert_eq!(detector.leading(), &PayloadKind::Printable);
@@ -172,7 +164,7 @@ mod tests {
     fn of_payloads_that_agree_equally_long_the_first_is_named() {
         let first_bytes: Vec<u8> = PayloadKind::NAMED.iter().map(|kind| bytes_of(kind, 1)[0]).collect();
         let other = (0..=255).find(|byte| !first_bytes.contains(byte)).expect("four bytes of 256");
-        let mut detector = Detector::new(3).expect("named");
+        let mut detector = Detector::new(None, 3).expect("named");
         assert_eq!(detector.check(&[other]), Err(Mismatch { offset: 0, expected: 0, found: other }));
         assert_eq!(detector.leading(), &PayloadKind::Sequence);
     }

@@ -4,39 +4,28 @@ use std::sync::Arc;
 
 use model::{Check, DataLevel};
 
-use crate::{Block, Checker, Tile};
-
-/// Bytes of small blocks that are checked, or produced, together: half of a core's L1 data cache.
-pub(crate) const BATCH_BYTES: usize = 16 << 10;
+use crate::{Block, Buffering, Checker, Tile};
 
 /// Gives the receiver a buffer, and checks every byte at level `verify`.
 pub struct Consumer {
     room: Block,
     block_bytes: usize,
-    /// Where the buffer `room` begins, in bytes after the start of a page.
-    offset: usize,
     /// Bytes at the beginning of the room that were received and are not checked yet.
     gathered: usize,
     checker: Option<Checker>,
 }
 
 impl Consumer {
-    /// A consumer with room for one block of `block_bytes`, which checks each as it comes.
-    pub fn new(level: DataLevel, check: Check, tile: &Arc<Tile>, block_bytes: usize) -> Self {
+    /// A consumer of blocks of `block_bytes`. It checks each as it comes, or batches of small ones; [`Self::finish`] checks the last ones.
+    pub fn new(
+        level: DataLevel,
+        check: Check,
+        tile: &Arc<Tile>,
+        block_bytes: usize,
+        buffering: Buffering,
+    ) -> Self {
         let checker = (level == DataLevel::Verify).then(|| Checker::new(check, tile));
-        Self { room: Block::new(block_bytes), block_bytes, offset: 0, gathered: 0, checker }
-    }
-
-    /// The same with a buffer that begins this many bytes after the start of a page.
-    pub fn at(self, offset: usize) -> Self {
-        if offset == 0 { self } else { Self { room: Block::at(offset, self.block_bytes), offset, ..self } }
-    }
-
-    /// The same, but collects many small blocks before it checks them, as is possible for a stream. [`Self::finish`] checks the last
-    /// ones.
-    pub fn gathering(self) -> Self {
-        let gathers = (1..=BATCH_BYTES / 4).contains(&self.block_bytes);
-        if gathers { Self { room: Block::at(self.offset, BATCH_BYTES), ..self } } else { self }
+        Self { room: buffering.make(block_bytes), block_bytes, gathered: 0, checker }
     }
 
     /// Whether bytes are checked at all.
@@ -104,8 +93,8 @@ mod tests {
             Check::ALL.iter().flat_map(|check| [1, 7, 4096, 5000].map(|len| (*check, len)))
         {
             for gathers in [false, true] {
-                let mut consumer = Consumer::new(DataLevel::Verify, check, &tile, block_bytes);
-                consumer = if gathers { consumer.gathering() } else { consumer };
+                let buffering = Buffering { batches: gathers, offset: 0 };
+                let mut consumer = Consumer::new(DataLevel::Verify, check, &tile, block_bytes, buffering);
                 let (mut phase, mut left) = (0, 40_000usize);
                 while left > 0 {
                     let len = consumer.room().len().min(left);
@@ -121,41 +110,45 @@ mod tests {
         }
     }
 
-    fn consumer(level: DataLevel, block_bytes: usize) -> Consumer {
+    fn consumer(level: DataLevel, block_bytes: usize, buffering: Buffering) -> Consumer {
         let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
-        Consumer::new(level, Check::Xor, &tile, block_bytes)
+        Consumer::new(level, Check::Xor, &tile, block_bytes, buffering)
     }
+
+    const BATCHES: Buffering = Buffering { batches: true, offset: 0 };
 
     #[test]
     fn a_buffer_begins_at_its_offset_and_keeps_it() {
         for offset in [0, 16, 4095] {
-            let begins = |consumer: Consumer| consumer.at(offset).gathering().room().as_ptr() as usize % 4096;
-            assert_eq!(begins(consumer(DataLevel::None, 1000)), offset);
-            assert_eq!(begins(consumer(DataLevel::None, 5000)), offset);
+            let begins = |block_bytes| {
+                let buffering = Buffering { offset, ..BATCHES };
+                consumer(DataLevel::None, block_bytes, buffering).room().as_ptr() as usize % 4096
+            };
+            assert_eq!((begins(1000), begins(5000)), (offset, offset));
         }
     }
 
     #[test]
     fn small_blocks_are_gathered_until_the_room_is_used_up() {
-        let mut small = consumer(DataLevel::Verify, 4096).gathering();
+        let mut small = consumer(DataLevel::Verify, 4096, BATCHES);
         assert_eq!(small.room_for(100).len(), 16384);
         for left in [3, 2, 1, 4] {
             small.accept(4096);
             assert_eq!(small.room_for(1).len(), 4096);
             assert_eq!((small.room_for(2).len(), small.room_for(9).len()), (left.min(2) * 4096, left * 4096));
         }
-        let mut large = consumer(DataLevel::Verify, 4097).gathering();
+        let mut large = consumer(DataLevel::Verify, 4097, BATCHES);
         assert_eq!((large.room_for(3).len(), large.room().len()), (4097, 4097));
     }
 
     #[test]
     fn bytes_elsewhere_in_memory_are_checked_too() {
-        let mut verifies = consumer(DataLevel::Verify, 1);
+        let mut verifies = consumer(DataLevel::Verify, 1, Buffering::default());
         assert!(verifies.checks());
         verifies.inspect(&[1, 2]);
         verifies.inspect(&[4]);
         assert_eq!(verifies.checksum().as_deref(), Some("07"));
-        let mut writes = consumer(DataLevel::Write, 1);
+        let mut writes = consumer(DataLevel::Write, 1, Buffering::default());
         writes.inspect(&[1]);
         assert_eq!((writes.checks(), writes.checksum()), (false, None));
     }

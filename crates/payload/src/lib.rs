@@ -13,7 +13,7 @@ mod tagged;
 mod tile;
 mod xor;
 
-pub use block::Block;
+pub use block::{Block, Buffering};
 pub use check::{Checker, expected_checksum};
 pub use compare::{Comparer, Detector, Mismatch};
 pub use consumer::Consumer;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use model::DataLevel;
 
-use crate::consumer::BATCH_BYTES;
-use crate::{Block, Tile};
+use crate::{Block, Buffering, Tile};
 
 /// Gives the sender its blocks: new ones at the levels `write` and `verify`, the same ones each time at `none`.
 pub struct Producer {
@@ -14,8 +13,6 @@ pub struct Producer {
     /// The buffer of one block, or of many that are produced together.
     blocks: Block,
     block_bytes: usize,
-    /// Where `blocks` begins, in bytes after the start of a page.
-    offset: usize,
     /// Bytes of `blocks` that were handed out.
     handed_out: usize,
     fresh: bool,
@@ -23,31 +20,11 @@ pub struct Producer {
 
 impl Producer {
     /// A producer of blocks of `block_bytes`, beginning at the payload's first byte.
-    pub fn new(tile: Arc<Tile>, level: DataLevel, block_bytes: usize) -> Self {
-        let mut blocks = Block::new(block_bytes);
+    pub fn new(tile: Arc<Tile>, level: DataLevel, block_bytes: usize, buffering: Buffering) -> Self {
+        let mut blocks = buffering.make(block_bytes);
         tile.copy_from(0, &mut blocks);
-        let fresh = level != DataLevel::None;
-        Self { tile, phase: 0, blocks, block_bytes, offset: 0, handed_out: block_bytes, fresh }
-    }
-
-    /// The same with a buffer that begins this many bytes after the start of a page.
-    pub fn at(mut self, offset: usize) -> Self {
-        if offset > 0 {
-            (self.blocks, self.offset) = (Block::at(offset, self.block_bytes), offset);
-            self.tile.copy_from(0, &mut self.blocks);
-        }
-        self
-    }
-
-    /// The same, but produces many small blocks together, as is possible for a stream.
-    pub fn ahead(self) -> Self {
-        if !(1..=BATCH_BYTES / 4).contains(&self.block_bytes) {
-            return self;
-        }
-        let len = BATCH_BYTES - BATCH_BYTES % self.block_bytes;
-        let mut blocks = Block::at(self.offset, len);
-        self.tile.copy_from(0, &mut blocks);
-        Self { blocks, handed_out: len, ..self }
+        let (handed_out, fresh) = (blocks.len(), level != DataLevel::None);
+        Self { tile, phase: 0, blocks, block_bytes, handed_out, fresh }
     }
 
     /// The next block of the stream.
@@ -96,10 +73,9 @@ mod tests {
 
     #[test]
     fn levels_differ_in_what_is_produced() {
-        let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
-        let mut untouched = Producer::new(tile.clone(), DataLevel::None, 1000);
+        let mut untouched = producer(DataLevel::None, 1000, Buffering::default());
         assert_eq!(untouched.next_block().to_vec(), untouched.next_block().to_vec());
-        let mut written = Producer::new(tile, DataLevel::Write, 1000);
+        let mut written = producer(DataLevel::Write, 1000, Buffering::default());
         assert_ne!(written.next_block().to_vec(), written.next_block().to_vec());
     }
 
@@ -107,26 +83,28 @@ mod tests {
     fn blocks_made_ahead_are_those_made_one_by_one() {
         let tile = Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"));
         for block_bytes in [1, 3, 4096, 5000] {
-            let mut one_by_one = Producer::new(tile.clone(), DataLevel::Verify, block_bytes);
-            let mut ahead = Producer::new(tile.clone(), DataLevel::Verify, block_bytes).ahead();
+            let made = |buffering| Producer::new(tile.clone(), DataLevel::Verify, block_bytes, buffering);
+            let (mut one_by_one, mut ahead) = (made(Buffering::default()), made(AHEAD));
             for _ in 0..40_000 / block_bytes {
                 assert_eq!(ahead.next_block(), one_by_one.next_block(), "{block_bytes}");
             }
         }
     }
 
-    fn producer(level: DataLevel, block_bytes: usize) -> Producer {
+    const AHEAD: Buffering = Buffering { batches: true, offset: 0 };
+
+    fn producer(level: DataLevel, block_bytes: usize, buffering: Buffering) -> Producer {
         let tile = Arc::new(Tile::make(&PayloadKind::Sequence, 1, Period::Bench).expect("no file involved"));
-        Producer::new(tile, level, block_bytes)
+        Producer::new(tile, level, block_bytes, buffering)
     }
 
     #[test]
     fn a_buffer_begins_at_its_offset_with_the_payloads_bytes() {
         for offset in [0, 16, 4095] {
             for block_bytes in [1000, 5000] {
-                let mut one = producer(DataLevel::None, block_bytes).at(offset);
+                let mut one = producer(DataLevel::None, block_bytes, Buffering { offset, batches: false });
                 assert_eq!((one.next_block().as_ptr() as usize % 4096, one.next_block()[3]), (offset, 3));
-                let mut ahead = producer(DataLevel::Write, block_bytes).at(offset).ahead();
+                let mut ahead = producer(DataLevel::Write, block_bytes, Buffering { offset, ..AHEAD });
                 assert_eq!(
                     (ahead.next_block().as_ptr() as usize % 4096, ahead.next_block().len()),
                     (offset, block_bytes)
@@ -138,7 +116,7 @@ mod tests {
     #[test]
     fn only_small_blocks_are_made_ahead() {
         for (block_bytes, made) in [(1000, 16_000), (4096, 16_384), (4097, 4097), (20_000, 20_000)] {
-            let mut ahead = producer(DataLevel::Write, block_bytes).ahead();
+            let mut ahead = producer(DataLevel::Write, block_bytes, AHEAD);
             assert_eq!((ahead.next_blocks(100).len(), ahead.block_bytes()), (made, block_bytes));
         }
     }
@@ -146,9 +124,9 @@ mod tests {
     #[test]
     fn memory_of_a_mechanism_is_filled_with_the_next_bytes() {
         let mut slot = [9; 3];
-        producer(DataLevel::None, 3).fill(&mut slot);
+        producer(DataLevel::None, 3, Buffering::default()).fill(&mut slot);
         assert_eq!(slot, [9; 3]);
-        let mut written = producer(DataLevel::Write, 3);
+        let mut written = producer(DataLevel::Write, 3, Buffering::default());
         for expected in [[0, 1, 2], [3, 4, 5]] {
             written.fill(&mut slot);
             assert_eq!(slot, expected);

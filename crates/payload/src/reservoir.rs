@@ -41,20 +41,11 @@ impl Reservoir {
         while zero_if_blocked(tee(&read_end, &copy_to, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))?
             == Self::SLOT_BYTES
         {
-            match zero_if_blocked(splice(
-                &copies,
-                None,
-                &write_end,
-                None,
-                Self::SLOT_BYTES,
-                SpliceFlags::NONBLOCK,
-            ))? {
-                Self::SLOT_BYTES => {}
-                0 => break,
-                _ => {
-                    whole = false;
-                    break;
-                }
+            let moved = splice(&copies, None, &write_end, None, Self::SLOT_BYTES, SpliceFlags::NONBLOCK);
+            let moved = zero_if_blocked(moved)?;
+            whole &= [0, Self::SLOT_BYTES].contains(&moved);
+            if moved < Self::SLOT_BYTES {
+                break;
             }
         }
         Ok(Self { read_end, _write_end: write_end, whole })

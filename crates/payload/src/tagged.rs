@@ -82,9 +82,9 @@ impl TagChecker {
 
     /// Checks the next bytes that arrived, as many as a block has.
     pub fn check(&mut self, block: &[u8]) {
-        match self.whole(block) {
+        match self.identify(block) {
             Some((sender, sequence)) => {
-                self.skip(sender, sequence);
+                self.count_missing(sender, sequence);
                 self.next[sender as usize] = sequence + 1;
             }
             None => {
@@ -97,7 +97,7 @@ impl TagChecker {
     /// Whether the bytes that one of several receivers got in one call are a whole block. Other receivers may have got the blocks before
     /// it, or the rest of these bytes.
     pub fn is_block(&mut self, piece: &[u8]) -> bool {
-        let found = self.whole(piece).filter(|_| piece.len() == self.block_bytes);
+        let found = self.identify(piece).filter(|_| piece.len() == self.block_bytes);
         if let Some((sender, sequence)) = found {
             self.next[sender as usize] = sequence + 1;
         }
@@ -105,7 +105,7 @@ impl TagChecker {
     }
 
     /// The sender and the number of a block that arrived in one piece and in order; `None` for other bytes.
-    fn whole(&self, block: &[u8]) -> Option<(u32, u64)> {
+    fn identify(&self, block: &[u8]) -> Option<(u32, u64)> {
         let (tag, body) = block.split_at_checked(TAG_BYTES)?;
         let sender = u32::from_le_bytes(*tag.first_chunk()?);
         let sequence = u64::from_le_bytes(*tag.last_chunk()?);
@@ -116,7 +116,7 @@ impl TagChecker {
 
     /// Adds the blocks of a sender that should have arrived before number `until` to `missing_sum`. At most as many as were torn: if
     /// more are missing, bytes were lost.
-    fn skip(&mut self, sender: u32, until: u64) {
+    fn count_missing(&mut self, sender: u32, until: u64) {
         let first = self.next[sender as usize];
         let until = until.min(first.saturating_add(self.torn));
         if first < until {
@@ -129,7 +129,7 @@ impl TagChecker {
     /// The number of torn blocks, after each sender has sent `blocks_of_each`; `None` if bytes were lost, repeated or changed.
     pub fn torn(mut self, blocks_of_each: u64) -> Option<u64> {
         for sender in 0..self.next.len() as u32 {
-            self.skip(sender, blocks_of_each);
+            self.count_missing(sender, blocks_of_each);
         }
         (self.missing_sum == self.torn_sum).then_some(self.torn)
     }

@@ -353,5 +353,5 @@ pub(crate) fn limit_trouble(record: &LinkRecord) -> String {
 
 /// The error for a system call that failed.
 pub fn refused(call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
-    move |source| OpenError::System { call: call.to_owned(), source, remedy: None }
+    move |source| OpenError::system(call, source, None)
 }

@@ -187,7 +187,7 @@ impl PartRun<'_> {
             }
         }
         let plan = Plan::new(fitted, self.made.series, self.job.seed, Some(self.left()));
-        let outcome = engine::run(&plan, self.job.cpus, self.observer, self.job.stop);
+        let outcome = engine::run(&plan, self.job.cpus, None, self.observer, self.job.stop);
         if outcome.interrupted {
             self.note_time_over("before every trial was made");
         }
@@ -232,7 +232,7 @@ pub(crate) fn refused<E: Into<io::Error>>(what: &str) -> impl FnOnce(E) -> anyho
 
 /// For `map_err`: a mechanism that cannot be opened, with the remedy.
 pub(crate) fn with_remedy(error: mechanism::OpenError) -> anyhow::Error {
-    let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    let remedy = error.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
     anyhow::anyhow!("{error}{remedy}")
 }
 

@@ -21,7 +21,7 @@ pub(super) static CACHE_LINE: Mechanism = Mechanism {
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     let memory = SharedMemory::new(size_of::<AtomicU64>());
-    let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+    let memory = Arc::new(memory.in_call("mmap(MAP_SHARED)")?);
     // The task that asks writes odd numbers and waits for even ones, the task that answers the other way round.
     let direction = |first: u64| {
         let (notified, waited) = (memory.clone(), memory.clone());

@@ -20,6 +20,6 @@ pub(super) static DEV_NULL: Mechanism = Mechanism {
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     let file = OpenOptions::new().write(true).open("/dev/null");
-    let file = file.map_err(OpenError::system("open(/dev/null)"))?;
+    let file = file.in_call("open(/dev/null)")?;
     Ok(assemble(request, Direction::new(FdEnd::new(file.into(), FdWait::InCall)?, Nothing), None))
 }

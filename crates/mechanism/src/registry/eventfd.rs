@@ -18,8 +18,8 @@ pub(super) static EVENTFD: Mechanism = Mechanism {
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     let wait = FdWait::for_request(request);
     one_way(request, || {
-        let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
-        let writes = reads.try_clone().map_err(OpenError::system("dup"))?;
+        let reads = eventfd(0, EventfdFlags::CLOEXEC).in_call("eventfd2")?;
+        let writes = reads.try_clone().in_call("dup")?;
         let (mut writes, mut reads) = (FdEnd::new(writes, wait)?, FdEnd::new(reads, wait)?);
         let notify = move || {
             let before = writes.syscalls;

@@ -36,11 +36,11 @@ fn open_both(folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let path = folder.path()?.join("fifo");
     let (_removed_on_return, ()) =
         TemporaryPath::make(&announcer(), path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
-            .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
+            .in_call(format!("mkfifo({})", path.display()))?;
     // Non-blocking: otherwise open(2) would wait for the other end, which this task opens next (fifo(7)).
     let reader = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system("open(fifo, O_RDONLY)"))?;
-    let writer = open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system("open(fifo, O_WRONLY)"))?;
+        .in_call("open(fifo, O_RDONLY)")?;
+    let writer =
+        open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).in_call("open(fifo, O_WRONLY)")?;
     Ok((reader, writer))
 }

@@ -21,7 +21,7 @@ pub(super) static FUTEX: Mechanism = Mechanism {
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     one_way(request, || {
         let memory = SharedMemory::new(size_of::<AtomicU32>());
-        let notified = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+        let notified = Arc::new(memory.in_call("mmap(MAP_SHARED)")?);
         let waited = notified.clone();
         let (mut given, mut seen) = (0u32, 0u32);
         let notify = move || {

@@ -73,8 +73,8 @@ pub(super) static IO_URING: Mechanism = Mechanism {
     ..Mechanism::stream(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    Ring::set_up(1, false, false).map(drop).map_err(|error| why_not(&error))
+fn probe() -> Result<(), OpenError> {
+    Ring::set_up(1, false, false).map(drop).map_err(why_not)
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -130,18 +130,16 @@ fn plan(request: &Request<'_>) -> Result<Plan, OpenError> {
 /// A reading and a writing descriptor. They are blocking, since io_uring does the waiting; non-blocking only if a single
 /// task has both, as it would wait for itself.
 fn connect(request: &Request<'_>, plan: &Plan) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
-    let (reader, writer, granted) = if plan.socket {
-        if request.options.size(SIZE_OPTION.name).is_some() {
-            return Err(OpenError::unsupported("size= is a pipe's", "on=pipe, or without size="));
-        }
-        let (reader, writer) = unix_pair(request.options, SocketType::STREAM)?;
-        let granted = granted([("sndbuf_bytes", sndbuf_bytes(&writer)?)]);
-        (reader, writer, granted)
+    let options = request.options;
+    if plan.socket && options.size(SIZE_OPTION.name).is_some() {
+        return Err(OpenError::unsupported("size= is a pipe's", "on=pipe, or without size="));
+    }
+    let (reader, writer) = if plan.socket { unix_pair(options, SocketType::STREAM)? } else { new_pipe()? };
+    let granted = granted([if plan.socket {
+        ("sndbuf_bytes", sndbuf_bytes(&writer)?)
     } else {
-        let (reader, writer) = new_pipe()?;
-        let granted = granted([("pipe_bytes", size_as_asked(request.options, &writer)?)]);
-        (reader, writer, granted)
-    };
+        ("pipe_bytes", size_as_asked(options, &writer)?)
+    }]);
     let mode = if plan.alone { FdWait::Never } else { FdWait::InCall };
     mode.apply(&reader)?;
     mode.apply(&writer)?;
@@ -154,10 +152,10 @@ fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> 
     let directions = if request.workload == Workload::PingPong { 2 } else { 1 + request.relays as usize };
     let count = 2 * directions * plan.depth;
     let bytes = bytes_of(count, plan.block_bytes).unwrap_or(usize::MAX);
-    let ring = Ring::set_up(1, false, false).map_err(OpenError::system("io_uring_setup"))?;
+    let ring = Ring::set_up(1, false, false).in_call("io_uring_setup")?;
     let register = || {
-        Slots::new(count, plan.block_bytes)?.register_with(&ring)?;
-        ring.unregister_buffers()
+        Slots::new(count, plan.block_bytes)?.register_with(&ring.submitter())?;
+        ring.submitter().unregister_buffers()
     };
     let refused = |result: &io::Result<()>| {
         result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM))
@@ -178,33 +176,29 @@ fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> 
             format!("ulimit -l {} (KiB), a smaller depth= or --block, or without fixed", bytes >> 9),
         ));
     }
-    registered.map_err(OpenError::system("io_uring_register(IORING_REGISTER_BUFFERS)"))
+    registered.in_call("io_uring_register(IORING_REGISTER_BUFFERS)")
 }
 
 /// The reason why io_uring is refused: a setting of the administrator, a sandbox, or a kernel built without it.
-fn why_not(error: &io::Error) -> Unsupported {
+fn why_not(error: io::Error) -> OpenError {
     let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    let (reason, remedy) = match (error.raw_os_error(), disabled.trim()) {
-        (Some(libc::EPERM), "1") => (
-            "kernel.io_uring_disabled is 1: only for root and kernel.io_uring_group".to_owned(),
+    match (error.raw_os_error(), disabled.trim()) {
+        (Some(libc::EPERM), "1") => OpenError::unsupported(
+            "kernel.io_uring_disabled is 1: only for root and kernel.io_uring_group",
             format!("{}sysctl -w kernel.io_uring_disabled=0, or join that group", sudo()),
         ),
-        (Some(libc::EPERM), "2") => (
-            "kernel.io_uring_disabled is 2: off for all users, root too".to_owned(),
+        (Some(libc::EPERM), "2") => OpenError::unsupported(
+            "kernel.io_uring_disabled is 2: off for all users, root too",
             format!("{}sysctl -w kernel.io_uring_disabled=0", sudo()),
         ),
-        (Some(libc::EPERM | libc::EACCES), _) => (
-            "io_uring_setup: EPERM: a sandbox forbids it (seccomp, as containers have it)".to_owned(),
-            "outside of the container, or a seccomp profile that allows io_uring_setup".to_owned(),
+        (Some(libc::EPERM | libc::EACCES), _) => OpenError::unsupported(
+            "io_uring_setup: EPERM: a sandbox forbids it (seccomp, as containers have it)",
+            "outside of the container, or a seccomp profile that allows io_uring_setup",
         ),
-        (Some(libc::ENOSYS), _) => (
-            "io_uring_setup: ENOSYS: the kernel has no io_uring, or a sandbox says so".to_owned(),
-            "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup".to_owned(),
+        (Some(libc::ENOSYS), _) => OpenError::unsupported(
+            "io_uring_setup: ENOSYS: the kernel has no io_uring, or a sandbox says so",
+            "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup",
         ),
-        _ => (
-            format!("io_uring_setup: {}", describe_errno(error)),
-            "look at ulimit -n and ulimit -l".to_owned(),
-        ),
-    };
-    Unsupported { reason, remedy: Some(remedy) }
+        _ => OpenError::system("io_uring_setup", error, Some("look at ulimit -n and ulimit -l".to_owned())),
+    }
 }

@@ -39,15 +39,14 @@ pub(super) static MEMFD: Mechanism = Mechanism {
     ..Mechanism::messages(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    sealed(b"x").map(|_| ()).map_err(|error| Unsupported {
-        reason: format!("memfd_create(2) and its seals: {}", describe_errno(&error)),
-        remedy: Some("Linux 3.17 or newer, and a sandbox that allows them".to_owned()),
-    })
+fn probe() -> Result<(), OpenError> {
+    let remedy = "Linux 3.17 or newer, and a sandbox that allows them".to_owned();
+    let refused = |error| OpenError::system("memfd_create(2) and its seals", error, Some(remedy));
+    sealed(b"x").map(drop).map_err(refused)
 }
 
 fn zero_copy(options: &Options) -> Option<ZeroCopy> {
-    (Opening::from_options(options) == Opening::Mmap).then(|| {
+    (!reads(options)).then(|| {
         let evidence = verdict(
             "a page was changed in an unsealed memfd that had been passed and mapped",
             change_is_seen(),
@@ -57,26 +56,18 @@ fn zero_copy(options: &Options) -> Option<ZeroCopy> {
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
-    let (wait, opening) = (FdWait::for_request(request), Opening::from_options(request.options));
+    let (wait, reads) = (FdWait::for_request(request), reads(request.options));
     one_way(request, || {
-        let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
+        let (near, far) = connect().in_call("socketpair(AF_UNIX, SOCK_SEQPACKET)")?;
         let sndbuf = sndbuf_bytes(&near)?;
-        let receiver = MemfdReceiver { socket: FdEnd::new(far, wait)?, opening, current: None };
+        let receiver = MemfdReceiver { socket: FdEnd::new(far, wait)?, reads, current: None };
         Ok(Direction::new(MemfdSender(FdEnd::new(near, wait)?), receiver).granted([("sndbuf_bytes", sndbuf)]))
     })
 }
 
-/// How the receiver gets the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
-    Mmap,
-    Read,
-}
-
-impl Opening {
-    fn from_options(options: &Options) -> Self {
-        options.one_of("recv", &[("mmap", Self::Mmap), ("read", Self::Read)])
-    }
+/// Whether the receiver reads the files, and does not map them.
+fn reads(options: &Options) -> bool {
+    options.word("recv") == Some("read")
 }
 
 /// A pair of sockets with a small send buffer: it holds a few descriptors, not hundreds, since each keeps a block of memory.
@@ -130,7 +121,7 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
 /// Writes each block to a file and sends its descriptor.
 struct MemfdSender(FdEnd);
 
-counted_by!(MemfdSender, 0);
+delegate_end!(MemfdSender, 0);
 
 impl Sender for MemfdSender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -148,7 +139,8 @@ impl Sender for MemfdSender {
 /// Receives descriptors, and reads the blocks from their files.
 struct MemfdReceiver {
     socket: FdEnd,
-    opening: Opening,
+    /// Whether it reads the files, and does not map them.
+    reads: bool,
     current: Option<CurrentBlock>,
 }
 
@@ -175,15 +167,12 @@ impl MemfdReceiver {
             let Some((file, len)) = taken else { return Ok(None) };
             let len = usize::try_from(len).map_err(io::Error::other)?;
             // fcntl(F_GET_SEALS) below and close(2); for a mapping also mmap(2) and munmap(2).
-            self.socket.syscalls += if self.opening == Opening::Mmap { 4 } else { 2 };
+            self.socket.syscalls += if self.reads { 2 } else { 4 };
             // Without seals the sender could still change the file.
             if !fcntl_get_seals(&file)?.contains(SEALS) {
                 return Err(io::Error::other("the memfd is not sealed"));
             }
-            let bytes = match self.opening {
-                Opening::Mmap => Bytes::Mapped(map(&file, len)?),
-                Opening::Read => Bytes::InFile(file),
-            };
+            let bytes = if self.reads { Bytes::InFile(file) } else { Bytes::Mapped(map(&file, len)?) };
             self.current = Some(CurrentBlock { bytes, len, at: 0 });
         }
         Ok(self.current.as_mut())
@@ -191,9 +180,9 @@ impl MemfdReceiver {
 
     /// Records that `len` more bytes of the block were received.
     fn received(&mut self, len: usize) -> usize {
-        if let Some(taken) = &mut self.current {
-            taken.at += len;
-            if taken.at == taken.len {
+        if let Some(block) = &mut self.current {
+            block.at += len;
+            if block.at == block.len {
                 self.current = None;
             }
         }
@@ -201,24 +190,27 @@ impl MemfdReceiver {
     }
 }
 
-counted_by!(MemfdReceiver, socket);
+delegate_end!(MemfdReceiver, socket);
 
 impl Receiver for MemfdReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let Some(taken) = self.current()? else { return Ok(0) };
-        let len = room.len().min(taken.len - taken.at);
-        let (at, room) = (taken.at, &mut room[..len]);
-        match &taken.bytes {
-            Bytes::Mapped(mapping) => room.copy_from_slice(&bytes_of(mapping)[at..at + len]),
+        let Some(block) = self.current()? else { return Ok(0) };
+        let len = room.len().min(block.len - block.at);
+        let (at, room) = (block.at, &mut room[..len]);
+        let len = match &block.bytes {
+            Bytes::Mapped(mapping) => {
+                room.copy_from_slice(&bytes_of(mapping)[at..at + len]);
+                len
+            }
             Bytes::InFile(file) => {
                 let len = retry_on_intr(|| pread(file, &mut *room, at as u64))?;
                 if len == 0 {
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memfd is too short"));
                 }
                 self.socket.syscalls += 1;
-                return Ok(self.received(len));
+                len
             }
-        }
+        };
         Ok(self.received(len))
     }
 

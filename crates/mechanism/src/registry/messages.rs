@@ -30,11 +30,11 @@ impl MessageEnd {
     pub(super) fn new(fd: OwnedFd, wait: FdWait, patience: Option<Duration>) -> Result<Self, OpenError> {
         if wait == FdWait::InCall && patience.is_some() {
             sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, patience)
-                .map_err(OpenError::system("setsockopt(SO_RCVTIMEO)"))?;
+                .in_call("setsockopt(SO_RCVTIMEO)")?;
         }
         // A single task never waits.
         let patience = patience.filter(|_| wait != FdWait::Never);
-        let kind = sockopt::socket_type(&fd).map_err(OpenError::system("getsockopt(SO_TYPE)"))?;
+        let kind = sockopt::socket_type(&fd).in_call("getsockopt(SO_TYPE)")?;
         Ok(Self { end: FdEnd::new(fd, wait)?, patience, has_end: kind == SocketType::SEQPACKET })
     }
 
@@ -77,7 +77,7 @@ impl MessageEnd {
     }
 }
 
-counted_by!(MessageEnd, end);
+delegate_end!(MessageEnd, end);
 
 impl Sender for MessageEnd {
     #[inline]
@@ -203,15 +203,14 @@ const RESERVED_BYTES: u64 = 32;
 /// From this size on, the kernel may have no contiguous memory for a message that fits into the send buffer.
 const IN_ONE_PIECE_BYTES: usize = 1 << 20;
 
-/// Refuses a block that these Unix sockets cannot transfer, with a remedy. Returns the granted size of the send buffer in
-/// bytes. `spec` is the beginning of a spec to which the remedy adds `sndbuf=`.
-pub(super) fn check_block(
+/// Makes a direction from two Unix sockets. Refuses a block that they cannot transfer, with a remedy; `spec` is the beginning of a spec
+/// to which the remedy adds `sndbuf=`.
+pub(super) fn unix_direction(
     request: &Request<'_>,
-    near: &OwnedFd,
-    far: &OwnedFd,
+    (near, far): (OwnedFd, OwnedFd),
     spec: &str,
-) -> Result<u64, OpenError> {
-    let sndbuf = sndbuf_bytes(near)?;
+) -> Result<Direction<MessageEnd, MessageEnd>, OpenError> {
+    let sndbuf = sndbuf_bytes(&near)?;
     let limit = sndbuf.saturating_sub(RESERVED_BYTES);
     if request.block_bytes as u64 > limit {
         let remedy = larger_buffer(request.block_bytes as u64, spec);
@@ -219,9 +218,10 @@ pub(super) fn check_block(
         return Err(OpenError::block_too_large(request.block_bytes, limit, what, &remedy));
     }
     if request.block_bytes >= IN_ONE_PIECE_BYTES {
-        try_one(request.block_bytes, near, far)?;
+        try_one(request.block_bytes, &near, &far)?;
     }
-    Ok(sndbuf)
+    let end = |socket| MessageEnd::new(socket, FdWait::for_request(request), None);
+    Ok(Direction::new(end(near)?, end(far)?).granted([("sndbuf_bytes", sndbuf)]))
 }
 
 /// The remedy for a block that is too long. The kernel doubles the requested size, and reduces it to wmem_max without an error
@@ -240,22 +240,18 @@ fn larger_buffer(block_bytes: u64, spec: &str) -> String {
 /// (`sock_alloc_send_pskb`), and the kernel has no pieces above 4 MiB.
 fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     let mut block = vec![0xA5; block_bytes];
-    match send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-        Err(Errno::NOBUFS) => Err(OpenError::limit(
-            format!(
-                "{} blocks: ENOBUFS, the kernel has no memory in one piece for such a message",
-                ByteSize(block_bytes as u64)
-            ),
+    let sent = send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    if sent == Err(Errno::NOBUFS) {
+        let block = ByteSize(block_bytes as u64);
+        return Err(OpenError::limit(
+            format!("{block} blocks: ENOBUFS, the kernel has no memory in one piece for such a message"),
             "a smaller --block (4 MiB and less may pass), or unix-stream, which cuts blocks",
-        )),
-        Err(error) => Err(OpenError::system("send")(error)),
-        Ok(_) => {
-            let (taken, _) =
-                recv(far, &mut block[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
-            debug_assert_eq!(taken, block_bytes);
-            Ok(())
-        }
+        ));
     }
+    sent.in_call("send")?;
+    let (taken, _) = recv(far, &mut block[..], RecvFlags::DONTWAIT).in_call("recv")?;
+    debug_assert_eq!(taken, block_bytes);
+    Ok(())
 }
 
 #[cfg(test)]

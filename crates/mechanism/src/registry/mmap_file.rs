@@ -1,16 +1,17 @@
 //! `mmap-file`: the ring of `shm-ring` in a file that both ends have mapped, as two programs do that share only a path. The
 //! kernel records which pages were written, and writes them to the disk from time to time.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use rustix::io::{retry_on_intr, write};
 
 use super::ring::{COPY_OPTION, Copying, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
 use super::tmpfile::{DIR_OPTION, make_named, storage_folder};
-use crate::link::StoredName;
 use crate::prelude::*;
+use process::TemporaryPath;
 
 pub(super) static MMAP_FILE: Mechanism = Mechanism {
     name: "mmap-file",
@@ -43,31 +44,23 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 }
 
 /// Makes a file with the length that the ring needs.
-fn make_file(folder: &Path, ring_bytes: usize) -> Result<(StoredName, OwnedFd), OpenError> {
+fn make_file(folder: &Path, ring_bytes: usize) -> Result<(TemporaryPath, OwnedFd), OpenError> {
     let (name, file) = make_named(folder, OFlags::empty())?;
-    write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|error| {
+    let (mut file, len) = (File::from(file), mapped_bytes(ring_bytes) + control_bytes());
+    // Real bytes, not a hole: if there is no space on the disk when a mapped page is first written, the process gets SIGBUS.
+    io::copy(&mut io::repeat(0).take(len as u64), &mut file).map_err(|error| {
         let call = format!("making a file of {} in {}", ByteSize(ring_bytes as u64), folder.display());
         let remedy = "a smaller size=, or dir= on a larger file system";
-        OpenError::system_with(call, error, Some(remedy.to_owned()))
+        OpenError::system(call, error, Some(remedy.to_owned()))
     })?;
-    Ok((name, file))
-}
-
-/// Writes real bytes, not a hole: if there is no space on the disk when a mapped page is first written, the process gets SIGBUS.
-fn write_zeros(file: &OwnedFd, len: usize) -> Result<(), Errno> {
-    const ZEROS: &[u8] = &[0; 64 << 10];
-    let mut left = len;
-    while left > 0 {
-        left -= retry_on_intr(|| write(file, &ZEROS[..ZEROS.len().min(left)]))?;
-    }
-    Ok(())
+    Ok((name, file.into()))
 }
 
 fn map(file: &OwnedFd, ring_bytes: usize, wait: RingWait) -> Result<Ring, OpenError> {
     let memory = SharedMemory::file_twice(file, mapped_bytes(ring_bytes), control_bytes());
     let remedy = "dir= on a file system whose files can be mapped and written".to_owned();
-    let memory = memory
-        .map_err(|error| OpenError::system_with("mmap(MAP_SHARED) of the file", error, Some(remedy)))?;
+    let memory =
+        memory.map_err(|error| OpenError::system("mmap(MAP_SHARED) of the file", error, Some(remedy)))?;
     Ring::over(memory, ring_bytes, wait)
 }
 
@@ -78,7 +71,7 @@ mod tests {
     fn both_ends_work_on_the_file_s_pages() {
         let (mechanism, options) =
             crate::resolve(&"mmap-file:copy=in-place".parse().expect("a spec")).expect("known");
-        let found = mechanism.zero_copy(&options).expect("copy=in-place copies nothing");
+        let found = (mechanism.zero_copy)(&options).expect("copy=in-place copies nothing");
         assert!(found.proven, "{found:?}");
     }
 }

@@ -100,7 +100,7 @@ pub(super) static PIPE: Mechanism = Mechanism {
 fn data_with(options: &Options) -> &'static [DataLevel] {
     match PipeOptions::from_options(options) {
         PipeOptions { send: SendBy::Tee, .. } => &[DataLevel::None],
-        PipeOptions { recv: RecvBy::Splice, .. } => &[DataLevel::None, DataLevel::Write],
+        PipeOptions { splices: true, .. } => &[DataLevel::None, DataLevel::Write],
         _ => PIPE.data,
     }
 }
@@ -112,10 +112,7 @@ fn zero_copy(options: &Options) -> Option<ZeroCopy> {
         SendBy::Tee => evidence::of_tee(),
         SendBy::Write | SendBy::Writev => return None,
     };
-    Some(match asked.recv {
-        RecvBy::Splice => evidence,
-        RecvBy::Read => but_copied(evidence, 1, "read(2) copies out of the pipe"),
-    })
+    Some(if asked.splices { evidence } else { but_copied(evidence, 1, "read(2) copies out of the pipe") })
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -142,7 +139,8 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
 struct PipeOptions {
     packet: bool,
     send: SendBy,
-    recv: RecvBy,
+    /// The receiver splices bytes to /dev/null, and does not read them.
+    splices: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -153,12 +151,6 @@ enum SendBy {
     Tee,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum RecvBy {
-    Read,
-    Splice,
-}
-
 impl PipeOptions {
     fn from_options(options: &Options) -> Self {
         let sends = [
@@ -167,17 +159,16 @@ impl PipeOptions {
             ("vmsplice", SendBy::Vmsplice),
             ("tee", SendBy::Tee),
         ];
-        let recvs = [("read", RecvBy::Read), ("splice", RecvBy::Splice)];
         Self {
             packet: options.has("packet"),
             send: options.one_of("send", &sends),
-            recv: options.one_of("recv", &recvs),
+            splices: options.word("recv") == Some("splice"),
         }
     }
 
     /// Refuses options that contradict each other or the request.
     fn check(&self, request: &Request<'_>) -> Result<(), OpenError> {
-        let by_reference = matches!(self.send, SendBy::Vmsplice | SendBy::Tee) || self.recv == RecvBy::Splice;
+        let by_reference = matches!(self.send, SendBy::Vmsplice | SendBy::Tee) || self.splices;
         let (message, remedy) = if self.packet && by_reference {
             ("packets are made by write(2) and taken by read(2) only", "send=write or writev, recv=read")
         } else if request.senders.is_some() && self.packet && request.block_bytes > PACKET_BYTES_MAX {
@@ -185,7 +176,7 @@ impl PipeOptions {
                 "blocks above 4 KiB become several packets, which are mixed with those of other senders",
                 "--block 4KiB",
             )
-        } else if request.relays > 0 && self.recv == RecvBy::Splice {
+        } else if request.relays > 0 && self.splices {
             ("a relay cannot pass on bytes that went to /dev/null", "recv=read")
         } else if request.relays > 0 && self.send == SendBy::Tee {
             (
@@ -204,9 +195,10 @@ impl PipeOptions {
         request: &Request<'_>,
         make_sender: impl Fn(FdEnd, &mut Granted) -> Result<S, OpenError>,
     ) -> Result<Channel, OpenError> {
-        match self.recv {
-            RecvBy::Read => self.open_between(request, make_sender, Ok),
-            RecvBy::Splice => self.open_between(request, make_sender, Drain::new),
+        if self.splices {
+            self.open_between(request, make_sender, Drain::new)
+        } else {
+            self.open_between(request, make_sender, Ok)
         }
     }
 
@@ -218,7 +210,7 @@ impl PipeOptions {
     ) -> Result<Channel, OpenError> {
         let packet = if self.packet { PipeFlags::DIRECT } else { PipeFlags::empty() };
         one_way(request, || {
-            let ends = pipe_with(PipeFlags::CLOEXEC | packet).map_err(OpenError::system("pipe2"))?;
+            let ends = pipe_with(PipeFlags::CLOEXEC | packet).in_call("pipe2")?;
             let Direction { sender, receiver, mut granted, .. } = pipe_direction(request, ends)?;
             if self.packet {
                 let packet_bytes = request.block_bytes.min(PACKET_BYTES_MAX);
@@ -232,7 +224,7 @@ impl PipeOptions {
 
 /// A plain pipe: its reading and its writing end.
 pub(super) fn new_pipe() -> Result<(OwnedFd, OwnedFd), OpenError> {
-    pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))
+    pipe_with(PipeFlags::CLOEXEC).in_call("pipe2")
 }
 
 /// Gives a pipe or FIFO the requested size and makes a direction of its reading and its writing end.
@@ -250,7 +242,7 @@ pub(super) fn pipe_ends(
     (reader, writer): (OwnedFd, OwnedFd),
 ) -> Result<LinkEnds, OpenError> {
     if options.size(SIZE_OPTION.name).is_none() {
-        grow(&writer).map_err(OpenError::system("fcntl(F_SETPIPE_SZ)"))?;
+        grow(&writer).in_call("fcntl(F_SETPIPE_SZ)")?;
     }
     // A FIFO's reading end was opened with O_NONBLOCK; a link's ends are blocking.
     FdWait::InCall.apply(&reader)?;
@@ -263,7 +255,7 @@ pub(super) fn size_as_asked(options: &Options, writer: &OwnedFd) -> Result<u64, 
     if let Some(size) = options.size(SIZE_OPTION.name) {
         set_size(writer, size)?;
     }
-    let size = fcntl_getpipe_size(writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
+    let size = fcntl_getpipe_size(writer).in_call("fcntl(F_GETPIPE_SZ)")?;
     Ok(size as u64)
 }
 
@@ -276,7 +268,7 @@ fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
     match fcntl_setpipe_size(writer, asked) {
         Ok(_) => Ok(()),
         Err(Errno::PERM) => Err(refused(size)),
-        Err(error) => Err(OpenError::system(format!("fcntl(F_SETPIPE_SZ, {size})"))(error)),
+        Err(error) => Err(OpenError::system(format!("fcntl(F_SETPIPE_SZ, {size})"), error, None)),
     }
 }
 

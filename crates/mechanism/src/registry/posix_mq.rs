@@ -28,16 +28,15 @@ pub(super) static POSIX_MQ: Mechanism = Mechanism {
     ..queue(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    with_cleaner(|| PosixQueue::open(1, 1, false).map(drop)).map_err(|error| Unsupported {
-        reason: format!("mq_open: {}", describe_errno(&error)),
-        remedy: match error.raw_os_error() {
+fn probe() -> Result<(), OpenError> {
+    with_cleaner(|| PosixQueue::open(1, 1, false).map(drop)).map_err(|error| {
+        let remedy = match error.raw_os_error() {
             Some(libc::ENOSYS) => Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)"),
             Some(libc::EMFILE) => Some("raise the limit: ulimit -q unlimited"),
             Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or remove stale queues"),
             _ => None,
-        }
-        .map(str::to_owned),
+        };
+        OpenError::system("mq_open", error, remedy.map(str::to_owned))
     })
 }
 
@@ -58,13 +57,12 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 fn open_largest_queue(block_bytes: usize, non_blocking: bool) -> Result<(PosixQueue, i64), OpenError> {
     let mut messages = MESSAGES;
     loop {
-        let error = match PosixQueue::open(messages, block_bytes, non_blocking) {
+        match PosixQueue::open(messages, block_bytes, non_blocking) {
             Ok(queue) => return Ok((queue, messages)),
-            Err(error) => error,
-        };
-        match error.raw_os_error() {
-            Some(libc::EMFILE | libc::EINVAL) if messages > 1 => messages /= 2,
-            _ => return Err(refusal(block_bytes, error)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EMFILE | libc::EINVAL) if messages > 1 => messages /= 2,
+                _ => return Err(refusal(block_bytes, error)),
+            },
         }
     }
 }
@@ -82,7 +80,7 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
             ),
             "ulimit -q unlimited (as root), or a smaller --block",
         ),
-        _ => OpenError::system("mq_open")(error),
+        _ => OpenError::system("mq_open", error, None),
     }
 }
 

@@ -26,14 +26,11 @@ pub(super) static PROCESS_VM: Mechanism = Mechanism {
     ..Mechanism::messages(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
+fn probe() -> Result<(), OpenError> {
     let (from, mut to) = ([1u8], [0u8]);
-    copy_from(std::process::id() as libc::pid_t, from.as_ptr() as u64, &mut to).map_err(|error| {
-        Unsupported {
-            reason: format!("process_vm_readv: {}", describe_errno(&error)),
-            remedy: Some("a kernel with CONFIG_CROSS_MEMORY_ATTACH; a sandbox that allows it".to_owned()),
-        }
-    })?;
+    let remedy = "a kernel with CONFIG_CROSS_MEMORY_ATTACH; a sandbox that allows it".to_owned();
+    copy_from(std::process::id() as libc::pid_t, from.as_ptr() as u64, &mut to)
+        .map_err(|error| OpenError::system("process_vm_readv", error, Some(remedy)))?;
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     may_trace(scope.trim(), has_ptrace_capability())
 }
@@ -54,16 +51,16 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 
 /// Whether this process may read another's memory, by the level of the security module Yama
 /// (Documentation/admin-guide/LSM/Yama.rst); empty on a kernel without Yama.
-fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), Unsupported> {
+fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), OpenError> {
     match ptrace_scope {
-        "3" => Err(Unsupported {
-            reason: "kernel.yama.ptrace_scope is 3: no process may read another's memory".to_owned(),
-            remedy: Some("it cannot be changed before the next boot; or --tasks threads".to_owned()),
-        }),
-        "2" if !capable => Err(Unsupported {
-            reason: "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory".to_owned(),
-            remedy: Some(format!("{}sysctl -w kernel.yama.ptrace_scope=1, or run as root", sudo())),
-        }),
+        "3" => Err(OpenError::unsupported(
+            "kernel.yama.ptrace_scope is 3: no process may read another's memory",
+            "it cannot be changed before the next boot; or --tasks threads",
+        )),
+        "2" if !capable => Err(OpenError::unsupported(
+            "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory",
+            format!("{}sysctl -w kernel.yama.ptrace_scope=1, or run as root", sudo()),
+        )),
         // At 1 the sender itself permits it (see `MemorySender::prepare`).
         _ => Ok(()),
     }

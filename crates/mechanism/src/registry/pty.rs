@@ -34,8 +34,8 @@ pub(super) static PTY: Mechanism = Mechanism {
     ..Mechanism::stream(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    Ok(open_pair().map(drop)?)
+fn probe() -> Result<(), OpenError> {
+    open_pair().map(drop)
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -60,15 +60,14 @@ fn open_link(_options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError
 fn open_pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
     // NOCTTY: the terminal must not become the controlling terminal of a session.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master =
-        openpt(flags).map_err(|errno| OpenError::system_with("open(/dev/ptmx)", errno, remedy(errno)))?;
-    grantpt(&master).map_err(OpenError::system("grantpt"))?;
-    unlockpt(&master).map_err(OpenError::system("ioctl(TIOCSPTLCK)"))?;
+    let master = openpt(flags).map_err(|errno| OpenError::system("open(/dev/ptmx)", errno, remedy(errno)))?;
+    grantpt(&master).in_call("grantpt")?;
+    unlockpt(&master).in_call("ioctl(TIOCSPTLCK)")?;
     // By the master's descriptor: its name may belong to another mount of devpts.
-    let slave = ioctl_tiocgptpeer(&master, flags).map_err(OpenError::system("ioctl(TIOCGPTPEER)"))?;
-    let mut settings = tcgetattr(&slave).map_err(OpenError::system("tcgetattr"))?;
+    let slave = ioctl_tiocgptpeer(&master, flags).in_call("ioctl(TIOCGPTPEER)")?;
+    let mut settings = tcgetattr(&slave).in_call("tcgetattr")?;
     settings.make_raw();
-    tcsetattr(&slave, OptionalActions::Now, &settings).map_err(OpenError::system("tcsetattr"))?;
+    tcsetattr(&slave, OptionalActions::Now, &settings).in_call("tcsetattr")?;
     Ok((master, slave))
 }
 
@@ -98,7 +97,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(1);
 /// side has closed, and all bytes are read.
 struct TerminalEnd(FdEnd);
 
-counted_by!(TerminalEnd, 0);
+delegate_end!(TerminalEnd, 0);
 
 impl Sender for TerminalEnd {
     #[inline]

@@ -57,7 +57,7 @@ pub(super) fn ring_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
 
 /// A ring that carries the payload, as one direction of a channel.
 pub(super) fn payload_direction(request: &Request<'_>, ring: Ring) -> Direction<RingSender, RingReceiver> {
-    let bytes = ring.bytes() as u64;
+    let bytes = ring.bytes as u64;
     let ring = Arc::new(ring);
     let (wait, copying) = (RingWait::for_request(request), Copying::from_options(request.options));
     let sender = RingSender::new(ring.clone(), wait, copying);

@@ -64,7 +64,7 @@ fn page_is_passed() -> io::Result<bool> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let page_bytes = rustix::param::page_size();
-    let mut ring = FileRing::new(FileLayout::new(page_bytes, page_bytes, Lengths::Even))?;
+    let mut ring = FileRing::new(FileLayout::new(page_bytes, page_bytes, Lengths::Equal))?;
     ring.next(near.as_fd(), page_bytes)?.fill(b'b');
     let (file, offset) = ring.file();
     sendfile(&near, file, Some(&mut offset.clone()), page_bytes)?;

@@ -21,7 +21,7 @@ pub(super) static SIGNAL: Mechanism = Mechanism {
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     one_way(request, || {
         let memory = SharedMemory::new(size_of::<Address>());
-        let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+        let address = Arc::new(memory.in_call("mmap(MAP_SHARED)")?);
         let target = address.clone();
         let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
         let mut blocked: Option<Blocked> = None;

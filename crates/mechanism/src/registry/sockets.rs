@@ -1,4 +1,8 @@
 //! Common code of the sockets: how they are made, options for buffers, granted sizes, and a channel from a connected pair.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
 use rustix::net::{
@@ -46,16 +50,22 @@ pub(super) fn socket(
     kind: SocketType,
 ) -> Result<OwnedFd, OpenError> {
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system(format!("socket({})", arguments(family, kind))))?;
+        .in_call(format!("socket({})", arguments(family, kind)))?;
     set_buffers(options, &socket)?;
+    Ok(socket)
+}
+
+/// A socket with a port of the kernel's choice on the loopback interface.
+pub(super) fn loopback_socket(options: &Options, kind: SocketType) -> Result<OwnedFd, OpenError> {
+    let socket = socket(options, AddressFamily::INET, kind)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).in_call("bind(127.0.0.1)")?;
     Ok(socket)
 }
 
 /// A connected pair of Unix sockets with the buffers that the options request.
 pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
-    let (near, far) =
-        pair.map_err(OpenError::system(format!("socketpair({})", arguments(AddressFamily::UNIX, kind))))?;
+    let (near, far) = pair.in_call(format!("socketpair({})", arguments(AddressFamily::UNIX, kind)))?;
     set_buffers(options, &near)?;
     set_buffers(options, &far)?;
     Ok((near, far))
@@ -77,14 +87,13 @@ impl SocketName {
         let name = folder.join("socket");
         // A socket's name has at most 108 bytes (unix(7)); the path through /proc is short even if that of TMPDIR is long.
         let folder = open(&folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            .map_err(OpenError::system(format!("open({})", folder.display())))?;
+            .in_call(format!("open({})", folder.display()))?;
         let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
-        let address =
-            SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
+        let address = SocketAddrUnix::new(path.as_str()).in_call(format!("address {path}"))?;
         // bind(2) gives the name the mode of the socket.
-        fchmod(socket, Mode::RUSR | Mode::WUSR).map_err(OpenError::system("fchmod(socket)"))?;
+        fchmod(socket, Mode::RUSR | Mode::WUSR).in_call("fchmod(socket)")?;
         let (path, ()) = TemporaryPath::make(&announcer(), name.clone(), |_| bind(socket, &address))
-            .map_err(OpenError::system(format!("bind({})", name.display())))?;
+            .in_call(format!("bind({})", name.display()))?;
         Ok(Self { address, _folder: folder, _path: path })
     }
 }
@@ -94,26 +103,22 @@ pub(super) fn set_buffers(options: &Options, socket: impl AsFd + Copy) -> Result
     // setsockopt takes a C int.
     let asked = |name| options.size(name).map(|bytes| bytes.min(i32::MAX as u64) as usize);
     if let Some(bytes) = asked(SNDBUF_OPTION.name) {
-        sockopt::set_socket_send_buffer_size(socket, bytes)
-            .map_err(OpenError::system("setsockopt(SO_SNDBUF)"))?;
+        sockopt::set_socket_send_buffer_size(socket, bytes).in_call("setsockopt(SO_SNDBUF)")?;
     }
     if let Some(bytes) = asked(RCVBUF_OPTION.name) {
-        sockopt::set_socket_recv_buffer_size(socket, bytes)
-            .map_err(OpenError::system("setsockopt(SO_RCVBUF)"))?;
+        sockopt::set_socket_recv_buffer_size(socket, bytes).in_call("setsockopt(SO_RCVBUF)")?;
     }
     Ok(())
 }
 
 /// The send buffer that the kernel gave, in bytes.
-pub(super) fn sndbuf_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
-    let bytes = sockopt::socket_send_buffer_size(socket);
-    bytes.map(|bytes| bytes as u64).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))
+pub(super) fn sndbuf_bytes(socket: impl AsFd) -> Result<u64, OpenError> {
+    sockopt::socket_send_buffer_size(socket).map(|bytes| bytes as u64).in_call("getsockopt(SO_SNDBUF)")
 }
 
 /// The receive buffer that the kernel gave, in bytes.
-pub(super) fn rcvbuf_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
-    let bytes = sockopt::socket_recv_buffer_size(socket);
-    bytes.map(|bytes| bytes as u64).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))
+pub(super) fn rcvbuf_bytes(socket: impl AsFd) -> Result<u64, OpenError> {
+    sockopt::socket_recv_buffer_size(socket).map(|bytes| bytes as u64).in_call("getsockopt(SO_RCVBUF)")
 }
 
 /// A channel over connected pairs of stream sockets.
@@ -135,10 +140,25 @@ pub(super) fn socket_ends((near, far): (OwnedFd, OwnedFd)) -> Result<LinkEnds, O
     LinkEnds::new(near, far, granted, LinkKind::Stream)
 }
 
+/// getsockopt(2) for an option whose value is a plain C type of numbers.
+///
+/// # Safety
+/// Any bytes must be a valid `T`.
+pub(super) unsafe fn socket_option<T>(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    let (fd, room) = (socket.as_raw_fd(), value.as_mut_ptr().cast());
+    // SAFETY: room for as much as `len` says; the kernel writes no more.
+    libc_result(unsafe { libc::getsockopt(fd, level, name, room, &mut len) })?;
+    // SAFETY: zeros, or what the kernel wrote; both are valid, as the caller promises.
+    Ok(unsafe { value.assume_init() })
+}
+
 /// The error of a mechanism that cannot be used because the loopback interface is down.
-pub(super) fn no_loopback(error: OpenError) -> Unsupported {
-    Unsupported {
-        reason: error.to_string(),
-        remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
-    }
+pub(super) fn no_loopback(error: OpenError) -> OpenError {
+    OpenError { remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()), ..error }
 }

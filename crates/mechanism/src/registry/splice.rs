@@ -64,8 +64,8 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     if !asked.vmspliced {
         return asked.open(request, |_, own_pipe| own_pipe);
     }
-    asked.open(request, |hop, own_pipe| {
-        let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
+    asked.open(request, |granted, own_pipe| {
+        let layout = FileLayout::new(request.block_bytes, granted["sndbuf_bytes"] as usize, Lengths::Equal);
         // Relays splice: this is the only end that sends from memory.
         let content = Content::for_request(&Request { relays: 0, ..*request });
         PageSender { pages: FilePages::new(own_pipe, layout), content }
@@ -107,48 +107,44 @@ impl SpliceOptions {
         Ok(())
     }
 
-    /// A channel: sender | splicing relay | … | receiver. `make_sender` makes a sender from its hop and its own pipe.
+    /// A channel: sender | splicing relay | … | receiver. `make_sender` makes a sender from the sizes of its hop and from its own pipe.
     fn open<S: Sender + 'static>(
         &self,
         request: &Request<'_>,
-        make_sender: impl Fn(&Hop, OwnPipe) -> S,
+        make_sender: impl Fn(&Granted, OwnPipe) -> S,
     ) -> Result<Channel, OpenError> {
         let wait = FdWait::for_request(request);
-        let direction = |first: Hop, reader: OwnedFd| {
-            let own_pipe = OwnPipe::new(request, &first)?;
-            let sender = make_sender(&first, own_pipe);
-            Ok(Direction { granted: first.granted, ..Direction::new(sender, FdEnd::new(reader, wait)?) })
+        let direction = |(writer, reader, granted): (OwnedFd, OwnedFd, Granted)| {
+            let sender = make_sender(&granted, OwnPipe::new(request, writer)?);
+            Ok(Direction { granted, ..Direction::new(sender, FdEnd::new(reader, wait)?) })
         };
         if request.relays == 0 {
-            return one_way(request, || {
-                let (hop, reader) = self.hop(request)?;
-                direction(hop, reader)
-            });
+            return one_way(request, || direction(self.hop(request)?));
         }
-        let (first, mut reader) = self.hop(request)?;
+        let (first, mut reader, granted) = self.hop(request)?;
         let mut relays: Vec<Box<dyn Endpoint>> = Vec::new();
         for _ in 0..request.relays {
-            let (next, next_reader) = self.hop(request)?;
-            let relay = self.relay(request, reader, next.writer)?;
+            let (writer, next_reader, _) = self.hop(request)?;
+            let relay = self.relay(request, reader, writer)?;
             relays.push(endpoint(EndpointRole::Relay, relay, SpliceRelay::run));
             reader = next_reader;
         }
-        let mut channel = assemble(request, direction(first, reader)?, None);
+        let mut channel = assemble(request, direction((first, reader, granted))?, None);
         channel.endpoints.splice(1..1, relays);
         Ok(channel)
     }
 
-    /// Makes the pipe or socket between two tasks; returns its writing side and its reading end.
-    fn hop(&self, request: &Request<'_>) -> Result<(Hop, OwnedFd), OpenError> {
+    /// Makes the pipe or socket between two tasks; returns its writing and its reading end, and its granted sizes.
+    fn hop(&self, request: &Request<'_>) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
         if self.to_socket {
             let (writer, reader) = unix_pair(request.options, SocketType::STREAM)?;
-            let (sndbuf_bytes, rcvbuf_bytes) = (sndbuf_bytes(&writer)?, rcvbuf_bytes(&reader)?);
-            let granted = granted([("sndbuf_bytes", sndbuf_bytes), ("rcvbuf_bytes", rcvbuf_bytes)]);
-            return Ok((Hop { writer, granted, sndbuf_bytes }, reader));
+            let granted =
+                granted([("sndbuf_bytes", sndbuf_bytes(&writer)?), ("rcvbuf_bytes", rcvbuf_bytes(&reader)?)]);
+            return Ok((writer, reader, granted));
         }
         let (reader, writer) = new_pipe()?;
         let granted = granted([("pipe_bytes", size_as_asked(request.options, &writer)?)]);
-        Ok((Hop { writer, granted, sndbuf_bytes: 0 }, reader))
+        Ok((writer, reader, granted))
     }
 
     fn relay(&self, request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<SpliceRelay, OpenError> {
@@ -164,13 +160,6 @@ impl SpliceOptions {
     }
 }
 
-/// The writing side of a pipe or a socket between two tasks.
-struct Hop {
-    writer: OwnedFd,
-    granted: Granted,
-    sndbuf_bytes: u64,
-}
-
 /// The sender's own pipe, always emptied into a hop before it is filled again.
 struct OwnPipe {
     write_end: OwnedFd,
@@ -178,12 +167,11 @@ struct OwnPipe {
 }
 
 impl OwnPipe {
-    fn new(request: &Request<'_>, hop: &Hop) -> Result<Self, OpenError> {
+    fn new(request: &Request<'_>, hop: OwnedFd) -> Result<Self, OpenError> {
         let (read_end, write_end) = new_pipe()?;
         size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
-        let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
-        Ok(Self { write_end, onward: PageMover::new(read_end, out, FdWait::for_request(request))? })
+        Ok(Self { write_end, onward: PageMover::new(read_end, hop, FdWait::for_request(request))? })
     }
 
     /// Fills the pipe with as many bytes as fit, empties it into the hop, and repeats that up to the last byte.
@@ -209,7 +197,7 @@ impl OwnPipe {
     }
 }
 
-counted_by!(OwnPipe, onward.to);
+delegate_end!(OwnPipe, onward.to);
 
 /// With `send=write`: bytes are copied into the pipe by write(2).
 impl Sender for OwnPipe {

@@ -24,11 +24,8 @@ pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
     ..queue(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    with_cleaner(|| SysvQueue::make(0).map(drop)).map_err(|error| Unsupported {
-        reason: format!("msgget: {}", describe_errno(&error)),
-        remedy: queue_remedy(&error),
-    })
+fn probe() -> Result<(), OpenError> {
+    with_cleaner(|| SysvQueue::make(0).map(drop)).map_err(not_made)
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -39,7 +36,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     }
     one_way(request, || {
         let queue = Arc::new(make_queue(request)?);
-        let bytes = queue.bytes().map_err(OpenError::system("msgctl(IPC_STAT)"))?;
+        let bytes = queue.status().in_call("msgctl(IPC_STAT)")?.msg_qbytes;
         if (block as u64) > bytes {
             let remedy = format!("{}sysctl -w kernel.msgmnb={block}", sudo());
             return Err(OpenError::block_too_large(block, bytes, "kernel.msgmnb", &remedy));
@@ -51,29 +48,26 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-fn queue_remedy(error: &io::Error) -> Option<String> {
-    let remedy = match error.raw_os_error()? {
-        libc::ENOSPC => "raise kernel.msgmni, or remove stale queues (ipcs -q, ipcrm -q ID)",
-        libc::EEXIST => "hosepipe can have 64 queues at the same time: fewer --pairs",
-        libc::ENOSYS => "this kernel has no System V IPC (CONFIG_SYSVIPC)",
-        _ => return None,
+fn not_made(error: io::Error) -> OpenError {
+    let remedy = match error.raw_os_error() {
+        Some(libc::ENOSPC) => Some("raise kernel.msgmni, or remove stale queues (ipcs -q, ipcrm -q ID)"),
+        Some(libc::EEXIST) => Some("hosepipe can have 64 queues at the same time: fewer --pairs"),
+        Some(libc::ENOSYS) => Some("this kernel has no System V IPC (CONFIG_SYSVIPC)"),
+        _ => None,
     };
-    Some(remedy.to_owned())
+    OpenError::system("msgget", error, remedy.map(str::to_owned))
 }
 
 fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
     let flags = if is_nonblocking(request) { libc::IPC_NOWAIT } else { 0 };
-    let queue = SysvQueue::make(flags).map_err(|error| {
-        let remedy = queue_remedy(&error);
-        OpenError::system_with("msgget", error, remedy)
-    })?;
+    let queue = SysvQueue::make(flags).map_err(not_made)?;
     if let Some(size) = request.options.size("size") {
         queue.set_bytes(size).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM) => OpenError::limit(
                 format!("a queue of {} is more than this user may have (kernel.msgmnb)", ByteSize(size)),
                 format!("{}sysctl -w kernel.msgmnb={size}, or a smaller size=", sudo()),
             ),
-            _ => OpenError::system(format!("msgctl(IPC_SET, {size} bytes in the queue)"))(error),
+            _ => OpenError::system(format!("msgctl(IPC_SET, {size} bytes in the queue)"), error, None),
         })?;
     }
     Ok(queue)
@@ -90,19 +84,19 @@ struct SysvQueue {
 impl SysvQueue {
     fn make(flags: i32) -> io::Result<Self> {
         let owner = std::process::id();
-        let mut last = io::Error::from_raw_os_error(libc::EEXIST);
         for key in queue_keys(owner) {
             // SAFETY: plain integers in and out.
             let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
             if id >= 0 {
                 return Ok(Self { id, flags, owner });
             }
-            last = io::Error::last_os_error();
-            if last.raw_os_error() != Some(libc::EEXIST) {
-                break;
+            let error = io::Error::last_os_error();
+            // Another process may have the key.
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
             }
         }
-        Err(last)
+        Err(io::Error::from_raw_os_error(libc::EEXIST))
     }
 
     fn status(&self) -> io::Result<libc::msqid_ds> {
@@ -111,10 +105,6 @@ impl SysvQueue {
         libc_result(unsafe { libc::msgctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) })?;
         // SAFETY: filled above, and all zeros would be valid too.
         Ok(unsafe { status.assume_init() })
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.status()?.msg_qbytes)
     }
 
     fn set_bytes(&self, bytes: u64) -> io::Result<()> {

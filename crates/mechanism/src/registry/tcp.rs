@@ -1,14 +1,13 @@
 //! `tcp`: TCP over the loopback interface, tcp(7).
 
-use std::net::{Ipv4Addr, SocketAddrV4};
-
 use rustix::net::{
-    AddressFamily, Shutdown, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, bind, connect,
-    getsockname, listen, shutdown, sockopt,
+    AddressFamily, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, getsockname, listen,
+    shutdown, sockopt,
 };
 
 use super::sockets::{
-    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, over_pairs, socket, socket_ends,
+    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, loopback_socket, no_loopback, over_pairs, socket,
+    socket_ends,
 };
 use super::tcp_end::{LOWAT_OPTION, TcpEnd};
 use crate::prelude::*;
@@ -49,7 +48,7 @@ pub(super) static TCP: Mechanism = Mechanism {
 /// minutes.
 const BACKLOG: i32 = 128;
 
-fn probe() -> Result<(), Unsupported> {
+fn probe() -> Result<(), OpenError> {
     // A listener alone would succeed without a loopback interface, so a pair is connected.
     connect_pair(&Options::default()).map(drop).map_err(no_loopback)
 }
@@ -69,19 +68,22 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
     let (near, far) = connect_pair(options)?;
     // The reader never sends. After this call a writer whose reader has ended gets EPIPE and SIGPIPE, as over a pipe, and not
     // ECONNRESET (tcp_reset() in state CLOSE_WAIT).
-    shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
+    shutdown(&far, Shutdown::Write).in_call("shutdown(SHUT_WR)")?;
     socket_ends((near, far))
 }
 
 /// Connects two sockets over the loopback interface.
 fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let (listener, address) = loopback_listener(options)?;
+    // Buffers are set before the connection is made, so that the TCP window fits them (tcp(7)); the accepted socket inherits them.
+    let listener = loopback_socket(options, SocketType::STREAM)?;
+    listen(&listener, BACKLOG).in_call("listen")?;
+    let address = getsockname(&listener).in_call("getsockname")?;
     let near = socket(options, AddressFamily::INET, SocketType::STREAM)?;
-    connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
+    connect(&near, &address).in_call("connect(127.0.0.1)")?;
     let far = accept_own(&listener, &near)?;
     if options.has("nodelay") {
         for socket in [&near, &far] {
-            sockopt::set_tcp_nodelay(socket, true).map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
+            sockopt::set_tcp_nodelay(socket, true).in_call("setsockopt(TCP_NODELAY)")?;
         }
     }
     Ok((near, far))
@@ -89,23 +91,11 @@ fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
 
 /// Accepts the connection that `near` made: any program of this machine may connect to the port before it.
 fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> Result<OwnedFd, OpenError> {
-    let own = getsockname(near).map_err(OpenError::system("getsockname"))?;
+    let own = getsockname(near).in_call("getsockname")?;
     loop {
-        let (far, caller) =
-            acceptfrom_with(listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+        let (far, caller) = acceptfrom_with(listener, SocketFlags::CLOEXEC).in_call("accept")?;
         if caller.as_ref() == Some(&own) {
             return Ok(far);
         }
     }
-}
-
-/// A listener on a port of the kernel's choice, and its address. Its buffers are set before the connection is made, so that the
-/// TCP window fits them (tcp(7)); accepted sockets inherit them.
-fn loopback_listener(options: &Options) -> Result<(OwnedFd, SocketAddrAny), OpenError> {
-    let listener = socket(options, AddressFamily::INET, SocketType::STREAM)?;
-    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    bind(&listener, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-    listen(&listener, BACKLOG).map_err(OpenError::system("listen"))?;
-    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
-    Ok((listener, address))
 }

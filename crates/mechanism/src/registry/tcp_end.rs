@@ -5,10 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use process::ready_within;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, Shutdown, SocketType, connect, shutdown, sockopt};
 
-use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
+use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket, socket_option};
 use crate::meeting::{CallerCheck, Callers, MEETING_PATIENCE};
 use crate::prelude::*;
 
@@ -52,7 +51,7 @@ impl TcpEnd {
             MeetingMode::Connect(address) => {
                 let mut stream = connect_to(&self.options, address).map_err(|error| match error.kind() {
                     io::ErrorKind::TimedOut => self.meeting.timed_out(),
-                    _ => with_address(&error, address),
+                    kind => io::Error::new(kind, format!("connect({address}): {}", describe_errno(&error))),
                 })?;
                 stream.write_all(&self.meeting.key)?;
                 Ok(stream)
@@ -107,23 +106,18 @@ impl TcpEnd {
 /// Connects to an address; fails with `TimedOut` after [`MEETING_PATIENCE`].
 fn connect_to(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket(options, family, SocketType::STREAM).map_err(io::Error::other)?;
-    let flags = fcntl_getfl(&socket)?;
-    fcntl_setfl(&socket, flags | OFlags::NONBLOCK)?;
-    match connect(&socket, address) {
+    let stream = TcpStream::from(socket(options, family, SocketType::STREAM).map_err(io::Error::other)?);
+    stream.set_nonblocking(true)?;
+    match connect(&stream, address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if !ready_within(&socket, PollFlags::OUT, Some(MEETING_PATIENCE))? {
+    if !ready_within(&stream, PollFlags::OUT, Some(MEETING_PATIENCE))? {
         return Err(io::ErrorKind::TimedOut.into());
     }
-    sockopt::socket_error(&socket)??;
-    fcntl_setfl(&socket, flags)?;
-    Ok(TcpStream::from(socket))
-}
-
-fn with_address(error: &io::Error, address: &SocketAddr) -> io::Error {
-    io::Error::new(error.kind(), format!("connect({address}): {}", describe_errno(error)))
+    sockopt::socket_error(&stream)??;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 impl End for TcpEnd {
@@ -149,11 +143,16 @@ impl End for TcpEnd {
         if !self.meeting.is_first {
             let mut granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
             if self.options.has(LOWAT_OPTION) && self.receives_stream() {
-                granted.insert("lowat_bytes".to_owned(), lowat_bytes(socket).ok()?);
+                // SAFETY: a number.
+                let bytes: libc::c_int =
+                    unsafe { socket_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT) }.ok()?;
+                granted.insert("lowat_bytes".to_owned(), bytes as u64);
             }
             return Some(ConnectionFacts { granted, ..ConnectionFacts::default() });
         }
-        let info = tcp_info(socket).ok()?;
+        // SAFETY: the fields are numbers; an older kernel fills in fewer of them.
+        let info: libc::tcp_info =
+            unsafe { socket_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO) }.ok()?;
         Some(ConnectionFacts {
             granted: granted([
                 ("sndbuf_bytes", sndbuf_bytes(socket).ok()?),
@@ -199,24 +198,4 @@ fn set_lowat(socket: &TcpStream, bytes: u64) -> io::Result<()> {
     let value = (&raw const bytes).cast();
     // SAFETY: a C int, which the kernel copies.
     libc_result(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, len) }).map(drop)
-}
-
-/// The value that the kernel has set.
-fn lowat_bytes(socket: &OwnedFd) -> io::Result<u64> {
-    let mut bytes: libc::c_int = 0;
-    let mut len = size_of_val(&bytes) as libc::socklen_t;
-    let (fd, room) = (socket.as_raw_fd(), (&raw mut bytes).cast());
-    // SAFETY: room for a C int, as `len` says.
-    libc_result(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, room, &mut len) })?;
-    Ok(bytes as u64)
-}
-
-fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
-    // SAFETY: the fields are numbers, for which zeros are valid; an older kernel fills in fewer of them.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut len = size_of_val(&info) as libc::socklen_t;
-    let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());
-    // SAFETY: room for as much as `len` says; the kernel writes no more.
-    libc_result(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) })
-        .map(|_| info)
 }

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 use super::pipe::new_pipe;
 use crate::folder::free_bytes;
 use crate::leftover::announcer;
-use crate::link::{Order, Stored, StoredName};
+use crate::link::{Order, Stored};
 use crate::prelude::*;
 use process::TemporaryPath;
 
@@ -46,8 +46,8 @@ pub(super) static TMPFILE: Mechanism = Mechanism {
     ..Mechanism::stream(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    Ok(open_nameless(&model::temporary_folder()).map(drop)?)
+fn probe() -> Result<(), OpenError> {
+    open_nameless(&model::temporary_folder()).map(drop)
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -73,16 +73,16 @@ fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
 fn refused(call: String, errno: Errno) -> OpenError {
     let any_folder = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
     let remedy = (!any_folder).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
-    OpenError::system_with(call, errno, remedy)
+    OpenError::system(call, errno, remedy)
 }
 
 /// A file without a name. If the file system has no O_TMPFILE, a file whose name is removed as soon as it is open.
 fn open_or_unlink(folder: &Path) -> Result<OwnedFd, OpenError> {
     match open_nameless(folder) {
         // EISDIR and ENOENT: kernels and file systems that do not know the flag (open(2)).
-        Err(OpenError::System { source, .. })
+        Err(OpenError { source: Some(error), .. })
             if matches!(
-                Errno::from_io_error(&source),
+                Errno::from_io_error(&error),
                 Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL)
             ) =>
         {
@@ -93,18 +93,12 @@ fn open_or_unlink(folder: &Path) -> Result<OwnedFd, OpenError> {
 }
 
 /// Makes a file with a name, open for appending.
-pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, OwnedFd), OpenError> {
+pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(TemporaryPath, OwnedFd), OpenError> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | more;
-    let path = folder.join(unique_name());
-    let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
-    let (name, writer) = TemporaryPath::make(&announcer(), path.clone(), make)
-        .map_err(|errno| refused(format!("open({})", path.display()), errno))?;
-    Ok((StoredName::new(path, name), writer))
-}
-
-/// A random name, which is not in use and cannot be guessed: other users may also make names in the folder.
-fn unique_name() -> String {
-    format!(".hosepipe-{:016x}", fastrand::u64(..))
+    // A name that is not in use and cannot be guessed: other users may also make names in the folder.
+    let path = folder.join(format!(".hosepipe-{:016x}", fastrand::u64(..)));
+    TemporaryPath::make(&announcer(), path.clone(), |path| open(path, flags, Mode::RUSR | Mode::WUSR))
+        .map_err(|errno| refused(format!("open({})", path.display()), errno))
 }
 
 /// Makes the ends of a link from a file that is open for appending.
@@ -112,7 +106,7 @@ pub(super) fn file_ends(
     options: &Options,
     folder: &Path,
     writer: OwnedFd,
-    name: Option<StoredName>,
+    name: Option<TemporaryPath>,
 ) -> Result<LinkEnds, OpenError> {
     let order = Order::from_options(options);
     let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
@@ -123,8 +117,7 @@ pub(super) fn file_ends(
 /// Opens the file again for reading, with its own offset. The path in /proc also works for a file without a name.
 fn reader_of(writer: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let path = proc_path(writer);
-    open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system(format!("open({path})")))
+    open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).in_call(format!("open({path})"))
 }
 
 fn proc_path(file: &OwnedFd) -> String {
@@ -143,7 +136,7 @@ fn nameless_folder<'a>(options: &'a Options, folder: &'a Folder) -> &'a Path {
 
 /// Refuses a trial that does not fit into the free space. If the disk becomes full during the trial, that is ENOSPC, a failed row.
 pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
-    let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
+    let space = statvfs(folder).in_call(format!("statvfs({})", folder.display()))?;
     let Some(free) = free_bytes(&space).filter(|free| *free < request.total_bytes) else { return Ok(()) };
     let (wanted, free) = (ByteSize(request.total_bytes), ByteSize(free >> 20 << 20));
     Err(OpenError::limit(
@@ -182,7 +175,7 @@ fn watch(path: &str) -> Result<OwnedFd, OpenError> {
             format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does not need it", sudo());
         move |error: Errno| {
             let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
-            OpenError::system_with(call, error, spent.then_some(remedy))
+            OpenError::system(call, error, spent.then_some(remedy))
         }
     };
     let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)
@@ -199,7 +192,7 @@ pub(super) struct Appender {
     done: Option<OwnedFd>,
 }
 
-counted_by!(Appender, file);
+delegate_end!(Appender, file);
 
 impl Sender for Appender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -229,7 +222,7 @@ pub(super) struct Follower {
     follow: Follow,
 }
 
-counted_by!(Follower, file);
+delegate_end!(Follower, file);
 
 impl Receiver for Follower {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {

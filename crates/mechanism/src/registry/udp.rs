@@ -11,14 +11,15 @@
 //! the kernel dropped; no end waits for ever.
 #![allow(unsafe_code)]
 
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use process::ready_within;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, connect, getsockname, recv, send};
+use rustix::net::{RecvFlags, SendFlags, SocketType, connect, getsockname, recv, send};
 
 use super::messages::{MessageEnd, receiver_wait};
-use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket};
+use super::sockets::{
+    RCVBUF_OPTION, SNDBUF_OPTION, loopback_socket, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket_option,
+};
 use super::udp_end::{DATAGRAM_BYTES_MAX, UdpEnd, WINDOW_MAX};
 use crate::prelude::*;
 
@@ -50,8 +51,8 @@ pub(super) static UDP: Mechanism = Mechanism {
     ..Mechanism::messages(open_channel)
 };
 
-fn probe() -> Result<(), Unsupported> {
-    connect_pair(&Options::default()).map(|_| ()).map_err(no_loopback)
+fn probe() -> Result<(), OpenError> {
+    connect_pair(&Options::default()).map(drop).map_err(no_loopback)
 }
 
 fn open_end(request: &Request<'_>, meeting: &Meeting) -> Result<Box<dyn Endpoint>, OpenError> {
@@ -110,22 +111,16 @@ fn direction(
 /// Two sockets connected to each other: each receives only from the other. A socket that is not connected receives datagrams of every
 /// process that sends to its port.
 fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let (near, far) = (loopback_socket(options)?, loopback_socket(options)?);
+    let one = || loopback_socket(options, SocketType::DGRAM);
+    let (near, far) = (one()?, one()?);
     connect_both(&near, &far)?;
     Ok((near, far))
 }
 
-fn loopback_socket(options: &Options) -> Result<OwnedFd, OpenError> {
-    let socket = socket(options, AddressFamily::INET, SocketType::DGRAM)?;
-    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-    Ok(socket)
-}
-
 fn connect_both(near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     for (from, to) in [(near, far), (far, near)] {
-        let address = getsockname(to).map_err(OpenError::system("getsockname"))?;
-        connect(from, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
+        let address = getsockname(to).in_call("getsockname")?;
+        connect(from, &address).in_call("connect(127.0.0.1)")?;
     }
     discard_unread(near)?;
     discard_unread(far)
@@ -136,7 +131,7 @@ fn discard_unread(socket: &OwnedFd) -> Result<(), OpenError> {
     loop {
         match recv(socket, &mut [0; 1], RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN) => return Ok(()),
-            Err(error) => return Err(OpenError::system("recv")(error)),
+            Err(error) => return Err(OpenError::system("recv", error, None)),
             Ok(_) => {}
         }
     }
@@ -145,16 +140,15 @@ fn discard_unread(socket: &OwnedFd) -> Result<(), OpenError> {
 /// Sends one datagram of this size and receives it. Returns its charge in the receive buffer, in bytes.
 fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, OpenError> {
     let mut datagram = vec![0xA5; datagram_bytes];
-    send(near, &datagram, SendFlags::NOSIGNAL)
-        .map_err(OpenError::system(format!("send({datagram_bytes} bytes, 127.0.0.1)")))?;
+    send(near, &datagram, SendFlags::NOSIGNAL).in_call(format!("send({datagram_bytes} bytes, 127.0.0.1)"))?;
     let arrived = ready_within(far, PollFlags::IN, Some(Duration::from_secs(1)));
-    if !arrived.map_err(OpenError::system("poll"))? {
+    if !arrived.in_call("poll")? {
         let call = format!("a datagram of {datagram_bytes} bytes did not arrive at 127.0.0.1");
         let remedy = "look for a firewall rule on the loopback interface, or a small MTU on it";
-        return Err(OpenError::system_with(call, Errno::TIMEDOUT, Some(remedy.to_owned())));
+        return Err(OpenError::system(call, Errno::TIMEDOUT, Some(remedy.to_owned())));
     }
-    let charge = SocketMemory::read(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
-    recv(far, &mut datagram[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
+    let charge = SocketMemory::read(far).in_call("getsockopt(SO_MEMINFO)")?.charged_bytes;
+    recv(far, &mut datagram[..], RecvFlags::DONTWAIT).in_call("recv")?;
     Ok(charge.max(datagram_bytes as u64))
 }
 
@@ -207,7 +201,7 @@ impl UdpSender {
     }
 }
 
-counted_by!(UdpSender, socket);
+delegate_end!(UdpSender, socket);
 
 impl Sender for UdpSender {
     #[inline]
@@ -242,7 +236,7 @@ struct UdpReceiver {
     received: u64,
 }
 
-counted_by!(UdpReceiver, socket);
+delegate_end!(UdpReceiver, socket);
 
 impl Receiver for UdpReceiver {
     #[inline]
@@ -267,10 +261,10 @@ impl UdpReceiver {
         }
         let memory = self.socket.fd().and_then(SocketMemory::read);
         let dropped = memory.map_or(0, |memory| memory.dropped);
-        let came = self.received;
+        let received = self.received;
         let text = match dropped {
-            0 => format!("{error} after {came} datagrams; this socket dropped none (see `nstat -az`)"),
-            lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
+            0 => format!("{error} after {received} datagrams; this socket dropped none (see `nstat -az`)"),
+            lost => format!("{error} after {received} datagrams: {lost} lost, the receive buffer was full"),
         };
         io::Error::new(error.kind(), text)
     }
@@ -286,11 +280,9 @@ impl SocketMemory {
     fn read(socket: &OwnedFd) -> io::Result<Self> {
         /// asm-generic/socket.h; the libc crate does not have it for every target.
         const SO_MEMINFO: libc::c_int = 55;
-        let mut values = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
-        let mut len = size_of_val(&values) as libc::socklen_t;
-        let (fd, room) = (socket.as_raw_fd(), values.as_mut_ptr().cast());
-        // SAFETY: room for as many values as `len` says; the kernel writes no more.
-        libc_result(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, room, &mut len) })?;
+        type Values = [u32; libc::SK_MEMINFO_DROPS as usize + 1];
+        // SAFETY: numbers.
+        let values = unsafe { socket_option::<Values>(socket, libc::SOL_SOCKET, SO_MEMINFO) }?;
         Ok(Self {
             charged_bytes: values[libc::SK_MEMINFO_RMEM_ALLOC as usize].into(),
             dropped: values[libc::SK_MEMINFO_DROPS as usize].into(),
@@ -316,7 +308,7 @@ mod tests {
     #[test]
     fn datagrams_from_before_the_sockets_were_connected_are_dropped() {
         let options = Options::default();
-        let made = || loopback_socket(&options).expect("a socket");
+        let made = || loopback_socket(&options, SocketType::DGRAM).expect("a socket");
         let (near, far, stranger) = (made(), made(), made());
         for end in [&near, &far] {
             connect(&stranger, &getsockname(end).expect("a port")).expect("reachable");

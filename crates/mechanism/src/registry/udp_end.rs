@@ -124,10 +124,8 @@ impl UdpEnd {
     }
 
     fn receive(&mut self) -> io::Result<usize> {
-        match &self.socket {
-            Some(socket) => socket.recv(&mut self.room),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        }
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket.recv(&mut self.room)
     }
 
     /// Sends a datagram without data.
@@ -154,7 +152,7 @@ impl UdpEnd {
 
     /// The first datagram of an end: the key and the size of the receive buffer.
     fn hello(&self, socket: &UdpSocket) -> io::Result<Vec<u8>> {
-        let rcvbuf = rcvbuf_bytes(&socket.try_clone()?.into()).map_err(io::Error::other)?;
+        let rcvbuf = rcvbuf_bytes(socket).map_err(io::Error::other)?;
         Ok([&[HELLO][..], &self.meeting.key, &rcvbuf.to_le_bytes()].concat())
     }
 
@@ -215,17 +213,10 @@ impl UdpEnd {
         (rcvbuf_bytes / charge).clamp(1, WINDOW_MAX)
     }
 
-    /// Whether this end connected and times a stream: the other end waits for its [`GO`] before it sends.
-    fn sends_go(&self) -> bool {
-        self.workload == Workload::Stream
-            && !self.meeting.is_first
-            && matches!(self.meeting.mode, MeetingMode::Connect(_))
-    }
-
-    fn awaits_go(&self) -> bool {
-        self.workload == Workload::Stream
-            && self.meeting.is_first
-            && matches!(self.meeting.mode, MeetingMode::Listen(_))
+    /// Whether the receiver of a stream, which times it, is the end that connected: the other end waits for its [`GO`] before it sends.
+    fn needs_go(&self) -> bool {
+        let connects = matches!(self.meeting.mode, MeetingMode::Connect(_));
+        self.workload == Workload::Stream && connects != self.meeting.is_first
     }
 
     fn go(&mut self) -> io::Result<()> {
@@ -312,7 +303,7 @@ impl UdpEnd {
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
-        if self.sends_go() && self.expected == 0 {
+        if self.needs_go() && !self.meeting.is_first && self.expected == 0 {
             self.go()?;
         }
         // Requests the expected datagram even without later ones: if the last datagram of the other end was lost, none follows it.
@@ -340,14 +331,13 @@ impl End for UdpEnd {
     fn prepare(&mut self) -> io::Result<()> {
         let rcvbuf = self.meet()?;
         self.window = self.window_of(rcvbuf);
-        let own =
-            self.window_of(rcvbuf_bytes(&self.socket()?.try_clone()?.into()).map_err(io::Error::other)?);
+        let own = self.window_of(rcvbuf_bytes(self.socket()?).map_err(io::Error::other)?);
         // In round trips the answer is the acknowledgement.
         self.unanswered_max =
             if self.workload == Workload::Stream { own / 2 } else { self.pieces.min(own - 1).max(1) };
         self.sent = vec![Vec::with_capacity(HEADER + self.datagram_bytes); self.window as usize];
         let began = Instant::now();
-        while self.awaits_go() {
+        while self.needs_go() && self.meeting.is_first {
             let len = match self.receive() {
                 Ok(len) => len,
                 Err(_) if began.elapsed() < MEETING_PATIENCE => continue,
@@ -360,7 +350,7 @@ impl End for UdpEnd {
             }
         }
         self.socket()?.set_read_timeout(Some(self.retransmit_timeout))?;
-        if self.sends_go() { self.go() } else { Ok(()) }
+        if self.needs_go() && !self.meeting.is_first { self.go() } else { Ok(()) }
     }
 
     fn syscalls(&self) -> Option<u64> {
@@ -368,13 +358,13 @@ impl End for UdpEnd {
     }
 
     fn connection(&self) -> Option<ConnectionFacts> {
-        let socket = OwnedFd::from(self.socket.as_ref()?.try_clone().ok()?);
+        let socket = self.socket.as_ref()?;
         if !self.meeting.is_first {
-            let granted = granted([("rcvbuf_bytes", rcvbuf_bytes(&socket).ok()?)]);
+            let granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
             return Some(ConnectionFacts { granted, ..ConnectionFacts::default() });
         }
         let granted = granted([
-            ("sndbuf_bytes", sndbuf_bytes(&socket).ok()?),
+            ("sndbuf_bytes", sndbuf_bytes(socket).ok()?),
             ("datagram_bytes", self.datagram_bytes as u64),
             ("window_datagrams", self.window),
         ]);

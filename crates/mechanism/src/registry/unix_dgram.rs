@@ -11,7 +11,7 @@
 
 use rustix::net::{AddressFamily, SocketType, connect};
 
-use super::messages::{MessageEnd, check_block};
+use super::messages::unix_direction;
 use super::sockets::{SNDBUF_OPTION, SocketName, socket, unix_pair};
 use crate::prelude::*;
 
@@ -39,22 +39,16 @@ pub(super) static UNIX_DGRAM: Mechanism = Mechanism {
 };
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
-    let (options, wait) = (request.options, FdWait::for_request(request));
-    let paired = options.has("pair");
+    let options = request.options;
     one_way(request, || {
-        let (near, far) = if paired {
-            unix_pair(options, SocketType::DGRAM)?
-        } else {
-            connect_by_name(options, request.folder)?
-        };
-        let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
-        let sndbuf = check_block(request, &near, &far, spec)?;
-        let (sender, receiver) = (MessageEnd::new(near, wait, None)?, MessageEnd::new(far, wait, None)?);
-        let direction = Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]);
-        Ok(match queue_messages().filter(|_| !paired) {
-            Some(messages) => direction.granted([("queue_messages", messages)]),
-            None => direction,
-        })
+        if options.has("pair") {
+            return unix_direction(request, unix_pair(options, SocketType::DGRAM)?, "unix-dgram:pair,");
+        }
+        let sockets = connect_by_name(options, request.folder)?;
+        let mut direction = unix_direction(request, sockets, "unix-dgram:")?;
+        let messages = queue_messages().map(|messages| ("queue_messages".to_owned(), messages));
+        direction.granted.extend(messages);
+        Ok(direction)
     })
 }
 
@@ -63,7 +57,7 @@ fn connect_by_name(options: &Options, folder: &Folder) -> Result<(OwnedFd, Owned
     let far = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
     let name = SocketName::bind(&far, folder)?;
     let near = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
-    connect(&near, &name.address).map_err(OpenError::system("connect(AF_UNIX, SOCK_DGRAM)"))?;
+    connect(&near, &name.address).in_call("connect(AF_UNIX, SOCK_DGRAM)")?;
     Ok((near, far))
 }
 

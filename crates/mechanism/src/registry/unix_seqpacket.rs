@@ -5,7 +5,7 @@
 
 use rustix::net::SocketType;
 
-use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
+use super::messages::{MESSAGE_LIMITS, unix_direction};
 use super::sockets::{SNDBUF_OPTION, unix_pair};
 use crate::prelude::*;
 
@@ -22,11 +22,6 @@ pub(super) static UNIX_SEQPACKET: Mechanism = Mechanism {
 };
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
-    let (wait, connect) =
-        (FdWait::for_request(request), || unix_pair(request.options, SocketType::SEQPACKET));
-    over_connected(request, connect, |from, to| {
-        let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
-        let (sender, receiver) = (MessageEnd::new(from, wait, None)?, MessageEnd::new(to, wait, None)?);
-        Ok(Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]))
-    })
+    let connect = || unix_pair(request.options, SocketType::SEQPACKET);
+    over_connected(request, connect, |from, to| unix_direction(request, (from, to), "unix-seqpacket:"))
 }

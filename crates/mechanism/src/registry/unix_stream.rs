@@ -37,9 +37,9 @@ fn open_link(options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError>
 fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let listener = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
     let name = SocketName::bind(&listener, folder)?;
-    listen(&listener, 1).map_err(OpenError::system("listen"))?;
+    listen(&listener, 1).in_call("listen")?;
     let near = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
-    connect(&near, &name.address).map_err(OpenError::system("connect(AF_UNIX, SOCK_STREAM)"))?;
+    connect(&near, &name.address).in_call("connect(AF_UNIX, SOCK_STREAM)")?;
     let far = accept_own(&listener)?;
     set_buffers(options, &far)?;
     Ok((near, far))
@@ -49,8 +49,8 @@ fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd)
 fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let own = getpid();
     loop {
-        let far = accept_with(listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
-        let caller = socket_peercred(&far).map_err(OpenError::system("getsockopt(SO_PEERCRED)"))?;
+        let far = accept_with(listener, SocketFlags::CLOEXEC).in_call("accept")?;
+        let caller = socket_peercred(&far).in_call("getsockopt(SO_PEERCRED)")?;
         if caller.pid == own {
             return Ok(far);
         }

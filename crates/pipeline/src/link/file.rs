@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use mechanism::{Stored, StoredName, free_bytes};
+use mechanism::{Stored, free_bytes};
 use model::ByteSize;
+use process::TemporaryPath;
 use rustix::fs::{fstat, fstatvfs};
 use rustix::process::geteuid;
 
@@ -22,7 +23,7 @@ pub(super) struct LinkFile {
     /// The reader's open file description (open(2)), which is for reading only.
     pub(super) reader: OwnedFd,
     folder: PathBuf,
-    name: Option<StoredName>,
+    name: Option<TemporaryPath>,
     bytes_max: AtomicU64,
     was_full: AtomicBool,
     /// Whether its bytes are kept when the reader has ended.
@@ -109,7 +110,7 @@ impl LinkFile {
 
     /// Its name, if it has one.
     pub(super) fn path(&self) -> Option<&Path> {
-        self.name.as_ref().map(StoredName::path)
+        self.name.as_ref().map(TemporaryPath::path)
     }
 
     /// Whether its disk was full at some time.

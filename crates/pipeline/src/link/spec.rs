@@ -122,7 +122,7 @@ impl LinkSpec {
 
     /// The message for a link that cannot be made, with the remedy.
     pub(crate) fn refusal(&self, error: &OpenError) -> String {
-        let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+        let remedy = error.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
         format!("link {}: {error}{remedy}", self.text)
     }
 
@@ -142,10 +142,8 @@ impl LinkSpec {
         }
         let ends = mechanism.connect(options, folder).unwrap_or_else(|| {
             // A test of the registry makes sure that every mechanism with `Capabilities::LINK` connects.
-            Err(OpenError::Unsupported {
-                message: format!("`{}` cannot connect two programs", self.text),
-                remedy: "another link".to_owned(),
-            })
+            let text = format!("`{}` cannot connect two programs", self.text);
+            Err(OpenError::unsupported(text, "another link"))
         })?;
         Link::between(self.text.clone(), ends, pipe_ends && !self.is_pipe())
     }

@@ -39,10 +39,7 @@ impl Server<'_> {
             }
             Err(error) => {
                 print_trouble(&self.settings.via.refusal(&error));
-                let errno = match &error {
-                    OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
-                    _ => libc::EIO,
-                };
+                let errno = error.source.and_then(|source| source.raw_os_error()).unwrap_or(libc::EIO);
                 socket::send(&reply, &Reply { id, hold_reader: 0, error: errno as u64 }, &[]);
             }
         }
@@ -63,10 +60,7 @@ impl Server<'_> {
             link.meter()?;
         }
         link.shrink(share_in_burst(self.open.len()));
-        let not_kept = |problem: KeepProblem| OpenError::Unsupported {
-            message: problem.to_string(),
-            remedy: "another folder".to_owned(),
-        };
+        let not_kept = |problem: KeepProblem| OpenError::unsupported(problem.to_string(), "another folder");
         if let (None, Some(folder)) = (&self.keep, &self.settings.keep) {
             self.keep = Some(Rc::new(Keep::numbered(folder).map_err(not_kept)?));
         }

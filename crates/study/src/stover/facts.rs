@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
-use model::{ByteSize, DataLevel, MechanismFacts, Role, Tasks, Workload};
+use mechanism::{Capabilities, Folder, Mechanism, Options, Request};
+use model::{DataLevel, MechanismFacts, Role, Tasks, Workload};
 
 /// Longer than any message of a queue or socket with a limit; mechanisms without a limit accept it.
 const TOO_LONG_BYTES: usize = 64 << 20;
@@ -55,12 +55,7 @@ fn largest_message(mechanism: &Mechanism) -> Option<String> {
         total_bytes: TOO_LONG_BYTES as u64,
         folder: &Folder::at(Path::new("/nonexistent")),
     };
-    match mechanism.open(&request) {
-        Err(OpenError::BlockTooLarge { limit_bytes, limit, .. }) => {
-            Some(format!("{} ({limit})", ByteSize(limit_bytes)))
-        }
-        _ => None,
-    }
+    mechanism.open(&request).err()?.largest_message
 }
 
 #[cfg(test)]

@@ -25,12 +25,9 @@ pub(super) struct Lane {
     pub(super) flight: VecDeque<(Span, Option<i32>)>,
     /// The number of completed requests in `flight`.
     pub(super) completed: usize,
-}
-
-/// What a chain of reads has found besides bytes: the end of the stream, or no bytes (EAGAIN).
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reads {
+    /// A read has returned the end of the stream.
     pub(super) ended: bool,
+    /// A read among those that were taken last has found no bytes (EAGAIN).
     pub(super) would_block: bool,
 }
 
@@ -45,6 +42,8 @@ impl Lane {
             ready: VecDeque::with_capacity(depth),
             flight: VecDeque::with_capacity(depth),
             completed: 0,
+            ended: false,
+            would_block: false,
         }
     }
 
@@ -110,8 +109,8 @@ impl Lane {
     }
 
     /// Queues the bytes that were read, from the beginning of the chain up to the first request that is not completed.
-    pub(super) fn reap_reads(&mut self) -> io::Result<Reads> {
-        let mut reads = Reads::default();
+    pub(super) fn reap_reads(&mut self) -> io::Result<()> {
+        self.would_block = false;
         while let Some((span, Some(result))) = self.flight.front().copied() {
             self.flight.pop_front();
             self.completed -= 1;
@@ -121,14 +120,14 @@ impl Lane {
             }
             self.free.push(span.slot);
             match result {
-                0 => reads.ended = true,
+                0 => self.ended = true,
                 errno => {
-                    reads.would_block |= errno == -libc::EAGAIN;
+                    self.would_block |= errno == -libc::EAGAIN;
                     error_unless_retryable(errno)?;
                 }
             }
         }
-        Ok(reads)
+        Ok(())
     }
 }
 
@@ -178,7 +177,8 @@ mod tests {
     fn reads_are_taken_in_the_order_of_the_chain() {
         let mut lane = lane(&[10, 10, 10, 10]);
         lane.complete(1, 5);
-        assert_eq!(lane.reap_reads().expect("nothing yet"), Reads::default());
+        lane.reap_reads().expect("nothing yet");
+        assert!(!lane.ended && !lane.would_block && lane.ready.is_empty());
         lane.complete(0, 3);
         lane.complete(2, 0);
         lane.complete(3, -libc::EPIPE);

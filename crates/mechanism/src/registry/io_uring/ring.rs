@@ -2,9 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::RawFd;
 
-use io_uring::{IoUring, cqueue, squeue, types};
+use io_uring::{IoUring, Submitter, cqueue, squeue};
 
 /// How long the kernel's thread polls an idle queue before it sleeps (IORING_SETUP_SQPOLL).
 const SQ_THREAD_IDLE_MS: u32 = 20;
@@ -16,7 +15,8 @@ pub(super) struct Ring {
     spins: bool,
     /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
     sqpoll: bool,
-    enters: u64,
+    /// Calls of io_uring_enter(2) so far.
+    pub(super) enters: u64,
 }
 
 impl Ring {
@@ -43,28 +43,9 @@ impl Ring {
         Ok(Self { ring, spins, sqpoll, enters: 0 })
     }
 
-    /// Registers memory, so that the kernel does not look up its pages for each request.
-    ///
-    /// # Safety
-    /// The memory must stay mapped until the ring is gone.
-    pub(super) unsafe fn register_buffers(&self, buffers: &[libc::iovec]) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.ring.submitter().register_buffers(buffers) }
-    }
-
-    /// Unregisters the memory at once. After a drop of the ring the kernel does it later, in a work queue.
-    pub(super) fn unregister_buffers(&self) -> io::Result<()> {
-        self.ring.submitter().unregister_buffers()
-    }
-
-    /// Registers descriptors: a request names them by their index.
-    pub(super) fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
-        self.ring.submitter().register_files(files)
-    }
-
-    /// Unregisters the descriptors.
-    pub(super) fn unregister_files(&self) -> io::Result<()> {
-        self.ring.submitter().unregister_files()
+    /// What registers memory and descriptors, and cancels requests.
+    pub(super) fn submitter(&self) -> Submitter<'_> {
+        self.ring.submitter()
     }
 
     /// Queues all requests in one step. The kernel gets them at the next [`Ring::submit`] or [`Ring::wait`], but its thread
@@ -124,15 +105,5 @@ impl Ring {
     #[inline]
     pub(super) fn next(&mut self) -> Option<cqueue::Entry> {
         self.ring.completion().next()
-    }
-
-    /// Cancels every request in flight and waits until none is (IORING_REGISTER_SYNC_CANCEL, Linux 6.0).
-    pub(super) fn cancel_all(&self) -> io::Result<()> {
-        self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any())
-    }
-
-    /// Calls of io_uring_enter(2) so far.
-    pub(super) fn enters(&self) -> u64 {
-        self.enters
     }
 }

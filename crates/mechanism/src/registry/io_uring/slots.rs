@@ -6,11 +6,10 @@ use std::io;
 use std::os::fd::RawFd;
 
 use io_uring::squeue::Flags;
-use io_uring::{opcode, squeue, types};
+use io_uring::{Submitter, opcode, squeue, types};
 
 use super::lane::Span;
 use super::plan::Plan;
-use super::ring::Ring;
 use crate::SharedMemory;
 
 /// Each slot begins on a page.
@@ -21,7 +20,7 @@ const CURRENT_POSITION: u64 = u64::MAX;
 
 /// The slots of one task, one after the other in memory.
 pub(super) struct Slots {
-    memory: Option<SharedMemory>,
+    memory: SharedMemory,
     count: usize,
     block_bytes: usize,
 }
@@ -36,13 +35,14 @@ impl Slots {
         let memory = SharedMemory::new(bytes_of(count, block_bytes).ok_or(io::ErrorKind::OutOfMemory)?)?;
         // SAFETY: the memory is private and `len()` bytes long. It is not filled with zeros: see `payload::Block`.
         unsafe { std::ptr::write_bytes(memory.as_ptr(), 0xA5, memory.len()) };
-        Ok(Self { memory: Some(memory), count, block_bytes })
+        Ok(Self { memory, count, block_bytes })
     }
 
     fn at(&self, span: Span) -> *mut u8 {
         assert!(span.slot < self.count && span.from <= span.to && span.to <= self.block_bytes);
-        let start = self.memory.as_ref().map_or(std::ptr::null_mut(), SharedMemory::as_ptr);
-        start.wrapping_add(span.slot * self.block_bytes.next_multiple_of(PAGE_BYTES) + span.from)
+        self.memory
+            .as_ptr()
+            .wrapping_add(span.slot * self.block_bytes.next_multiple_of(PAGE_BYTES) + span.from)
     }
 
     /// A slot's bytes. The kernel uses the slots in flight; the lane does not give those to the task.
@@ -52,14 +52,14 @@ impl Slots {
     }
 
     /// Registers each slot as the buffer with the slot's number, so that the kernel does not look up its pages for each request.
-    pub(super) fn register_with(&self, ring: &Ring) -> io::Result<()> {
+    pub(super) fn register_with(&self, submitter: &Submitter<'_>) -> io::Result<()> {
         let whole = |slot| libc::iovec {
             iov_base: self.at(Span { slot, from: 0, to: self.block_bytes }).cast(),
             iov_len: self.block_bytes,
         };
         let buffers: Vec<libc::iovec> = (0..self.count).map(whole).collect();
         // SAFETY: the ring is dropped before the slots (`Resources` in stream.rs); the kernel also pins the pages.
-        unsafe { ring.register_buffers(&buffers) }
+        unsafe { submitter.register_buffers(&buffers) }
     }
 
     /// The request to write `span`.
@@ -89,16 +89,4 @@ impl Slots {
         };
         request.flags(flags).user_data(span.slot as u64)
     }
-
-    /// Leaves the memory mapped until the process ends.
-    pub(super) fn leak(&mut self) {
-        std::mem::forget(self.memory.take());
-    }
-}
-
-/// Queues requests made by [`Slots::write`] and [`Slots::read`], as one chain where they are linked.
-pub(super) fn push(ring: &mut Ring, chain: &[squeue::Entry]) -> io::Result<()> {
-    // SAFETY: a slot in a request is neither free nor given to the task until its lane has the completion, and the memory
-    // stays mapped until no request is in flight (the drop of `Task`).
-    unsafe { ring.push(chain) }
 }

@@ -8,16 +8,19 @@
 //!
 //! **Round trips.** A task that sends and receives has one ring for both: its message is queued, and the call that waits
 //! for the answer hands it to the kernel.
+#![allow(unsafe_code)]
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io_uring::squeue::{self, Flags};
+use io_uring::types::CancelBuilder;
 
 use super::lane::{Lane, Span};
 use super::plan::Plan;
 use super::ring::Ring;
-use super::slots::{Slots, push};
+use super::slots::Slots;
+use crate::fd::would_wait_for_itself;
 use crate::prelude::*;
 
 /// Everything one task does through its ring: it sends, receives, or both.
@@ -25,12 +28,8 @@ struct Task {
     plan: Plan,
     out: Lane,
     incoming: Lane,
-    /// A read has returned the end of the stream.
-    ended: bool,
     /// The messages that are still to be sent get no answer.
     last: bool,
-    /// A non-blocking read has found no bytes.
-    would_block: bool,
     resources: Option<Resources>,
 }
 
@@ -44,9 +43,11 @@ struct Resources {
 }
 
 impl Resources {
-    /// Queues the requests in `chain`.
+    /// Queues the requests in `chain`, as one chain where they are linked.
     fn push_chain(&mut self) -> io::Result<()> {
-        let pushed = push(&mut self.ring, &self.chain);
+        // SAFETY: a slot in a request is neither free nor given to the task until its lane has the completion, and the memory
+        // stays mapped until no request is in flight (the drop of `Task`).
+        let pushed = unsafe { self.ring.push(&self.chain) };
         self.chain.clear();
         pushed
     }
@@ -62,7 +63,7 @@ impl Task {
     fn new(plan: Plan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Self {
         let first = if out.is_some() { plan.depth } else { 0 };
         let (out, incoming) = (Lane::new(out, 0, plan.depth), Lane::new(incoming, first, plan.depth));
-        Self { plan, out, incoming, ended: false, last: false, would_block: false, resources: None }
+        Self { plan, out, incoming, last: false, resources: None }
     }
 
     /// Whether the task reads nothing. Then it must submit its writes itself: there is no call that waits for an answer and submits them.
@@ -81,13 +82,13 @@ impl Task {
         let ring = Ring::set_up(places.next_power_of_two() as u32, plan.spins, plan.sqpoll)?;
         let slots = Slots::new(count, plan.block_bytes)?;
         if plan.fixed {
-            slots.register_with(&ring)?;
+            slots.register_with(&ring.submitter())?;
             let mut files = Vec::new();
             for lane in [&mut self.out, &mut self.incoming].into_iter().filter(|lane| lane.fd.is_some()) {
                 files.push(lane.target);
                 lane.target = files.len() as RawFd - 1;
             }
-            ring.register_files(&files)?;
+            ring.submitter().register_files(&files)?;
         }
         self.resources = Some(Resources { ring, slots, chain: Vec::with_capacity(count) });
         Ok(())
@@ -127,7 +128,7 @@ impl Task {
         if self.only_writes() {
             self.out.fd = None;
             if self.plan.fixed {
-                prepared(&mut self.resources)?.ring.unregister_files()?;
+                prepared(&mut self.resources)?.ring.submitter().unregister_files()?;
             }
         }
         Ok(())
@@ -154,11 +155,11 @@ impl Task {
                 }
                 return Ok(len);
             }
-            if self.ended {
+            if incoming.ended {
                 return Ok(0);
             }
-            if self.would_block && self.out.is_idle() {
-                return Err(would_wait_for_itself());
+            if self.plan.alone && incoming.would_block && self.out.is_idle() {
+                return Err(would_wait_for_itself("no bytes are in the channel"));
             }
             self.wait_for_completions()?;
         }
@@ -184,7 +185,7 @@ impl Task {
     /// Makes one chain of reads into free slots, unless one is in flight.
     fn start_reads(&mut self) -> io::Result<()> {
         let (incoming, resources) = (&mut self.incoming, prepared(&mut self.resources)?);
-        if self.ended || !incoming.flight.is_empty() {
+        if incoming.ended || !incoming.flight.is_empty() {
             return Ok(());
         }
         let count = incoming.free.len().min(self.plan.batch());
@@ -225,35 +226,28 @@ impl Task {
                 prepared(&mut self.resources)?.ring.submit()?;
             }
         }
-        let reads = self.incoming.reap_reads()?;
-        self.ended |= reads.ended;
-        self.would_block = self.plan.alone && reads.would_block;
-        Ok(())
+        self.incoming.reap_reads()
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let Some(resources) = &mut self.resources else { return };
+        let Some(resources) = self.resources.take() else { return };
+        let submitter = resources.ring.submitter();
+        // IORING_REGISTER_SYNC_CANCEL (Linux 6.0) waits until no request is in flight.
         if (self.out.in_flight() || self.incoming.in_flight())
-            && let Err(error) = resources.ring.cancel_all()
+            && let Err(error) = submitter.register_sync_cancel(None, CancelBuilder::any())
             && error.raw_os_error() != Some(libc::ENOENT)
         {
             // The kernel may still write to the memory, so it is never unmapped.
-            resources.slots.leak();
+            std::mem::forget(resources.slots);
         }
         if self.plan.fixed {
-            // Otherwise the memory would still count against RLIMIT_MEMLOCK when the next trial starts.
-            let _ = resources.ring.unregister_buffers();
+            // Otherwise the memory would still count against RLIMIT_MEMLOCK when the next trial starts: after a drop of the ring the
+            // kernel unregisters it later, in a work queue.
+            let _ = submitter.unregister_buffers();
         }
     }
-}
-
-fn would_wait_for_itself() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::WouldBlock,
-        "one task that sends and then receives would wait for itself: no bytes are in the channel",
-    )
 }
 
 /// The sending or the receiving end of a task: both share its ring. Only this task takes the lock, so it is always free.
@@ -282,7 +276,7 @@ impl End for TaskEnd {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        let enters = self.lock().resources.as_ref().map_or(0, |resources| resources.ring.enters());
+        let enters = self.lock().resources.as_ref().map_or(0, |resources| resources.ring.enters);
         Some(if self.counts { enters } else { 0 })
     }
 }

@@ -21,7 +21,7 @@ const PIECES_MAX: usize = 64;
 /// The writing end of a pipe with `send=writev`.
 pub(super) struct WritevSender(pub(super) FdEnd);
 
-counted_by!(WritevSender, 0);
+delegate_end!(WritevSender, 0);
 
 impl Sender for WritevSender {
     #[inline]
@@ -62,13 +62,13 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn new(end: FdEnd) -> Result<Self, OpenError> {
-        let dev_null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(OpenError::system("open(/dev/null)"))?;
+        let dev_null =
+            open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).in_call("open(/dev/null)")?;
         Ok(Self { flags: end.wait.splice_flags(), end, dev_null })
     }
 }
 
-counted_by!(Drain, end);
+delegate_end!(Drain, end);
 
 impl Receiver for Drain {
     /// Not supported: the bytes go to /dev/null and cannot be copied to a buffer.
@@ -98,7 +98,7 @@ impl TeeSender {
     }
 }
 
-counted_by!(TeeSender, end);
+delegate_end!(TeeSender, end);
 
 impl Sender for TeeSender {
     /// Not supported: only the block in the reservoir can be sent.

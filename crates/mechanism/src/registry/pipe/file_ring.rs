@@ -45,8 +45,8 @@ impl FileLayout {
         let page_bytes = rustix::param::page_size();
         let grain = if block_bytes < page_bytes { CHUNK_BYTES_MIN } else { page_bytes };
         let usual_bytes = match lengths {
-            Lengths::Even => block_bytes,
-            Lengths::Uneven => block_bytes.min(page_bytes),
+            Lengths::Equal => block_bytes,
+            Lengths::Any => block_bytes.min(page_bytes),
         };
         let chunks = (sndbuf_bytes + OVERSHOOT_PAGES * page_bytes).div_ceil(usual_bytes.max(CHARGE_MIN)) + 2;
         Self { chunk_bytes: block_bytes.next_multiple_of(grain), chunks }
@@ -162,7 +162,7 @@ mod tests {
     fn a_block_is_unread_until_its_last_byte_was_read() {
         let (near, far) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
-        let mut ring = FileRing::new(FileLayout::new(10_000, 65_536, Lengths::Even)).expect("memory");
+        let mut ring = FileRing::new(FileLayout::new(10_000, 65_536, Lengths::Equal)).expect("memory");
         ring.next(near.as_fd(), 10_000).expect("room").fill(7);
         let (file, mut offset) = ring.file();
         let sent = rustix::fs::sendfile(&near, file, Some(&mut offset), 10_000);

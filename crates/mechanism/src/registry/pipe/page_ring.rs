@@ -11,13 +11,10 @@
 //! mechanisms here have no such reader. [`check_one_page_per_slot`] checks that a slot holds one page.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-
 use rustix::param::page_size;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, vmsplice};
 
-use crate::{OpenError, Request, SharedMemory};
+use crate::prelude::*;
 
 /// Size of a huge page. vmsplice(2) looks pages up 16 at a time; in a huge page that is one lookup, and throughput was 50 % higher
 /// when measured.
@@ -37,15 +34,15 @@ pub(crate) struct Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lengths {
     /// Every block is as long as the first.
-    Even,
+    Equal,
     /// Any length up to a block: a relay sends the bytes of each read.
-    Uneven,
+    Any,
 }
 
 impl Lengths {
     /// The lengths that the senders of this request send.
     pub(crate) fn for_request(request: &Request<'_>) -> Self {
-        if request.relays == 0 { Self::Even } else { Self::Uneven }
+        if request.relays == 0 { Self::Equal } else { Self::Any }
     }
 }
 
@@ -58,17 +55,17 @@ impl Layout {
         let block_units = block_bytes.div_ceil(unit_bytes);
         let units = match lengths {
             // Between two uses of a block all other blocks of the ring are used: at least `slots` units.
-            Lengths::Even => (slots.div_ceil(block_units) + 1) * block_units,
+            Lengths::Equal => (slots.div_ceil(block_units) + 1) * block_units,
             // At the end of the ring fewer units than a block has may stay unused, and a unit may be the last of its block in
             // one round and the first in the next.
-            Lengths::Uneven => slots + 2 * block_units,
+            Lengths::Any => slots + 2 * block_units,
         };
         Self { unit_bytes, units }
     }
 
     /// A layout for one block of constant content, which may be sent again at once.
     pub(crate) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
-        Self::new(block_bytes, 0, page_bytes, Lengths::Even)
+        Self::new(block_bytes, 0, page_bytes, Lengths::Equal)
     }
 
     /// Size of the ring in memory, in bytes.
@@ -87,18 +84,10 @@ pub(crate) struct PageRing {
 }
 
 impl PageRing {
-    /// Maps the memory. Call it in the task that sends, so that the pages are in its page table.
+    /// Maps the memory, at least a huge page. Call it in the task that sends, so that the pages are in its page table.
     pub(crate) fn new(layout: Layout) -> io::Result<Self> {
-        Self::map(layout, layout.bytes())
-    }
-
-    /// The same with at least the size of a huge page, so that the kernel can use one.
-    pub(crate) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
-        Self::map(layout, layout.bytes().max(HUGE_PAGE_BYTES))
-    }
-
-    fn map(layout: Layout, bytes: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0, offset: 0 })
+        let memory = SharedMemory::new(layout.bytes().max(HUGE_PAGE_BYTES))?;
+        Ok(Self { memory, layout, next_unit: 0, offset: 0 })
     }
 
     /// The memory of the next block. The caller writes all of it and then passes it to [`refer`].
@@ -135,12 +124,12 @@ pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix
 /// Checks that a slot of this kernel's pipes takes one page, which the safety of the ring requires: a pipe of S slots must
 /// take at most S pages if more are offered.
 pub(crate) fn check_one_page_per_slot() -> Result<(), OpenError> {
-    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
-    let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
-    let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
-    let offer = PageRing::new(layout).map_err(OpenError::system("mmap"))?;
+    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).in_call("pipe2")?;
+    let holds = fcntl_getpipe_size(&writer).in_call("fcntl(F_GETPIPE_SZ)")?;
+    let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Equal);
+    let offer = PageRing::new(layout).in_call("mmap")?;
     let taken = refer(&writer, offer.block(4 * holds), SpliceFlags::NONBLOCK);
-    if taken.map_err(OpenError::system("vmsplice"))? <= holds {
+    if taken.in_call("vmsplice")? <= holds {
         return Ok(());
     }
     Err(OpenError::unsupported(
@@ -201,9 +190,9 @@ mod tests {
         };
         for slots in [1, 2, 16, 17, 256] {
             for block in [1, 100, 128, 129, 4095, 4096, 4097, 65_536, 65_537, 300_000, 3 << 20] {
-                walk(Layout::new(block, slots, 4096, Lengths::Even), slots, std::iter::repeat_n(block, 600));
+                walk(Layout::new(block, slots, 4096, Lengths::Equal), slots, std::iter::repeat_n(block, 600));
                 let uneven = std::iter::repeat_with(|| some_length(block)).take(2_000);
-                walk(Layout::new(block, slots, 4096, Lengths::Uneven), slots, uneven);
+                walk(Layout::new(block, slots, 4096, Lengths::Any), slots, uneven);
             }
         }
     }
@@ -211,7 +200,7 @@ mod tests {
     #[test]
     fn small_blocks_never_lie_across_pages() {
         for block in [1, 100, 128, 129, 4095, 4096] {
-            let layout = Layout::new(block, 16, 4096, Lengths::Even);
+            let layout = Layout::new(block, 16, 4096, Lengths::Equal);
             assert!(4096usize.is_multiple_of(layout.unit_bytes) && layout.unit_bytes >= block, "{layout:?}");
         }
     }
@@ -223,7 +212,7 @@ mod tests {
         let page_bytes = page_size();
         let slots = fcntl_getpipe_size(&writer).expect("size") / page_bytes;
         let mut ring =
-            PageRing::new(Layout::new(page_bytes, ring_slots, page_bytes, Lengths::Even)).expect("memory");
+            PageRing::new(Layout::new(page_bytes, ring_slots, page_bytes, Lengths::Equal)).expect("memory");
         for block in 0..slots {
             let room = ring.next(page_bytes);
             room.fill(block as u8);

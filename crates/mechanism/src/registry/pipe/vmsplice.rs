@@ -34,7 +34,7 @@ impl PipePages {
 
 impl End for PipePages {
     fn prepare(&mut self) -> io::Result<()> {
-        self.ring = Some(PageRing::on_huge_pages(self.layout)?);
+        self.ring = Some(PageRing::new(self.layout)?);
         Ok(())
     }
 

@@ -117,7 +117,7 @@ impl RingSender {
     /// Waits until there is room, and returns a contiguous part of it: `most` bytes, or the largest message if that is less.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, most: usize) -> io::Result<&mut [u8]> {
-        let len = most.min(self.ring.piece_bytes());
+        let len = most.min(self.ring.piece_bytes);
         let long = len > SHORT_BYTES;
         prefetch_for_write(self.cursor.slot_in(self.ring.control()));
         if !self.cursor.has_room(len, long) {
@@ -137,15 +137,7 @@ impl RingSender {
     }
 }
 
-impl End for RingSender {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.waiter.prepare()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.waiter.syscalls())
-    }
-}
+delegate_end!(RingSender, waiter);
 
 impl Sender for RingSender {
     #[inline(always)]
@@ -179,7 +171,7 @@ impl Sender for RingSender {
 
     #[inline(always)]
     fn send_many(&mut self, producer: &mut Producer, blocks: usize) -> io::Result<()> {
-        let (len, most) = (producer.block_bytes(), self.ring.piece_bytes().min(MANY_BYTES_MAX));
+        let (len, most) = (producer.block_bytes(), self.ring.piece_bytes.min(MANY_BYTES_MAX));
         if self.copying == Copying::InPlace || blocks == 1 || !(1..=most).contains(&len) {
             return (0..blocks).try_for_each(|_| self.send_next(producer));
         }
@@ -285,15 +277,7 @@ impl RingReceiver {
     }
 }
 
-impl End for RingReceiver {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.waiter.prepare()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.waiter.syscalls())
-    }
-}
+delegate_end!(RingReceiver, waiter);
 
 impl Receiver for RingReceiver {
     #[inline(always)]
@@ -363,13 +347,14 @@ mod tests {
     fn small_blocks_arrive_in_order_many_in_a_call_or_alone() {
         let make = |kind| payload::Tile::make(kind, 1, payload::Period::Bench).expect("no file involved");
         let tile = Arc::new(make(&model::PayloadKind::Random));
+        let buffering = payload::Buffering { batches: true, offset: 0 };
         for len in [1, 3, 4, 8, 56, 57, 64, 1000] {
             let ring = Arc::new(Ring::new(4096, RingWait::Never).expect("a ring"));
             let mut sender = RingSender::new(ring.clone(), RingWait::Never, Copying::InOut);
             let mut receiver = RingReceiver::new(ring, RingWait::Never, Copying::InOut);
-            let mut producer = Producer::new(tile.clone(), DataLevel::Verify, len).ahead();
+            let mut producer = Producer::new(tile.clone(), DataLevel::Verify, len, buffering);
             let check = model::Check::Xxh3;
-            let mut consumer = Consumer::new(DataLevel::Verify, check, &tile, len).gathering();
+            let mut consumer = Consumer::new(DataLevel::Verify, check, &tile, len, buffering);
             let mut blocks = 0;
             for many in (1..=64).map(|many| many.min(4000 / len)) {
                 sender.send_many(&mut producer, many).expect("room for all");

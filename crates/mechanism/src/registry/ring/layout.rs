@@ -80,11 +80,12 @@ pub(super) fn register_for_barriers() -> io::Result<()> {
 /// The ring in memory: its bytes, mapped twice one after the other so that every message is contiguous, then the control data.
 pub(crate) struct Ring {
     memory: SharedMemory,
-    bytes: usize,
+    /// The number of bytes that it holds.
+    pub(super) bytes: usize,
     mapped_bytes: usize,
-    /// See [`PIECE_BYTES_MAX`].
-    piece_bytes: usize,
-    wake_fds: Option<WakeFds>,
+    /// Most bytes of one announcement; see [`PIECE_BYTES_MAX`].
+    pub(super) piece_bytes: usize,
+    pub(super) wake_fds: Option<WakeFds>,
     /// Whether the ends use membarrier(2), as `wait.rs` explains.
     pub(super) barriers: bool,
 }
@@ -93,14 +94,14 @@ impl Ring {
     /// A ring in anonymous memory. `bytes` is a power of two.
     pub(crate) fn new(bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
         let memory = SharedMemory::twice(mapped_bytes(bytes), control_bytes());
-        Self::over(memory.map_err(OpenError::system("mmap(MAP_SHARED) of the ring"))?, bytes, wait)
+        Self::over(memory.in_call("mmap(MAP_SHARED) of the ring")?, bytes, wait)
     }
 
     /// A ring in memory from [`SharedMemory::twice`] that is all zeros. `bytes` is a power of two.
     pub(crate) fn over(memory: SharedMemory, bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
         let mapped_bytes = mapped_bytes(bytes);
         assert!(bytes.is_power_of_two() && memory.len() >= 2 * mapped_bytes + control_bytes());
-        let wake_fd = || eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"));
+        let wake_fd = || eventfd(0, EventfdFlags::CLOEXEC).in_call("eventfd2");
         let wake_fds = match wait {
             RingWait::Eventfd => Some(WakeFds { sender: wake_fd()?, receiver: wake_fd()? }),
             RingWait::Spin | RingWait::Futex | RingWait::Never => None,
@@ -108,17 +109,6 @@ impl Ring {
         let piece_bytes = (bytes / 4).clamp(1, PIECE_BYTES_MAX);
         let barriers = wait.sleeps() && register_for_barriers().is_ok();
         Ok(Self { memory, bytes, mapped_bytes, piece_bytes, wake_fds, barriers })
-    }
-
-    /// The number of bytes that it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Most bytes of one announcement.
-    #[inline]
-    pub(super) fn piece_bytes(&self) -> usize {
-        self.piece_bytes
     }
 
     /// Maps all pages into this task's page table, to avoid page faults later: fork(2) does not copy entries of shared
@@ -132,10 +122,6 @@ impl Ring {
         // SAFETY: the mapping is page-aligned and long enough (see `over`), zeroed (a valid Control), and all
         // fields are atomics or guarded by them, so that shared references from several tasks are sound.
         unsafe { &*self.memory.as_ptr().add(2 * self.mapped_bytes).cast::<Control>() }
-    }
-
-    pub(super) fn wake_fds(&self) -> Option<&WakeFds> {
-        self.wake_fds.as_ref()
     }
 
     /// The address of a message. A position in the ring is followed by as many bytes as the ring holds.

@@ -13,6 +13,7 @@ use rustix::thread::{MembarrierCommand, futex, membarrier};
 
 use super::layout::{Ring, RingWait, register_for_barriers};
 use super::protocol::{self, Kernel};
+use crate::fd::would_wait_for_itself;
 use crate::prelude::*;
 
 /// Most checks before a sleep: a few microseconds, many times the time of a message from one CPU to another.
@@ -48,20 +49,6 @@ impl Waiter {
         Self { ring, wait, side, usual_checks: CHECKS_MAX / 2, syscalls: Cell::new(0) }
     }
 
-    /// Faults in the ring's pages, and registers this process for barriers. Called in the task that uses the end.
-    ///
-    /// # Errors
-    /// membarrier(2) worked when the ring was made, and fails in this task.
-    pub(super) fn prepare(&self) -> io::Result<()> {
-        self.ring.populate();
-        if self.ring.barriers { register_for_barriers() } else { Ok(()) }
-    }
-
-    /// System calls made so far.
-    pub(super) fn syscalls(&self) -> u64 {
-        self.syscalls.get()
-    }
-
     /// Waits until `ready`. Before a sleep it makes more checks than recent waits needed, and fewer after each wait that ended in a sleep: if
     /// both ends share one CPU, the other end does not run while this one checks.
     pub(super) fn wait_until(&mut self, ready: impl FnMut() -> bool) -> io::Result<()> {
@@ -87,7 +74,7 @@ impl Waiter {
 
     #[inline]
     fn sleeper(&self, side: Side) -> (&AtomicU32, Option<&OwnedFd>) {
-        let (sleepers, wake_fds) = (&self.ring.control().sleepers, self.ring.wake_fds());
+        let (sleepers, wake_fds) = (&self.ring.control().sleepers, self.ring.wake_fds.as_ref());
         match side {
             Side::Sender => (&sleepers.sender, wake_fds.map(|wake_fds| &wake_fds.sender)),
             Side::Receiver => (&sleepers.receiver, wake_fds.map(|wake_fds| &wake_fds.receiver)),
@@ -96,6 +83,19 @@ impl Waiter {
 
     fn count_syscall(&self) {
         self.syscalls.set(self.syscalls.get() + 1);
+    }
+}
+
+impl End for Waiter {
+    /// Faults in the ring's pages, and registers this process for barriers. It is an error if membarrier(2) worked when the ring was made,
+    /// and fails in this task.
+    fn prepare(&mut self) -> io::Result<()> {
+        self.ring.populate();
+        if self.ring.barriers { register_for_barriers() } else { Ok(()) }
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls.get())
     }
 }
 
@@ -118,7 +118,10 @@ impl Kernel for Waiter {
 
     fn sleep(&self, flag: &AtomicU32) -> io::Result<()> {
         let slept = match (self.wait, self.sleeper(self.side).1) {
-            (RingWait::Never, _) => return Err(would_wait_for_itself()),
+            (RingWait::Never, _) => {
+                let why = "the block does not fit in the ring (smaller --block, larger size=, or --tasks processes)";
+                return Err(would_wait_for_itself(why));
+            }
             (RingWait::Spin, _) => return Ok(()),
             (_, None) => futex::wait(flag, futex::Flags::empty(), 1, None),
             // A wake-up that came while this end did not sleep leaves a count: then read(2) returns at once, and the caller
@@ -141,14 +144,4 @@ impl Kernel for Waiter {
         }
         Ok(())
     }
-}
-
-/// The error of a single task that would wait for itself.
-#[cold]
-fn would_wait_for_itself() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::WouldBlock,
-        "one task that sends and then receives would wait for itself: the block does not fit in the ring \
-         (smaller --block, larger size=, or --tasks processes)",
-    )
 }
