@@ -126,7 +126,7 @@ pub enum Awaits {
 }
 
 /// Whether one of these threads, asleep, waits for its standard input.
-pub fn awaits_input<'a>(waits: impl Iterator<Item = &'a Waits>) -> Awaits {
+pub(crate) fn awaits_input<'a>(waits: impl Iterator<Item = &'a Waits>) -> Awaits {
     let each = waits.map(|waits| match waits {
         Waits::For(fds) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
         Waits::ToRead | Waits::Somewhere => Awaits::Perhaps,
