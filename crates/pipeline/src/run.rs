@@ -295,15 +295,8 @@ impl Running {
             system_us: now.system_us - self.used.system_us,
             max_rss_kib: now.max_rss_kib,
         };
-        let value = i64::from(ended.into_raw());
-        let head = Head {
-            kind: kind::REAPED,
-            pid: self.pid,
-            at_ns: monotonic_ns(),
-            value,
-            usage,
-            ..Head::default()
-        };
+        let (kind, at_ns, value) = (kind::REAPED, monotonic_ns(), i64::from(ended.into_raw()));
+        let head = Head { kind, pid: self.pid, at_ns, value, usage, ..Head::default() };
         server.write_all(head.as_bytes())?;
         Ok(model::from_json(io::read_to_string(server)?)?)
     }
