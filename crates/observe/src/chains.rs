@@ -23,14 +23,13 @@ use crate::open_file::Identity;
 use crate::quota::ChargedPipes;
 use crate::sampled_process::SampledProcess;
 use crate::sockets::{self, PairEnd};
+use crate::stage_processes::KEPT_PROCESSES_MAX;
 use crate::waits::{Waits, pass_time};
 use census::Census;
 use directions::Directions;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
 use owner::Owners;
 
-/// Largest number of processes whose files in /proc are kept open: the usual limit is 1024 descriptors.
-const KEPT_PROCESSES_MAX: usize = 200;
 /// The weight of all earlier samples; the latest sample has the rest. So about the last four samples count.
 const EARLIER_WEIGHT: f64 = 0.6;
 

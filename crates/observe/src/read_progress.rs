@@ -69,7 +69,7 @@ struct FileHistory {
     /// The time and the position from which its rate is measured.
     since: Option<(Instant, u64)>,
     /// The position has decreased, or the size has changed.
-    is_odd: bool,
+    is_irregular: bool,
 }
 
 impl ReadProgressTracker {
@@ -91,14 +91,8 @@ impl ReadProgressTracker {
             match self.0.get_mut(&input) {
                 Some(seen) => seen.add(position, now),
                 None => {
-                    let seen = FileHistory {
-                        position,
-                        first: now,
-                        steps: 0,
-                        moved: now,
-                        since: None,
-                        is_odd: false,
-                    };
+                    let (steps, since, is_irregular) = Default::default();
+                    let seen = FileHistory { position, first: now, steps, moved: now, since, is_irregular };
                     self.0.insert(input, seen);
                 }
             }
@@ -111,7 +105,7 @@ impl ReadProgressTracker {
 
 impl FileHistory {
     fn add(&mut self, position: Position, now: Instant) {
-        self.is_odd |=
+        self.is_irregular |=
             position.read_bytes < self.position.read_bytes || position.size_bytes != self.position.size_bytes;
         if position.read_bytes > self.position.read_bytes {
             self.steps += 1;
@@ -125,7 +119,7 @@ impl FileHistory {
 
     /// Whether the input is being read. One step is not enough: a program may read a header and map the rest.
     fn is_read_on(&self, now: Instant) -> bool {
-        !self.is_odd && self.steps >= 2 && now - self.moved < UNREAD_MAX
+        !self.is_irregular && self.steps >= 2 && now - self.moved < UNREAD_MAX
     }
 
     fn progress(&self, now: Instant) -> ReadProgress {

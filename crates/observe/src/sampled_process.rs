@@ -91,8 +91,8 @@ pub(crate) struct Rates {
 impl SampledProcess {
     /// Takes the first sample. `began_meanwhile`: the process began after the mark. `None` if it has ended.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
-        let [stat, io, schedstat, syscall] =
-            ["stat", "io", "schedstat", "syscall"].map(|name| ProcFile::new(pid, name, keep));
+        let open = |name| ProcFile::new(pid, name, keep);
+        let [stat, io, schedstat, syscall] = ["stat", "io", "schedstat", "syscall"].map(open);
         let files = Files { stat, io, schedstat, syscall };
         let (state, name, last) = read(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());

@@ -2,12 +2,14 @@
 
 use process::proc;
 
-use crate::activity::{Activity, Awaits, awaits_input};
+use crate::activity::{Activity, Awaits};
 use crate::buffers::BufferOffsets;
 use crate::flow::Moved;
 use crate::sampled_process::SampledProcess;
-use crate::waits::pass_time;
+use crate::waits::{Waits, pass_time};
 
+/// Largest number of processes whose files in /proc a sampler keeps open: the usual limit is 1024 descriptors.
+pub const KEPT_PROCESSES_MAX: usize = 200;
 /// Most generations of descendants, and most processes, of a stage that are sampled.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
@@ -78,7 +80,13 @@ impl StageProcesses {
 
     /// Whether one of them, asleep, waits for its standard input.
     pub fn awaits_input(&self) -> Awaits {
-        awaits_input(self.processes.iter().flat_map(|process| &process.waits))
+        let waits = self.processes.iter().flat_map(|process| &process.waits);
+        let each = waits.map(|waits| match waits {
+            Waits::For(fds) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
+            Waits::ToRead | Waits::Somewhere => Awaits::Perhaps,
+            _ => Awaits::Other,
+        });
+        each.min().unwrap_or(Awaits::Other)
     }
 }
 

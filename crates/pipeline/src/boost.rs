@@ -164,8 +164,9 @@ fn start(
     let name = words.first().cloned().unwrap_or_default();
     let Some(path) = shell::program(&name) else {
         let is_path = name.as_bytes().contains(&b'/');
-        let found = if is_path { Some(PathBuf::from(&name)).filter(|path| path.exists()) } else { None };
-        return Err(match found.or_else(|| file_on_path(&name).filter(|_| !is_path && !name.is_empty())) {
+        let on_path = || file_on_path(&name).filter(|_| !name.is_empty());
+        let at_path = || Some(PathBuf::from(&name)).filter(|path| path.exists());
+        return Err(match if is_path { at_path() } else { on_path() } {
             Some(path) => BoostError::NotExecutable(path.into(), Errno::ACCESS.into()),
             None => BoostError::Missing(name),
         });

@@ -54,10 +54,11 @@ pub struct Link {
     /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
     /// The file size limits of its writers, in bytes.
-    limits: Vec<u64>,
+    pub(crate) limits: Vec<u64>,
     /// A writer was ended by such a limit.
-    limit_ended_writer: bool,
-    lines: Arc<Lines>,
+    pub(crate) limit_ended_writer: bool,
+    /// The counter of lines, which may have their times.
+    pub(crate) lines: Arc<Lines>,
     /// A relay counts lines, if they are to be counted.
     counted: bool,
     record: LinkRecord,
@@ -190,11 +191,6 @@ impl Link {
         self.feed(source.map_err(refused("fcntl(F_SETFL)"))?)
     }
 
-    /// Counts lines, too, if [`Link::meter`] or [`Link::keep`] is called next. To be called before the ends are taken.
-    pub fn count_lines(&self) {
-        self.lines.want();
-    }
-
     /// Notes when each line enters the link, and counts bytes. To be called before all others. The writer gets a pipe of one page, so that
     /// lines wait in it only shortly, and a relay from there into the link; the relays of a terminal and of a stored link read the bytes
     /// already, and note the lines after the link.
@@ -214,21 +210,6 @@ impl Link {
         self.relays.insert(0, relay(WriterPipe(source.map_err(refused("fcntl(F_SETFL)"))?), own)?);
         self.counted = true;
         Ok(())
-    }
-
-    /// The counter of lines, which may have their times.
-    pub(crate) fn shared_lines(&self) -> Arc<Lines> {
-        Arc::clone(&self.lines)
-    }
-
-    /// Notes the file size limit of a writer, in bytes.
-    pub(crate) fn limit(&mut self, bytes: u64) {
-        self.limits.push(bytes);
-    }
-
-    /// Notes that its file size limit has ended a writer.
-    pub(crate) fn note_limit_ended_writer(&mut self) {
-        self.limit_ended_writer = true;
     }
 
     /// Whether [`Link::finish`] reads all stored bytes once more.

@@ -11,14 +11,12 @@ use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
-use observe::stage_processes::StageProcesses;
+use observe::stage_processes::{KEPT_PROCESSES_MAX, StageProcesses};
 use process::proc::{descriptors, read_short_file};
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
 
-/// Largest number of processes whose files in /proc are kept open.
-const KEPT_PROCESSES_MAX: usize = 200;
 /// Largest number of descriptors of a process that are searched for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
@@ -341,12 +339,9 @@ impl StageSampler {
     pub(crate) fn complete_stage(&self, index: usize, record: &mut StageRecord) {
         // The maximum includes the time before the program was executed, when the process was a copy of the shell. So only a figure above the
         // shell's is the program's own.
-        let counted = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
-        let Some(stage) = self.stages.get(&index) else {
-            record.max_rss_bytes = counted;
-            return;
-        };
-        record.max_rss_bytes = counted.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
+        record.max_rss_bytes = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
+        let Some(stage) = self.stages.get(&index) else { return };
+        record.max_rss_bytes = record.max_rss_bytes.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
         record.queued_ns = Some(stage.so_far.queued_ns.min(record.wall_ns));
         record.blocked_read_ns = Some(stage.so_far.blocked_read_ns.min(record.wall_ns));
         record.blocked_write_ns = Some(stage.so_far.blocked_write_ns.min(record.wall_ns));

@@ -59,7 +59,7 @@ fn show(
     [stopped, continued]: [&AtomicBool; 2],
 ) -> anyhow::Result<()> {
     let mut sampler = ChainSampler::start();
-    let mut screen = Screen { filter, ..Screen::default() };
+    let mut screen = Screen::new(filter);
     let costs = CostsOnDemand::default();
     // The first sample comes sooner than `interval`, so that rates appear soon.
     let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);

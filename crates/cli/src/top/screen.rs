@@ -52,8 +52,7 @@ fn key(chain: &Chain) -> &str {
 /// What is on the screen.
 #[derive(Default)]
 pub(super) struct Screen {
-    /// The filter that was entered.
-    pub(super) filter: ChainFilter,
+    filter: ChainFilter,
     pub(super) snapshot: TopSnapshot,
     /// The last rates of each link by its name, the latest last; `None` where a rate is not known.
     pub(super) history: HashMap<String, VecDeque<Option<f64>>>,
@@ -78,6 +77,10 @@ pub(super) enum KeyAction {
 }
 
 impl Screen {
+    pub(super) fn new(filter: ChainFilter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
     /// Shows a new sample, and adds its rates to the history.
     pub(super) fn add_sample(&mut self, snapshot: TopSnapshot) {
         self.snapshot = snapshot;
@@ -104,12 +107,12 @@ impl Screen {
 
     /// The chains that pass the filter, in order.
     pub(super) fn chains(&self) -> Vec<&Chain> {
-        let filter = self.shown_filter();
+        let filter = self.filter();
         self.snapshot.chains.iter().filter(|chain| filter.matches(chain)).collect()
     }
 
     /// The filter: the one that is being typed, else the one that was entered.
-    pub(super) fn shown_filter(&self) -> ChainFilter {
+    pub(super) fn filter(&self) -> ChainFilter {
         self.typed.as_ref().map_or_else(|| self.filter.clone(), |text| ChainFilter::named(text))
     }
 

@@ -41,7 +41,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
 }
 
 fn heading_of(screen: &Screen) -> String {
-    let shown = match &screen.shown_filter() {
+    let shown = match &screen.filter() {
         ChainFilter::All => String::new(),
         ChainFilter::Of(pid) => format!(" · of process {pid}"),
         ChainFilter::Named(text) => format!(" · with `{}`", visible(text)),
@@ -64,7 +64,7 @@ fn explain_empty(screen: &Screen) -> String {
     if screen.snapshot.elapsed_ns == 0 {
         return "Sampling …".to_owned();
     }
-    screen.shown_filter().explain_none(&screen.snapshot).unwrap_or_else(|| chains::NOTHING.to_owned())
+    screen.filter().explain_none(&screen.snapshot).unwrap_or_else(|| chains::NOTHING.to_owned())
 }
 
 /// The chains, each with its lines; scrolled so far that the selected one is visible.

@@ -68,14 +68,10 @@ impl Census {
     }
 
     fn scan(&mut self, pid: i32) {
-        let Some(stat) = Stat::of(pid) else {
-            self.known.remove(&pid);
-            return;
-        };
-        let process_files = match process_files(pid) {
-            Ok(process_files) => Some(process_files),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
-            Err(_) => {
+        let (stat, process_files) = match Stat::of(pid).map(|stat| (stat, process_files(pid))) {
+            Some((stat, Ok(process_files))) => (stat, Some(process_files)),
+            Some((stat, Err(error))) if error.kind() == ErrorKind::PermissionDenied => (stat, None),
+            _ => {
                 self.known.remove(&pid);
                 return;
             }

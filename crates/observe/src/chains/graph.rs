@@ -153,14 +153,14 @@ fn groups(used: &Sides, parents: &Parents) -> Vec<GraphStage> {
     for holder in used.values() {
         alike.entry(holder.sides.keys().copied().collect()).or_default().push(holder.pid);
     }
-    let led = |pids: Vec<i32>| {
+    let stage = |pids: Vec<i32>| {
         let (others, mut all): (Vec<i32>, Vec<i32>) =
             pids.iter().partition(|pid| ancestors(parents, **pid).any(|above| pids.contains(&above)));
         let leaders = all.len();
         all.extend(others);
         GraphStage { pids: all, leaders }
     };
-    let mut groups: Vec<GraphStage> = alike.into_values().map(led).collect();
+    let mut groups: Vec<GraphStage> = alike.into_values().map(stage).collect();
     model::sort_by_key(&mut groups, |group| group.pids[0]);
     groups
 }
@@ -233,39 +233,36 @@ fn gathers(link: &GraphLink) -> bool {
 
 fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Option<ChainGraph> {
     let mut here = members.to_vec();
-    let mut its: Vec<GraphLink> = Vec::new();
+    let mut own: Vec<GraphLink> = Vec::new();
     for link in links {
-        let mine =
-            |all: &[usize]| all.iter().copied().filter(|at| members.contains(at)).collect::<Vec<usize>>();
-        let (writers, readers) = (mine(&link.writers), mine(&link.readers));
-        let (alone_at_one_end, apart) = (link.writers.is_empty() || link.readers.is_empty(), gathers(link));
-        match (&writers[..], &readers[..]) {
-            ([], []) => {}
-            // A link with a free end connects no stages.
-            _ if alone_at_one_end => its.push(GraphLink { id: link.id, writers, readers }),
-            (_, []) if apart && link.readers.len() <= FAN_MAX => {
-                here.extend(&link.readers);
-                its.push(GraphLink { id: link.id, writers, readers: link.readers.clone() });
-            }
-            ([], _) if apart && link.writers.len() <= FAN_MAX => {
-                here.extend(&link.writers);
-                its.push(GraphLink { id: link.id, writers: link.writers.clone(), readers });
-            }
-            ([_, ..], [_, ..]) => its.push(GraphLink { id: link.id, writers, readers }),
-            _ => {}
+        let mut of_members = link.writers.iter().chain(&link.readers).filter(|at| members.contains(at));
+        if of_members.next().is_none() {
+            continue;
+        }
+        // The members at one end; of a link that gathers, also the few stages at the other end, which are in other chains, too.
+        let end = |all: &[usize]| {
+            let mine: Vec<usize> = all.iter().copied().filter(|at| members.contains(at)).collect();
+            if mine.is_empty() && gathers(link) && all.len() <= FAN_MAX { all.to_vec() } else { mine }
+        };
+        let (writers, readers) = (end(&link.writers), end(&link.readers));
+        // A link with a free end connects no stages.
+        let has_free_end = link.writers.is_empty() || link.readers.is_empty();
+        if has_free_end || !writers.is_empty() && !readers.is_empty() {
+            here.extend(writers.iter().chain(&readers));
+            own.push(GraphLink { id: link.id, writers, readers });
         }
     }
-    if its.is_empty() {
+    if own.is_empty() {
         return None;
     }
-    let here = downstream(&here, &its);
+    let here = downstream(&here, &own);
     let places = |old: &[usize]| old.iter().filter_map(|at| here.iter().position(|new| new == at)).collect();
     let place = |link: GraphLink| GraphLink {
         id: link.id,
         writers: places(&link.writers),
         readers: places(&link.readers),
     };
-    let links = its.into_iter().map(place).collect();
+    let links = own.into_iter().map(place).collect();
     Some(ChainGraph { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
 }
 

@@ -55,7 +55,7 @@ impl Server<'_> {
             link.stamp()?;
         }
         if watched.is_some_and(|watched| watched.lines) {
-            link.count_lines();
+            link.lines.want();
         }
         // The relay that keeps a copy also counts.
         let keeps = self.keep.is_some() || self.settings.keep.is_some();
@@ -128,7 +128,7 @@ impl Server<'_> {
             self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
         let Some(served) = written.and_then(|link| self.links.get_mut(&link)) else { return };
         if let State::Open(link) = &mut served.state {
-            link.note_limit_ended_writer();
+            link.limit_ended_writer = true;
         } else if served.record.trouble.is_none() && served.record.stored_bytes.is_some_and(|bytes| bytes > 0)
         {
             let trouble = limit_trouble(&served.record);

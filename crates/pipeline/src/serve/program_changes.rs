@@ -42,7 +42,7 @@ impl Server<'_> {
         let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
         let arguments: Vec<&[u8]> = words.collect();
         let program = Program::read(&folder.join(&path), &arguments);
-        let (aligned, variable) = programs.aligns.then(|| align::way(&program)).unzip();
+        let (aligned, variable) = programs.aligns.then(|| align::alignment(&program)).unzip();
         let way = is_chosen.then(|| programs.by_line(&program)).flatten();
         let mut by_line = way.as_ref().map(|way| way.description.clone());
         let LineBuffering { mut changes, terminal, .. } = way.unwrap_or_default();

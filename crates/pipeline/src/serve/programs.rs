@@ -29,7 +29,7 @@ pub(super) struct Programs {
     /// Whether the answers are noted for records.
     recorded: bool,
     /// How each program was made to write line by line, by its PID.
-    ways: HashMap<i32, String>,
+    line_buffering: HashMap<i32, String>,
     /// How its buffers were aligned.
     aligned: HashMap<i32, &'static str>,
 }
@@ -105,7 +105,7 @@ impl Programs {
             self.print(format!("buffers: {name}: {words}"));
         }
         if self.recorded {
-            self.ways.extend(by_line.map(|words| (pid, words)));
+            self.line_buffering.extend(by_line.map(|words| (pid, words)));
             self.aligned.extend(aligned.map(|(words, _)| (pid, words)));
         }
     }
@@ -122,7 +122,7 @@ impl Programs {
     /// Completes the record of a stage.
     pub(super) fn complete(&self, record: &mut StageRecord) {
         let Some(pid) = record.pid else { return };
-        record.line_buffered = self.ways.get(&pid).cloned();
+        record.line_buffered = self.line_buffering.get(&pid).cloned();
         record.align_buffers = self.aligned.get(&pid).map(|words| (*words).to_owned());
     }
 }

@@ -17,7 +17,7 @@ use pipes::protocol::{Head, kind};
 use process::signals;
 
 use super::programs::Programs;
-use super::served::ServedLink;
+use super::served::{ServedLink, State};
 use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::LinkSpec;
@@ -159,8 +159,8 @@ impl<'a> Server<'a> {
                 self.ledger.executes(&head, words.next().unwrap_or_default(), children);
             }
             kind::LIMIT => {
-                if let Some(served) = self.links.get_mut(&head.id) {
-                    served.limit(head.value as u64);
+                if let Some(ServedLink { state: State::Open(link), .. }) = self.links.get_mut(&head.id) {
+                    link.limits.push(head.value as u64);
                 }
             }
             kind::CHANGES => {
