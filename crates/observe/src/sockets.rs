@@ -108,21 +108,17 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
 }
 
 /// Requests a list, and calls `each` for all its messages.
-fn list(
-    netlink: &OwnedFd,
-    request: SockDiagMessage,
-    each: &mut dyn FnMut(SockDiagMessage),
-) -> io::Result<()> {
+fn list(socket: &OwnedFd, request: SockDiagMessage, each: &mut dyn FnMut(SockDiagMessage)) -> io::Result<()> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let mut message = NetlinkMessage::new(header, request.into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
-    send(netlink, &bytes, SendFlags::empty())?;
+    send(socket, &bytes, SendFlags::empty())?;
     let mut room = vec![0; MESSAGES_BYTES];
     loop {
-        let (_, bytes) = recv(netlink, &mut *room, RecvFlags::empty())?;
+        let (_, bytes) = recv(socket, &mut *room, RecvFlags::empty())?;
         let mut rest = room.get(..bytes).unwrap_or_default();
         while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
             // A message that cannot be parsed has a name that is no text: it is ignored.

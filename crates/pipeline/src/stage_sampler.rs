@@ -34,6 +34,9 @@ pub(crate) enum FillSource {
     Known(Fill),
 }
 
+/// Finds the source of a link; `None` if it is not known how full the link is.
+pub(crate) type FillSources<'a> = dyn Fn(u64) -> Option<FillSource> + 'a;
+
 /// The time for which the pipeline waited for one stage, divided by what the stage did meanwhile; and the time for which the stage itself waited for
 /// programs that are not stages.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -119,7 +122,7 @@ impl Sample<'_> {
 
 impl StageSampler {
     /// Takes a sample of all running stages.
-    pub(crate) fn sample(&mut self, ledger: &Ledger, source: &dyn Fn(u64) -> Option<FillSource>) {
+    pub(crate) fn sample(&mut self, ledger: &Ledger, source: &FillSources<'_>) {
         let now_ns = model::monotonic_ns();
         let kept: usize = self.stages.values().map(|stage| stage.processes.pids.len()).sum();
         let keep = kept < KEPT_PROCESSES_MAX;
@@ -167,11 +170,7 @@ impl StageSampler {
         Some(slice)
     }
 
-    fn fills(
-        &mut self,
-        sample: &Sample<'_>,
-        source: &dyn Fn(u64) -> Option<FillSource>,
-    ) -> HashMap<u64, Fill> {
+    fn fills(&mut self, sample: &Sample<'_>, source: &FillSources<'_>) -> HashMap<u64, Fill> {
         let mut fills = HashMap::new();
         for (index, slice) in &sample.slices {
             let reader = sample.process(*index);

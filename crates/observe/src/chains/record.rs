@@ -20,6 +20,9 @@ const SLEEP_SHARE_MIN: f64 = 0.25;
 /// Smallest share of a CPU of an active stage. An inactive stage with an empty input does not hold the chain up: it has nothing to do.
 const ACTIVE_CPU_MIN: f64 = 0.01;
 
+/// What a stage or a thread does, and the link for which it waits.
+type Doing = (StageActivity, Option<usize>);
+
 impl ChainSampler {
     /// The record of a chain; `None` if a stage has no process any more.
     pub(super) fn chain(&self, graph: &ChainGraph) -> Option<Chain> {
@@ -68,7 +71,7 @@ impl ChainSampler {
     }
 
     /// What a stage does, and the link that it waits for.
-    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (StageActivity, Option<usize>) {
+    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> Doing {
         let processes = || self.processes_of(graph, at);
         if processes().map(|process| process.slice.cpu).sum::<f64>() > BUSY_SHARE_MIN {
             return (StageActivity::Computes, None);
@@ -87,7 +90,7 @@ impl ChainSampler {
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
         // Takes the most informative state of all processes and threads. (The order of the enum is not this order.)
-        let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
+        let rank = |(doing, link): &Doing| match doing {
             StageActivity::Disk => 0,
             StageActivity::WaitsToWrite if link.is_some() => 1,
             StageActivity::WaitsToRead if link.is_some() => 2,
@@ -103,13 +106,7 @@ impl ChainSampler {
     }
 
     /// What a thread does, and the link for which it waits.
-    fn waits_at(
-        &self,
-        graph: &ChainGraph,
-        at: usize,
-        pid: i32,
-        waits: &Waits,
-    ) -> (StageActivity, Option<usize>) {
+    fn waits_at(&self, graph: &ChainGraph, at: usize, pid: i32, waits: &Waits) -> Doing {
         let place = |fd: i32, writes: bool| {
             let files = self.census.files(pid)?;
             let end = files.ends.iter().chain(&files.terminals).find(|end| end.fd == fd)?;
