@@ -2,11 +2,9 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use model::{BoostRecord, RecordHead};
-use pipeline::boost::{self, BoostError, Boosted};
+use pipeline::boost::{self, BoostError};
 use report::read::Loaded;
 use signal_hook::consts::SIGQUIT;
 
@@ -46,7 +44,10 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     let head = args.outputs.begin();
     let (boosted, stop) = match args.pid {
-        None => (boost::run(&args.command, &args.outputs.streams()?, copies::is_slow()), None),
+        None => {
+            let boosted = boost::run(head, &args.command, &args.outputs.streams()?, copies::is_slow());
+            (boosted.map(|(record, ended)| (record, Some(ended))), None)
+        }
         Some(pid) => {
             if pid.unsigned_abs() == std::process::id() {
                 return usage(format!(
@@ -56,10 +57,11 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
             let stop = StopRequest::listen()?;
             // Ctrl-\ must not end this program before it has shrunk the pipes that it enlarged.
             stop.listen_also(SIGQUIT)?;
-            (boost::attach(pid, copies::is_slow(), &|| stop.is_set()), Some(stop))
+            let boosted = boost::attach(head, pid, copies::is_slow(), &|| stop.is_set());
+            (boosted.map(|record| (record, None)), Some(stop))
         }
     };
-    let boosted = match boosted {
+    let (record, ended) = match boosted {
         Ok(boosted) => boosted,
         Err(error @ (BoostError::Missing(_) | BoostError::NotExecutable(..))) => {
             terminal::remark(&format!("hosepipe: {error}"));
@@ -70,28 +72,9 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
-    let ended = boosted.ended;
-    args.outputs.show_on_stderr(Loaded::new("this boost", record(head, boosted)), !args.quiet)?;
+    args.outputs.show_on_stderr(Loaded::new("this boost", record), !args.quiet)?;
     Ok(match (ended, stop) {
         (Some(ended), _) => script::exit_as(ended, process::shown_status(ended)),
         (None, stop) => stop.map_or(ExitCode::SUCCESS, |stop| stop.exit_code(false)),
     })
-}
-
-fn record(head: RecordHead, boosted: Boosted) -> BoostRecord {
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    BoostRecord {
-        head,
-        pid: boosted.pid,
-        wall_ns: ns(boosted.wall),
-        status: boosted.ended.map(process::shown_status),
-        looks: boosted.looks,
-        cpu_ns: ns(boosted.cpu),
-        boosted: boosted.pipes,
-        refused: boosted.refused,
-        pipe_quota: boosted.pipe_quota,
-        unseen: boosted.unseen,
-        tunables: boosted.tunables.map(|value| value.to_string_lossy().into_owned()),
-        slow_buffers: boosted.slow_buffers,
-    }
 }

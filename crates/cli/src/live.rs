@@ -130,13 +130,12 @@ impl Live {
             ("waits to write", share(stage.blocked_write_ns, before.blocked_write_ns)),
             ("queues for a CPU", share(stage.queued_ns, before.queued_ns)),
         ];
-        let held = stage.held_back.as_ref().map(report::held_back::in_brief);
+        let trouble = stage.held_back.as_ref().map(report::held_back::in_brief).or(slow);
         let longest = waits.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
-        let state = match longest {
+        let state = match (longest, trouble) {
             _ if stage.ended => "ended".to_owned(),
-            _ if held.is_some() => held.unwrap_or_default(),
-            _ if slow.is_some() => slow.unwrap_or_default(),
-            Some((what, share)) if share >= 0.5 => format!("{what} {:.0} %", share.min(1.0) * 100.0),
+            (_, Some(trouble)) => trouble,
+            (Some((what, share)), _) if share >= 0.5 => format!("{what} {:.0} %", share.min(1.0) * 100.0),
             _ if cpu >= 0.5 => "computes".to_owned(),
             _ => "at work".to_owned(),
         };

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 
 fn once(args: &TopArgs, filter: &ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let head = args.outputs.begin();
-    let mut sampler = ChainSampler::default();
+    let mut sampler = ChainSampler::start();
     for _ in 0..SAMPLES {
         stop.wait(args.interval.unwrap_or(ONCE_INTERVAL) / SAMPLES);
         sampler.sample();

@@ -4,8 +4,6 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
 
-use crate::waits::Waits;
-
 /// A process that computed or queued for a CPU for less than this share of the time was idle.
 const IDLE_SHARE: f64 = 0.5;
 
@@ -123,14 +121,4 @@ pub enum Awaits {
     Perhaps,
     /// Something else.
     Other,
-}
-
-/// Whether one of these threads, asleep, waits for its standard input.
-pub fn awaits_input<'a>(waits: impl Iterator<Item = &'a Waits>) -> Awaits {
-    let each = waits.map(|waits| match waits {
-        Waits::For(fds) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
-        Waits::ToRead | Waits::Somewhere => Awaits::Perhaps,
-        _ => Awaits::Other,
-    });
-    each.min().unwrap_or(Awaits::Other)
 }

@@ -12,9 +12,8 @@ mod owner;
 mod record;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Instant;
 
-use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot};
+use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot, monotonic_ns};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, IpcFile, nameless};
@@ -24,14 +23,13 @@ use crate::open_file::Identity;
 use crate::quota::ChargedPipes;
 use crate::sampled_process::SampledProcess;
 use crate::sockets::{self, PairEnd};
+use crate::stage_processes::KEPT_PROCESSES_MAX;
 use crate::waits::{Waits, pass_time};
 use census::Census;
 use directions::Directions;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
 use owner::Owners;
 
-/// Largest number of processes whose files in /proc are kept open: the usual limit is 1024 descriptors.
-const KEPT_PROCESSES_MAX: usize = 200;
 /// The weight of all earlier samples; the latest sample has the rest. So about the last four samples count.
 const EARLIER_WEIGHT: f64 = 0.6;
 
@@ -45,6 +43,7 @@ struct StageShares {
 }
 
 /// Samples the chains of this machine.
+#[derive(Default)]
 pub struct ChainSampler {
     census: Census,
     gauge: Gauge,
@@ -56,8 +55,8 @@ pub struct ChainSampler {
     graphs: Vec<ChainGraph>,
     /// By the first process of a stage.
     shares: HashMap<i32, StageShares>,
-    /// The beginning of the time for which rates are computed.
-    mark: Instant,
+    /// The beginning of the time for which rates are computed (CLOCK_MONOTONIC).
+    mark_ns: u64,
     marked_scan: u64,
     marked_fills: HashMap<LinkId, Fill>,
     two_way_sockets: usize,
@@ -72,38 +71,18 @@ pub struct ChainSampler {
     held_back: HashMap<i32, HeldBack>,
 }
 
-impl Default for ChainSampler {
-    fn default() -> Self {
-        let mut sampler = Self {
-            census: Census::default(),
-            gauge: Gauge::default(),
-            processes: HashMap::new(),
-            outdated: HashSet::new(),
-            pairs: HashMap::new(),
-            fills: HashMap::new(),
-            graphs: Vec::new(),
-            shares: HashMap::new(),
-            mark: Instant::now(),
-            marked_scan: 0,
-            marked_fills: HashMap::new(),
-            two_way_sockets: 0,
-            jobservers: BTreeMap::new(),
-            owners: Owners::default(),
-            marked_received: HashMap::new(),
-            charged: ChargedPipes::default(),
-            buffers: HeldBackTracker::default(),
-            held_back: HashMap::new(),
-        };
+impl ChainSampler {
+    /// Takes the first sample, and starts the time for which rates are computed.
+    pub fn start() -> Self {
+        let mut sampler = Self { mark_ns: monotonic_ns(), ..Self::default() };
         sampler.sample();
         sampler.mark();
         sampler
     }
-}
 
-impl ChainSampler {
     /// Starts the time for which rates are computed.
     pub fn mark(&mut self) {
-        self.mark = Instant::now();
+        self.mark_ns = monotonic_ns();
         self.marked_scan = self.census.scans;
         self.marked_fills = self.fills.clone();
         let received = self.pairs.iter().filter_map(|(inode, end)| Some((*inode, end.received?)));
@@ -129,13 +108,11 @@ impl ChainSampler {
         }
         let mut holders = self.holders();
         self.sample_processes(&mut holders, &active);
-        let waits_for_children = |pid: i32| {
-            self.processes.get(&pid).is_some_and(|process| process.waits.contains(&Waits::Children))
-        };
-        let holders: Vec<Holder> = holders
-            .into_iter()
-            .map(|holder| Holder { waits_for_children: waits_for_children(holder.pid), ..holder })
-            .collect();
+        for holder in &mut holders {
+            let process = self.processes.get(&holder.pid);
+            holder.waits_for_children =
+                process.is_some_and(|process| process.waits.contains(&Waits::Children));
+        }
         self.graphs = graphs(&holders, &self.census.parents());
         self.sample_links(&active);
         self.sample_buffers();
@@ -144,16 +121,13 @@ impl ChainSampler {
 
     /// Finds the output that processes hold back although there is room for it in a link.
     fn sample_buffers(&mut self) {
-        let now_ns = model::monotonic_ns();
+        let now_ns = monotonic_ns();
         self.held_back.clear();
-        for (graph, link) in
-            self.graphs.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link)))
-        {
+        for (graph, link) in links(&self.graphs) {
             let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
             for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
-                let known = self.census.known.get(pid).and_then(|known| known.process_files.as_ref());
                 let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.ipc_file, true);
-                if known.is_some_and(|held| held.ends.iter().any(is_output))
+                if self.census.files(*pid).is_some_and(|files| files.ends.iter().any(is_output))
                     && let Some(held) = self.buffers.sample(*pid, now_ns, is_blocked)
                 {
                     self.held_back.insert(*pid, held);
@@ -218,11 +192,8 @@ impl ChainSampler {
                 None => {
                     let keep = self.processes.len() < KEPT_PROCESSES_MAX;
                     let since = self.census.known.get(&holder.pid).map_or(0, |known| known.since);
-                    let process = SampledProcess::new(
-                        holder.pid,
-                        keep,
-                        since > self.marked_scan && self.marked_scan > 0,
-                    );
+                    let began_meanwhile = since > self.marked_scan && self.marked_scan > 0;
+                    let process = SampledProcess::new(holder.pid, keep, began_meanwhile);
                     process.map(|process| drop(self.processes.insert(holder.pid, process)))
                 }
             };
@@ -234,10 +205,8 @@ impl ChainSampler {
     }
 
     fn sample_links(&mut self, active: &HashSet<i32>) {
-        let links: Vec<_> =
-            self.graphs.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link))).collect();
         let mut fills = HashMap::new();
-        for (graph, link) in links {
+        for (graph, link) in links(&self.graphs) {
             let mut ends = [&link.writers, &link.readers].into_iter();
             let slept = |at: &usize| !graph.stages[*at].pids.iter().any(|pid| active.contains(pid));
             // If no process at its ends has run, it has not changed.
@@ -278,7 +247,8 @@ impl ChainSampler {
             let state = |at: usize| StageState {
                 idle: self.processes_of(graph, at).all(|process| process.slice.idle),
                 rests: self.processes_of(graph, at).all(|process| process.slice.rests()),
-                passes_time: self.passes_time(graph, at),
+                // All its threads wait for time to pass, or for the end of a child.
+                passes_time: pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits)),
                 waits_at: self.doing(graph, at).1,
             };
             let stages: Vec<StageState> = (0..graph.stages.len()).map(state).collect();
@@ -300,25 +270,15 @@ impl ChainSampler {
         self.shares = shares;
     }
 
-    /// Whether all threads of a stage wait for time to pass, or for the end of a child.
-    fn passes_time(&self, graph: &ChainGraph, at: usize) -> bool {
-        pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits))
-    }
-
     /// The chains of the last sample, with rates since [`ChainSampler::mark`].
     pub fn snapshot(&mut self) -> TopSnapshot {
-        let mut chains: Vec<Chain> = {
-            let mut owners = std::mem::take(&mut self.owners);
-            let chains = self.graphs.iter().filter_map(|graph| self.chain(graph, &mut owners)).collect();
-            self.owners = owners;
-            chains
-        };
+        let mut chains: Vec<Chain> = self.graphs.iter().filter_map(|graph| self.chain(graph)).collect();
         // A terminal at which nothing happens is not shown.
         let rests = |link: &ChainLink| link.kind == ChainLinkKind::Pty && link.bytes_per_s == Some(0.0);
         chains.retain(|chain| !chain.links.iter().all(rests));
         let jobservers = self.jobservers.iter().map(|(pipe, makes)| self.jobserver(*pipe, makes)).collect();
         TopSnapshot {
-            elapsed_ns: self.mark.elapsed().as_nanos() as u64,
+            elapsed_ns: monotonic_ns() - self.mark_ns,
             chains,
             foreign_processes: self.census.foreign(),
             two_way_sockets: self.two_way_sockets,
@@ -332,10 +292,13 @@ impl ChainSampler {
     }
 }
 
+/// Every link, with its chain.
+fn links(graphs: &[ChainGraph]) -> impl Iterator<Item = (&ChainGraph, &GraphLink)> {
+    graphs.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link)))
+}
+
 /// The end of a pipe that a process has open.
 fn end_of(census: &Census, pid: i32, file: Identity, writes: bool) -> Option<End> {
-    let ends = &census.known.get(&pid)?.process_files.as_ref()?.ends;
-    ends.iter()
-        .copied()
-        .find(|end| end.ipc_file == IpcFile::Pipe(file) && if writes { end.writes } else { end.reads })
+    let mut ends = census.files(pid)?.ends.iter().copied();
+    ends.find(|end| end.ipc_file == IpcFile::Pipe(file) && end.is_for(writes))
 }

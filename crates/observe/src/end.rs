@@ -45,6 +45,13 @@ pub struct End {
     pub writes: bool,
 }
 
+impl End {
+    /// Whether it was opened for writing, or for reading.
+    pub(crate) fn is_for(&self, writes: bool) -> bool {
+        if writes { self.writes } else { self.reads }
+    }
+}
+
 /// The open files of a process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessFiles {

@@ -105,7 +105,7 @@ mod tests {
             (Some(1_000_000), Some(1_006_976), 900_000, Some((1_006_976, most))),
             // It left early, or its writer has written messages, too.
             (Some(1_040_000), Some(1_000_000), 0, Some((1_040_000, most))),
-            // tee: one end alone tells; and of pages that splice(2) moved no end tells.
+            // tee: only one end counts what went through; pages that splice(2) moved are counted by neither end.
             (Some(2_000_000), Some(1_006_976), 900_000, Some((900_000, least))),
             (Some(0), Some(6976), 0, None),
             // A header by write(2) before what was spliced.

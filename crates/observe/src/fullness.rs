@@ -71,15 +71,10 @@ impl Fill {
 }
 
 /// Reads how full pipes are.
+#[derive(Default)]
 pub struct Gauge {
-    /// tee(2) into this pipe shows whether an empty pipe has a writer, and takes nothing.
+    /// tee(2) into this pipe shows whether an empty pipe has a writer, and takes nothing. Made when it is needed first.
     probe: Option<(OwnedFd, OwnedFd)>,
-}
-
-impl Default for Gauge {
-    fn default() -> Self {
-        Self { probe: probe() }
-    }
 }
 
 impl Gauge {
@@ -97,21 +92,17 @@ impl Gauge {
 
     /// Whether an empty pipe has no writer.
     fn is_over(&mut self, pipe: &BriefPipe) -> bool {
-        let Some((write, _)) = &self.probe else { return false };
-        match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
-            Ok(0) => true,
-            Ok(_) => {
-                // Meanwhile there are bytes: the copy in the probe is discarded.
-                self.probe = probe();
-                false
-            }
-            Err(_) => false,
+        if self.probe.is_none() {
+            self.probe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok();
         }
+        let Some((_, write)) = &self.probe else { return false };
+        let copied = tee(pipe, write, 1, SpliceFlags::NONBLOCK);
+        if copied.is_ok_and(|bytes| bytes > 0) {
+            // Meanwhile there are bytes: the copy in the probe is discarded.
+            self.probe = None;
+        }
+        copied == Ok(0)
     }
-}
-
-fn probe() -> Option<(OwnedFd, OwnedFd)> {
-    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map(|(read, write)| (write, read)).ok()
 }
 
 /// How full a pair of sockets is. /proc/PID/fd opens no sockets, so each end is copied (pidfd_getfd(2)) and closed at once. `None` if this user may

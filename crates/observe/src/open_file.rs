@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_are_ended_and_nobody_else() {
+    fn readers_are_ended_and_no_other_process() {
         let spawn = || Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
         let (mut reader, mut other) = (spawn(), spawn());
         let pipe = OpenFile::of(reader.id() as i32, 0).expect("its pipe");

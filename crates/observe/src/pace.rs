@@ -19,26 +19,16 @@ pub struct Pace {
     /// CPU time that may still be used, as computed at the time `credited`.
     credit: Duration,
     credited: Instant,
-    /// CPU time of this thread when the sample began, and of all samples so far.
-    began: Duration,
+    /// CPU time of all samples so far.
     spent: Duration,
 }
 
 impl Pace {
     /// The first sample is due after `first`, the others after pauses of `pause_min` to `pause_max`, or longer ones if samples are expensive.
     pub fn new(first: Duration, pause_min: Duration, pause_max: Duration) -> Self {
-        let now = Instant::now();
-        let (next, zero) = (now + first, Duration::ZERO);
-        Self {
-            pause_min,
-            pause_max,
-            next,
-            pause: pause_min,
-            credit: CREDIT,
-            credited: now,
-            began: zero,
-            spent: zero,
-        }
+        let (now, spent) = (Instant::now(), Duration::ZERO);
+        let (next, pause) = (now + first, pause_min);
+        Self { pause_min, pause_max, next, pause, credit: CREDIT, credited: now, spent }
     }
 
     /// Time until the next sample is due.
@@ -46,16 +36,20 @@ impl Pace {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Begins a sample if one is due; then [`Pace::end`] must be called.
-    pub fn begin(&mut self) -> bool {
-        self.began = cpu_time();
-        self.left().is_zero()
+    /// Calls `take` if a sample is due. It takes the sample, and returns whether something has changed, so that the next one is due soon.
+    /// Returns the time until the next one.
+    pub fn sample(&mut self, take: impl FnOnce() -> bool) -> Duration {
+        if self.left().is_zero() {
+            let began = cpu_time();
+            let happens = take();
+            self.end(cpu_time().saturating_sub(began), happens);
+        }
+        self.left()
     }
 
-    /// Ends a sample. `happens`: something has changed, so the next sample is due soon.
-    pub fn end(&mut self, happens: bool) {
+    /// Ends a sample that took this CPU time.
+    fn end(&mut self, cost: Duration, happens: bool) {
         let now = Instant::now();
-        let cost = cpu_time().saturating_sub(self.began);
         self.spent += cost;
         let earned = self.credit + now.duration_since(self.credited) / CPU_PARTS;
         let debt = cost.saturating_sub(earned);
@@ -90,26 +84,25 @@ mod tests {
     fn nothing_to_see_is_sampled_less_and_less_and_a_full_pipe_soon() {
         let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
         for _ in 0..8 {
-            pace.begin();
-            pace.end(false);
+            pace.end(Duration::ZERO, false);
         }
         assert!(pace.left() > PAUSE_MAX / 2, "{:?}", pace.left());
         pace.credit = CREDIT;
-        pace.begin();
-        pace.end(true);
+        pace.end(Duration::ZERO, true);
         assert_eq!(pace.pause, PAUSE_MIN);
     }
 
     #[test]
     fn what_is_spent_is_waited_for() {
-        let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
-        pace.begin();
-        let began = cpu_time();
-        let spent = || cpu_time() - began;
-        while spent() < Duration::from_millis(12) {}
-        pace.end(true);
+        let mut pace = Pace::new(Duration::ZERO, PAUSE_MIN, PAUSE_MAX);
+        let left = pace.sample(|| {
+            let began = cpu_time();
+            while cpu_time() - began < Duration::from_millis(12) {}
+            true
+        });
         // 12 ms less 3 ms of credit, and what was earned meanwhile.
-        assert!(pace.left() > Duration::from_millis(700), "{:?} after {:?}", pace.left(), spent());
+        assert!(left > Duration::from_millis(700), "{left:?}");
+        assert!(pace.sample(|| unreachable!("it is not due")) > Duration::from_millis(600));
         assert_eq!(pace.credit, Duration::ZERO);
         assert!(pace.cost() >= Duration::from_millis(12));
     }

@@ -69,7 +69,7 @@ struct FileHistory {
     /// The time and the position from which its rate is measured.
     since: Option<(Instant, u64)>,
     /// The position has decreased, or the size has changed.
-    is_odd: bool,
+    is_irregular: bool,
 }
 
 impl ReadProgressTracker {
@@ -91,14 +91,8 @@ impl ReadProgressTracker {
             match self.0.get_mut(&input) {
                 Some(seen) => seen.add(position, now),
                 None => {
-                    let seen = FileHistory {
-                        position,
-                        first: now,
-                        steps: 0,
-                        moved: now,
-                        since: None,
-                        is_odd: false,
-                    };
+                    let (steps, since, is_irregular) = Default::default();
+                    let seen = FileHistory { position, first: now, steps, moved: now, since, is_irregular };
                     self.0.insert(input, seen);
                 }
             }
@@ -111,7 +105,7 @@ impl ReadProgressTracker {
 
 impl FileHistory {
     fn add(&mut self, position: Position, now: Instant) {
-        self.is_odd |=
+        self.is_irregular |=
             position.read_bytes < self.position.read_bytes || position.size_bytes != self.position.size_bytes;
         if position.read_bytes > self.position.read_bytes {
             self.steps += 1;
@@ -125,7 +119,7 @@ impl FileHistory {
 
     /// Whether the input is being read. One step is not enough: a program may read a header and map the rest.
     fn is_read_on(&self, now: Instant) -> bool {
-        !self.is_odd && self.steps >= 2 && now - self.moved < UNREAD_MAX
+        !self.is_irregular && self.steps >= 2 && now - self.moved < UNREAD_MAX
     }
 
     fn progress(&self, now: Instant) -> ReadProgress {
@@ -155,30 +149,17 @@ fn positions_of(pid: i32) -> Vec<(Input, Position)> {
         is_there.then_some((identity, Position { what, read_bytes, size_bytes }))
     });
     let opened: Vec<(Identity, Position)> = opened.collect();
-    match &opened[..] {
-        [(identity, position)] => match listed_file(pid, *identity, position) {
-            Some(ListedFile::At(position)) => vec![(Input::ListedFiles(pid), position)],
-            Some(ListedFile::Unclear) => Vec::new(),
-            None => as_files(opened),
-        },
-        _ => as_files(opened),
+    if let [(identity, position)] = &opened[..]
+        && let Some(in_all) = position_in_listed_files(pid, *identity, position)
+    {
+        return in_all.map(|position| (Input::ListedFiles(pid), position)).into_iter().collect();
     }
-}
-
-fn as_files(opened: Vec<(Identity, Position)>) -> Vec<(Input, Position)> {
     opened.into_iter().map(|(identity, position)| (Input::File(identity), position)).collect()
 }
 
-/// A file that a process reads, among the files of its command line.
-enum ListedFile {
-    /// It is one of several that are read in turn; the position is that in all of them together.
-    At(Position),
-    /// It is listed more than once, and it is not known which time it is being read.
-    Unclear,
-}
-
-/// Finds the open file on the command line of a program that reads its files in turn; `None` for other programs.
-fn listed_file(pid: i32, open: Identity, position: &Position) -> Option<ListedFile> {
+/// The position in all files of the command line together, of a program that reads them in turn and has this one open; `None` for other programs.
+/// `Some(None)` if the file is listed more than once, so that it is not known which time it is being read.
+fn position_in_listed_files(pid: i32, open: Identity, position: &Position) -> Option<Option<Position>> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;
     let mut words = line.split_terminator('\0');
@@ -195,9 +176,9 @@ fn listed_file(pid: i32, open: Identity, position: &Position) -> Option<ListedFi
     let found = files.iter().map(|file| regular(&folder.join(file)));
     let found: Vec<(Identity, u64)> = found.collect::<Option<_>>()?;
     let mut at = (0..found.len()).filter(|at| found[*at].0 == open);
-    let (at, None) = (at.next()?, at.next()) else { return Some(ListedFile::Unclear) };
+    let (at, None) = (at.next()?, at.next()) else { return Some(None) };
     let sizes = |files: &[(Identity, u64)]| files.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    Some(ListedFile::At(Position {
+    Some(Some(Position {
         what: format!("{} files", found.len()),
         read_bytes: sizes(&found[..at]) + position.read_bytes,
         size_bytes: sizes(&found),

@@ -80,8 +80,8 @@ mod tests {
         assert_eq!(resize(i32::MAX, 1, pipe, |_| Some(4096)), Err(Errno::NOENT));
     }
 
-    /// The last true reader leaves while we have the pipe, and its writer is asleep: it is not told so, goes on where there is room,
-    /// and dies of SIGPIPE as soon as we have closed.
+    /// The last other reader ends while we have the pipe open and its writer sleeps: the writer does not notice, continues if there is room,
+    /// and ends by SIGPIPE as soon as we have closed the pipe.
     #[test]
     fn a_writer_whose_reader_leaves_within_the_open_has_its_sigpipe_behind_it() {
         for grows in [false, true] {
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// The other way round: what we have is no writer, so it never keeps the end from a reader.
+    /// Our open end is no writer, so it does not delay the end of file for a reader.
     #[test]
     fn the_end_of_file_comes_within_the_open() {
         let mut reader =

@@ -2,8 +2,8 @@
 //! another process that has got the same PID.
 
 use std::fs::File;
-use std::time::Instant;
 
+use model::monotonic_ns;
 use process::proc::{self, Stat};
 
 use crate::activity::{self, Activity, Slice, queued_from};
@@ -34,7 +34,8 @@ impl ProcFile {
 /// One sample of a process.
 #[derive(Clone)]
 pub(crate) struct ProcessSample {
-    at: Instant,
+    /// Its time (CLOCK_MONOTONIC).
+    at_ns: u64,
     pub(crate) activity: Activity,
     /// `None` if this user may not read it.
     pub(crate) moved: Option<Moved>,
@@ -51,7 +52,7 @@ struct Files {
 /// A process that is sampled repeatedly.
 pub(crate) struct SampledProcess {
     files: Files,
-    pid: i32,
+    pub(crate) pid: i32,
     /// The name of its program.
     pub(crate) name: String,
     /// Its command line.
@@ -90,8 +91,8 @@ pub(crate) struct Rates {
 impl SampledProcess {
     /// Takes the first sample. `began_meanwhile`: the process began after the mark. `None` if it has ended.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
-        let [stat, io, schedstat, syscall] =
-            ["stat", "io", "schedstat", "syscall"].map(|name| ProcFile::new(pid, name, keep));
+        let open = |name| ProcFile::new(pid, name, keep);
+        let [stat, io, schedstat, syscall] = ["stat", "io", "schedstat", "syscall"].map(open);
         let files = Files { stat, io, schedstat, syscall };
         let (state, name, last) = read(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());
@@ -125,10 +126,9 @@ impl SampledProcess {
     pub(crate) fn sample(&mut self, has_run: bool) -> Option<()> {
         if !has_run {
             self.large_calls.clear();
-            let now = Instant::now();
-            let ns = now.duration_since(self.last.at).as_nanos() as u64;
-            self.slice = Slice::between(&self.last.activity, &self.last.activity, ns);
-            (self.last.at, self.is_stale) = (now, false);
+            let now_ns = monotonic_ns();
+            self.slice = Slice::between(&self.last.activity, &self.last.activity, now_ns - self.last.at_ns);
+            (self.last.at_ns, self.is_stale) = (now_ns, false);
             return Some(());
         }
         let (state, name, mut now) = read(self.pid, &self.files)?;
@@ -139,8 +139,7 @@ impl SampledProcess {
         if name != self.name {
             (self.name, self.command) = (name, proc::command_line(self.pid));
         }
-        let ns = now.at.duration_since(self.last.at).as_nanos() as u64;
-        self.slice = Slice::between(&self.last.activity, &now.activity, ns);
+        self.slice = Slice::between(&self.last.activity, &now.activity, now.at_ns - self.last.at_ns);
         let before = std::mem::replace(&mut self.last, now).moved;
         (self.state, self.is_stale) = (state, false);
         self.sample_threads(before);
@@ -167,10 +166,6 @@ impl SampledProcess {
         self.buffers.add(&self.large_calls);
     }
 
-    pub(crate) fn pid(&self) -> i32 {
-        self.pid
-    }
-
     /// Makes the last sample the start of the time for which rates are computed.
     pub(crate) fn mark(&mut self) {
         self.marked = Some(self.last.clone());
@@ -191,13 +186,13 @@ impl SampledProcess {
         }
     }
 
-    /// Its rates since the last mark, which was made at `mark`.
-    pub(crate) fn rates(&self, mark: Instant) -> Rates {
-        let (at, cpu_ns, moved) = match &self.marked {
-            Some(sample) => (sample.at, sample.activity.cpu_ns, sample.moved),
-            None => (mark, 0, Some(Moved::default())),
+    /// Its rates since the last mark, which was made at `mark_ns`.
+    pub(crate) fn rates(&self, mark_ns: u64) -> Rates {
+        let (at_ns, cpu_ns, moved) = match &self.marked {
+            Some(sample) => (sample.at_ns, sample.activity.cpu_ns, sample.moved),
+            None => (mark_ns, 0, Some(Moved::default())),
         };
-        let seconds = self.last.at.duration_since(at).as_secs_f64();
+        let seconds = self.last.at_ns.saturating_sub(at_ns) as f64 / 1e9;
         if seconds <= 0.0 {
             return Rates::default();
         }
@@ -220,9 +215,9 @@ fn read(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     let stat = Stat::parse(&bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
-    let at = Instant::now();
+    let at_ns = monotonic_ns();
     let activity =
         Activity::read(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_from(&bytes)));
     let moved = files.io.read().and_then(|bytes| Moved::parse(&bytes));
-    Some((stat.state, name, ProcessSample { at, activity, moved }))
+    Some((stat.state, name, ProcessSample { at_ns, activity, moved }))
 }

@@ -1,5 +1,5 @@
-//! Sockets of which both ends are on this machine, as the kernel tells them to everybody (sock_diag(7)): who is joined to whom, and how
-//! full they are. Pairs of UNIX sockets, UNIX sockets that were connected to a name, and TCP connections.
+//! Sockets of which both ends are on this machine, as the kernel lists them for every user (sock_diag(7)): which sockets are connected, and
+//! how full they are. Pairs of UNIX sockets, UNIX sockets that were connected to a name, and TCP connections.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,6 +22,8 @@ use crate::fullness::Fill;
 
 /// Largest message of a list (netlink(7)).
 const MESSAGES_BYTES: usize = 32 << 10;
+/// States of a TCP socket that is shut down for writing.
+const WRITTEN: [u8; 2] = [constants::TCP_FIN_WAIT1, constants::TCP_FIN_WAIT2];
 /// Where `struct tcp_info` (linux/tcp.h) has the number of bytes received.
 const RECEIVED_AT: usize = 128;
 
@@ -70,20 +72,18 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
             ends.insert(u64::from(socket.header.inode), unix_end(&socket));
         }
     })?;
-    let mut connections: HashMap<(SocketAddr, SocketAddr), (u64, PairEnd)> = HashMap::new();
+    let mut connections: HashMap<Addresses, (u64, PairEnd)> = HashMap::new();
     for (family, id) in [(constants::AF_INET, SocketId::new_v4()), (constants::AF_INET6, SocketId::new_v6())]
     {
         let listed = list(&netlink, tcp_request(family, id), &mut |message| {
             if let SockDiagMessage::InetResponse(socket) = message {
-                let (from, to, end) = tcp_end(&socket);
-                connections.insert((from, to), (u64::from(socket.header.inode), end));
+                connections.extend([tcp_end(&socket)]);
             }
         });
         if listed.is_err() {
             let table = if family == constants::AF_INET { "/proc/net/tcp" } else { "/proc/net/tcp6" };
             let table = fs::read_to_string(table).unwrap_or_default();
-            let ends = table.lines().filter_map(tcp_line);
-            connections.extend(ends.map(|(from, to, inode, end)| ((from, to), (inode, end))));
+            connections.extend(table.lines().filter_map(tcp_line));
         }
     }
     for ((from, to), (inode, end)) in &connections {
@@ -108,21 +108,17 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
 }
 
 /// Requests a list, and calls `each` for all its messages.
-fn list(
-    netlink: &OwnedFd,
-    request: SockDiagMessage,
-    each: &mut dyn FnMut(SockDiagMessage),
-) -> io::Result<()> {
+fn list(socket: &OwnedFd, request: SockDiagMessage, each: &mut dyn FnMut(SockDiagMessage)) -> io::Result<()> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let mut message = NetlinkMessage::new(header, request.into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
-    send(netlink, &bytes, SendFlags::empty())?;
+    send(socket, &bytes, SendFlags::empty())?;
     let mut room = vec![0; MESSAGES_BYTES];
     loop {
-        let (_, bytes) = recv(netlink, &mut *room, RecvFlags::empty())?;
+        let (_, bytes) = recv(socket, &mut *room, RecvFlags::empty())?;
         let mut rest = room.get(..bytes).unwrap_or_default();
         while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
             // A message that cannot be parsed has a name that is no text: it is ignored.
@@ -176,16 +172,22 @@ fn tcp_request(family: u8, socket_id: SocketId) -> SockDiagMessage {
     })
 }
 
-fn tcp_end(socket: &InetResponse) -> (SocketAddr, SocketAddr, PairEnd) {
+/// The addresses of a TCP socket and of its peer.
+type Addresses = (SocketAddr, SocketAddr);
+
+/// A TCP socket in this state, with the bytes that can be read from it.
+fn connection((from, to): Addresses, state: u8, held_bytes: u32) -> PairEnd {
+    let (name, no_writing) = (format!("{from} → {to}"), WRITTEN.contains(&state));
+    PairEnd { name, no_writing, held_bytes, ..PairEnd::new(ChainLinkKind::Tcp) }
+}
+
+fn tcp_end(socket: &InetResponse) -> (Addresses, (u64, PairEnd)) {
     let (header, id) = (&socket.header, &socket.header.socket_id);
     // One end may be a socket of IPv6 with an address of IPv4.
     let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
     let from = address(id.source_address, id.source_port);
     let to = address(id.destination_address, id.destination_port);
-    let mut end = PairEnd::new(ChainLinkKind::Tcp);
-    end.name = format!("{from} → {to}");
-    end.held_bytes = header.recv_queue;
-    end.no_writing = [constants::TCP_FIN_WAIT1, constants::TCP_FIN_WAIT2].contains(&header.state);
+    let mut end = connection((from, to), header.state, header.recv_queue);
     for attribute in &socket.nlas {
         match attribute {
             InetNla::TcpInfo(info) => {
@@ -198,24 +200,19 @@ fn tcp_end(socket: &InetResponse) -> (SocketAddr, SocketAddr, PairEnd) {
             _ => {}
         }
     }
-    (from, to, end)
+    ((from, to), (u64::from(header.inode), end))
 }
 
 /// A connected socket of a line of /proc/net/tcp (proc_pid_net(5)).
-fn tcp_line(line: &str) -> Option<(SocketAddr, SocketAddr, u64, PairEnd)> {
+fn tcp_line(line: &str) -> Option<(Addresses, (u64, PairEnd))> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
-    let (from, to) = (hexadecimal_address(from)?, hexadecimal_address(to)?);
+    let addresses = (hexadecimal_address(from)?, hexadecimal_address(to)?);
     let state = u8::from_str_radix(state, 16).ok()?;
-    let ends = [constants::TCP_FIN_WAIT1, constants::TCP_FIN_WAIT2];
-    if ![constants::TCP_ESTABLISHED, constants::TCP_CLOSE_WAIT].contains(&state) && !ends.contains(&state) {
-        return None;
-    }
-    let mut end = PairEnd::new(ChainLinkKind::Tcp);
-    end.name = format!("{from} → {to}");
-    end.held_bytes = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
-    end.no_writing = ends.contains(&state);
-    Some((from, to, inode.parse().ok()?, end))
+    let is_open = [constants::TCP_ESTABLISHED, constants::TCP_CLOSE_WAIT].contains(&state);
+    let held_bytes = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
+    let end = connection(addresses, state, held_bytes);
+    (is_open || end.no_writing).then_some((addresses, (inode.parse().ok()?, end)))
 }
 
 /// `0100007F:0050` is 127.0.0.1:80: words of four bytes in the order of this machine, the port as it is read.
@@ -317,9 +314,9 @@ mod tests {
         assert_eq!(fill(&ends[&d], &ends[&c]).held_bytes, 5);
         let table = fs::read_to_string("/proc/net/tcp").expect("a table");
         let listed: Vec<_> = table.lines().filter_map(tcp_line).collect();
-        let found = listed.iter().find(|(_, _, inode, _)| *inode == d).expect("in the table");
+        let ((from, _), (_, end)) = listed.iter().find(|(_, (inode, _))| *inode == d).expect("in the table");
         assert_eq!(
-            (found.0.to_string(), found.3.held_bytes),
+            (from.to_string(), end.held_bytes),
             (tcp.local_addr().expect("an address").to_string(), 5)
         );
     }

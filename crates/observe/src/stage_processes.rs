@@ -2,12 +2,14 @@
 
 use process::proc;
 
-use crate::activity::{Activity, Awaits, awaits_input};
+use crate::activity::{Activity, Awaits};
 use crate::buffers::BufferOffsets;
 use crate::flow::Moved;
 use crate::sampled_process::SampledProcess;
-use crate::waits::pass_time;
+use crate::waits::{Waits, pass_time};
 
+/// Largest number of processes whose files in /proc a sampler keeps open: the usual limit is 1024 descriptors.
+pub const KEPT_PROCESSES_MAX: usize = 200;
 /// Most generations of descendants, and most processes, of a stage that are sampled.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
@@ -17,9 +19,11 @@ const PROCESSES_MAX: usize = 64;
 pub struct StageProcesses {
     /// Those of the last sample; the one that was started for the stage is the first.
     processes: Vec<SampledProcess>,
-    pids: Vec<i32>,
-    activity: Activity,
-    buffers: BufferOffsets,
+    pub pids: Vec<i32>,
+    /// What they did so far, and do now.
+    pub activity: Activity,
+    /// The page offsets of their buffers.
+    pub buffers: BufferOffsets,
 }
 
 impl StageProcesses {
@@ -31,7 +35,7 @@ impl StageProcesses {
         let mut activity = Activity::default();
         let mut waiting = vec![(pid, 0)];
         while let Some((pid, depth)) = waiting.pop() {
-            let process = match known.iter().position(|process| process.pid() == pid) {
+            let process = match known.iter().position(|process| process.pid == pid) {
                 Some(at) => {
                     let mut process = known.swap_remove(at);
                     let has_run = process.has_run();
@@ -64,23 +68,9 @@ impl StageProcesses {
         self.pids.clear();
     }
 
-    /// What they did so far, and do now.
-    pub fn activity(&self) -> &Activity {
-        &self.activity
-    }
-
-    pub fn pids(&self) -> &[i32] {
-        &self.pids
-    }
-
     /// What they have moved, with what their ended children did; `None` where that may not be read.
     pub fn moved(&self) -> Option<Moved> {
         self.processes.iter().map(|process| process.last.moved).sum()
-    }
-
-    /// The page offsets of their buffers.
-    pub fn buffers(&self) -> &BufferOffsets {
-        &self.buffers
     }
 
     /// Whether all of them only wait for time to pass, or for a child that does.
@@ -90,7 +80,13 @@ impl StageProcesses {
 
     /// Whether one of them, asleep, waits for its standard input.
     pub fn awaits_input(&self) -> Awaits {
-        awaits_input(self.processes.iter().flat_map(|process| &process.waits))
+        let waits = self.processes.iter().flat_map(|process| &process.waits);
+        let each = waits.map(|waits| match waits {
+            Waits::For(fds) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
+            Waits::ToRead | Waits::Somewhere => Awaits::Perhaps,
+            _ => Awaits::Other,
+        });
+        each.min().unwrap_or(Awaits::Other)
     }
 }
 
@@ -120,7 +116,7 @@ mod tests {
     }
 
     fn end(mut shell: Child, processes: &mut StageProcesses) {
-        for pid in processes.pids() {
+        for pid in &processes.pids {
             process::signals::send(*pid, nix::sys::signal::Signal::SIGKILL);
         }
         shell.wait().expect("reaped");
@@ -130,8 +126,8 @@ mod tests {
     #[test]
     fn a_computing_grandchild_counts_for_its_stage() {
         let shell = start("sh -c 'while :; do :; done'; :");
-        let mut seen = until(&shell, |seen| seen.activity().cpu_ns >= 50_000_000);
-        assert_eq!((seen.activity().cpu_ns >= 50_000_000, seen.pids().len()), (true, 2));
+        let mut seen = until(&shell, |seen| seen.activity.cpu_ns >= 50_000_000);
+        assert_eq!((seen.activity.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
         end(shell, &mut seen);
     }
 
@@ -151,7 +147,7 @@ mod tests {
     fn a_sleeper_is_told_from_a_reader() {
         for (text, passes) in [("sleep 100; :", true), ("cat; :", false), ("sleep 100 | cat", false)] {
             let shell = start(text);
-            let mut seen = until(&shell, |seen| seen.pids().len() > 1 && seen.pass_time() == passes);
+            let mut seen = until(&shell, |seen| seen.pids.len() > 1 && seen.pass_time() == passes);
             assert_eq!(seen.pass_time(), passes, "{text}");
             end(shell, &mut seen);
         }

@@ -19,7 +19,7 @@ const THRESHOLD_BYTES_NEWER: u64 = 8 << 30;
 const NEWER_MINOR: u32 = 36;
 
 /// How a program is started: a phrase for messages, and the entry of [`change`] that moves its buffers, if there is one.
-pub(crate) fn way(program: &Program) -> (&'static str, Option<Vec<u8>>) {
+pub(crate) fn alignment(program: &Program) -> (&'static str, Option<Vec<u8>>) {
     match &program.loader {
         None => ("as it is: it is linked statically", None),
         Some(loader) if !is_glibc(loader) => ("as it is: its C library is not glibc", None),

@@ -14,18 +14,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::{BoostedPipe, PipeQuota, SlowBuffer, describe_errno, file_on_path, sudo};
-use process::{Reach, Supervisor, ready_within, spawn};
+use model::{BoostRecord, RecordHead, describe_errno, file_on_path, sudo};
+use observe::pace::Pace;
+use process::{Reach, Supervisor, ready_within, shown_status, spawn};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thiserror::Error;
 
 use crate::align;
-use crate::boost::tree_sampler::TreeSampler;
 use crate::run::release_descriptors;
 use crate::shell;
+use tree_sampler::TreeSampler;
 
+/// Shortest and longest time between two samples. The longest lets the CPU sleep while the pipeline is idle.
+const PAUSE_MIN: Duration = Duration::from_millis(4);
+const PAUSE_MAX: Duration = Duration::from_millis(32);
 /// The interpreter of a script that names none (execvp(3)).
 const SHELL: &str = "/bin/sh";
 
@@ -58,44 +62,18 @@ fn shell_hint(name: &OsStr) -> &'static str {
     if is_line { "; run a shell command like this: hosepipe boost bash -c 'cat BIG | wc -l'" } else { "" }
 }
 
-/// The result.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct Boosted {
-    /// The command, or the process that was sampled.
-    pub pid: i32,
-    /// How the command ended; `None` for a process that is not a child of this one.
-    pub ended: Option<ExitStatus>,
-    /// How long it was sampled.
-    pub wall: Duration,
-    /// The number of samples.
-    pub looks: u64,
-    /// CPU time of the samples.
-    pub cpu: Duration,
-    /// Every pipe that was enlarged.
-    pub pipes: Vec<BoostedPipe>,
-    /// Why other full pipes were not enlarged.
-    pub refused: Option<String>,
-    /// How much of the quota was used when the first of these was not enlarged.
-    pub pipe_quota: Option<PipeQuota>,
-    /// Processes that could not be sampled.
-    pub unseen: u64,
-    /// The value to which `GLIBC_TUNABLES` of the command was set.
-    pub tunables: Option<OsString>,
-    /// Processes with a buffer at an address where this machine copies slowly.
-    pub slow_buffers: Vec<SlowBuffer>,
-}
-
 /// Runs a command in the environment and with the standard streams of this process, except those in `streams` (see [`spawn`]), and boosts its
 /// pipes until it ends. If there are such streams, the caller writes to standard output afterwards. `copies_slowly`: this machine
-/// copies slowly into some addresses, so a variable keeps the command's buffers away from them.
+/// copies slowly into some addresses, so a variable keeps the command's buffers away from them. Returns the record, and how the command ended.
 ///
 /// # Errors
 /// It could not be started or waited for.
 pub fn run(
+    head: RecordHead,
     words: &[OsString],
     streams: &[(OwnedFd, RawFd)],
     copies_slowly: bool,
-) -> Result<Boosted, BoostError> {
+) -> Result<(BoostRecord, ExitStatus), BoostError> {
     let system = |call| move |error| BoostError::System(call, error);
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let began = Instant::now();
@@ -105,15 +83,17 @@ pub fn run(
     // This must precede closing this process's copy of its standard input.
     let mut sampler = proc_is_of_this_namespace().then(|| TreeSampler::new(pid, false));
     release_descriptors(!streams.is_empty());
-    let mut sample = || sampler.as_mut().map(TreeSampler::sample);
+    let mut pace = pace();
+    let mut sample = || sampler.as_mut().map(|sampler| pace.sample(|| sampler.sample()));
     let (ended, _) = supervisor.wait(None, &mut sample).map_err(system("wait4"))?;
-    let tunables = variable.map(|(_, value)| value);
-    let wall = began.elapsed();
-    let boosted = Boosted { pid, ended: Some(ended), wall, tunables, ..Boosted::default() };
-    Ok(match sampler {
-        Some(sampler) => sampler.end(boosted),
-        None => Boosted { refused: Some(BoostError::OtherProc.to_string()), ..boosted },
-    })
+    let mut record = record(head, pid, began, &pace);
+    record.status = Some(shown_status(ended));
+    record.tunables = variable.map(|(_, value)| value.to_string_lossy().into_owned());
+    match sampler {
+        Some(sampler) => sampler.end(&mut record),
+        None => record.refused = Some(BoostError::OtherProc.to_string()),
+    }
+    Ok((record, ended))
 }
 
 /// Boosts the pipes of a running process until it ends or `stopped` returns true. `copies_slowly`: this machine copies slowly into some
@@ -121,7 +101,12 @@ pub fn run(
 ///
 /// # Errors
 /// There is no such process, or it is another user's.
-pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostError> {
+pub fn attach(
+    head: RecordHead,
+    pid: i32,
+    copies_slowly: bool,
+    stopped: &dyn Fn() -> bool,
+) -> Result<BoostRecord, BoostError> {
     if !proc_is_of_this_namespace() {
         return Err(BoostError::OtherProc);
     }
@@ -135,14 +120,39 @@ pub fn attach(pid: i32, copies_slowly: bool, stopped: &dyn Fn() -> bool) -> Resu
         }
         _ => {}
     }
-    let mut sampler = TreeSampler::new(pid, copies_slowly);
+    let (mut pace, mut sampler) = (pace(), TreeSampler::new(pid, copies_slowly));
     while !stopped() {
-        let ended = ready_within(&opened, PollFlags::IN, Some(sampler.sample()));
+        let left = pace.sample(|| sampler.sample());
+        let ended = ready_within(&opened, PollFlags::IN, Some(left));
         if ended.map_err(|error| BoostError::System("poll", error))? {
             break;
         }
     }
-    Ok(sampler.end(Boosted { pid, wall: began.elapsed(), ..Boosted::default() }))
+    let mut record = record(head, pid, began, &pace);
+    sampler.end(&mut record);
+    Ok(record)
+}
+
+fn pace() -> Pace {
+    Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX)
+}
+
+/// A record without pipes, of processes that were sampled from `began` until now.
+fn record(head: RecordHead, pid: i32, began: Instant, pace: &Pace) -> BoostRecord {
+    BoostRecord {
+        head,
+        pid,
+        wall_ns: began.elapsed().as_nanos() as u64,
+        status: None,
+        looks: 0,
+        cpu_ns: pace.cost().as_nanos() as u64,
+        boosted: Vec::new(),
+        refused: None,
+        pipe_quota: None,
+        unseen: 0,
+        tunables: None,
+        slow_buffers: Vec::new(),
+    }
 }
 
 /// Starts a command as execvp(3) would.
@@ -154,8 +164,9 @@ fn start(
     let name = words.first().cloned().unwrap_or_default();
     let Some(path) = shell::program(&name) else {
         let is_path = name.as_bytes().contains(&b'/');
-        let found = if is_path { Some(PathBuf::from(&name)).filter(|path| path.exists()) } else { None };
-        return Err(match found.or_else(|| file_on_path(&name).filter(|_| !is_path && !name.is_empty())) {
+        let on_path = || file_on_path(&name).filter(|_| !name.is_empty());
+        let at_path = || Some(PathBuf::from(&name)).filter(|path| path.exists());
+        return Err(match if is_path { at_path() } else { on_path() } {
             Some(path) => BoostError::NotExecutable(path.into(), Errno::ACCESS.into()),
             None => BoostError::Missing(name),
         });

@@ -69,15 +69,12 @@ fn judge_in(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck
     let (stage, percent) = (|index| named(pipeline, index), percent(share));
     match culprit {
         Culprit::Before => {
-            let name = stage(0);
-            let what = "What feeds the pipeline holds it up";
-            let sentence =
-                format!("{what}: for {percent} of the time the standard input of {name} was empty.");
-            say(None, sentence)
+            let (what, name) = ("What feeds the pipeline holds it up", stage(0));
+            say(None, format!("{what}: for {percent} of the time the standard input of {name} was empty."))
         }
         Culprit::After => {
-            let name = stage(pipeline.stages.len() - 1);
-            let what = "What reads the output holds the pipeline up";
+            let (what, name) =
+                ("What reads the output holds the pipeline up", stage(pipeline.stages.len() - 1));
             say(
                 None,
                 format!("{what}: for {percent} of the time there was no room for the output of {name}."),

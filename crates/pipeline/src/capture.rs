@@ -27,7 +27,7 @@ pub(crate) struct Capture {
 }
 
 /// The output of a pipeline.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Number of bytes.
     pub bytes: u64,
@@ -49,7 +49,7 @@ impl Capture {
     /// Returns the output. Call it when the pipeline has ended and this process has closed the writing end.
     pub(crate) fn finish(self) -> Output {
         self.has_ended.store(true, Ordering::Release);
-        self.reader.join().unwrap_or_else(|_| Output { bytes: 0, hash: String::new() })
+        self.reader.join().unwrap_or_default()
     }
 }
 

@@ -260,17 +260,7 @@ mod tests {
         for hash in outputs {
             let output = Output { bytes: 1, hash: (*hash).to_owned() };
             let wall = Duration::from_secs(1);
-            let made = Trial {
-                wall,
-                status: 0,
-                output,
-                stored_bytes: None,
-                latency: None,
-                trouble: None,
-                max_rss_bytes: 0,
-                ended_by: None,
-            };
-            add(&mut result, made, true, false);
+            add(&mut result, Trial { wall, output, ..Trial::default() }, true, false);
         }
         result
     }

@@ -62,11 +62,10 @@ impl Keep {
     /// # Errors
     /// The folder cannot be used, or another process uses it.
     pub fn new(folder: &Path, overwrite: bool) -> Result<Self, KeepProblem> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
-        let refused = |error: Errno| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() };
+        let refused = |source| KeepProblem::Folder { folder: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(refused)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = open(folder, flags, Mode::empty()).map_err(refused)?;
+        let opened = open(folder, flags, Mode::empty()).map_err(|error| refused(error.into()))?;
         // On a file system without locks, another process that uses the folder is not noticed.
         if flock(&opened, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(KeepProblem::Busy(folder.to_owned()));
@@ -124,12 +123,8 @@ impl Keep {
         match renameat_with(&self.folder, unfinished(link), &self.folder, &name, flags) {
             Ok(()) => Ok(self.path.join(name)),
             Err(Errno::EXIST) => Err(KeepProblem::Exists(self.path.join(name))),
-            Err(error) => Err(self.refused(&name, error)),
+            Err(error) => Err(KeepProblem::Folder { folder: self.path.join(name), source: error.into() }),
         }
-    }
-
-    fn refused(&self, name: &str, error: Errno) -> KeepProblem {
-        KeepProblem::Folder { folder: self.path.join(name), source: error.into() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use tempfile::NamedTempFile;
 
 use crate::preload::Library;
 use crate::shell::{Kind, Shell};
@@ -56,17 +57,17 @@ const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(10);
 /// # Errors
 /// The shell could not be started on an example.
 pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites>> {
-    let known = cache().map(|folder| folder.join(format!("{}-{}", shell.fingerprint, pipes::FINGERPRINT)));
-    if let Some(text) = known.as_ref().and_then(|path| std::fs::read_to_string(path).ok())
+    let (folder, name) = (cache(), format!("{}-{}", shell.fingerprint, pipes::FINGERPRINT));
+    if let Some(text) = folder.as_ref().and_then(|folder| std::fs::read_to_string(folder.join(&name)).ok())
         && let Some(found) = read(&text)
     {
         return Ok(Some(found));
     }
     let found = learn(shell, library)?;
     // If nothing was found, an example may have failed (no process, no memory): the next run learns again.
-    if let (Some(path), Some(found)) = (known, found) {
+    if let (Some(folder), Some(found)) = (folder, found) {
         // If it cannot be written, the next run learns again.
-        let _ = keep(&path, &write(found));
+        let _ = keep(&folder, &name, &write(found));
     }
     Ok(found)
 }
@@ -77,12 +78,9 @@ fn learn(shell: &Shell, library: &Library) -> io::Result<Option<Sites>> {
         Kind::Fish => (&PIPELINES_OF_FISH, &OTHERS_OF_FISH[..]),
         _ => (&PIPELINES, &OTHERS[..]),
     };
-    let seen =
-        pipelines.iter().map(|(pipes, text)| Ok((*pipes, run(text)?))).collect::<io::Result<Vec<_>>>()?;
-    let mut foreign = Vec::new();
-    for text in others {
-        foreign.extend(run(text)?);
-    }
+    let seen = pipelines.iter().map(|(pipes, text)| Ok((*pipes, run(text)?)));
+    let seen = seen.collect::<io::Result<Vec<_>>>()?;
+    let foreign = others.iter().map(|text| run(text)).collect::<io::Result<Vec<_>>>()?.concat();
     let seen: Vec<(usize, &[Sample])> = seen.iter().map(|(pipes, samples)| (*pipes, &samples[..])).collect();
     Ok(find_sites(&seen, &foreign))
 }
@@ -133,15 +131,12 @@ fn cache() -> Option<PathBuf> {
     })
 }
 
-/// Writes a file atomically: under another name first, then renamed.
-fn keep(path: &std::path::Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension(std::process::id().to_string());
-    let mut file = File::create_new(&beside)?;
-    let done = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&beside, path));
-    if done.is_err() {
-        std::fs::remove_file(&beside)?;
-    }
-    done
+/// Writes a file under another name, then renames it, so that others read it whole.
+fn keep(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    let mut beside = NamedTempFile::new_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    beside.persist(folder.join(name))?;
+    Ok(())
 }
 
 /// What was learnt, as text.

@@ -63,6 +63,13 @@ pub(crate) struct Process {
     moved: Option<Moved>,
 }
 
+impl Process {
+    /// The link that it writes, or the one that it reads.
+    fn link(&self, writes: bool) -> Option<u64> {
+        if writes { self.writes } else { self.reads }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     at_ns: u64,
@@ -95,11 +102,10 @@ impl Ledger {
             return;
         }
         // A shell takes a saved descriptor back after a builtin's redirection: that is the same stage.
-        let other = |had: Option<u64>| had.is_some_and(|had| had != link);
-        let taken =
-            |process: &Process| if number == 0 { other(process.reads) } else { other(process.writes) };
-        let again =
-            self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
+        let has_another = |process: &Process| process.link(number > 0).is_some_and(|had| had != link);
+        let again = self
+            .latest(pid)
+            .is_none_or(|process| process.ended.is_some() || (number != 2 && has_another(process)));
         let process = self.entry(pid, again, at_ns);
         if again {
             process.used_before = usage;
@@ -125,8 +131,8 @@ impl Ledger {
     fn own_with(&mut self, head: &Head) -> Option<&mut Process> {
         let latest = *self.latest.get(&self.shell).filter(|_| head.pid == self.shell)?;
         let process = &mut self.processes[latest];
-        let has = if head.value == 0 { process.reads } else { process.writes };
-        (process.command.is_none() && has == Some(head.id)).then_some(process)
+        let has = process.link(head.value > 0) == Some(head.id);
+        (process.command.is_none() && has).then_some(process)
     }
 
     /// Whether this is the shell, before it executes another program.
@@ -166,8 +172,8 @@ impl Ledger {
         writes: bool,
         so_far: impl Fn(usize) -> Option<Moved>,
     ) -> Option<u64> {
-        let has = |process: &Process| if writes { process.writes } else { process.reads } == Some(link);
-        let ends = self.processes.iter().enumerate().filter(|(_, process)| has(process));
+        let numbered = self.processes.iter().enumerate();
+        let ends = numbered.filter(|(_, process)| process.link(writes) == Some(link));
         let moved = ends.map(|(index, process)| {
             let is_over = process.ended.is_some() || process.moved.is_some();
             let moved = if is_over { process.moved } else { so_far(index) }?;
@@ -255,18 +261,14 @@ impl Ledger {
 
     /// All pipelines, in the order in which they began. A command without a pipe that the shell itself started is a pipeline of one stage.
     pub(crate) fn pipelines(&self) -> Vec<Pipeline> {
-        let by = |link: fn(&Process) -> Option<u64>| {
+        // The first process at this end of each link.
+        let [readers, writers] = [false, true].map(|writes| -> HashMap<u64, usize> {
             let numbered = self.processes.iter().enumerate().rev();
-            numbered
-                .filter_map(|(index, process)| Some((link(process)?, index)))
-                .collect::<HashMap<u64, usize>>()
-        };
-        let (readers, writers) = (by(|process| process.reads), by(|process| process.writes));
-        let reader = |link: u64| readers.get(&link).copied();
-        let has_writer = |link: u64| writers.contains_key(&link);
+            numbered.filter_map(|(index, process)| Some((process.link(writes)?, index))).collect()
+        });
         let mut pipelines = Vec::new();
         for (index, process) in self.processes.iter().enumerate() {
-            let first = process.reads.is_none_or(|link| !has_writer(link));
+            let first = process.reads.is_none_or(|link| !writers.contains_key(&link));
             let alone = process.reads.is_none() && process.writes.is_none();
             // A shell executes the only command of a text without a fork.
             let is_shell = process.pid == self.shell;
@@ -275,14 +277,11 @@ impl Ledger {
                 continue;
             }
             let mut pipeline = Pipeline { processes: vec![index], links: Vec::new() };
-            let mut last = index;
-            while let Some(link) = self.processes[last].writes {
+            let mut last = Some(index);
+            while let Some(link) = last.and_then(|last| self.processes[last].writes) {
                 pipeline.links.push(link);
-                match reader(link).filter(|next| !pipeline.processes.contains(next)) {
-                    Some(next) => pipeline.processes.push(next),
-                    None => break,
-                }
-                last = pipeline.processes[pipeline.processes.len() - 1];
+                last = readers.get(&link).copied().filter(|next| !pipeline.processes.contains(next));
+                pipeline.processes.extend(last);
             }
             pipelines.push(pipeline);
         }
@@ -335,24 +334,20 @@ impl Ledger {
     /// Removes the entries that have ended and have no open link.
     pub(crate) fn forget_ended(&mut self, is_open: &dyn Fn(u64) -> bool) {
         let running: HashSet<usize> = self.running().collect();
-        let mut index = 0;
-        let mut kept = std::mem::take(&mut self.processes);
-        kept.retain(|process| {
-            index += 1;
-            let lives = running.contains(&(index - 1)) && is_there(process.pid);
+        let entries = std::mem::take(&mut self.processes).into_iter().enumerate();
+        let kept = entries.filter(|(index, process)| {
+            let lives = running.contains(index) && is_there(process.pid);
             lives || [process.reads, process.writes].into_iter().flatten().any(is_open)
         });
-        self.replace_entries(kept);
+        self.replace_entries(kept.map(|(_, process)| process).collect());
     }
 
     fn replace_entries(&mut self, kept: Vec<Process>) {
         self.processes = kept;
-        let numbered = || self.processes.iter().enumerate();
-        self.latest = numbered().map(|(index, process)| (process.pid, index)).collect();
-        self.alive =
-            numbered().filter(|(_, process)| process.ended.is_none()).map(|(index, _)| index).collect();
-        self.children.clear();
+        (self.latest, self.alive, self.children) = Default::default();
         for (index, process) in self.processes.iter().enumerate() {
+            self.latest.insert(process.pid, index);
+            self.alive.extend(process.ended.is_none().then_some(index));
             if let Some(parent) = process.parent {
                 self.children.entry(parent).or_default().push(index);
             }

@@ -73,24 +73,22 @@ impl LineBufferingMethods {
             terminal: false,
         };
         let terminal = |why: &str| {
-            let mut way = way(&format!(
+            let words = format!(
                 "through a terminal (pty), as {why}; it sees a terminal, and may write columns (NO_COLOR=1 and TERM=dumb prevent \
                  colours)"
-            ));
-            way.terminal = true;
-            way
+            );
+            LineBuffering { terminal: true, ..way(&words) }
         };
         let name = program.name.as_str();
         if program.starts_others() {
             return way("by variables, for the programs that it starts");
         }
-        let has_option = |letters: &[char]| program.has_option(letters);
         if writes_blocks(name) {
             return way("as it is: it reads all of its input before it writes, or its output has no lines");
         }
         let known = known_program(name).map(|program| program.method);
         match known {
-            Some(Method::Variable(variable, ignored)) if !has_option(ignored) => {
+            Some(Method::Variable(variable, ignored)) if !program.has_option(ignored) => {
                 return way(&format!("by {variable}"));
             }
             Some(Method::Variable(variable, _)) => {
@@ -98,11 +96,7 @@ impl LineBufferingMethods {
             }
             // With -W interactive the records of mawk end with a line feed, even if RS is set.
             Some(Method::Arguments(_)) if name == "mawk" && program.arguments_contain(b"RS") => {
-                return LineBuffering {
-                    description: "as it is: with -W interactive it would ignore its RS".to_owned(),
-                    changes,
-                    terminal: false,
-                };
+                return way("as it is: with -W interactive it would ignore its RS");
             }
             Some(Method::Arguments(more)) if !program.is_script => {
                 let mut way = way(&format!("by {}", more.join(" ")));

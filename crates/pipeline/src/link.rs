@@ -4,6 +4,7 @@
 //! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends with
 //! EIO), the reader gets a pipe, and a thread of this process feeds it. With `ends=pipe` both programs get a pipe.
 
+mod copier;
 mod file;
 mod follow;
 mod holders;
@@ -14,7 +15,6 @@ pub(crate) mod lines;
 mod relay;
 mod spec;
 mod ssh;
-mod stamper;
 mod stream;
 mod terminal;
 mod wait;
@@ -31,12 +31,12 @@ use mechanism::{LinkEnds, LinkKind, Options, Stored, default_pipe_bytes, large_p
 use model::{ByteSize, Certainty, LinkRecord};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
+use copier::Copier;
 use file::LinkFile;
 use file_watch::FileWatch;
 use follow::FileFollower;
 use lines::Lines;
-use relay::{Relay, Source};
-use stamper::Stamper;
+use relay::{COUNTED_BYTES, Relay, Source};
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
 
@@ -54,10 +54,11 @@ pub struct Link {
     /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
     /// The file size limits of its writers, in bytes.
-    limits: Vec<u64>,
+    pub(crate) limits: Vec<u64>,
     /// A writer was ended by such a limit.
-    limit_ended_writer: bool,
-    lines: Arc<Lines>,
+    pub(crate) limit_ended_writer: bool,
+    /// The counter of lines, which may have their times.
+    pub(crate) lines: Arc<Lines>,
     /// A relay counts lines, if they are to be counted.
     counted: bool,
     record: LinkRecord,
@@ -73,13 +74,12 @@ impl Link {
         }
         match kind {
             LinkKind::Stream if pipe_ends => {
-                let source = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
-                link.feed(Box::new(source))?;
+                link.feed(Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?)?;
             }
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
                 let source = TerminalSource::new(read, Arc::clone(&link.lines), !pipe_ends);
-                link.feed(Box::new(source.map_err(refused("fcntl(F_SETFL)"))?))?;
+                link.feed(source.map_err(refused("fcntl(F_SETFL)"))?)?;
                 link.counted = true;
             }
             LinkKind::Stored(stored) => link.store(read, stored)?,
@@ -94,18 +94,16 @@ impl Link {
         let none = || Err(refused("openpt")(io::ErrorKind::Unsupported.into()));
         let LinkEnds { write, read, .. } = ends.unwrap_or_else(none)?;
         let mut link = Self::written_at(write, LinkRecord::default());
-        let source =
-            TerminalSource::new(read, Arc::clone(&link.lines), true).map_err(refused("fcntl(F_SETFL)"))?;
-        let relay = Relay::start(Box::new(source), output).map_err(refused("a thread for the relay"))?;
-        link.relays.push(relay);
+        let source = TerminalSource::new(read, Arc::clone(&link.lines), true);
+        link.relays.push(relay(source.map_err(refused("fcntl(F_SETFL)"))?, output)?);
         Ok(link)
     }
 
     /// Makes a link through ssh to another host.
     pub(crate) fn through_ssh(spec: String, host: &str) -> Result<Self, OpenError> {
-        let (write, source) = ssh::through(host, None)?;
+        let (write, source) = ssh::through(host)?;
         let mut link = Self::written_at(write, LinkRecord { spec, ..LinkRecord::default() });
-        link.feed(Box::new(source))?;
+        link.feed(source)?;
         Ok(link)
     }
 
@@ -122,7 +120,7 @@ impl Link {
         match order {
             Order::Parallel => {
                 let lines = Arc::clone(&self.lines);
-                self.feed(Box::new(FileFollower::new(file, watch, lines)))
+                self.feed(FileFollower::new(file, watch, lines))
             }
             Order::Sequential => {
                 self.read = Some(file.reader.try_clone().map_err(refused("fcntl(F_DUPFD_CLOEXEC)"))?);
@@ -136,18 +134,17 @@ impl Link {
     fn give_writer_a_pipe(&mut self) -> Result<(), OpenError> {
         let (write, read, _) = large_pipe().map_err(refused("pipe2"))?;
         let Some(own) = self.write.replace(write) else { return Ok(()) };
-        let source = WriterPipe(Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?);
-        let relay = Relay::start(Box::new(source), own).map_err(refused("a thread for the relay"))?;
-        self.relays.push(relay);
+        let source = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
+        self.relays.push(relay(WriterPipe(source), own)?);
         Ok(())
     }
 
     /// Gives the reader a pipe and starts a relay that feeds it, after the existing ones.
-    fn feed(&mut self, source: Box<dyn Source>) -> Result<(), OpenError> {
+    fn feed(&mut self, source: impl Source + 'static) -> Result<(), OpenError> {
         let (write, read, pipe_bytes) = large_pipe().map_err(refused("pipe2"))?;
         self.record.granted.insert("pipe_bytes".to_owned(), pipe_bytes);
         self.read = Some(read);
-        self.relays.push(Relay::start(source, write).map_err(refused("a thread for the relay"))?);
+        self.relays.push(relay(source, write)?);
         Ok(())
     }
 
@@ -176,9 +173,8 @@ impl Link {
         }
         let Some(input) = self.read.take() else { return Ok(()) };
         let source = Stream::new(input, Some(copy), self.uncounted());
-        let source = source.map_err(refused("tee(2), which makes the copy"))?;
         self.counted = true;
-        self.feed(Box::new(source))
+        self.feed(source.map_err(refused("tee(2), which makes the copy"))?)
     }
 
     /// Counts bytes, unless a relay counts them already. To be called before the ends are taken.
@@ -190,14 +186,9 @@ impl Link {
             return Ok(());
         }
         let Some(input) = self.read.take() else { return Ok(()) };
-        let source = Stream::new(input, None, self.uncounted()).map_err(refused("fcntl(F_SETFL)"))?;
+        let source = Stream::new(input, None, self.uncounted());
         self.counted = true;
-        self.feed(Box::new(source))
-    }
-
-    /// Counts lines, too, if [`Link::meter`] or [`Link::keep`] is called next. To be called before the ends are taken.
-    pub fn count_lines(&self) {
-        self.lines.want();
+        self.feed(source.map_err(refused("fcntl(F_SETFL)"))?)
     }
 
     /// Notes when each line enters the link, and counts bytes. To be called before all others. The writer gets a pipe of one page, so that
@@ -215,26 +206,10 @@ impl Link {
         // The kernel makes it one page. If it refuses, lines wait in a larger pipe before they are noted.
         let _ = fcntl_setpipe_size(&write, 1);
         let Some(own) = self.write.replace(write) else { return Ok(()) };
-        let stamper = Stamper::new(read, Arc::clone(&self.lines)).map_err(refused("fcntl(F_SETFL)"))?;
-        let relay = Relay::start(Box::new(WriterPipe(stamper)), own);
-        self.relays.insert(0, relay.map_err(refused("a thread for the relay"))?);
+        let source = Copier::new(read, Arc::clone(&self.lines), COUNTED_BYTES);
+        self.relays.insert(0, relay(WriterPipe(source.map_err(refused("fcntl(F_SETFL)"))?), own)?);
         self.counted = true;
         Ok(())
-    }
-
-    /// The counter of lines, which may have their times.
-    pub(crate) fn shared_lines(&self) -> Arc<Lines> {
-        Arc::clone(&self.lines)
-    }
-
-    /// Notes the file size limit of a writer, in bytes.
-    pub(crate) fn limit(&mut self, bytes: u64) {
-        self.limits.push(bytes);
-    }
-
-    /// Notes that its file size limit has ended a writer.
-    pub(crate) fn note_limit_ended_writer(&mut self) {
-        self.limit_ended_writer = true;
     }
 
     /// Whether [`Link::finish`] reads all stored bytes once more.
@@ -339,6 +314,10 @@ impl Link {
         record.lines = self.lines.seen();
         (record, cut_short)
     }
+}
+
+fn relay(source: impl Source + 'static, pipe: OwnedFd) -> Result<Relay, OpenError> {
+    Relay::start(Box::new(source), pipe).map_err(refused("a thread for the relay"))
 }
 
 /// The message where a file size limit has cut off what a writer wrote. A pipe has no such limit.

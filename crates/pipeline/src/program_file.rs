@@ -86,12 +86,8 @@ impl Program {
     }
 
     pub(crate) fn arguments_contain(&self, text: &[u8]) -> bool {
-        self.arguments.iter().any(|word| contains(word, text))
+        self.arguments.iter().any(|word| word.windows(text.len()).any(|window| window == text))
     }
-}
-
-fn contains(bytes: &[u8], needle: &[u8]) -> bool {
-    bytes.windows(needle.len()).any(|window| window == needle)
 }
 
 /// The interpreter of a script, with its arguments, from its first line (execve(2)); after env(1), the program that env(1) finds.

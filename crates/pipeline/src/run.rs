@@ -143,10 +143,7 @@ fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<ShellStartup, Ru
         if !unsafe { fork() }.is_ok_and(ForkResult::is_child) {
             leave(0);
         }
-        become_server();
-        let served = interactive_server(text, &socket, (shell, ended), theirs);
-        mechanism::end_cleaner();
-        leave(i32::from(served.is_err()))
+        become_server(|| interactive_server(text, &socket, (shell, ended), theirs))
     };
     drop((theirs, socket));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
@@ -176,8 +173,8 @@ fn interactive_server(
     serve(server, socket, ShellEnd::Pidfd(ended))
 }
 
-/// Makes this process, just forked, one that serves links.
-fn become_server() {
+/// Makes this process, just forked, one that serves links, until `serve` returns.
+fn become_server(serve: impl FnOnce() -> io::Result<()>) -> ! {
     // `killall hosepipe` does not kill this process, which then ends the rest.
     let _ = rustix::thread::set_name(c"pipe-links");
     // The limit of one program may be too low for the server of many.
@@ -188,6 +185,9 @@ fn become_server() {
     let _ = setsid();
     signals::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE]);
     release_descriptors(false);
+    let served = serve();
+    mechanism::end_cleaner();
+    leave(i32::from(served.is_err()))
 }
 
 /// Closes the inherited descriptors, which are the shell's now: a lock or the end of a pipe must not stay open until this process ends.
@@ -281,10 +281,7 @@ impl Running {
             return Ok((Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?, ours, cleaner));
         }
         drop(ours);
-        become_server();
-        let served = serve(Server::new(text, self.pid, None, None), &socket, ShellEnd::Report(theirs));
-        mechanism::end_cleaner();
-        leave(i32::from(served.is_err()))
+        become_server(|| serve(Server::new(text, self.pid, None, None), &socket, ShellEnd::Report(theirs)))
     }
 
     /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary.
@@ -295,15 +292,8 @@ impl Running {
             system_us: now.system_us - self.used.system_us,
             max_rss_kib: now.max_rss_kib,
         };
-        let value = i64::from(ended.into_raw());
-        let head = Head {
-            kind: kind::REAPED,
-            pid: self.pid,
-            at_ns: monotonic_ns(),
-            value,
-            usage,
-            ..Head::default()
-        };
+        let (kind, at_ns, value) = (kind::REAPED, monotonic_ns(), i64::from(ended.into_raw()));
+        let head = Head { kind, pid: self.pid, at_ns, value, usage, ..Head::default() };
         server.write_all(head.as_bytes())?;
         Ok(model::from_json(io::read_to_string(server)?)?)
     }

@@ -2,12 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use model::{SHELLS, describe_errno};
+use observe::elf::Elf;
 use rustix::fs::{Access, access};
 use thiserror::Error;
 
@@ -81,11 +82,12 @@ impl Shell {
     pub fn find(name: &OsStr) -> Result<Self, NoShell> {
         let path = program(name).ok_or_else(|| NoShell::Missing(name.to_owned()))?;
         let read = fingerprint_and_head(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
-        let (fingerprint, bytes) = read?;
-        if !bytes.starts_with(b"\x7fELF") {
+        let (fingerprint, head) = read?;
+        if head != *b"\x7fELF" {
             return Err(NoShell::NoPreload(path, "a script"));
         }
-        if !has_loader(&bytes) {
+        // The loader preloads libraries.
+        if Elf::open(&path).and_then(|elf| elf.loader()).is_none() {
             return Err(NoShell::NoPreload(path, "statically linked"));
         }
         Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint, path })
@@ -126,31 +128,16 @@ pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| Path::new(".").join(folder).join(name)).find(runnable)
 }
 
-/// A text that identifies a file and its version, and its first bytes, which contain the program headers of an ELF file. (Reading the
-/// whole file would take as long as starting the shell.)
-fn fingerprint_and_head(path: &Path) -> io::Result<(String, Vec<u8>)> {
-    const HEAD_BYTES: u64 = 4096;
+/// A text that identifies a file and its version, and its first bytes. (Reading the whole file would take as long as starting the shell.)
+fn fingerprint_and_head(path: &Path) -> io::Result<(String, [u8; 4])> {
     let file = File::open(path)?;
     let found = file.metadata()?;
     let changed = format!("{}.{:09}", found.ctime(), found.ctime_nsec());
     let fingerprint = format!("{:x}-{:x}-{:x}-{changed}", found.dev(), found.ino(), found.len());
-    let mut bytes = Vec::new();
-    file.take(HEAD_BYTES).read_to_end(&mut bytes)?;
-    Ok((fingerprint, bytes))
-}
-
-/// Whether a program of this architecture has a loader (elf(5), `PT_INTERP`), which preloads libraries.
-fn has_loader(file: &[u8]) -> bool {
-    const PT_INTERP: u32 = 3;
-    let word = |at: usize, bytes: usize| {
-        let mut own = [0; 8];
-        own[..bytes].copy_from_slice(file.get(at..at.checked_add(bytes)?)?);
-        usize::try_from(u64::from_le_bytes(own)).ok()
-    };
-    let header = || Some((word(32, 8)?, word(54, 2)?, word(56, 2)?));
-    let Some((table, entry_bytes, count)) = header() else { return false };
-    let kinds = (0..count).filter_map(|index| word(table.checked_add(index * entry_bytes)?, 4));
-    kinds.into_iter().any(|kind| kind == PT_INTERP as usize)
+    let mut head = [0; 4];
+    // Of a shorter file the rest are zeros.
+    file.read_at(&mut head, 0)?;
+    Ok((fingerprint, head))
 }
 
 #[cfg(test)]
@@ -173,19 +160,29 @@ mod tests {
         assert!(problem(script.to_str().expect("a plain path")).contains("script"));
     }
 
-    #[test]
-    fn a_program_without_a_loader_is_told_from_one_with() {
-        let own = std::fs::read("/proc/self/exe").expect("this test");
-        assert!(has_loader(&own));
-        assert!(!has_loader(&own[..40]));
-        assert!(!has_loader(b"\x7fELF"));
-    }
-
     /// Expected: a file whose program headers lie nowhere has no loader. Happened: their address overflowed.
     #[test]
-    fn headers_beyond_all_addresses_are_none() {
-        let mut own = std::fs::read("/proc/self/exe").expect("this test");
-        own[32..40].fill(0xff);
-        assert!(!has_loader(&own));
+    fn a_program_without_a_loader_is_told_from_one_with() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("program");
+        let own = std::fs::read("/proc/self/exe").expect("this test");
+        let mut wild = own.clone();
+        wild[32..40].fill(0xff);
+        let programs: [(&[u8], Option<&str>); 4] = [
+            (&own, None),
+            (&own[..40], Some("statically linked")),
+            (b"\x7fELF", Some("statically linked")),
+            (&wild, Some("statically linked")),
+        ];
+        for (bytes, expected) in programs {
+            std::fs::write(&path, bytes).expect("a file");
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .expect("a mode");
+            let problem = Shell::find(path.as_os_str()).err().map(|problem| problem.to_string());
+            match expected {
+                None => assert_eq!(problem, None),
+                Some(expected) => assert!(problem.is_some_and(|problem| problem.contains(expected))),
+            }
+        }
     }
 }

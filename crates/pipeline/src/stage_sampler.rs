@@ -2,7 +2,6 @@
 //! the stages for which the others waited (`observe::blame`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use model::{HeldBack, LinkRecord, StageRecord};
 use observe::activity::{Activity, Awaits, Slice, peak_memory};
@@ -12,17 +11,12 @@ use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::open_file::{Identity, OpenFile};
-use observe::pace::Pace;
-use observe::stage_processes::StageProcesses;
+use observe::stage_processes::{KEPT_PROCESSES_MAX, StageProcesses};
 use process::proc::{descriptors, read_short_file};
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
 
-/// Time between two samples.
-const PAUSE: Duration = Duration::from_millis(5);
-/// Largest number of processes whose files in /proc are kept open.
-const KEPT_PROCESSES_MAX: usize = 200;
 /// Largest number of descriptors of a process that are searched for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
@@ -39,6 +33,9 @@ pub(crate) enum FillSource {
     /// It is known without a sample.
     Known(Fill),
 }
+
+/// Finds the source of a link; `None` if it is not known how full the link is.
+pub(crate) type FillSources<'a> = dyn Fn(u64) -> Option<FillSource> + 'a;
 
 /// The time for which the pipeline waited for one stage, divided by what the stage did meanwhile; and the time for which the stage itself waited for
 /// programs that are not stages.
@@ -66,17 +63,15 @@ struct StageHistory {
     processes: StageProcesses,
     /// Their activity until the last sample.
     last: Option<Activity>,
-    queued_ns: u64,
-    blocked_read_ns: u64,
-    blocked_write_ns: u64,
+    /// Their times until the last sample, and the output that one of its programs holds back now.
+    so_far: StageSnapshot,
     peak_bytes: u64,
     /// Bytes that its processes and their ended children have moved; only for a stage with a link.
     moved: Option<Moved>,
     /// Whether its standard input is not a link and had bytes.
     has_input: bool,
     blame: Blame,
-    /// The output that one of its programs holds back now, and the output that was held back for the longest time.
-    held_back: Option<HeldBack>,
+    /// The output that was held back for the longest time.
     longest_held_back: Option<HeldBack>,
 }
 
@@ -94,8 +89,8 @@ struct LinkHistory {
 }
 
 /// The samples of the stages and links.
+#[derive(Default)]
 pub(crate) struct StageSampler {
-    pub(crate) pace: Pace,
     gauge: Gauge,
     held_back: HeldBackTracker,
     stages: HashMap<usize, StageHistory>,
@@ -126,25 +121,10 @@ impl Sample<'_> {
 }
 
 impl StageSampler {
-    pub(crate) fn new() -> Self {
-        Self {
-            pace: Pace::new(Duration::ZERO, PAUSE, PAUSE),
-            gauge: Gauge::default(),
-            held_back: HeldBackTracker::default(),
-            stages: HashMap::new(),
-            links: HashMap::new(),
-            last_ns: model::monotonic_ns(),
-            shell_peak_bytes: 0,
-        }
-    }
-
-    /// Takes a sample of all running stages, if one is due.
-    pub(crate) fn sample(&mut self, ledger: &Ledger, source: &dyn Fn(u64) -> Option<FillSource>) {
-        if !self.pace.begin() {
-            return;
-        }
+    /// Takes a sample of all running stages.
+    pub(crate) fn sample(&mut self, ledger: &Ledger, source: &FillSources<'_>) {
         let now_ns = model::monotonic_ns();
-        let kept: usize = self.stages.values().map(|stage| stage.processes.pids().len()).sum();
+        let kept: usize = self.stages.values().map(|stage| stage.processes.pids.len()).sum();
         let keep = kept < KEPT_PROCESSES_MAX;
         let slice = |index| Some((index, self.slice(ledger, index, now_ns, keep)?));
         let slices = ledger.running().filter_map(slice).collect();
@@ -156,11 +136,10 @@ impl StageSampler {
         }
         let ended = self.stages.iter_mut().filter(|(index, _)| !sample.slices.contains_key(index));
         ended.for_each(|(_, stage)| stage.processes.end());
-        let lives = |pid| self.stages.values().any(|stage| stage.processes.pids().contains(&pid));
+        let lives = |pid| self.stages.values().any(|stage| stage.processes.pids.contains(&pid));
         self.held_back.retain(lives);
         self.attribute_waiting(&sample);
         self.last_ns = now_ns;
-        self.pace.end(true);
     }
 
     /// What a stage did since the last sample; `None` if it has ended.
@@ -169,7 +148,7 @@ impl StageSampler {
         let is_shell = ledger.is_shell(process);
         let stage = self.stages.entry(index).or_default();
         stage.processes.sample(process.pid, !is_shell, &process.earlier_children, keep)?;
-        let activity = *stage.processes.activity();
+        let activity = stage.processes.activity;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let peak = peak_memory(process.pid).unwrap_or(0);
         if is_shell {
@@ -186,15 +165,12 @@ impl StageSampler {
         };
         let slice = Slice::between(&last, &activity, ns);
         // The sum over several threads may exceed the elapsed time.
-        stage.queued_ns += (slice.ns * slice.queued) as u64;
+        stage.so_far.queued_ns += (slice.ns * slice.queued) as u64;
+        stage.so_far.cpu_ns = activity.cpu_ns;
         Some(slice)
     }
 
-    fn fills(
-        &mut self,
-        sample: &Sample<'_>,
-        source: &dyn Fn(u64) -> Option<FillSource>,
-    ) -> HashMap<u64, Fill> {
+    fn fills(&mut self, sample: &Sample<'_>, source: &FillSources<'_>) -> HashMap<u64, Fill> {
         let mut fills = HashMap::new();
         for (index, slice) in &sample.slices {
             let reader = sample.process(*index);
@@ -229,9 +205,9 @@ impl StageSampler {
         let (process, slice) = (sample.process(index), sample.slices[&index]);
         let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
         if sample.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
-            stage.blocked_read_ns += slice.ns as u64;
+            stage.so_far.blocked_read_ns += slice.ns as u64;
         } else if sample.fill(process.writes).is_some_and(|fill| fill.is_full()) {
-            stage.blocked_write_ns += slice.ns as u64;
+            stage.so_far.blocked_write_ns += slice.ns as u64;
         }
     }
 
@@ -246,14 +222,15 @@ impl StageSampler {
             Some(link) => sample.fill(Some(link)),
             None => self.gauge.pipe(process.pid, 1, None),
         };
-        let mut writers =
-            stage.processes.pids().iter().filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
+        let pids = stage.processes.pids.iter();
+        let mut writers = pids.filter(|pid| end(**pid, 1).is_some_and(|end| end.writes));
         let is_blocked = fill.is_some_and(Fill::is_full);
-        stage.held_back = writers.find_map(|pid| self.held_back.sample(*pid, now_ns, is_blocked));
-        let longest_ns = stage.longest_held_back.as_ref().map_or(0, |held| held.for_ns);
-        if let Some(held) = stage.held_back.as_ref().filter(|held| held.for_ns > longest_ns) {
-            stage.longest_held_back = Some(held.clone());
+        let held = writers.find_map(|pid| self.held_back.sample(*pid, now_ns, is_blocked));
+        let for_ns = |held: &Option<HeldBack>| held.as_ref().map_or(0, |held| held.for_ns);
+        if for_ns(&held) > for_ns(&stage.longest_held_back) {
+            stage.longest_held_back.clone_from(&held);
         }
+        stage.so_far.held_back = held;
     }
 
     /// Attributes the time since the last sample to the stages for which others waited, and to the readers of the pipeline's output.
@@ -288,7 +265,7 @@ impl StageSampler {
             let ns = sample.slices[&index].ns * share;
             if let Some(stage) = self.stages.get_mut(&index) {
                 stage.blame.after_ns += ns;
-                stage.blocked_write_ns += ns as u64;
+                stage.so_far.blocked_write_ns += ns as u64;
             }
         }
     }
@@ -312,7 +289,7 @@ impl StageSampler {
         let Some(stage) = self.stages.get_mut(&index) else { return };
         if slice.idle || slice.rests() {
             if let Some(name) =
-                program_at_side_pipe(&mut self.gauge, ledger, process.pid, stage.processes.pids())
+                program_at_side_pipe(&mut self.gauge, ledger, process.pid, &stage.processes.pids)
             {
                 *stage.blame.aside_ns.entry(name).or_default() += ns;
             } else if slice.idle
@@ -323,7 +300,7 @@ impl StageSampler {
                 match if input.is_empty() { stage.processes.awaits_input() } else { Awaits::Other } {
                     Awaits::Input => {
                         stage.blame.before_ns += ns;
-                        stage.blocked_read_ns += ns as u64;
+                        stage.so_far.blocked_read_ns += ns as u64;
                         return;
                     }
                     Awaits::Perhaps => return stage.blame.perhaps_before_ns += ns,
@@ -361,19 +338,16 @@ impl StageSampler {
     pub(crate) fn complete_stage(&self, index: usize, record: &mut StageRecord) {
         // The maximum includes the time before the program was executed, when the process was a copy of the shell. So only a figure above the
         // shell's is the program's own.
-        let counted = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
-        let Some(stage) = self.stages.get(&index) else {
-            record.max_rss_bytes = counted;
-            return;
-        };
-        record.max_rss_bytes = counted.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
-        record.queued_ns = Some(stage.queued_ns.min(record.wall_ns));
-        record.blocked_read_ns = Some(stage.blocked_read_ns.min(record.wall_ns));
-        record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
+        record.max_rss_bytes = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
+        let Some(stage) = self.stages.get(&index) else { return };
+        record.max_rss_bytes = record.max_rss_bytes.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
+        record.queued_ns = Some(stage.so_far.queued_ns.min(record.wall_ns));
+        record.blocked_read_ns = Some(stage.so_far.blocked_read_ns.min(record.wall_ns));
+        record.blocked_write_ns = Some(stage.so_far.blocked_write_ns.min(record.wall_ns));
         record.held_up_ns = Some((stage.blame.total_ns as u64).min(record.wall_ns));
         record.held_back.clone_from(&stage.longest_held_back);
-        record.read_buffer_offset = stage.processes.buffers().of_reads();
-        record.write_buffer_offset = stage.processes.buffers().of_writes();
+        record.read_buffer_offset = stage.processes.buffers.of_reads();
+        record.write_buffer_offset = stage.processes.buffers.of_writes();
     }
 
     /// Completes the record of a link.
@@ -396,19 +370,14 @@ impl StageSampler {
 
     /// The processes of a stage at the last sample.
     pub(crate) fn pids(&self, index: usize) -> &[i32] {
-        self.stages.get(&index).map_or(&[], |stage| stage.processes.pids())
+        self.stages.get(&index).map_or(&[], |stage| &stage.processes.pids)
     }
 
     /// What a stage has done so far.
     pub(crate) fn so_far(&self, index: usize) -> StageSnapshot {
         self.stages.get(&index).map_or(StageSnapshot::default(), |stage| StageSnapshot {
-            cpu_ns: stage.last.as_ref().map_or(0, |last| last.cpu_ns),
-            queued_ns: stage.queued_ns,
-            blocked_read_ns: stage.blocked_read_ns,
-            blocked_write_ns: stage.blocked_write_ns,
-            held_back: stage.held_back.clone(),
-            buffer_offsets: [stage.processes.buffers().of_reads(), stage.processes.buffers().of_writes()],
-            ..StageSnapshot::default()
+            buffer_offsets: [stage.processes.buffers.of_reads(), stage.processes.buffers.of_writes()],
+            ..stage.so_far.clone()
         })
     }
 }
@@ -417,7 +386,7 @@ impl LinkHistory {
     /// Adds the bytes that the reader has read since the last sample, if it had no other file open in both samples.
     fn note_read(&mut self, reader: &StageProcesses) {
         self.has_started_up |=
-            reader.activity().cpu_ns >= STARTUP_CPU_NS || reader.awaits_input() == Awaits::Input;
+            reader.activity.cpu_ns >= STARTUP_CPU_NS || reader.awaits_input() == Awaits::Input;
         let read = if self.has_started_up { read_by_only_thread(reader) } else { None };
         self.read_bytes += read.zip(self.last_read).map_or(0, |(read, last)| read.saturating_sub(last));
         self.last_read = read;
@@ -427,7 +396,7 @@ impl LinkHistory {
 /// Bytes that a reader with one thread has read in total; `None` if it could read from another file than its standard input. (The counters of a
 /// thread do not include ended children, unlike those of a process.)
 fn read_by_only_thread(reader: &StageProcesses) -> Option<u64> {
-    let ([pid], 1) = (reader.pids(), reader.activity().threads) else { return None };
+    let ([pid], 1) = (&reader.pids[..], reader.activity.threads) else { return None };
     let held = process_files(*pid).ok().filter(|held| !held.reads_elsewhere)?;
     let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
     let counters = read_short_file(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;

@@ -41,7 +41,7 @@ pub struct Start<'a> {
 }
 
 /// The result of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Trial {
     /// Time from before the start of the program until its end.
     pub wall: Duration,
@@ -107,16 +107,7 @@ pub fn trial(
     let output = capture.finish();
     let Timed { wall, ended, ended_by, max_rss_bytes } = made?;
     let status = shown_status(ended);
-    let mut trial = Trial {
-        wall,
-        status,
-        output,
-        stored_bytes: None,
-        latency: None,
-        trouble: None,
-        max_rss_bytes,
-        ended_by,
-    };
+    let mut trial = Trial { wall, status, output, max_rss_bytes, ended_by, ..Trial::default() };
     if trial_options.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_alone_and_the_rest_is_heard() {
+    fn what_does_not_fit_is_left_alone_and_the_rest_is_received() {
         let (remaining, over) = remaining_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
         assert_eq!((remaining, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
     }

@@ -159,8 +159,7 @@ impl Supervisor {
         let began = Instant::now();
         let Some(signal) = signal.filter(|_| !self.asked.is_empty()) else { return };
         while began.elapsed() < ORPHANS_WAIT {
-            let mut orphans = children(getpid().as_raw_pid());
-            orphans.retain(|pid| !self.children.contains(pid) && !has_ended(*pid));
+            let mut orphans = reap_children_except(&self.children);
             if orphans.is_empty() {
                 return;
             }

@@ -174,7 +174,7 @@ mod tests {
     /// Expected: Ctrl-C stops a run, and none of its rows counts as failed.
     /// Happened, on a busy machine: the signal had ended both ends before `look` was called, and that was reported as their failure.
     #[test]
-    fn after_all_have_died_at_once_it_is_asked_whether_the_user_wanted_it() {
+    fn after_all_have_ended_at_once_it_is_asked_whether_the_user_stopped_them() {
         let cleaner = Cleaner::start().expect("a cleaner");
         let mark = cleaner.mark();
         let dying = |_| {

@@ -58,7 +58,7 @@ fn show(
     stop: &StopRequest,
     [stopped, continued]: [&AtomicBool; 2],
 ) -> anyhow::Result<()> {
-    let mut sampler = ChainSampler::default();
+    let mut sampler = ChainSampler::start();
     let mut screen = Screen::new(filter);
     let costs = CostsOnDemand::default();
     // The first sample comes sooner than `interval`, so that rates appear soon.
@@ -75,7 +75,7 @@ fn show(
             terminal.clear()?;
             draw = true;
         }
-        if pace.begin() {
+        pace.sample(|| {
             sampler.sample();
             if !screen.paused {
                 let mut snapshot = sampler.snapshot();
@@ -84,8 +84,8 @@ fn show(
                 draw = true;
             }
             sampler.mark();
-            pace.end(true);
-        }
+            true
+        });
         if std::mem::take(&mut draw) {
             terminal.draw(|frame| view::draw(frame, &screen))?;
         }

@@ -68,14 +68,10 @@ impl Census {
     }
 
     fn scan(&mut self, pid: i32) {
-        let Some(stat) = Stat::of(pid) else {
-            self.known.remove(&pid);
-            return;
-        };
-        let process_files = match process_files(pid) {
-            Ok(process_files) => Some(process_files),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
-            Err(_) => {
+        let (stat, process_files) = match Stat::of(pid).map(|stat| (stat, process_files(pid))) {
+            Some((stat, Ok(process_files))) => (stat, Some(process_files)),
+            Some((stat, Err(error))) if error.kind() == ErrorKind::PermissionDenied => (stat, None),
+            _ => {
                 self.known.remove(&pid);
                 return;
             }
@@ -92,19 +88,24 @@ impl Census {
         self.known.insert(pid, known);
     }
 
+    /// The open files of a process, if this user may read them.
+    pub(crate) fn files(&self, pid: i32) -> Option<&ProcessFiles> {
+        self.known.get(&pid)?.process_files.as_ref()
+    }
+
+    /// Every process with its open files.
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = (i32, &ProcessFiles)> {
+        self.known.iter().filter_map(|(pid, known)| Some((*pid, known.process_files.as_ref()?)))
+    }
+
     /// Every end of a pipe or socket, with the process that holds it.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (i32, End)> {
-        let process_files =
-            self.known.iter().filter_map(|(pid, known)| Some((*pid, known.process_files.as_ref()?)));
-        process_files.flat_map(|(pid, process_files)| process_files.ends.iter().map(move |end| (pid, *end)))
+        self.all_files().flat_map(|(pid, files)| files.ends.iter().map(move |end| (pid, *end)))
     }
 
     /// Every side of a pseudoterminal, with the process that holds it.
     pub(crate) fn terminals(&self) -> impl Iterator<Item = (i32, End)> {
-        let process_files =
-            self.known.iter().filter_map(|(pid, known)| Some((*pid, known.process_files.as_ref()?)));
-        process_files
-            .flat_map(|(pid, process_files)| process_files.terminals.iter().map(move |end| (pid, *end)))
+        self.all_files().flat_map(|(pid, files)| files.terminals.iter().map(move |end| (pid, *end)))
     }
 
     /// The parent of each process.

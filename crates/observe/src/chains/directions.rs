@@ -99,12 +99,8 @@ impl<'a> Directions<'a> {
     pub(super) fn sides(&self, end: &End) -> Vec<Side> {
         match end.ipc_file {
             IpcFile::Pipe(file) => {
-                let side = |writes| Side { link: LinkId::Pipe(file), writes };
-                [(end.reads, side(false)), (end.writes, side(true))]
-                    .into_iter()
-                    .filter(|(is, _)| *is)
-                    .map(|(_, side)| side)
-                    .collect()
+                let sides = [false, true].into_iter().filter(|writes| end.is_for(*writes));
+                sides.map(|writes| Side { link: LinkId::Pipe(file), writes }).collect()
             }
             IpcFile::Socket(inode) => {
                 let Some(peer) = self.pairs.get(&inode).map(|end| end.peer) else { return Vec::new() };

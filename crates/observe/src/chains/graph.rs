@@ -61,47 +61,37 @@ pub(crate) struct GraphLink {
 }
 
 /// The chains of these processes; `parents` has those of other processes, too.
-pub(crate) fn graphs(holders: &[Holder], parents: &HashMap<i32, i32>) -> Vec<ChainGraph> {
-    let family = Family { parents };
+pub(crate) fn graphs(holders: &[Holder], parents: &Parents) -> Vec<ChainGraph> {
     let shared = without_private(holders);
-    let used = used(&shared, &family);
-    let groups = groups(&used, &family);
-    let stages: Vec<GraphStage> =
-        groups.iter().filter(|group| !is_covered(group, &shared, &used, &family)).cloned().collect();
+    let used = used(&shared, parents);
+    let mut stages = groups(&used, parents);
+    stages.retain(|group| !is_covered(group, &shared, &used, parents));
     let links = links(&stages, &used, &shared);
     chains(&stages, &links)
 }
 
-struct Family<'a> {
-    parents: &'a HashMap<i32, i32>,
-}
+/// The parent of each process.
+type Parents = HashMap<i32, i32>;
 
-impl Family<'_> {
-    fn ancestors(&self, pid: i32) -> impl Iterator<Item = i32> {
-        std::iter::successors(self.parents.get(&pid), |pid| self.parents.get(pid))
-            .take(ANCESTORS_MAX)
-            .copied()
-    }
+fn ancestors(parents: &Parents, pid: i32) -> impl Iterator<Item = i32> {
+    std::iter::successors(parents.get(&pid), |pid| parents.get(pid)).take(ANCESTORS_MAX).copied()
 }
 
 type Sides = BTreeMap<i32, Holder>;
 
 /// Removes links that only one process has, to wake itself for example.
 fn without_private(holders: &[Holder]) -> Sides {
-    let mut pids: HashMap<LinkId, BTreeSet<i32>> = HashMap::new();
-    let mut both: HashMap<LinkId, BTreeSet<bool>> = HashMap::new();
-    for holder in holders {
-        for side in holder.sides.keys() {
-            pids.entry(side.link).or_default().insert(holder.pid);
-            both.entry(side.link).or_default().insert(side.writes);
-        }
-    }
-    let is_private = |side: &Side| pids[&side.link].len() == 1 && both[&side.link].len() == 2;
-    let shared = holders.iter().cloned().map(|mut holder| {
+    let mut shared: Sides = holders.iter().map(|holder| (holder.pid, holder.clone())).collect();
+    let of = holders_of(&shared);
+    let is_private = |side: &Side| {
+        let other = of.get(&Side { writes: !side.writes, ..*side });
+        of[side].len() == 1 && other == Some(&of[side])
+    };
+    shared.retain(|_, holder| {
         holder.sides.retain(|side, _| !is_private(side));
-        (holder.pid, holder)
+        !holder.sides.is_empty()
     });
-    shared.filter(|(_, holder)| !holder.sides.is_empty()).collect()
+    shared
 }
 
 fn holders_of(sides: &Sides) -> HashMap<Side, Vec<i32>> {
@@ -125,7 +115,7 @@ fn is_aside(side: &Side, fds: &[i32]) -> bool {
 }
 
 /// Removes ends that a process only has because it has inherited or not yet closed them.
-fn used(shared: &Sides, family: &Family<'_>) -> Sides {
+fn used(shared: &Sides, parents: &Parents) -> Sides {
     let of = holders_of(shared);
     let mut used = shared.clone();
     let mut drop = |pid: i32, side: &Side| {
@@ -143,7 +133,7 @@ fn used(shared: &Sides, family: &Family<'_>) -> Sides {
             }
             // Processes with the same ends are the same stage.
             let alike = |above: &i32| shared[&pid].sides.keys().eq(shared[above].sides.keys());
-            for above in family.ancestors(pid).filter(|above| pids.contains(above) && !alike(above)) {
+            for above in ancestors(parents, pid).filter(|above| pids.contains(above) && !alike(above)) {
                 let same_number = fds(pid).iter().any(|fd| fds(above).contains(fd));
                 if aside || (!is_standard(side, fds(pid)) && same_number) {
                     drop(pid, side);
@@ -158,33 +148,33 @@ fn used(shared: &Sides, family: &Family<'_>) -> Sides {
 }
 
 /// The stages: processes that hold the same sides.
-fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
+fn groups(used: &Sides, parents: &Parents) -> Vec<GraphStage> {
     let mut alike: BTreeMap<Vec<Side>, Vec<i32>> = BTreeMap::new();
     for holder in used.values() {
         alike.entry(holder.sides.keys().copied().collect()).or_default().push(holder.pid);
     }
-    let led = |pids: Vec<i32>| {
+    let stage = |pids: Vec<i32>| {
         let (others, mut all): (Vec<i32>, Vec<i32>) =
-            pids.iter().partition(|pid| family.ancestors(**pid).any(|above| pids.contains(&above)));
+            pids.iter().partition(|pid| ancestors(parents, **pid).any(|above| pids.contains(&above)));
         let leaders = all.len();
         all.extend(others);
         GraphStage { pids: all, leaders }
     };
-    let mut groups: Vec<GraphStage> = alike.into_values().map(led).collect();
+    let mut groups: Vec<GraphStage> = alike.into_values().map(stage).collect();
     model::sort_by_key(&mut groups, |group| group.pids[0]);
     groups
 }
 
 /// Whether this is a shell that waits for programs which hold all its ends, and perhaps others: then they are stages, and it is not.
 /// Young programs do not count: a child of xargs holds the input of xargs until it replaces its own.
-fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
+fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, parents: &Parents) -> bool {
     let below = |leader: i32, side: &Side| {
         shared.values().any(|other| {
             !group.pids.contains(&other.pid)
                 && !other.is_young
                 && used.contains_key(&other.pid)
                 && other.sides.contains_key(side)
-                && family.ancestors(other.pid).any(|above| above == leader)
+                && ancestors(parents, other.pid).any(|above| above == leader)
         })
     };
     group.pids[..group.leaders].iter().all(|leader| {
@@ -243,39 +233,36 @@ fn gathers(link: &GraphLink) -> bool {
 
 fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Option<ChainGraph> {
     let mut here = members.to_vec();
-    let mut its: Vec<GraphLink> = Vec::new();
+    let mut own: Vec<GraphLink> = Vec::new();
     for link in links {
-        let mine =
-            |all: &[usize]| all.iter().copied().filter(|at| members.contains(at)).collect::<Vec<usize>>();
-        let (writers, readers) = (mine(&link.writers), mine(&link.readers));
-        let (alone_at_one_end, apart) = (link.writers.is_empty() || link.readers.is_empty(), gathers(link));
-        match (&writers[..], &readers[..]) {
-            ([], []) => {}
-            // A link with a free end connects no stages.
-            _ if alone_at_one_end => its.push(GraphLink { id: link.id, writers, readers }),
-            (_, []) if apart && link.readers.len() <= FAN_MAX => {
-                here.extend(&link.readers);
-                its.push(GraphLink { id: link.id, writers, readers: link.readers.clone() });
-            }
-            ([], _) if apart && link.writers.len() <= FAN_MAX => {
-                here.extend(&link.writers);
-                its.push(GraphLink { id: link.id, writers: link.writers.clone(), readers });
-            }
-            ([_, ..], [_, ..]) => its.push(GraphLink { id: link.id, writers, readers }),
-            _ => {}
+        let mut of_members = link.writers.iter().chain(&link.readers).filter(|at| members.contains(at));
+        if of_members.next().is_none() {
+            continue;
+        }
+        // The members at one end; of a link that gathers, also the few stages at the other end, which are in other chains, too.
+        let end = |all: &[usize]| {
+            let mine: Vec<usize> = all.iter().copied().filter(|at| members.contains(at)).collect();
+            if mine.is_empty() && gathers(link) && all.len() <= FAN_MAX { all.to_vec() } else { mine }
+        };
+        let (writers, readers) = (end(&link.writers), end(&link.readers));
+        // A link with a free end connects no stages.
+        let has_free_end = link.writers.is_empty() || link.readers.is_empty();
+        if has_free_end || !writers.is_empty() && !readers.is_empty() {
+            here.extend(writers.iter().chain(&readers));
+            own.push(GraphLink { id: link.id, writers, readers });
         }
     }
-    if its.is_empty() {
+    if own.is_empty() {
         return None;
     }
-    let here = downstream(&here, &its);
+    let here = downstream(&here, &own);
     let places = |old: &[usize]| old.iter().filter_map(|at| here.iter().position(|new| new == at)).collect();
     let place = |link: GraphLink| GraphLink {
         id: link.id,
         writers: places(&link.writers),
         readers: places(&link.readers),
     };
-    let links = its.into_iter().map(place).collect();
+    let links = own.into_iter().map(place).collect();
     Some(ChainGraph { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
 }
 

@@ -8,8 +8,9 @@ use rustix::io::ioctl_fionread;
 
 use super::ChainSampler;
 use super::census::Census;
+use super::record::path_of;
 use crate::brief_pipe::BriefPipe;
-use crate::end::{End, nameless};
+use crate::end::nameless;
 use crate::open_file::Identity;
 
 /// Names of GNU make.
@@ -19,20 +20,17 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 /// it, and a descriptor of it.
 pub(super) fn find(census: &Census) -> BTreeMap<Identity, Vec<(i32, i32)>> {
     let mut found: BTreeMap<Identity, Vec<(i32, i32)>> = BTreeMap::new();
-    for (pid, known) in &census.known {
-        let ends = known.process_files.as_ref().map_or(&[][..], |process_files| &process_files.ends);
-        let of_tokens = |end: &&End| end.fd > 2 && end.ipc_file.pipe().is_some();
-        let reads = ends.iter().filter(of_tokens).filter(|end| end.reads);
-        let is_written =
-            |pipe: &&End| ends.iter().any(|end| end.fd > 2 && end.writes && end.ipc_file == pipe.ipc_file);
-        let mut both = reads.filter(is_written).peekable();
-        if both.peek().is_none() || !is_make(*pid) {
+    for (pid, files) in census.all_files() {
+        let is_written = |file| files.ends.iter().any(|end| end.fd > 2 && end.writes && end.ipc_file == file);
+        let reads = files.ends.iter().filter(|end| end.fd > 2 && end.reads && is_written(end.ipc_file));
+        let mut pipes = reads.filter_map(|end| Some((end.ipc_file.pipe()?, end.fd))).peekable();
+        if pipes.peek().is_none() || !is_make(pid) {
             continue;
         }
-        for end in both {
-            let makes = end.ipc_file.pipe().map(|pipe| found.entry(pipe).or_default());
-            if let Some(makes) = makes.filter(|makes| makes.iter().all(|(make, _)| make != pid)) {
-                makes.push((*pid, end.fd));
+        for (pipe, fd) in pipes {
+            let makes = found.entry(pipe).or_default();
+            if makes.iter().all(|(make, _)| *make != pid) {
+                makes.push((pid, fd));
             }
         }
     }
@@ -47,9 +45,8 @@ impl ChainSampler {
     /// The tokens of a jobserver, free and held.
     pub(super) fn jobserver(&self, pipe: Identity, makes: &[(i32, i32)]) -> Jobserver {
         let open = makes.iter().find_map(|(pid, fd)| BriefPipe::open(*pid, *fd, Some(pipe)).ok());
-        let path = || fs::read_link(format!("/proc/{}/fd/{}", makes[0].0, makes[0].1)).ok();
-        let named = Some(pipe.0) != nameless();
-        let path = named.then(path).flatten().map(|path| path.to_string_lossy().into_owned());
+        let is_named = Some(pipe.0) != nameless();
+        let path = is_named.then(|| path_of(makes[0].0, makes[0].1)).flatten();
         let make = |(pid, _): &(i32, i32)| {
             let children = self.census.known.values().filter(|known| known.parent == *pid).count() as u64;
             JobserverMake { pid: *pid, held_tokens: children.saturating_sub(1) }

@@ -14,28 +14,28 @@ const SHOWN_DIGITS: usize = 12;
 /// Names of users, read once.
 #[derive(Default)]
 pub(super) struct Owners {
-    names: HashMap<u32, String>,
+    names: OnceCell<HashMap<u32, String>>,
     /// Our own container.
     own: OnceCell<Option<String>>,
 }
 
 impl Owners {
     /// The user of a process; `None` if it is the current user.
-    pub(super) fn user(&mut self, pid: i32) -> Option<String> {
+    pub(super) fn user(&self, pid: i32) -> Option<String> {
         let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         if user == rustix::process::geteuid().as_raw() {
             return None;
         }
-        if self.names.is_empty() {
+        let names = self.names.get_or_init(|| {
             let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
             let user = |line: &str| {
                 let mut fields = line.split(':');
                 let (name, number) = (fields.next()?, fields.nth(1)?);
                 Some((number.parse().ok()?, name.to_owned()))
             };
-            self.names = known.lines().filter_map(user).collect();
-        }
-        Some(self.names.get(&user).cloned().unwrap_or_else(|| user.to_string()))
+            known.lines().filter_map(user).collect()
+        });
+        Some(names.get(&user).cloned().unwrap_or_else(|| user.to_string()))
     }
 
     /// The container of a process; `None` if it is our own.

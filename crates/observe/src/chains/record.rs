@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity};
+use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity, monotonic_ns};
 
 use super::ChainSampler;
 use super::graph::{ChainGraph, GraphLink, LinkId};
-use super::owner::Owners;
 use crate::blame::stands_out;
-use crate::end::{IpcFile, nameless};
+use crate::end::{IpcFile, ProcessFiles, nameless};
 use crate::flow::{EndFlow, flow};
+use crate::fullness::Fill;
 use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
 
@@ -20,11 +20,13 @@ const SLEEP_SHARE_MIN: f64 = 0.25;
 /// Smallest share of a CPU of an active stage. An inactive stage with an empty input does not hold the chain up: it has nothing to do.
 const ACTIVE_CPU_MIN: f64 = 0.01;
 
+/// What a stage or a thread does, and the link for which it waits.
+type Doing = (StageActivity, Option<usize>);
+
 impl ChainSampler {
     /// The record of a chain; `None` if a stage has no process any more.
-    pub(super) fn chain(&self, graph: &ChainGraph, owners: &mut Owners) -> Option<Chain> {
-        let stages: Vec<ChainStage> =
-            (0..graph.stages.len()).map(|at| self.stage(graph, at, owners)).collect();
+    pub(super) fn chain(&self, graph: &ChainGraph) -> Option<Chain> {
+        let stages: Vec<ChainStage> = (0..graph.stages.len()).map(|at| self.stage(graph, at)).collect();
         if stages.iter().any(|stage| stage.processes.is_empty()) {
             return None;
         }
@@ -33,26 +35,26 @@ impl ChainSampler {
         Some(Chain { stages, links, held_up_by })
     }
 
-    fn stage(&self, graph: &ChainGraph, at: usize, owners: &mut Owners) -> ChainStage {
+    fn stage(&self, graph: &ChainGraph, at: usize) -> ChainStage {
         let group = &graph.stages[at];
         let processes = || self.processes_of(graph, at);
-        let rates: Vec<_> = processes().map(|process| process.rates(self.mark)).collect();
-        let mut process = |pid: &i32| {
-            let SampledProcess { name, command, .. } = self.processes.get(pid)?;
-            let (user, container) = (owners.user(*pid), owners.container(*pid));
-            Some(ChainProcess { pid: *pid, name: name.clone(), command: command.clone(), user, container })
+        let rates: Vec<_> = processes().map(|process| process.rates(self.mark_ns)).collect();
+        let process = |process: &SampledProcess| ChainProcess {
+            pid: process.pid,
+            name: process.name.clone(),
+            command: process.command.clone(),
+            user: self.owners.user(process.pid),
+            container: self.owners.container(process.pid),
         };
+        let is_there = |pid: &&i32| self.processes.contains_key(pid);
         let (doing, waits_at) = self.doing(graph, at);
         let shares = self.shares.get(&group.pids[0]).copied().unwrap_or_default();
         // A loop of short sleeps runs in many of the samples, but uses little CPU time.
         let sleeps = doing == StageActivity::Works && shares.passed_time >= SLEEP_SHARE_MIN;
         ChainStage {
             stage: at,
-            leaders: group.pids[..group.leaders]
-                .iter()
-                .filter(|pid| self.processes.contains_key(pid))
-                .count(),
-            processes: group.pids.iter().filter_map(&mut process).collect(),
+            leaders: group.pids[..group.leaders].iter().filter(is_there).count(),
+            processes: processes().map(process).collect(),
             read_bytes_per_s: rates.iter().map(|rates| rates.read).sum(),
             write_bytes_per_s: rates.iter().map(|rates| rates.written).sum(),
             at_most: rates.iter().any(|rates| rates.at_most),
@@ -69,7 +71,7 @@ impl ChainSampler {
     }
 
     /// What a stage does, and the link that it waits for.
-    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (StageActivity, Option<usize>) {
+    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> Doing {
         let processes = || self.processes_of(graph, at);
         if processes().map(|process| process.slice.cpu).sum::<f64>() > BUSY_SHARE_MIN {
             return (StageActivity::Computes, None);
@@ -84,11 +86,11 @@ impl ChainSampler {
                 'D' => Some((StageActivity::Disk, None)),
                 _ => None,
             };
-            let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
+            let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid, waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
         // Takes the most informative state of all processes and threads. (The order of the enum is not this order.)
-        let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
+        let rank = |(doing, link): &Doing| match doing {
             StageActivity::Disk => 0,
             StageActivity::WaitsToWrite if link.is_some() => 1,
             StageActivity::WaitsToRead if link.is_some() => 2,
@@ -104,44 +106,33 @@ impl ChainSampler {
     }
 
     /// What a thread does, and the link for which it waits.
-    fn waits_at(
-        &self,
-        graph: &ChainGraph,
-        at: usize,
-        pid: i32,
-        waits: &Waits,
-    ) -> (StageActivity, Option<usize>) {
+    fn waits_at(&self, graph: &ChainGraph, at: usize, pid: i32, waits: &Waits) -> Doing {
         let place = |fd: i32, writes: bool| {
-            let process_files = self.census.known.get(&pid)?.process_files.as_ref()?;
-            let end = process_files.ends.iter().chain(&process_files.terminals).find(|end| end.fd == fd)?;
-            graph
-                .links
-                .iter()
-                .position(|link| is_end(link, end.ipc_file, writes) && stages(link, writes).contains(&at))
+            let files = self.census.files(pid)?;
+            let end = files.ends.iter().chain(&files.terminals).find(|end| end.fd == fd)?;
+            let is_it =
+                |link: &GraphLink| is_end(link, end.ipc_file, writes) && stages(link, writes).contains(&at);
+            graph.links.iter().position(is_it)
         };
-        let known = |places: Vec<(StageActivity, Option<usize>)>| {
-            places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((StageActivity::Elsewhere, None))
+        let waits_at = |fd: i32, writes: bool| {
+            let doing = if writes { StageActivity::WaitsToWrite } else { StageActivity::WaitsToRead };
+            place(fd, writes).map(|place| (doing, Some(place)))
+        };
+        let at_only_pipe = |writes: bool| {
+            let fd = self.only_pipe(pid, writes);
+            fd.and_then(|fd| waits_at(fd, writes)).unwrap_or((StageActivity::MayWait, None))
         };
         match waits {
             Waits::Nothing => (StageActivity::Works, None),
-            Waits::For(fds) => known(
-                fds.iter()
-                    .flat_map(|awaited| {
-                        let write =
-                            (StageActivity::WaitsToWrite, place(awaited.fd, true).filter(|_| awaited.writes));
-                        [
-                            write,
-                            (StageActivity::WaitsToRead, place(awaited.fd, false).filter(|_| awaited.reads)),
-                        ]
-                    })
-                    .collect(),
-            ),
-            Waits::ToRead => self
-                .only_pipe(pid, false, place)
-                .map_or((StageActivity::MayWait, None), |at| (StageActivity::WaitsToRead, at)),
-            Waits::ToWrite => self
-                .only_pipe(pid, true, place)
-                .map_or((StageActivity::MayWait, None), |at| (StageActivity::WaitsToWrite, at)),
+            Waits::For(fds) => {
+                let mut directions =
+                    fds.iter().flat_map(|fd| [(fd.fd, true, fd.writes), (fd.fd, false, fd.reads)]);
+                directions
+                    .find_map(|(fd, writes, is_awaited)| waits_at(fd, writes).filter(|_| is_awaited))
+                    .unwrap_or((StageActivity::Elsewhere, None))
+            }
+            Waits::ToRead => at_only_pipe(false),
+            Waits::ToWrite => at_only_pipe(true),
             Waits::Somewhere => (StageActivity::MayWait, None),
             Waits::Children => (StageActivity::Children, None),
             Waits::Time => (StageActivity::Sleeps, None),
@@ -149,28 +140,18 @@ impl ChainSampler {
         }
     }
 
-    /// The index of the only pipe that a process can read, or write: it is the pipe for which the process waits. `None` if there are several.
-    fn only_pipe(
-        &self,
-        pid: i32,
-        writes: bool,
-        place: impl Fn(i32, bool) -> Option<usize>,
-    ) -> Option<Option<usize>> {
-        let ends = &self.census.known.get(&pid)?.process_files.as_ref()?.ends;
-        let mut pipes = ends.iter().filter(|end| {
-            matches!(end.ipc_file, IpcFile::Pipe(_)) && if writes { end.writes } else { end.reads }
-        });
+    /// A descriptor of the only pipe that a process can read, or write: it is the pipe for which the process waits. `None` if there are several.
+    fn only_pipe(&self, pid: i32, writes: bool) -> Option<i32> {
+        let ends = self.census.files(pid)?.ends.iter();
+        let mut pipes = ends.filter(|end| end.ipc_file.pipe().is_some() && end.is_for(writes));
         let first = pipes.next()?;
-        pipes
-            .all(|end| end.ipc_file == first.ipc_file)
-            .then(|| place(first.fd, writes))
-            .filter(Option::is_some)
+        pipes.all(|end| end.ipc_file == first.ipc_file).then_some(first.fd)
     }
 
     fn link(&self, graph: &ChainGraph, link: &GraphLink) -> ChainLink {
         let fill = self.fills.get(&link.id);
-        let held = |fill: Option<&crate::fullness::Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
-        let seconds = self.mark.elapsed().as_secs_f64();
+        let held = |fill: Option<&Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
+        let seconds = (monotonic_ns() - self.mark_ns) as f64 / 1e9;
         let more = held(fill) - held(self.marked_fills.get(&link.id));
         let [writers, readers] = [true, false].map(|writes| self.end_flow(graph, link, writes, seconds));
         // The kernel counts the bytes that a TCP socket has received.
@@ -201,23 +182,18 @@ impl ChainSampler {
     fn end_flow(&self, graph: &ChainGraph, link: &GraphLink, writes: bool, seconds: f64) -> EndFlow {
         let stages = stages(link, writes);
         let processes = || stages.iter().flat_map(|at| self.processes_of(graph, *at));
-        let rates: Vec<_> = processes().map(|process| process.rates(self.mark)).collect();
+        let rates: Vec<_> = processes().map(|process| process.rates(self.mark_ns)).collect();
         let rate =
             rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
-        let only_here = |pid: i32| {
-            let process_files = self.census.known.get(&pid).and_then(|known| known.process_files.as_ref());
-            process_files.is_some_and(|process_files| {
-                let elsewhere =
-                    if writes { process_files.writes_elsewhere } else { process_files.reads_elsewhere };
-                let mut ends =
-                    process_files.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
-                !elsewhere && ends.all(|end| is_end(link, end.ipc_file, writes))
-            })
+        let only_here = |files: &ProcessFiles| {
+            let elsewhere = if writes { files.writes_elsewhere } else { files.reads_elsewhere };
+            let mut ends = files.ends.iter().filter(|end| end.is_for(writes));
+            !elsewhere && ends.all(|end| is_end(link, end.ipc_file, writes))
         };
         EndFlow {
             bytes: rate.map(|rate| rate * seconds).filter(|_| !stages.is_empty()),
             at_most: rates.iter().any(|rates| rates.at_most),
-            only_here: processes().all(|process| only_here(process.pid())),
+            only_here: processes().all(|process| self.census.files(process.pid).is_some_and(only_here)),
             slept: !stages.is_empty() && rates.iter().all(|rates| rates.cpus == Some(0.0)),
         }
     }
@@ -236,7 +212,7 @@ impl ChainSampler {
             LinkId::Pipe(file) => {
                 let path = [true, false].into_iter().find_map(|writes| {
                     let mut pids = stages(link, writes).iter().flat_map(|at| &graph.stages[*at].pids);
-                    pids.find_map(|pid| fifo_path(*pid, super::end_of(&self.census, *pid, file, writes)?.fd))
+                    pids.find_map(|pid| path_of(*pid, super::end_of(&self.census, *pid, file, writes)?.fd))
                 });
                 (ChainLinkKind::Fifo, path.unwrap_or_else(|| format!("fifo:[{}]", file.1)))
             }
@@ -266,8 +242,8 @@ pub(super) fn is_end(link: &GraphLink, ipc_file: IpcFile, writes: bool) -> bool 
     }
 }
 
-/// The path of a FIFO.
-fn fifo_path(pid: i32, fd: i32) -> Option<String> {
+/// The path of the FIFO that a process has as this descriptor.
+pub(super) fn path_of(pid: i32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 

@@ -64,16 +64,9 @@ pub(super) struct LargerPipes {
 
 impl LargerPipes {
     pub(super) fn new() -> Self {
-        let limits = PipeLimits::read();
-        Self {
-            now: Vec::new(),
-            enlarged: Vec::new(),
-            limits,
-            were_whole: new_pipes_are_whole(),
-            new_pipes_are_whole,
-            refused: None,
-            pipe_quota: None,
-        }
+        let (now, enlarged, refused, pipe_quota) = Default::default();
+        let (limits, were_whole) = (PipeLimits::read(), new_pipes_are_whole());
+        Self { now, enlarged, limits, were_whole, new_pipes_are_whole, refused, pipe_quota }
     }
 
     /// The size to which a pipe of this size is to grow; `None` if it is the largest.
@@ -119,11 +112,8 @@ impl LargerPipes {
             Ok((before, after)) if after > before => {
                 if larger.at == usize::MAX {
                     larger.at = self.enlarged.len();
-                    self.enlarged.push(BoostedPipe {
-                        inode: pipe.1,
-                        before_bytes: before,
-                        ..BoostedPipe::default()
-                    });
+                    let (inode, before_bytes) = (pipe.1, before);
+                    self.enlarged.push(BoostedPipe { inode, before_bytes, ..BoostedPipe::default() });
                 }
                 self.enlarged[larger.at].after_bytes = after;
                 Growth::To(larger.at)

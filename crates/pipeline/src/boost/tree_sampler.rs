@@ -2,28 +2,23 @@
 //! sleeps in a write, the pipe is full, and if it waits for something else, no pipe is full. Only pipes of running processes that can grow are
 //! opened, so this costs less than the samples of `observe::stage_processes`.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use model::{CopyFigures, SlowBuffer};
+use model::{BoostRecord, CopyFigures, SlowBuffer};
 use observe::buffers::BufferOffsets;
 use observe::end::{End, IpcFile, end, ends, nameless};
 use observe::fullness::Gauge;
 use observe::open_file::Identity;
-use observe::pace::Pace;
 use observe::waits::{Awaited, Waits};
 use process::proc::{Stat, command_line, field_value, named};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Boosted;
 use super::larger::{Growth, LargerPipes};
 use super::process_tree::{ProcessTree, TreeProcess};
 
-/// Shortest and longest time between two samples. The longest lets the CPU sleep while the pipeline is idle.
-const PAUSE_MIN: Duration = Duration::from_millis(4);
-const PAUSE_MAX: Duration = Duration::from_millis(32);
 /// Largest number of descriptors of one process that are read.
 const ENDS_MAX: usize = 32;
 /// Largest number of processes whose buffers are recorded.
@@ -135,7 +130,6 @@ fn only_descriptor(waits: &Waits) -> Option<Awaited> {
 
 pub(super) struct TreeSampler {
     tree: ProcessTree,
-    pace: Pace,
     gauge: Gauge,
     larger: LargerPipes,
     seen: HashMap<Identity, PipeHistory>,
@@ -146,7 +140,7 @@ pub(super) struct TreeSampler {
     last: Instant,
     quota_pause_until: Instant,
     /// By PID, the command line of a process and the offsets of its buffers; `None` if they are not recorded.
-    buffers: Option<HashMap<i32, (String, BufferOffsets)>>,
+    buffers: Option<BTreeMap<i32, (String, BufferOffsets)>>,
 }
 
 impl TreeSampler {
@@ -155,7 +149,6 @@ impl TreeSampler {
         let now = Instant::now();
         Self {
             tree: ProcessTree::new(root),
-            pace: Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX),
             gauge: Gauge::default(),
             larger: LargerPipes::new(),
             seen: HashMap::new(),
@@ -164,15 +157,12 @@ impl TreeSampler {
             samples: 0,
             last: now,
             quota_pause_until: now,
-            buffers: notes_buffers.then(HashMap::new),
+            buffers: notes_buffers.then(BTreeMap::new),
         }
     }
 
-    /// Takes a sample if one is due. Returns the time until the next one.
-    pub(super) fn sample(&mut self) -> Duration {
-        if !self.pace.begin() {
-            return self.pace.left();
-        }
+    /// Takes a sample. Returns whether a pipe may be enlarged soon.
+    pub(super) fn sample(&mut self) -> bool {
         let now = Instant::now();
         let since = now.duration_since(std::mem::replace(&mut self.last, now));
         self.samples += 1;
@@ -199,8 +189,7 @@ impl TreeSampler {
         let may_grow = places.iter().filter(|place| self.account(place.pipe, since)).count();
         let sample = self.samples;
         self.seen.retain(|_, seen| seen.at.is_some() || seen.sample == sample);
-        self.pace.end(may_grow > 0);
-        self.pace.left()
+        may_grow > 0
     }
 
     fn note_buffers(&mut self, processes: &[TreeProcess]) {
@@ -218,18 +207,16 @@ impl TreeSampler {
     /// Processes with buffers at addresses where this machine may copy slowly.
     fn slow_buffers(&self) -> Vec<SlowBuffer> {
         let slow = |(pid, (command, offsets)): (&i32, &(String, BufferOffsets))| {
-            let seen = SlowBuffer {
+            let (read_offset, write_offset) = (offsets.of_reads(), offsets.of_writes());
+            let figures = CopyFigures { read_offset, write_offset, ..CopyFigures::default() };
+            figures.may_be_slow().then(|| SlowBuffer {
                 pid: *pid,
                 command: command.clone(),
-                read_buffer_offset: offsets.of_reads(),
-                write_buffer_offset: offsets.of_writes(),
-            };
-            let [read_offset, write_offset] = [seen.read_buffer_offset, seen.write_buffer_offset];
-            CopyFigures { read_offset, write_offset, ..CopyFigures::default() }.may_be_slow().then_some(seen)
+                read_buffer_offset: read_offset,
+                write_buffer_offset: write_offset,
+            })
         };
-        let mut slow: Vec<SlowBuffer> = self.buffers.iter().flatten().filter_map(slow).collect();
-        model::sort_by_key(&mut slow, |process| process.pid);
-        slow
+        self.buffers.iter().flatten().filter_map(slow).collect()
     }
 
     /// The pipe ends of a process to which it can write, and whose pipes may be full.
@@ -345,19 +332,14 @@ impl TreeSampler {
         enlarged.reader = reader.and_then(named).or(enlarged.reader.take());
     }
 
-    /// Gives the remaining pipes their old sizes, and completes the result.
-    pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
+    /// Gives the remaining pipes their old sizes, and completes the record.
+    pub(super) fn end(mut self, record: &mut BoostRecord) {
         self.larger.give_back();
-        let slow_buffers = self.slow_buffers();
-        Boosted {
-            pipe_quota: self.larger.pipe_quota,
-            looks: self.samples,
-            cpu: self.pace.cost(),
-            pipes: self.larger.enlarged,
-            refused: self.larger.refused,
-            unseen: self.unseen.len() as u64,
-            slow_buffers,
-            ..boosted
-        }
+        record.slow_buffers = self.slow_buffers();
+        record.pipe_quota = self.larger.pipe_quota;
+        record.looks = self.samples;
+        record.boosted = self.larger.enlarged;
+        record.refused = self.larger.refused;
+        record.unseen = self.unseen.len() as u64;
     }
 }

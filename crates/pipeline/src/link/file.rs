@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -22,8 +22,7 @@ const NO_ROOM_BYTES: u64 = 64 << 10;
 pub(super) struct LinkFile {
     /// The reader's open file description (open(2)), which is for reading only.
     pub(super) reader: OwnedFd,
-    folder: PathBuf,
-    name: Option<TemporaryPath>,
+    stored: Stored,
     bytes_max: AtomicU64,
     was_full: AtomicBool,
     /// Whether its bytes are kept when the reader has ended.
@@ -34,16 +33,8 @@ pub(super) struct LinkFile {
 
 impl LinkFile {
     pub(super) fn new(reader: OwnedFd, stored: Stored) -> Self {
-        let Stored { folder, name, .. } = stored;
-        Self {
-            reader,
-            folder,
-            name,
-            bytes_max: AtomicU64::new(0),
-            was_full: AtomicBool::new(false),
-            kept: AtomicBool::new(false),
-            closed_at: OnceLock::new(),
-        }
+        let (bytes_max, was_full, kept, closed_at) = Default::default();
+        Self { reader, stored, bytes_max, was_full, kept, closed_at }
     }
 
     /// The file's size now, in bytes. Also updates its largest size, and whether its disk was full.
@@ -110,21 +101,16 @@ impl LinkFile {
 
     /// Its name, if it has one.
     pub(super) fn path(&self) -> Option<&Path> {
-        self.name.as_ref().map(TemporaryPath::path)
+        self.stored.name.as_ref().map(TemporaryPath::path)
     }
 
-    /// Whether its disk was full at some time.
-    pub(super) fn was_full(&self) -> bool {
-        self.was_full.load(Relaxed)
-    }
-
-    /// The message if its disk was full.
+    /// The message if its disk was full at some time.
     pub(super) fn trouble(&self, spec: &str) -> Option<String> {
-        self.was_full().then(|| {
+        self.was_full.load(Relaxed).then(|| {
             format!(
                 "link {spec}: no room left in {} after {} (ENOSPC): dir= on a larger file system, or a link that \
                  stores nothing",
-                self.folder.display(),
+                self.stored.folder.display(),
                 ByteSize(self.bytes_max())
             )
         })

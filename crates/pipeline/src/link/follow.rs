@@ -54,17 +54,9 @@ pub(super) struct FileFollower {
 impl FileFollower {
     /// Follows a file from its beginning. `watch` is older than the first write.
     pub(super) fn new(file: Arc<LinkFile>, watch: FileWatch, lines: Arc<Lines>) -> Self {
-        Self {
-            file,
-            watch,
-            passed_bytes: 0,
-            idle_at_bytes: 0,
-            complete: false,
-            room: None,
-            lines,
-            counted_bytes: 0,
-            seen: Vec::new(),
-        }
+        let (passed_bytes, idle_at_bytes, counted_bytes) = Default::default();
+        let (complete, room, seen) = Default::default();
+        Self { file, watch, passed_bytes, idle_at_bytes, complete, room, lines, counted_bytes, seen }
     }
 
     /// Whether more bytes are likely to come soon.

@@ -211,7 +211,7 @@ mod tests {
     /// Expected: a writer is found whose child has ended meanwhile without having written anything, as in a loop of `echo` and `sleep`.
     /// Happened: the child was taken for the writer, and the loop went on until no child had gone between two looks.
     #[test]
-    fn a_child_that_came_and_went_in_silence_hides_no_writer() {
+    fn a_child_that_ended_without_writing_hides_no_writer() {
         let folder = tempfile::tempdir().expect("temp dir");
         let path = folder.path().join("file");
         let text = "sleep 1000 & child=$!; echo begun >> \"$0\"; read go; kill $child; wait $child; echo x; read end";

@@ -15,8 +15,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// From now on they are counted. To be called before the first byte.
-    pub(super) fn want(&self) {
+    /// From now on they are counted. To be called before the first byte, and before [`super::Link::meter`] or [`super::Link::keep`].
+    pub(crate) fn want(&self) {
         self.wanted.store(true, Relaxed);
     }
 

@@ -47,8 +47,11 @@ pub(super) trait Source: Send {
     /// The descriptor that becomes readable when there are more bytes.
     fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// Ends the writer, as it has no reader any more; returns when it has ended, or soon after `stop`.
-    fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
+    /// Ends the writer, as it has no reader any more; returns when it has ended, or soon after `stop`. If there is nothing to do, the writer's
+    /// next write raises SIGPIPE, because dropping the source closes the reading end.
+    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        Ok(())
+    }
 
     /// What went wrong, except with the bytes to the reader.
     fn trouble(&self) -> Option<String> {

@@ -56,8 +56,7 @@ impl LinkSpec {
         })?;
         let Mechanism { name, capabilities, link_options, .. } = mechanism;
         if !capabilities.contains(Capabilities::LINK) {
-            let links = Self::names().collect::<Vec<_>>().join(", ");
-            let problem = format!("`{name}` cannot connect two programs; these can: {links}");
+            let problem = format!("`{name}` cannot connect two programs; these can: {}", Self::list());
             return Err(LinkProblem(problem));
         }
         if let Some(option) = spec.options.keys().find(|option| !link_options.contains(&option.as_str())) {
@@ -84,9 +83,13 @@ impl LinkSpec {
     /// The message for an unknown name.
     fn unknown(name: &str) -> LinkProblem {
         let near = nearest(name, Self::names()).map(|near| format!(": did you mean `{near}`?"));
-        let links = Self::names().collect::<Vec<_>>().join(", ");
-        let end = near.unwrap_or_else(|| ".".to_owned());
+        let (end, links) = (near.unwrap_or_else(|| ".".to_owned()), Self::list());
         LinkProblem(format!("unknown link `{name}`{end} These are links: {links}, {SSH}HOST"))
+    }
+
+    /// The names of the mechanisms that can be links, with commas between.
+    pub(crate) fn list() -> String {
+        Self::names().collect::<Vec<_>>().join(", ")
     }
 
     /// The mechanisms that can be links, in the order of the registry.

@@ -3,16 +3,13 @@
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use mechanism::{OpenError, large_pipe};
 
-use super::lines::Lines;
 use super::refused;
 use super::relay::{Pass, Source};
 use super::stream::Stream;
-use super::wait::Stop;
 
 /// Time between two checks whether ssh has ended, after it has closed its output.
 const END_POLL: Duration = Duration::from_millis(1);
@@ -30,13 +27,13 @@ pub(super) struct SshSource {
 ///
 /// # Errors
 /// There is no ssh, or a system call failed.
-pub(super) fn through(host: &str, lines: Option<Arc<Lines>>) -> Result<(OwnedFd, SshSource), OpenError> {
+pub(super) fn through(host: &str) -> Result<(OwnedFd, SshSource), OpenError> {
     let (write, input, _) = large_pipe().map_err(refused("pipe2"))?;
     let (output, read, _) = large_pipe().map_err(refused("pipe2"))?;
     let mut command = process::command(&process::ssh_words(host, "cat"));
     let ssh = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn();
     let ssh = ssh.map_err(refused("cannot start ssh"))?;
-    let stream = Stream::new(read, None, lines).map_err(refused("fcntl(F_SETFL)"))?;
+    let stream = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
     Ok((write, SshSource { stream, ssh, host: host.to_owned() }))
 }
 
@@ -71,15 +68,10 @@ impl Source for SshSource {
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.stream.poll_fd()
     }
-
-    /// Nothing to do: dropping the source ends ssh, so that the writer gets SIGPIPE, as on a pipe.
-    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Drop for SshSource {
-    /// Ends ssh and reaps it. Its number cannot be reused before it is reaped.
+    /// Ends ssh, so that the writer gets SIGPIPE, and reaps it. Its number cannot be reused before it is reaped.
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();

@@ -127,11 +127,6 @@ impl<S: Source> Source for WriterPipe<S> {
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.0.poll_fd()
     }
-
-    /// The writer's next write raises SIGPIPE.
-    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl KeptCopy {

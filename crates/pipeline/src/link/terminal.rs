@@ -1,16 +1,15 @@
 //! Copies what programs write to a terminal from its master into a pipe.
 
 use std::io;
-use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use payload::Block;
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pty::ptsname;
 
+use super::copier::Copier;
 use super::follow::Grace;
 use super::holders::{Holders, Writing};
 use super::lines::Lines;
@@ -27,68 +26,42 @@ const HANGUP_POLL: Duration = Duration::from_millis(1);
 
 /// The master of a terminal in raw mode.
 pub(super) struct TerminalSource {
-    master: OwnedFd,
-    room: Block,
-    /// The part of `room` that was not written yet.
-    waiting: Range<usize>,
+    master: Copier,
     hangups: u32,
     /// The slave, opened with O_PATH so that this process does not count as a writer; `None` if only our own relay writes to it.
     slave: Option<OwnedFd>,
-    lines: Arc<Lines>,
 }
 
 impl TerminalSource {
     pub(super) fn new(master: OwnedFd, lines: Arc<Lines>, programs_write: bool) -> io::Result<Self> {
-        fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
         let name = ptsname(&master, Vec::new())?;
         let slave = programs_write.then(|| open(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
-        let slave = slave.transpose()?;
-        Ok(Self { slave, master, room: Block::new(ROOM_BYTES), waiting: 0..0, hangups: 0, lines })
-    }
-
-    /// Reads into `room`. Returns `None` if there were bytes.
-    fn fill(&mut self) -> io::Result<Option<Pass>> {
-        match rustix::io::read(&self.master, &mut *self.room) {
-            Ok(read) if read > 0 => {
-                // Counted before the write: a line's time must be taken before the next stage can read it.
-                self.lines.count(&self.room[..read]);
-                self.waiting = 0..read;
-                self.hangups = 0;
-                Ok(None)
-            }
-            Err(Errno::AGAIN) => Ok(Some(Pass::Idle(None))),
-            Err(Errno::INTR) => Ok(Some(Pass::Moved(0))),
-            // The slave is closed: EIO on Linux, an end of file on other systems.
-            Ok(_) | Err(Errno::IO) if self.hangups < HANGUP_READS => {
-                self.hangups += 1;
-                Ok(Some(Pass::Pause(HANGUP_POLL)))
-            }
-            Ok(_) | Err(Errno::IO) => Ok(Some(Pass::End)),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Self { slave: slave.transpose()?, master: Copier::new(master, lines, ROOM_BYTES)?, hangups: 0 })
     }
 }
 
 impl Source for TerminalSource {
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
-        if self.waiting.is_empty()
-            && let Some(obstacle) = self.fill()?
-        {
-            return Ok(obstacle);
-        }
-        match rustix::io::write(pipe, &self.room[self.waiting.clone()]) {
-            Ok(written) => {
-                self.waiting.start += written;
-                Ok(Pass::Moved(written as u64))
+        let passed = self.master.pass(pipe);
+        // The slave is closed: EIO on Linux, an end of file on other systems.
+        let is_closed = match &passed {
+            Ok(pass) => matches!(pass, Pass::End),
+            Err(error) => Errno::from_io_error(error) == Some(Errno::IO),
+        };
+        match passed {
+            _ if is_closed && self.hangups >= HANGUP_READS => return Ok(Pass::End),
+            _ if is_closed => {
+                self.hangups += 1;
+                return Ok(Pass::Pause(HANGUP_POLL));
             }
-            Err(Errno::AGAIN) => Ok(Pass::Full),
-            Err(Errno::INTR) => Ok(Pass::Moved(0)),
-            Err(error) => Err(error.into()),
+            Ok(Pass::Moved(1..) | Pass::Full) => self.hangups = 0,
+            _ => {}
         }
+        passed
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.master.as_fd()
+        self.master.poll_fd()
     }
 
     /// Without a master, writes to the slave fail with EIO, and a program that ignores errors would write for ever. So a process that continues to
@@ -99,7 +72,7 @@ impl Source for TerminalSource {
         let mut grace = Grace::default();
         let mut hangups = 0;
         loop {
-            let grown_bytes = match rustix::io::read(&self.master, &mut *self.room) {
+            let grown_bytes = match rustix::io::read(&self.master.input, &mut *self.master.room) {
                 Ok(read) => read as u64,
                 Err(Errno::AGAIN | Errno::INTR) => 0,
                 // The slave is closed, or is being closed.

@@ -9,10 +9,7 @@ use process::{ready_within, sleep_on};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 /// Sleeps until one of these can be read.
-pub(super) fn sleep_on_reads<const N: usize>(
-    fds: [BorrowedFd<'_>; N],
-    at_most: Option<Duration>,
-) -> io::Result<()> {
+pub(super) fn sleep_on_reads(fds: [BorrowedFd<'_>; 2], at_most: Option<Duration>) -> io::Result<()> {
     sleep_on(&mut fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), at_most)
 }
 

@@ -52,7 +52,7 @@ impl Server<'_> {
             link.stamp()?;
         }
         if watched.is_some_and(|watched| watched.lines) {
-            link.count_lines();
+            link.lines.want();
         }
         // The relay that keeps a copy also counts.
         let keeps = self.keep.is_some() || self.settings.keep.is_some();
@@ -104,13 +104,16 @@ impl Server<'_> {
         self.open.remove(&id);
     }
 
+    /// The links for which this is true, of those that are not over.
+    fn open_links(&self, is: fn(&Link) -> bool) -> Vec<u64> {
+        let is_one = |id: &u64| self.links.get(id).and_then(ServedLink::link).is_some_and(is);
+        self.open.iter().copied().filter(is_one).collect()
+    }
+
     /// Finishes the links whose readers did not get all data, although their relays still run: the shell has ended, and its exit status must
     /// show that data is missing.
     pub(super) fn finish_cut_short(&mut self) {
-        let is_cut_short =
-            |id: &u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::is_cut_short);
-        let cut_short: Vec<u64> = self.open.iter().copied().filter(is_cut_short).collect();
-        cut_short.into_iter().for_each(|id| self.finish(id));
+        self.open_links(Link::is_cut_short).into_iter().for_each(|id| self.finish(id));
     }
 
     /// Notes that SIGXFSZ (the limit of file sizes) has ended a process. Its output may have been the file of a link.
@@ -119,7 +122,7 @@ impl Server<'_> {
             self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
         let Some(served) = written.and_then(|link| self.links.get_mut(&link)) else { return };
         if let State::Open(link) = &mut served.state {
-            link.note_limit_ended_writer();
+            link.limit_ended_writer = true;
         } else if served.record.trouble.is_none() && served.record.stored_bytes.is_some_and(|bytes| bytes > 0)
         {
             let trouble = limit_trouble(&served.record);
@@ -132,10 +135,8 @@ impl Server<'_> {
     /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look
     /// complete.
     fn end_readers_of_failed(&self) {
-        let has_failed =
-            |id: &&u64| self.links.get(id).and_then(ServedLink::link).is_some_and(Link::has_failed);
-        let failed = self.open.iter().filter(has_failed);
-        let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
+        let failed = self.open_links(Link::has_failed).into_iter();
+        let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(id)).collect();
         // The last stage first, so that no stage reads end-of-file because the stage before it was killed.
         links.reverse();
         let at_prompt = self.text.shell_use == ShellUse::Interactive;

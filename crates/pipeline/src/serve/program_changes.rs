@@ -14,45 +14,26 @@ use super::programs::{Programs, Request};
 use super::served::ServedLink;
 use super::server::Server;
 use crate::align;
-use crate::line_buffered::{LineBuffering, LineBufferingMethods, at_terminal};
+use crate::line_buffered::{LineBuffering, at_terminal};
 use crate::link::{Link, refused};
 use crate::program_file::Program;
 use crate::socket;
-
-/// What a program is started with.
-struct Changes {
-    name: String,
-    /// How it was made to write line by line, in words.
-    by_line: Option<String>,
-    /// How its buffers were aligned, in words, and whether that changes anything.
-    aligned: Option<(&'static str, bool)>,
-}
 
 impl Server<'_> {
     /// Answers the processes whose stage is known.
     pub(super) fn answer_programs(&mut self) {
         let Some(mut programs) = self.programs.take() else { return };
-        let aligns = programs.aligns;
-        let answerable = programs.take_answerable(&self.ledger).into_iter();
-        let done: Vec<_> = answerable
-            .map(|(request, methods)| (request.head.pid, self.change(&request, methods, aligns)))
-            .collect();
-        for (pid, changes) in done {
-            self.report(&mut programs, pid, changes);
+        for (request, is_chosen) in programs.take_answerable(&self.ledger) {
+            self.answer_program(&mut programs, &request, is_chosen);
         }
         self.programs = Some(programs);
     }
 
-    /// Answers a process, with the `methods` to write line by line if it is to do so.
-    fn change(
-        &mut self,
-        request: &Request,
-        methods: Option<&LineBufferingMethods>,
-        aligns: bool,
-    ) -> Option<Changes> {
-        if methods.is_none() && !aligns {
+    /// Answers a process, which is to write line by line if it `is_chosen`.
+    fn answer_program(&mut self, programs: &mut Programs, request: &Request, is_chosen: bool) {
+        if !is_chosen && !programs.aligns {
             socket::send_bytes(&request.reply, &[0], &[]);
-            return None;
+            return;
         }
         let pid = request.head.pid;
         let mut words = request.text.strip_suffix(b"\0").unwrap_or(&request.text).split(|byte| *byte == 0);
@@ -61,11 +42,11 @@ impl Server<'_> {
         let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
         let arguments: Vec<&[u8]> = words.collect();
         let program = Program::read(&folder.join(&path), &arguments);
-        let (aligned, variable) = aligns.then(|| align::way(&program)).unzip();
-        let variable = variable.flatten();
-        let way = methods.map(|methods| methods.for_program(&program));
+        let (aligned, variable) = programs.aligns.then(|| align::alignment(&program)).unzip();
+        let way = is_chosen.then(|| programs.by_line(&program)).flatten();
         let mut by_line = way.as_ref().map(|way| way.description.clone());
         let LineBuffering { mut changes, terminal, .. } = way.unwrap_or_default();
+        let variable = variable.flatten();
         let aligned = aligned.map(|words| (words, variable.is_some()));
         changes.extend(variable);
         // A terminal, or /dev/null: nothing has to be said about lines there.
@@ -92,23 +73,8 @@ impl Server<'_> {
         }
         let fds: Vec<_> = output.iter().map(AsFd::as_fd).collect();
         socket::send_bytes(&request.reply, &answer, &fds);
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Some(Changes { name: model::one_line(&name), by_line: by_line.filter(|_| !is_device), aligned })
-    }
-
-    /// Prints how a program was started, and notes it for its record.
-    fn report(&self, programs: &mut Programs, pid: i32, changes: Option<Changes>) {
-        let Some(Changes { name, by_line, aligned }) = changes else { return };
-        if let Some(words) = &by_line {
-            programs.print(format!("line by line: {name}: {words}"));
-        }
-        // Only an exception needs a sentence.
-        if let Some((words, false)) = aligned {
-            programs.print(format!("buffers: {name}: {words}"));
-        }
-        if self.text.recorded {
-            programs.note(pid, by_line, aligned.map(|(words, _)| words));
-        }
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        programs.report(pid, &model::one_line(&name), by_line.filter(|_| !is_device), aligned);
     }
 
     /// Puts a terminal, and a relay, before the pipe that is a process's standard output; its end for the process, or why there is none.

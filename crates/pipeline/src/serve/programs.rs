@@ -10,7 +10,8 @@ use model::StageRecord;
 use pipes::protocol::Head;
 
 use crate::ledger::Ledger;
-use crate::line_buffered::{LineBuffered, LineBufferingMethods};
+use crate::line_buffered::{LineBuffered, LineBuffering, LineBufferingMethods};
+use crate::program_file::Program;
 use crate::text::Text;
 
 /// How long the number of a stage is awaited: until the stages before it have reported.
@@ -25,8 +26,10 @@ pub(super) struct Programs {
     pub(super) aligns: bool,
     waiting: Vec<Request>,
     printed: BTreeSet<String>,
+    /// Whether the answers are noted for records.
+    recorded: bool,
     /// How each program was made to write line by line, by its PID.
-    ways: HashMap<i32, String>,
+    line_buffering: HashMap<i32, String>,
     /// How its buffers were aligned.
     aligned: HashMap<i32, &'static str>,
 }
@@ -45,6 +48,7 @@ impl Programs {
         text.changes_programs().then(|| Self {
             line_buffered: text.line_buffered.clone().map(|stages| (stages, LineBufferingMethods::find())),
             aligns: text.align_buffers,
+            recorded: text.recorded,
             ..Self::default()
         })
     }
@@ -58,12 +62,9 @@ impl Programs {
         !self.waiting.is_empty()
     }
 
-    /// Takes out the requests that can be answered, each with the way to write line by line if its stage is to do so. A stage whose number
-    /// stays unknown for too long is taken for one of the chosen ones.
-    pub(super) fn take_answerable(
-        &mut self,
-        ledger: &Ledger,
-    ) -> Vec<(Request, Option<&LineBufferingMethods>)> {
+    /// Takes out the requests that can be answered, each with whether its stage is to write line by line. A stage whose number stays unknown for
+    /// too long is taken for one of the chosen ones.
+    pub(super) fn take_answerable(&mut self, ledger: &Ledger) -> Vec<(Request, bool)> {
         let mut answerable = Vec::new();
         for request in std::mem::take(&mut self.waiting) {
             let is_chosen = match &self.line_buffered {
@@ -77,14 +78,40 @@ impl Programs {
                 self.waiting.push(request);
                 continue;
             }
-            let methods = self.line_buffered.as_ref().map(|(_, methods)| methods);
-            answerable.push((request, methods.filter(|_| is_chosen != Some(false))));
+            answerable.push((request, is_chosen != Some(false)));
         }
         answerable
     }
 
+    /// How a program is made to write line by line.
+    pub(super) fn by_line(&self, program: &Program) -> Option<LineBuffering> {
+        self.line_buffered.as_ref().map(|(_, methods)| methods.for_program(program))
+    }
+
+    /// Prints how a program was started, and notes it for its record: how it was made to write line by line, and how its buffers were aligned
+    /// and whether that changes anything, in words.
+    pub(super) fn report(
+        &mut self,
+        pid: i32,
+        name: &str,
+        by_line: Option<String>,
+        aligned: Option<(&'static str, bool)>,
+    ) {
+        if let Some(words) = &by_line {
+            self.print(format!("line by line: {name}: {words}"));
+        }
+        // Only an exception needs a sentence.
+        if let Some((words, false)) = aligned {
+            self.print(format!("buffers: {name}: {words}"));
+        }
+        if self.recorded {
+            self.line_buffering.extend(by_line.map(|words| (pid, words)));
+            self.aligned.extend(aligned.map(|(words, _)| (pid, words)));
+        }
+    }
+
     /// Prints a sentence once.
-    pub(super) fn print(&mut self, sentence: String) {
+    fn print(&mut self, sentence: String) {
         if self.printed.len() < PRINTED_MAX && !self.printed.contains(&sentence) {
             // A standard error that cannot be written to changes nothing.
             let _ = writeln!(io::stderr(), "hosepipe: {sentence}");
@@ -92,16 +119,10 @@ impl Programs {
         }
     }
 
-    /// Notes how a program was started, for its record.
-    pub(super) fn note(&mut self, pid: i32, by_line: Option<String>, aligned: Option<&'static str>) {
-        self.ways.extend(by_line.map(|words| (pid, words)));
-        self.aligned.extend(aligned.map(|words| (pid, words)));
-    }
-
     /// Completes the record of a stage.
     pub(super) fn complete(&self, record: &mut StageRecord) {
         let Some(pid) = record.pid else { return };
-        record.line_buffered = self.ways.get(&pid).cloned();
+        record.line_buffered = self.line_buffering.get(&pid).cloned();
         record.align_buffers = self.aligned.get(&pid).map(|words| (*words).to_owned());
     }
 }

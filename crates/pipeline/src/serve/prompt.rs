@@ -22,9 +22,8 @@ impl Server<'_> {
         match words {
             ["via"] => Ok(format!("{}\n", self.settings.via)),
             ["via", link] => {
-                let links = || LinkSpec::names().collect::<Vec<_>>().join(", ");
-                let spec =
-                    LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
+                let spec = LinkSpec::parse(link)
+                    .map_err(|problem| format!("{problem}; links are {}", LinkSpec::list()))?;
                 self.text.shell.allows(&spec)?;
                 // A link that does not work here is reported now, not at the next pipeline.
                 drop(spec.connect(&self.folder).map_err(|error| spec.refusal(&error))?);

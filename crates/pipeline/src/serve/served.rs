@@ -53,7 +53,7 @@ impl ServedLink {
     ) -> Self {
         Self {
             record: link.record().clone(),
-            lines: link.shared_lines(),
+            lines: Arc::clone(&link.lines),
             state: State::Open(Box::new(link)),
             order,
             held: Vec::new(),
@@ -70,13 +70,6 @@ impl ServedLink {
     /// Holds a reader until the writers are done.
     pub(super) fn hold(&mut self, reader: OwnedFd) {
         if self.written { release(&reader) } else { self.held.push(reader) }
-    }
-
-    /// Notes the file size limit of a writer.
-    pub(super) fn limit(&mut self, bytes: u64) {
-        if let State::Open(link) = &mut self.state {
-            link.limit(bytes);
-        }
     }
 
     /// Releases held readers if the writers are done. Returns whether the link has ended.

@@ -11,12 +11,13 @@ use mechanism::{Folder, Order};
 use model::monotonic_ns;
 use nix::sys::signal::Signal;
 use observe::flow::Moved;
+use observe::pace::Pace;
 use observe::read_progress::ReadProgressTracker;
 use pipes::protocol::{Head, kind};
 use process::signals;
 
 use super::programs::Programs;
-use super::served::ServedLink;
+use super::served::{ServedLink, State};
 use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::LinkSpec;
@@ -25,6 +26,8 @@ use crate::socket::{self, Message, Socket};
 use crate::stage_sampler::StageSampler;
 use crate::text::{Summary, Text};
 
+/// Pause between two samples of stages.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(5);
 /// Pause between two checks of links that are about to end.
 pub(super) const DRAIN_POLL: Duration = Duration::from_micros(200);
 /// How long the end of a shell waits for what its links still carry, and how long if programs in the background still run.
@@ -66,6 +69,7 @@ pub(crate) struct Server<'a> {
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     began_ns: u64,
     pub(super) sampler: Option<StageSampler>,
+    pub(super) pace: Pace,
     pub(super) drawn: Instant,
     pub(super) read_progress: ReadProgressTracker,
     pub(super) programs: Option<Programs>,
@@ -95,7 +99,8 @@ impl<'a> Server<'a> {
             ledger: Ledger::new(shell),
             counters: HashMap::new(),
             began_ns: monotonic_ns(),
-            sampler: text.watched.map(|_| StageSampler::new()),
+            sampler: text.watched.map(|_| StageSampler::default()),
+            pace: Pace::new(Duration::ZERO, SAMPLE_PAUSE, SAMPLE_PAUSE),
             drawn: Instant::now(),
             read_progress: ReadProgressTracker::default(),
             programs: Programs::new(text),
@@ -154,8 +159,8 @@ impl<'a> Server<'a> {
                 self.ledger.executes(&head, words.next().unwrap_or_default(), children);
             }
             kind::LIMIT => {
-                if let Some(served) = self.links.get_mut(&head.id) {
-                    served.limit(head.value as u64);
+                if let Some(ServedLink { state: State::Open(link), .. }) = self.links.get_mut(&head.id) {
+                    link.limits.push(head.value as u64);
                 }
             }
             kind::CHANGES => {

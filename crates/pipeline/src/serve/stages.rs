@@ -21,20 +21,24 @@ const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 impl Server<'_> {
     /// Time until the next sample of stages; `None` if no stage runs or stages are not sampled.
     pub(super) fn until_next_sample(&self) -> Option<Duration> {
-        self.ledger.running().next()?;
-        Some(self.sampler.as_ref()?.pace.left())
+        let samples = self.sampler.is_some() && self.ledger.running().next().is_some();
+        samples.then(|| self.pace.left())
     }
 
+    /// Samples the stages if that is due, and draws them.
     pub(super) fn sample_stages(&mut self) {
         let Some(sampler) = &mut self.sampler else { return };
-        let links = &self.links;
-        sampler.sample(&self.ledger, &|id| {
-            let served = links.get(&id)?;
+        let source = |id| {
+            let served = self.links.get(&id)?;
             match served.order {
                 Order::Sequential if served.written => Some(FillSource::Known(Fill::ALL_THERE)),
                 Order::Sequential => Some(FillSource::Known(Fill::NOTHING_YET)),
                 Order::Parallel => served.fill_source,
             }
+        };
+        self.pace.sample(|| {
+            sampler.sample(&self.ledger, &source);
+            true
         });
         self.draw();
     }

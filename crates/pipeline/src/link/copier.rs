@@ -1,5 +1,6 @@
-//! Moves a writer's bytes into a link and notes when each line came. It uses read(2) and write(2): each piece that splice(2) moves takes a whole
-//! page of the pipe, so a pipe of short lines would be full much sooner.
+//! Copies bytes through the memory of this process, and counts their lines, if that is wanted, before the next stage can read them. It uses
+//! read(2) and write(2): a terminal has no pages to be moved, and each piece that splice(2) moves takes a whole page of a pipe, so a pipe of
+//! short lines would be full much sooner.
 
 use std::io;
 use std::ops::Range;
@@ -11,27 +12,26 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, read, write};
 
 use super::lines::Lines;
-use super::relay::{COUNTED_BYTES, Pass, Source};
-use super::wait::Stop;
+use super::relay::{Pass, Source};
 
-/// The reading end of a writer's pipe.
-pub(super) struct Stamper {
+pub(super) struct Copier {
     /// In non-blocking mode.
-    input: OwnedFd,
+    pub(super) input: OwnedFd,
     lines: Arc<Lines>,
-    room: Block,
+    pub(super) room: Block,
     /// The part of `room` that was not written yet.
     waiting: Range<usize>,
 }
 
-impl Stamper {
-    pub(super) fn new(input: OwnedFd, lines: Arc<Lines>) -> io::Result<Self> {
+impl Copier {
+    /// Reads at most this many bytes at once.
+    pub(super) fn new(input: OwnedFd, lines: Arc<Lines>, room_bytes: usize) -> io::Result<Self> {
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
-        Ok(Self { input, lines, room: Block::new(COUNTED_BYTES), waiting: 0..0 })
+        Ok(Self { input, lines, room: Block::new(room_bytes), waiting: 0..0 })
     }
 }
 
-impl Source for Stamper {
+impl Source for Copier {
     fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
         if self.waiting.is_empty() {
             match read(&self.input, &mut self.room[..]) {
@@ -58,10 +58,5 @@ impl Source for Stamper {
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
-    }
-
-    /// The writer's next write raises SIGPIPE.
-    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
-        Ok(())
     }
 }
