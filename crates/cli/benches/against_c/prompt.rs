@@ -12,7 +12,6 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::hosepipe;
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 use pty::{Person, home};
@@ -21,12 +20,11 @@ use pty::{Person, home};
 const START_S_MAX: f64 = 0.050;
 const STARTS: usize = 21;
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "prompt-start",
-    promise: "`hosepipe sh` to its first prompt: at most 50 ms (and `bash -i` beside it)",
-    slow: false,
-    measure: starts,
-}];
+pub(crate) const TARGETS: &[Target] = &[Target::quick(
+    "prompt-start",
+    "`hosepipe sh` to its first prompt: at most 50 ms (and `bash -i` beside it)",
+    starts,
+)];
 
 /// Both shells in turns, in homes that are alike.
 fn starts(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -35,15 +33,11 @@ fn starts(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let to_prompt = |program: &[&str]| seconds_to_prompt(home.path(), program);
     let contenders: [&dyn Fn() -> Result<f64>; 2] =
         [&|| to_prompt(&[hosepipe::PROGRAM, "sh"]), &|| to_prompt(&["bash", "-i"])];
-    let [ours, reference] = interleave(lab.rounds_or(STARTS), lab.seed, contenders)?;
-    let row = |more: &str, reference, wanted| BenchRow {
-        name: format!("{name}{more}"),
-        unit: Unit::Seconds,
-        ours: ours.clone(),
-        reference,
-        wanted,
-    };
-    Ok(vec![row("", Vec::new(), Wanted::AtMost(START_S_MAX)), row(" / bash -i", reference, Wanted::Nothing)])
+    let pair = lab.interleave(STARTS, contenders)?;
+    Ok(vec![
+        BenchRow::alone(name, Unit::Seconds, pair[0].clone(), Wanted::AtMost(START_S_MAX)),
+        BenchRow::beside(format!("{name} / bash -i"), Unit::Seconds, pair, Wanted::Nothing),
+    ])
 }
 
 fn seconds_to_prompt(home: &Path, program: &[&str]) -> Result<f64> {

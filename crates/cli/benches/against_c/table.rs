@@ -35,6 +35,7 @@ pub(crate) enum Verdict {
 }
 
 /// One line of the table: the figures of every round.
+#[derive(Clone)]
 pub(crate) struct BenchRow {
     pub(crate) name: String,
     pub(crate) unit: Unit,
@@ -45,6 +46,21 @@ pub(crate) struct BenchRow {
 }
 
 impl BenchRow {
+    /// A row of ours and a reference, in turns.
+    pub(crate) fn beside(
+        name: impl Into<String>,
+        unit: Unit,
+        [ours, reference]: [Vec<f64>; 2],
+        wanted: Wanted,
+    ) -> Self {
+        Self { name: name.into(), unit, ours, reference, wanted }
+    }
+
+    /// A row that is compared with nothing.
+    pub(crate) fn alone(name: impl Into<String>, unit: Unit, ours: Vec<f64>, wanted: Wanted) -> Self {
+        Self::beside(name, unit, [ours, Vec::new()], wanted)
+    }
+
     /// The figures that are judged: ratios pair by pair, or ours alone.
     fn judged(&self) -> Vec<f64> {
         if self.reference.is_empty() {
