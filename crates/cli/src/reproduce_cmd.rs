@@ -155,8 +155,7 @@ fn run_parts(
     };
     let mut progress = Progress { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
     let outcome = study::run(&job, record, &args.part, &mut progress);
-    progress.bar.finish();
-    drop(cleaner);
+    drop((progress, cleaner));
     Ok((stop, outcome))
 }
 
