@@ -14,7 +14,7 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{GIB, Laboratory, skip};
 
 const SPEC: &str = "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin";
-/// Enough of a block for a call to disappear beside its work.
+/// A block that is so large that the cost of a call is small beside copying it.
 const JUDGED_BLOCK: &str = "256KiB";
 
 /// The judged row, and what the block of all other rows comes to.
@@ -27,8 +27,8 @@ pub(crate) fn against_memcpy(name: &str, lab: &Laboratory) -> Result<Vec<BenchRo
     Ok(vec![judged, row(&format!("{name} 64 KiB"), "64KiB", Wanted::Nothing)?])
 }
 
-/// How pv is told to work: as it does by itself, with splice(2) where it can; and by read(2) and write(2), which is the
-/// faster one on some machines.
+/// Options of pv: none, so that it uses splice(2) if it can; and one for read(2) and write(2), which is faster on some
+/// machines.
 const WAYS_OF_PV: [&str; 2] = ["", "--no-splice"];
 
 /// Both move the same bytes. Of pv the whole command is timed, from the start of the shell to the end of pv, which
@@ -53,7 +53,7 @@ pub(crate) fn against_pv(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> 
     Ok(vec![BenchRow::beside(name, Unit::BytesPerSecond, pair, Wanted::AtLeast(1.1))])
 }
 
-/// Bytes per second of `yes | pv`, wherever the scheduler puts the two.
+/// Bytes per second of `yes | pv`, both placed by the scheduler.
 fn yes_pv(way: &str, bytes: u64) -> Result<f64> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("yes | pv --quiet {way} --stop-at-size --size {bytes} > /dev/null")]);

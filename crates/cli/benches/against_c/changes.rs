@@ -14,7 +14,7 @@ use crate::target::{Laboratory, Target};
 
 /// Comparisons of this machine with itself.
 const COMPARISONS: usize = 100;
-/// Of these so many are cases of a bench, which are compared several at a time; the others are commands.
+/// At least this many of them are cases of a bench, which are compared several at a time; the others are commands.
 const OF_CASES: usize = 40;
 const ALARMS_MAX: f64 = 5.0;
 /// Runs in which a change of ten percent is to be found.

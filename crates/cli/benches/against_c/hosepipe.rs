@@ -33,7 +33,7 @@ pub(crate) fn bench(arguments: &str) -> Result<BenchRecord> {
 pub(crate) fn record<R: DeserializeOwned>(mut command: Command) -> Result<R> {
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("{command:?} does not start"))?;
-    // A failed case makes the exit status 1, and stands in the record with its reason: so the record comes first.
+    // A failed case makes the exit status 1, and is in the record with its reason: therefore the record is read first.
     serde_json::from_slice(&output.stdout).with_context(|| {
         let said = String::from_utf8_lossy(&output.stderr);
         format!("{command:?} ({}) printed no record: {}", output.status, said.trim())
@@ -70,7 +70,7 @@ pub(crate) fn with_samples<'r>(case: &'r CaseRecord, what: &str) -> Result<&'r C
     Ok(case)
 }
 
-/// The CPUs a case sat on: the sender's, then the receiver's.
+/// The CPUs of a case: the sender's, then the receiver's.
 pub(crate) fn cpus(case: &CaseRecord) -> Result<[u32; 2]> {
     let pair = <[u32; 2]>::try_from(case.cpus.as_slice()).ok();
     pair.with_context(|| format!("{} does not say on which two CPUs it ran: {:?}", case.mechanism, case.cpus))

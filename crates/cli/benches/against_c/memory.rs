@@ -1,4 +1,4 @@
-//! How much memory a command and everything it starts hold, at the worst moment.
+//! The largest amount of memory that a command and its descendants hold at one time.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use process::proc::{children, field_value};
 
-/// How often the processes are looked at. The kernel keeps each one's peak (VmHWM), so that nothing is lost
-/// between two looks but processes that live shorter than this.
+/// Time between two samples of the processes. The kernel keeps the peak of each (VmHWM), so that only processes with a shorter
+/// life are missed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Whose memory is looked at.
+/// The processes whose memory counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
     /// Of all processes together.

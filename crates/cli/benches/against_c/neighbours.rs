@@ -1,13 +1,13 @@
-//! Who else is on this machine: the share of its CPUs that is in use while we sleep.
+//! Other load on this machine: the share of its CPUs that is in use while we sleep.
 
 use std::time::Duration;
 
 /// Long enough for some tens of the ticks that /proc/stat counts in.
 const LISTEN: Duration = Duration::from_millis(500);
-/// Below this share the machine is ours: kernel threads and the odd timer.
+/// Below this share only kernel threads and timers run.
 const QUIET_SHARE: f64 = 0.05;
 
-/// Sleeps for a moment; a sentence where others were at work meanwhile, or the hypervisor was (stolen time).
+/// Sleeps for half a second; a sentence if other programs, or other guests of the hypervisor, used the CPUs meanwhile.
 pub(crate) fn remark() -> Option<String> {
     let watch = host::LoadWatch::start();
     std::thread::sleep(LISTEN);

@@ -31,7 +31,7 @@ pub(crate) const TARGETS: &[Target] = &[
 
 const ADDRESS: &str = "10.9.0.2";
 
-/// A port that nobody has used: of connections that were just closed something stays for a while (TIME_WAIT, tcp(7)).
+/// A port that was not used yet: the kernel keeps the port of a connection for a while after it is closed (TIME_WAIT, tcp(7)).
 fn port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(4711);
     NEXT.fetch_add(1, Ordering::Relaxed).to_string()
@@ -41,7 +41,7 @@ fn port() -> String {
 const STREAM_BYTES: u64 = 1 << 30;
 const TRIPS: u64 = 20_000;
 
-/// Two network namespaces with a pair of veth between them; gone with their only processes.
+/// Two network namespaces with a pair of veth between them; each exists as long as its only process.
 struct Hosts([Running; 2]);
 
 impl Hosts {
@@ -77,7 +77,7 @@ impl Hosts {
         command
     }
 
-    /// A server on the second host, until what it gives back is dropped.
+    /// A server on the second host, which runs until the returned value is dropped.
     fn server(&self, words: &[&str], port: &str) -> Result<Running> {
         let mut command = self.on(1, words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -17,7 +17,7 @@ use crate::target::{Laboratory, Target};
 /// Bytes in the file that is copied, and in the text that is worked on.
 const COPIED_BYTES: u64 = 1_000_000_000;
 const TEXT_LINES: u64 = 2_000_000;
-/// What hosepipe's own processes may take where there are so many stages.
+/// Most memory of hosepipe's own processes at this number of stages.
 const MEMORY_BYTES_MAX: f64 = (10u64 << 20) as f64;
 const STAGES: usize = 500;
 
@@ -187,7 +187,7 @@ fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     ])
 }
 
-/// Each time into a folder that is not there yet: to throw away what an earlier run has kept takes as long as to keep.
+/// Each time into a new folder: removing what an earlier run has kept takes as long as keeping it.
 fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let (folder, file) = (built("kept"), big_file()?);
     let text = format!("cat {} | wc -c", file.display());
@@ -223,7 +223,7 @@ fn many_stages(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     ["socketpair", "tmpfile"].into_iter().map(row).collect()
 }
 
-/// A file in the folder that cargo lets a bench have; made once and kept for the next time.
+/// A file in the folder that cargo gives to a bench; it is made once and kept.
 pub(crate) fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -239,7 +239,7 @@ fn text_file() -> Result<PathBuf> {
     made("text", 0, &lines)
 }
 
-/// Makes a file with a shell command, unless it is there with at least so many bytes.
+/// Makes a file with a shell command, unless it exists with at least this many bytes.
 pub(crate) fn made(name: &str, bytes: u64, command: &str) -> Result<PathBuf> {
     let path = built(name);
     if std::fs::metadata(&path).is_ok_and(|found| found.len() >= bytes.max(1)) {

@@ -82,7 +82,7 @@ impl Printed {
         Ok(Some(Self { folder: folder.to_owned(), words }))
     }
 
-    /// Sends so many messages, with the environment given.
+    /// Sends `count` messages, with this environment.
     ///
     /// # Errors
     /// It fails, with what it said.
@@ -102,7 +102,7 @@ impl Printed {
         Ok(RunFigures { time_ns, cpu_ns: (usage.user_ns + usage.system_ns) as f64 / count as f64 })
     }
 
-    /// How many messages a run of about so many nanoseconds has.
+    /// The number of messages of a run that takes about `run_ns`.
     ///
     /// # Errors
     /// As [`Self::run`].

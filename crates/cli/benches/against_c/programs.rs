@@ -83,7 +83,7 @@ fn programs(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// One trial of hosepipe's own loops, of so many messages or as many as it thinks fit.
+/// One trial of hosepipe's own loops, of `count` messages, or of as many as hosepipe chooses.
 fn own_row(spec: &str, size: &str, place: &str, count: Option<u64>) -> Result<(BenchRecord, CaseRecord)> {
     let count = count.map_or(String::new(), |count| format!("--count {count}"));
     let record =

@@ -44,7 +44,7 @@ pub(crate) const TARGETS: &[Target] = &[Target::slow(
     answers,
 )];
 
-/// A question: who sends what to whom, and what is asked besides.
+/// A question: the messages and their ends, and what else is asked.
 struct Question {
     kind: Kind,
     besides: &'static str,

@@ -1,5 +1,5 @@
 //! The reference: straightforward C programs (`c/*.c`), compiled here as well as the compiler can and run for
-//! their figures. They print numbers; what a number means stands at the head of each program.
+//! their figures. They print numbers; the first comment of each program says what they mean.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -80,7 +80,7 @@ fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<Bench
 /// How a program uses the other ring.
 #[derive(Clone, Copy)]
 enum Loop {
-    /// One message in a call, and so many pauses after a call that found no room or no message.
+    /// One message in a call, and this many pauses after a call that found no room or no message.
     OneByOne { pauses: usize },
     /// Up to this many messages in a call: hosepipe moves as many.
     Together(usize),

@@ -45,8 +45,7 @@ pub(crate) fn targets() -> impl Iterator<Item = Target> {
     TRIPS.iter().map(move |(name, ..)| Target::quick(name, promise, against_c))
 }
 
-/// Judged against a C program that, like hosepipe, reads the clock after each round trip: who wants a median and a tail
-/// must.
+/// Judged against a C program that, like hosepipe, reads the clock after each round trip: a median and a tail need it.
 fn against_c(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     rows_against(name, lab, name, "each", Wanted::AtMost(1.02))
 }

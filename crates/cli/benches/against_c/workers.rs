@@ -1,4 +1,4 @@
-//! The languages against each other, and hosepipe against nobody: what it adds to a worker that is started by hand.
+//! The languages against each other, and what hosepipe adds to a worker that is started by hand.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,15 +12,15 @@ use crate::rounds::median;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target, skip};
 
-/// Bytes of a trial: half a second or less, since many short trials say more of a pipe's rhythm than a few long ones.
+/// Bytes of a trial, which takes at most half a second: many short trials show more of a pipe's rhythm than a few long ones.
 const BYTES: u64 = 512 << 20;
 const WARMUP_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: u64 = 64 << 10;
 const ROUNDS: usize = 15;
 
-/// Tuned, these are to be within 3 % of the best of them.
+/// The tuned variants of these are to be within 3 % of the best of them.
 const COMPILED: [&str; 6] = ["C", "C++", "Rust", "Zig", "Go", "Fortran"];
-/// Tuned, these are to reach so much of C.
+/// The tuned variants of these are to reach this share of C.
 const MANAGED: [(&str, f64); 3] = [("Java", 0.90), ("JavaScript", 0.60), ("Python", 0.85)];
 
 pub(crate) const TARGETS: &[Target] = &[
@@ -86,7 +86,7 @@ fn rates(case: &CaseRecord) -> Vec<f64> {
     case.samples.iter().map(bytes_per_s).collect()
 }
 
-/// The same program, the same job: once through hosepipe, once as anybody would start it.
+/// The same program with the same job: started by hosepipe, and by hand.
 fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let bytes = lab.bytes.unwrap_or(BYTES);
     let program = built_worker()?;
