@@ -6,8 +6,9 @@ use process::proc::Stat;
 use crate::terminal::usage;
 
 /// Which chains are shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone)]
 pub(super) enum ChainFilter {
+    #[default]
     All,
     /// Those of a process and its descendants.
     Of(i32),

@@ -50,6 +50,7 @@ fn key(chain: &Chain) -> &str {
 }
 
 /// What is on the screen.
+#[derive(Default)]
 pub(super) struct Screen {
     filter: ChainFilter,
     pub(super) snapshot: TopSnapshot,
@@ -77,17 +78,7 @@ pub(super) enum KeyAction {
 
 impl Screen {
     pub(super) fn new(filter: ChainFilter) -> Self {
-        Self {
-            filter,
-            snapshot: TopSnapshot::default(),
-            history: HashMap::new(),
-            order: 0,
-            typed: None,
-            selected: String::new(),
-            detail: false,
-            help: false,
-            paused: false,
-        }
+        Self { filter, ..Self::default() }
     }
 
     /// Shows a new sample, and adds its rates to the history.
