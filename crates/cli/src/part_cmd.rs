@@ -123,24 +123,21 @@ fn failed(partition: usize, failure: String) -> PartResult {
 fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
     let (plan, count) = plan_of(work, None)?;
     let outputs = work.outputs(count).map_err(Error::msg)?;
-    let run = || {
-        let (ran, record) = run_text(&plan, &plan.reduce, true)?;
-        let record = serde_json::to_vec(&record.unwrap_or_default())?;
-        write_anew(&work.file(None, "json"), 0o666, &record).context("the record of the reduce")?;
-        anyhow::Ok(ran)
-    };
-    if plan.reduce_reads_names {
+    let fed = if plan.reduce_reads_names {
         // Each name ends with a zero byte, the format of `sort --files0-from`.
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
         let names = names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>();
         let list = work.file(None, "parts");
         write_anew(&list, 0o666, &names).context("the list of outputs")?;
         dup2_stdin(&File::open(&list).context("the list of outputs")?)?;
-        return run().map(|ran| script::exit(&ran));
-    }
-    let fed = feed_stdin(&outputs)?;
-    let ran = run()?;
-    finish(fed)?;
+        None
+    } else {
+        Some(feed_stdin(&outputs)?)
+    };
+    let (ran, record) = run_text(&plan, &plan.reduce, true)?;
+    let record = serde_json::to_vec(&record.unwrap_or_default())?;
+    write_anew(&work.file(None, "json"), 0o666, &record).context("the record of the reduce")?;
+    fed.map_or(Ok(()), finish)?;
     Ok(script::exit(&ran))
 }
 

@@ -176,10 +176,7 @@ impl Observer for Progress {
     }
 
     fn part_ended(&mut self, record: &StudyRecord) -> io::Result<()> {
-        match &self.save {
-            Some(file @ Destination::File(_)) => save_to(file, record).map_err(io::Error::other),
-            _ => Ok(()),
-        }
+        self.save.iter().try_for_each(|file| save_to(file, record)).map_err(io::Error::other)
     }
 }
 

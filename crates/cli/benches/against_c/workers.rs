@@ -63,15 +63,10 @@ fn measured(lab: &Laboratory, workers: &str, cpu: Option<&str>) -> Result<BenchR
     let bytes = lab.bytes.unwrap_or(BYTES);
     let arguments =
         format!("bench --workers {workers} --bytes {bytes} --trials {} --json -", lab.rounds_or(ROUNDS));
-    let mut command = match cpu {
-        None => Command::new(hosepipe::PROGRAM),
-        Some(cpu) => {
-            let mut taskset = Command::new("taskset");
-            taskset.args(["-c", cpu, hosepipe::PROGRAM]);
-            taskset
-        }
-    };
-    command.args(arguments.split_whitespace());
+    let pinned = ["taskset", "-c", cpu.unwrap_or_default(), hosepipe::PROGRAM];
+    let words = if cpu.is_some() { &pinned } else { &pinned[3..] };
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(arguments.split_whitespace());
     hosepipe::record(command)
 }
 
