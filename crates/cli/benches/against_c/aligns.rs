@@ -1,5 +1,5 @@
-//! Real pipelines in plain bash, in `run`, in `run --align-buffers` and under `boost`. On a machine that copies as fast into every address one
-//! that does not is invented, and the rows say what the cure costs where there is nothing to cure.
+//! Real pipelines in plain bash, in `run`, in `run --align-buffers` and under `boost`. A machine that copies at
+//! full speed into every address simulates one that does not: then the rows show what the cure costs where it has no effect.
 
 use anyhow::Result;
 
@@ -9,10 +9,10 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target, skip};
 
 const ROUNDS: usize = 7;
-/// What invents such a machine.
+/// The variable that simulates such a machine.
 const MACHINE: &str = "HOSEPIPE_SLOW_COPIES=0.3";
 
-/// A row's name, the program that it needs, and what is done with a file `FILE` of 1 GB.
+/// A row's name, the program that it needs, and the pipeline; `FILE` is a file of 1 GB.
 const PIPELINES: &[(&str, &str, &str)] = &[
     ("align-zstd", "zstd", "cat FILE | zstd -1 -c | wc -c"),
     ("align-lz4", "lz4", "cat FILE | lz4 -1 -c | wc -c"),

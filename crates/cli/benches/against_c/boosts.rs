@@ -1,5 +1,5 @@
-//! `hosepipe boost` beside the same command without it: what it gains where copying is all, and what it costs where there is
-//! nothing to gain.
+//! `hosepipe boost` beside the same command without it: what it gains if the stages only copy, and what it costs if larger pipes gain
+//! nothing.
 
 use anyhow::Result;
 

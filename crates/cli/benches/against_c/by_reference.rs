@@ -1,5 +1,5 @@
-//! The pipe whose pages pass by reference, out of huge pages and with both ends spinning: how far below plain copying
-//! it stays, and how far above what a distribution offers for showing off a pipe, `yes | pv`.
+//! A pipe whose pages are passed by reference, with huge pages and with ends that spin, compared with plain copying and with
+//! `yes | pv`.
 
 use std::process::Command;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const SPEC: &str = "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin";
 /// A block that is so large that the cost of a call is small beside copying it.
 const JUDGED_BLOCK: &str = "256KiB";
 
-/// The judged row, and what the block of all other rows comes to.
+/// The judged row, and one with the block size of all other rows.
 pub(crate) fn against_memcpy(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let row = |name: &str, block: &str, wanted| {
         let options = format!("--data none --block {block}");

@@ -1,5 +1,5 @@
-//! `hosepipe sh` as a person feels it: how long until the first prompt, typed and read through a pseudo-terminal, by the same hands
-//! as in the tests. From there on the prompt is the shell's own.
+//! The time until the first prompt of `hosepipe sh`, through a pseudo-terminal as in the tests. Afterwards the prompt is the shell's
+//! own.
 
 // The tests use what is not used here.
 #[allow(dead_code)]
@@ -16,7 +16,7 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 use pty::{Person, home};
 
-/// What a person does not notice.
+/// A delay that a person does not notice.
 const START_S_MAX: f64 = 0.050;
 const STARTS: usize = 21;
 
@@ -26,7 +26,7 @@ pub(crate) const TARGETS: &[Target] = &[Target::quick(
     starts,
 )];
 
-/// Both shells in turns, in homes that are alike.
+/// Both shells in turns, in the same home.
 fn starts(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let home = home();
     std::fs::write(home.path().join(".bashrc"), "PS1='ready> '\n").context(".bashrc")?;

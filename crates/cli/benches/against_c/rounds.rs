@@ -1,5 +1,5 @@
-//! Fair turns: contenders are measured in rounds, each once per round, so that whatever the machine does
-//! meanwhile falls on all of them, and figures of one round can be compared pair by pair.
+//! Fair turns: contenders are measured in rounds, each once per round, so that a disturbance of the machine
+//! affects all of them, and figures of one round can be compared pair by pair.
 
 use anyhow::Result;
 

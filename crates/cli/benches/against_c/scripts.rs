@@ -1,5 +1,5 @@
-//! Scripts that do next to nothing, so that what hosepipe adds to their shell shows: to its start, to each line that is no
-//! pipeline, and to each pipeline.
+//! Scripts that do almost nothing, so that the figures show what hosepipe adds to their shell: to its start, to each line that is
+//! not a pipeline, and to each pipeline.
 
 use anyhow::{Context, Result};
 

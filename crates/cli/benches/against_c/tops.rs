@@ -1,4 +1,4 @@
-//! What `hosepipe top` itself takes of a CPU while it shows 50 chains on a terminal, at its own pace.
+//! The CPU time of `hosepipe top` while it shows 50 chains on a terminal, at its default interval.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ pub(crate) const TARGETS: &[Target] = &[Target::quick(
     cost,
 )];
 
-/// The first looks, which see everything for the first time, are over.
+/// After this time the first samples, which read more than later ones, are over.
 const SETTLED: Duration = Duration::from_secs(3);
 const WATCHED: Duration = Duration::from_secs(10);
 

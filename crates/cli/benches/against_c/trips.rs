@@ -35,8 +35,8 @@ const TRIPS: &[Trip] = &[
     ("trip-condvar", "pingpong_condvar", "threads"),
 ];
 
-/// Where the two ends sit, and what the row's name says of it: on two CPUs wake-ups drown all else, on one only the
-/// work is left.
+/// The placement of the two ends, and its words in the row's name: on two CPUs the time is mostly that of wake-ups, on one it is that
+/// of the work.
 pub(crate) const PLACES: [(&str, &str); 2] = [("cross", ""), ("same", " one CPU")];
 
 /// One target for each mechanism.
@@ -59,7 +59,7 @@ pub(crate) fn against_untimed_c(name: &str, lab: &Laboratory) -> Result<Vec<Benc
     Ok([rows("pipe")?, rows("socketpair")?].concat())
 }
 
-/// Both sides in turns, with as much to do as fills a run, where hosepipe chose to sit.
+/// Both sides in turns, on the CPUs that hosepipe chose, with as many round trips as fill a run.
 fn rows_against(
     name: &str,
     lab: &Laboratory,
