@@ -1,6 +1,5 @@
 //! Progress bars: a line on standard error that is redrawn, if standard error is a terminal that is not dumb.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use model::{is_dumb, visible};
 
-/// A bar with a message beside it.
+/// A bar with a message beside it. It is removed from the terminal when it is dropped.
 ///
 /// It is redrawn only when it changes, unless [`Bar::tick_every`] starts a thread: trials are forked from this process.
 pub(crate) struct Bar(ProgressBar);
@@ -84,9 +83,10 @@ impl Bar {
     pub(crate) fn aside<T>(&self, others: impl FnOnce() -> T) -> T {
         self.0.suspend(others)
     }
+}
 
-    /// Removes the bar from the terminal.
-    pub(crate) fn finish(&self) {
+impl Drop for Bar {
+    fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }
@@ -139,6 +139,6 @@ impl TermLike for Unfilled {
 }
 
 /// The text as one line without control characters.
-fn line(what: &str) -> Cow<'static, str> {
-    Cow::Owned(visible(what).replace('\n', " "))
+fn line(what: &str) -> String {
+    visible(what).replace('\n', " ")
 }

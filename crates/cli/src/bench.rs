@@ -9,7 +9,6 @@ mod plan_text;
 mod progress;
 mod suite;
 mod workers;
-mod workers_args;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -83,7 +82,7 @@ fn measure_plan(
     let far = peer.as_mut().map(|peer| peer as &mut dyn engine::FarEnd);
     let outcome = engine::run(plan, &cpus, far, &mut progress, &|| stop.is_set());
     let took_s = began.elapsed().as_secs_f64();
-    progress.finish();
+    drop(progress);
     let other_load = watch.finish();
     let peer_record = peer.as_ref().map(|peer| Box::new(peer.record.clone()));
     // The peer's ssh must end before the cleaner, which would kill it.

@@ -8,12 +8,10 @@ use pipeline::boost::{self, BoostError};
 use report::read::Loaded;
 use signal_hook::consts::SIGQUIT;
 
-use crate::copies;
 use crate::outputs::Outputs;
-use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, usage};
-use crate::typed;
+use crate::{copies, script, typed};
 
 /// Enlarge the full pipes of a command, or of a running process
 #[derive(Debug, Args)]

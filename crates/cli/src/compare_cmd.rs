@@ -6,7 +6,7 @@ mod progress;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -20,13 +20,10 @@ use stats::changes::{PAIRS_MAX, looks_for_order};
 
 use self::parameters::{Values, combined, filled, name_in_records};
 use self::progress::CompareProgress;
-use crate::copies;
 use crate::outputs::Outputs;
-use crate::record::record_head;
-use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
-use crate::typed;
+use crate::{copies, record, script, typed};
 
 /// Compare pipelines, or one pipeline over several links, with alternating trials
 #[derive(Debug, Args)]
@@ -93,7 +90,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
     precision: Option<f64>,
 
-    /// Untimed runs of each before them
+    /// Untimed runs of each before the timed ones
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(0u32..=1000))]
     warmup: u32,
 
@@ -195,8 +192,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
-    let host = host::facts();
-    let started = SystemTime::now();
+    let head = record::begin(true);
     let stop = StopRequest::listen()?;
     let start = || Start { hosepipe: &hosepipe, shell: &shell };
     let mut elapsed_s = 0.0;
@@ -214,9 +210,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             must_succeed: several,
         };
         let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
-        let mut progress = CompareProgress::new(runs, time, &stop);
-        let made = contest.run(contenders, &mut progress);
-        progress.finish();
+        let made = contest.run(contenders, &mut CompareProgress::new(runs, time, &stop));
         elapsed_s = began.elapsed().as_secs_f64();
         let (results, signal) = made?;
         stop.note(signal);
@@ -234,7 +228,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let starts =
         (!interrupted && results.iter().any(is_short)).then(|| shell_starts_s(&start(), SHELL_STARTS));
     let record = CompareRecord {
-        head: record_head(host, started),
+        head,
         seed: args.seed,
         trials,
         warmup: args.warmup,
@@ -299,17 +293,15 @@ fn with_set_up(
         }
     }
     match made {
-        Ok(results) => Ok((results, left_behind)),
-        Err(NotPrepared::Stopped(signal)) => {
-            stop.note(Some(signal));
-            Ok((Vec::new(), left_behind))
-        }
+        Ok(results) => return Ok((results, left_behind)),
+        Err(NotPrepared::Stopped(signal)) => stop.note(Some(signal)),
         // Ctrl-C ended the command as well, before its own wait saw the signal.
-        Err(NotPrepared::Failed(_)) if stop.is_set() => Ok((Vec::new(), left_behind)),
+        Err(NotPrepared::Failed(_)) if stop.is_set() => {}
         Err(NotPrepared::Failed(problem)) => {
-            usage(format!("{problem}: the measurement would not be the one requested"))
+            return usage(format!("{problem}: the measurement would not be the one requested"));
         }
     }
+    Ok((Vec::new(), left_behind))
 }
 
 /// Each pipeline as it is, without the refused calls, and with aligned buffers, over each link.
@@ -336,8 +328,8 @@ fn contenders(
                 parameters.insert((*name).to_owned(), value.clone());
             }
             for via in vias {
-                let mut contender = Contender::new(&filled(text, values), &shown, via, shell)
-                    .map_err(|problem| UsageError(problem.to_string()))?;
+                let mut contender =
+                    Contender::new(&filled(text, values), &shown, via, shell).map_err(UsageError::new)?;
                 contender.prepare = args.prepare.as_ref().map(|text| filled(text, values));
                 contender.conclude = args.conclude.as_ref().map(|text| filled(text, values));
                 contender.options = TrialOptions { via: contender.options.via, ..options.clone() };

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::ScopedJoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use model::DiffRecord;
+use model::{DiffRecord, RecordHead};
 use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
@@ -17,9 +17,8 @@ use report::read::Loaded;
 
 use crate::destination::Destination;
 use crate::outputs::Outputs;
-use crate::record::{load, record_head};
-use crate::terminal::{self, usage};
-use crate::typed;
+use crate::terminal::{self, UsageError, usage};
+use crate::{record, typed};
 
 /// Show what changed between two records, or between two commands with alternating trials
 #[derive(Debug, Args)]
@@ -131,11 +130,8 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         None => args.outputs.show(loaded, &style)?,
         Some(text) => {
             // Standard output has the format: text for the user goes to standard error.
-            terminal::remark_painted(&report::terminal(
-                &loaded.record,
-                &terminal::style_of_stderr(),
-                study::view,
-            ));
+            let tables = report::terminal(&loaded.record, &terminal::style_of_stderr(), study::view);
+            terminal::remark_painted(&tables);
             args.outputs.write(&[loaded])?;
             Destination::Stdout.write(&text)?;
         }
@@ -146,7 +142,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
 /// The comparison of two records.
 fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let read = |path: &OsString| -> anyhow::Result<_> {
-        let loaded = load(Path::new(path))?;
+        let loaded = record::load(Path::new(path))?;
         let figures = sides::figures(&loaded);
         Ok((loaded, figures))
     };
@@ -174,12 +170,10 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     if let Some(problem) = sides::suites_differ(&old.record, &new.record) {
         return usage(problem);
     }
-    if let Err(problem) = sides::check(&old, &new, &figures) {
-        return usage(problem);
-    }
+    sides::check(&old, &new, &figures).map_err(UsageError)?;
     let [old_figures, new_figures] = &figures;
     Ok(DiffRecord {
-        head: record_head(new.record.head().host.clone(), SystemTime::now()),
+        head: RecordHead { host: new.record.head().host.clone(), ..record::begin(false) },
         old: sides::side(&old),
         new: sides::side(&new),
         paired: false,

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             Entry::Copies { finding, speeds: &costs.speeds, slow }
         });
         let entries: Vec<Entry> = measured.chain(findings.iter().map(Entry::Found)).chain(copies).collect();
-        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&entries)?))?;
+        terminal::print_data(&report::json::to_text(&entries)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     findings.extend(copies.map(|(_, finding)| finding));

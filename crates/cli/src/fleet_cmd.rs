@@ -16,10 +16,9 @@ use remote::launcher::Launcher;
 use report::read::Loaded;
 
 use crate::outputs::Outputs;
-use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{self, usage};
-use crate::typed;
+use crate::{record, typed};
 
 /// Options for starting nodes, which are not for a node itself.
 const START_OPTIONS: [&str; 2] = ["on", "hosts"];

@@ -31,13 +31,11 @@ pub(crate) fn first_steps(width: usize) -> String {
 /// Lays out the help of a command and of all its subcommands for a terminal of `width` columns.
 pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     let width = width.min(WIDTH_MAX);
-    let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
     let command = match command.get_after_help().map(|text| lay_out(&text.to_string(), width)) {
         Some(closing) => command.after_help(closing),
         None => command,
     };
-    let command = command.term_width(width);
-    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |one| laid_out(one, width)))
+    command.term_width(width).mut_subcommands(|one| laid_out(one, width))
 }
 
 /// The text that clap has rendered, with ordinary spaces in commands again.

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         .filter(|mechanism| !args.links || mechanism.capabilities.contains(Capabilities::LINK));
     let entries = || shown.clone().map(|mechanism| MechanismEntry::new(mechanism, args.links));
     let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
+        report::json::to_text(&entries().collect::<Vec<_>>())?
     } else if args.md {
         let head = "# Mechanisms\n\nGenerated from the registry by `hosepipe list --md`; a test fails when it is stale.\n";
         head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()

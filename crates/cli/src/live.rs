@@ -64,15 +64,11 @@ impl Live {
         let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
         let top = self.rows - wanted + 1;
         let seconds = self.began.elapsed().as_secs_f64();
-        let read_progress =
-            stages[0].read_progress.as_ref().map(|read_progress| format!(" · {}", in_words(read_progress)));
-        let head = self.fitting(&format!(" {seconds:.1} s{}", read_progress.unwrap_or_default()));
+        let progress = stages[0].read_progress.as_ref().map(|progress| format!(" · {}", in_words(progress)));
+        let head = self.fitting(&format!(" {seconds:.1} s{}", progress.unwrap_or_default()));
         text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m{head}\x1b[0m"));
-        for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
-            text.push_str(&format!("\x1b[{};1H", top + 1 + index));
-            let read = index.checked_sub(1).and_then(|link| stages[link].bytes);
-            let slow = self.slow_copies(stage, read.map(|(bytes, _)| bytes));
-            text.push_str(&self.line(index + 1, stage, before, since, slow));
+        for index in 0..wanted - 1 {
+            text.push_str(&format!("\x1b[{};1H{}", top + 1 + index, self.line(stages, index, since)));
         }
         text.push_str("\x1b8");
         self.before = stages.to_vec();
@@ -113,14 +109,11 @@ impl Live {
         Some(report::slow_copies::in_brief(&slow))
     }
 
-    fn line(
-        &self,
-        number: usize,
-        stage: &StageSnapshot,
-        before: &StageSnapshot,
-        since: Duration,
-        slow: Option<String>,
-    ) -> String {
+    /// The line of a stage, with what it did since the last drawing.
+    fn line(&self, stages: &[StageSnapshot], index: usize, since: Duration) -> String {
+        let (stage, before) = (&stages[index], &self.before[index]);
+        let read = index.checked_sub(1).and_then(|link| stages[link].bytes);
+        let slow = self.slow_copies(stage, read.map(|(bytes, _)| bytes));
         let share = |now_ns: u64, then_ns: u64| {
             (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
         };
@@ -157,7 +150,8 @@ impl Live {
         });
         let name = self.columns.saturating_sub(WITHOUT_NAME).clamp(12, 32);
         let line = format!(
-            " {number} {:<name$.name$} {:>9} {:>6} {:>8} {:>10}{}  {state}",
+            " {} {:<name$.name$} {:>9} {:>6} {:>8} {:>10}{}  {state}",
+            index + 1,
             visible(&stage.command).replace('\n', " "),
             numbers::time(stage.cpu_ns as f64),
             numbers::percent(cpu),
@@ -186,11 +180,11 @@ impl Live {
 }
 
 /// "big.gz: 45 % read, 12 s to the end".
-fn in_words(read_progress: &ReadProgress) -> String {
-    let share = read_progress.read_bytes as f64 / read_progress.size_bytes.max(1) as f64;
-    let what = visible(&read_progress.what).replace('\n', " ");
-    let left =
-        read_progress.left.map(|left| format!(", {} to the end", duration(left.as_secs_f64().ceil() as u64)));
+fn in_words(progress: &ReadProgress) -> String {
+    let share = progress.read_bytes as f64 / progress.size_bytes.max(1) as f64;
+    let what = visible(&progress.what).replace('\n', " ");
+    let left = progress.left.map(|left| left.as_secs_f64().ceil() as u64);
+    let left = left.map(|seconds| format!(", {} to the end", duration(seconds)));
     // Rounded down: 100 % means the whole file.
     format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
 }

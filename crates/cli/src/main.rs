@@ -164,14 +164,14 @@ fn main() -> ExitCode {
 const STACK_BYTES_MIN: u64 = 512 << 10;
 
 fn check_stack() -> anyhow::Result<()> {
-    match rustix::process::getrlimit(rustix::process::Resource::Stack).current {
-        Some(bytes) if bytes < STACK_BYTES_MIN => Err(anyhow::anyhow!(
-            "a stack of {} KiB is too small (RLIMIT_STACK), hosepipe needs {} KiB: ulimit -s 8192",
-            bytes >> 10,
-            STACK_BYTES_MIN >> 10
-        )),
-        _ => Ok(()),
-    }
+    let bytes = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
+    anyhow::ensure!(
+        bytes >= STACK_BYTES_MIN,
+        "a stack of {} KiB is too small (RLIMIT_STACK), hosepipe needs {} KiB: ulimit -s 8192",
+        bytes >> 10,
+        STACK_BYTES_MIN >> 10
+    );
+    Ok(())
 }
 
 /// Parses the verbs that scripts, prompts and partitions start often, with the options of that verb only: the options of all verbs

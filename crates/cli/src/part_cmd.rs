@@ -3,15 +3,18 @@
 mod task;
 
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
 use model::RunRecord;
 use pipeline::{Ran, ShellUse, Text, Watched};
 use process::{create_at, write_anew};
-use remote::spread::{FeedProcess, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
+use remote::spread::{
+    FeedProcess, InputFile, NOT_RUN, PartResult, Range, SpreadPlan, Work, describe, feed, is_url,
+};
 use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
@@ -80,14 +83,10 @@ fn plan_of(work: &Work, number: Option<usize>) -> anyhow::Result<(SpreadPlan, us
     Ok((plan, count))
 }
 
-/// Runs the map for one partition. The number that it returns is the length of the output in bytes, 0 if the map failed.
-fn map(
-    work: &Work,
-    number: usize,
-    attempt: &str,
-    is_claimed: bool,
-    records: bool,
-) -> anyhow::Result<(Ran, u64, Option<RunRecord>)> {
+/// Runs the map for one partition in this process; returns its status, too.
+fn map(args: &PartArgs, work: &Work, number: usize, attempt: &str) -> anyhow::Result<(PartResult, i32)> {
+    // The other tasks of a Slurm job know by the file of its output that a partition was taken.
+    let is_claimed = args.take.is_some();
     let (plan, _) = plan_of(work, Some(number))?;
     let ranges = plan.partitions.first().context("nothing to read")?;
     // Spark reads URLs itself, and writes their bytes to our standard input.
@@ -100,43 +99,45 @@ fn map(
         create_at(CWD, &unfinished, 0o666, true)
     };
     dup2_stdout(output.context("a file for the output")?)?;
-    let (ran, record) = run_text(&plan, &plan.map, records)?;
+    let (ran, record) = run_text(&plan, &plan.map, args.records)?;
     if let Some(fed) = fed {
         finish(fed)?;
         ensure_unchanged(ranges)?;
     }
-    if ran.status() != 0 {
-        // The file tells the other tasks of this Slurm job that the partition was taken.
+    let status = ran.status();
+    if status != 0 {
         let _ = if is_claimed { Ok(()) } else { fs::remove_file(unfinished) };
-        return Ok((ran, 0, record));
+        let ended = if ran.ended.success() { ExitStatus::from_raw(status << 8) } else { ran.ended };
+        return Ok((PartResult { record, ..failed(number, describe(ended)) }, status));
     }
     dup2_stdout(File::options().write(true).open("/dev/null")?)?;
     pipeline::wait_for_writers(&unfinished).context("the output")?;
     let bytes = work.finish(number, attempt).context("renaming the output")?;
-    Ok((ran, bytes, record))
+    Ok((PartResult { partition: number, bytes, failure: None, record }, 0))
+}
+
+fn failed(partition: usize, failure: String) -> PartResult {
+    PartResult { partition, bytes: 0, failure: Some(failure), record: None }
 }
 
 fn reduce(work: &Work) -> anyhow::Result<ExitCode> {
     let (plan, count) = plan_of(work, None)?;
     let outputs = work.outputs(count).map_err(Error::msg)?;
-    let run = || {
-        let (ran, record) = run_text(&plan, &plan.reduce, true)?;
-        let record = serde_json::to_vec(&record.unwrap_or_default())?;
-        write_anew(&work.file(None, "json"), 0o666, &record).context("the record of the reduce")?;
-        anyhow::Ok(ran)
-    };
-    if plan.reduce_reads_names {
+    let fed = if plan.reduce_reads_names {
         // Each name ends with a zero byte, the format of `sort --files0-from`.
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
         let names = names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>();
         let list = work.file(None, "parts");
         write_anew(&list, 0o666, &names).context("the list of outputs")?;
         dup2_stdin(&File::open(&list).context("the list of outputs")?)?;
-        return run().map(|ran| script::exit(&ran));
-    }
-    let fed = feed_stdin(&outputs)?;
-    let ran = run()?;
-    finish(fed)?;
+        None
+    } else {
+        Some(feed_stdin(&outputs)?)
+    };
+    let (ran, record) = run_text(&plan, &plan.reduce, true)?;
+    let record = serde_json::to_vec(&record.unwrap_or_default())?;
+    write_anew(&work.file(None, "json"), 0o666, &record).context("the record of the reduce")?;
+    fed.map_or(Ok(()), finish)?;
     Ok(script::exit(&ran))
 }
 

@@ -2,7 +2,6 @@
 //! take, the reason, the command that proves it, and the program.
 
 mod answer;
-mod args;
 mod figures;
 mod program;
 mod program_race;
@@ -10,27 +9,73 @@ mod program_runs;
 mod question;
 mod remarks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-pub(crate) use args::RecommendArgs;
-use clap::Parser;
-use model::{BenchRecord, ByteSize, Record, Spec};
+use clap::{Args, Parser};
+use model::{BenchRecord, Record, Spec};
 use report::read::Loaded;
 use stats::Demand;
 
 use crate::bench::PlaceArgument;
 use crate::destination::Destination;
+use crate::outputs::Outputs;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
-use crate::{Cli, Command, bench, record};
+use crate::{Cli, Command, bench, record, typed};
 use answer::Answer;
 use figures::Figures;
-use program::Program;
-use program_race::{Plan, ProgramRace};
+use program::{CodeLanguage, Program};
+use program_race::ProgramRace;
 use question::{Candidate, Question};
+
+/// Says which mechanism to take for your messages, and why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe recommend --message 200B --between processes              one way, between unrelated programs
+  hosepipe recommend --message 64B --pattern request-reply --between threads
+  hosepipe recommend --message 1KiB --messages-per-second 50000      the cheapest in CPU that reaches it
+  hosepipe recommend --message 4KiB --must filter --code python      for programs that read standard input
+  hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
+
+It measures and ranks the mechanisms that could be the answer, compiles and runs the programs of the best, and prints the reason,
+the command that proves it and the program. A mechanism whose ends spin is taken only if --cpu-budget allows it.
+docs/RECOMMEND.md has the rule.
+Exit status: 0 one is recommended; 1 none is left after measuring; 2 no mechanism can do what is asked.")]
+pub(crate) struct RecommendArgs {
+    #[command(flatten)]
+    question: Question,
+
+    /// Read the figures from a record of `hosepipe bench` instead of measuring (- is standard input)
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
+    from: Option<PathBuf>,
+
+    /// The time for the answer: two thirds to measure mechanisms, the rest to compile and run programs
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = typed::positive_duration)]
+    time: Duration,
+
+    /// The CPUs of the ends, as in `bench` [default: the scheduler's choice, and pinned ends for comparison]
+    #[arg(long, value_name = "PLACE")]
+    place: Option<PlaceArgument>,
+
+    /// The language of the program to print
+    #[arg(long, value_name = "LANGUAGE", default_value_t = CodeLanguage::C, value_parser = typed::one_of(CodeLanguage::ALL))]
+    code: CodeLanguage,
+
+    /// Write the program to a file, and the ring that it uses beside it; regular files of these names are replaced
+    #[arg(long, value_name = "FILE")]
+    code_to: Option<PathBuf>,
+
+    /// Seed of the trial order and of random payloads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
+    seed: u64,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
 
 /// Thirds of `--time` for the loops of `bench`; the programs are compiled and run in the rest.
 const THIRDS_FOR_LOOPS: u32 = 2;
@@ -40,67 +85,55 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     args.outputs.check()?;
     args.code_to.as_deref().map(program_file).transpose()?;
-    let question = args.question();
+    let (question, demand) = (&args.question, args.question.demand());
     let candidates = question.candidates().map_err(UsageError)?;
     let (record, stop) = match &args.from {
         Some(path) => (bench_record(record::load(path)?)?, None),
         None => {
-            let line = bench_command(args, &question, &available(&candidates), args.place);
-            let (record, stop) = measure(&line, question.demand)?;
+            let line = bench_command(args, &available(&candidates), args.place);
+            let (record, stop) = measure(&line, demand)?;
             (record, Some(stop))
         }
     };
-    let comparable = figures::within_limits(record.clone(), question.message_bytes);
-    let figures = Figures::select(&comparable, &question, &candidates, args.place).map_err(UsageError)?;
-    let mut choice = stats::choose(&figures.cases, &question.demand);
+    let comparable = figures::within_limits(record.clone(), question.message.0);
+    let figures = Figures::select(&comparable, question, &candidates, args.place).map_err(UsageError)?;
+    let mut choice = stats::choose(&figures.cases, &demand);
     let taken_by_loops = choice.taken;
     let is_stopped = stop.as_ref().is_some_and(StopRequest::is_set);
     let programs = match &stop {
         Some(_) if is_stopped => Vec::new(),
-        Some(stop) => {
-            let plan = Plan {
-                question: &question,
-                language: args.code,
-                time: args.time,
-                until: began + args.time,
-                seed: args.seed,
-                stop: &|| stop.is_set(),
-            };
-            program_race::run(&plan, &figures, &choice)?
-        }
+        Some(stop) => program_race::run(args, began + args.time, stop, &figures, &choice)?,
         // A record of `recommend` with the same question has figures of programs.
         None => {
-            let title = answer::title(&question, &figures);
+            let title = answer::title(question, &figures);
             let saved = record.recommendation.as_deref();
             let same = saved.filter(|saved| saved.title == title && saved.language == args.code.word());
             same.map_or(Vec::new(), |saved| saved.programs.clone())
         }
     };
     let took = stop.is_some().then(|| began.elapsed());
-    let race = ProgramRace::new(programs, &figures, &question.demand);
+    let race = ProgramRace::new(programs, &figures, &demand);
     let row = |spec: &Spec| figures.cases.iter().position(|case| case.spec == *spec);
     let best_program = race.taken().filter(|_| race.does_all || taken_by_loops.is_some());
     choice.taken = best_program.and_then(row).or(taken_by_loops);
     let answer = Answer {
-        question: &question,
+        args,
         candidates: &candidates,
         figures: &figures,
         choice: &choice,
         taken_by_loops,
         race: &race,
-        language: args.code,
         is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
         took,
-        time: args.time,
     };
-    let program = choice.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, &question));
+    let program = choice.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, question));
     if let (Some(path), Some(program)) = (&args.code_to, &program) {
         save(path, program)?;
     }
     if !args.outputs.has_stdout() {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
         let place = args.place.or(figures.place());
-        let proof = format!("hosepipe {}", bench_command(args, &question, &specs, place));
+        let proof = format!("hosepipe {}", bench_command(args, &specs, place));
         let mut text = answer.document(&proof).terminal(&terminal::style());
         let shown = program.as_ref().filter(|_| args.code_to.is_none());
         text.extend(shown.map(|program| format!("\n{}", program.text())));
@@ -139,17 +172,13 @@ fn available(candidates: &[Candidate]) -> Vec<String> {
 }
 
 /// The `bench` that measures the figures of the answer, as a command line without the name of the program.
-fn bench_command(
-    args: &RecommendArgs,
-    question: &Question,
-    specs: &[String],
-    place: Option<PlaceArgument>,
-) -> String {
+fn bench_command(args: &RecommendArgs, specs: &[String], place: Option<PlaceArgument>) -> String {
+    let question = &args.question;
     let time = Duration::from_millis((args.time * THIRDS_FOR_LOOPS / 3).as_millis().max(1) as u64);
     let line = format!(
         "bench {} --block {} --workload {} --tasks {} --time {} --seed {}",
         specs.join(" "),
-        ByteSize(question.message_bytes),
+        question.message,
         question.pattern.workload(),
         question.between.tasks(),
         humantime::format_duration(time).to_string().replace(' ', ""),

@@ -35,13 +35,10 @@ pub(crate) fn version_and_commit() -> String {
 /// The head of a record of this command, which begins to measure now. The facts of the machine are read before the run, because they
 /// would show the load of the run afterwards; if no record is kept, they are not read.
 pub(crate) fn begin(is_kept: bool) -> RecordHead {
-    record_head(if is_kept { host::facts() } else { Host::default() }, SystemTime::now())
-}
-
-/// The head of a record of this command.
-pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
-    let (tool, arguments, started) = (tool(), arguments(), rfc3339(started));
-    RecordHead { tool, host, arguments, started, ..RecordHead::default() }
+    let host = if is_kept { host::facts() } else { Host::default() };
+    let arguments = std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    RecordHead { tool: tool(), host, arguments, started, ..RecordHead::default() }
 }
 
 /// The record of a bench, with the summaries of its cases.
@@ -98,14 +95,4 @@ fn read(mut source: impl Read) -> io::Result<Block> {
 
 fn begins_as_a_record(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'{')
-}
-
-/// The command line, after the program's name.
-fn arguments() -> Vec<String> {
-    std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect()
-}
-
-/// A time in the format of RFC 3339.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
 }

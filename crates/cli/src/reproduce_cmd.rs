@@ -155,8 +155,7 @@ fn run_parts(
     };
     let mut progress = Progress { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
     let outcome = study::run(&job, record, &args.part, &mut progress);
-    progress.bar.finish();
-    drop(cleaner);
+    drop((progress, cleaner));
     Ok((stop, outcome))
 }
 
@@ -177,10 +176,7 @@ impl Observer for Progress {
     }
 
     fn part_ended(&mut self, record: &StudyRecord) -> io::Result<()> {
-        match &self.save {
-            Some(file @ Destination::File(_)) => save_to(file, record).map_err(io::Error::other),
-            _ => Ok(()),
-        }
+        self.save.iter().try_for_each(|file| save_to(file, record)).map_err(io::Error::other)
     }
 }
 

@@ -15,13 +15,11 @@ use pipeline::{
 use process::Refused;
 use report::read::Loaded;
 
-use crate::copies;
 use crate::destination::OUTPUTS;
 use crate::live::Live;
 use crate::outputs::Outputs;
-use crate::script;
 use crate::terminal::{self, UsageError, usage};
-use crate::typed;
+use crate::{copies, script, typed};
 
 /// Run a pipeline in bash, or another shell, over any link
 #[derive(Debug, Args)]

@@ -10,10 +10,7 @@ use pipeline::shell::Shell;
 use pipeline::{LineBuffered, Prompt, ShellUse, Text};
 use shell::Config;
 
-use crate::copies;
-use crate::script;
-use crate::terminal;
-use crate::typed;
+use crate::{copies, script, terminal, typed};
 
 /// Start a shell whose pipelines use the chosen link
 #[derive(Debug, Args)]

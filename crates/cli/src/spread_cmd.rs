@@ -21,11 +21,9 @@ use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
-use crate::record;
-use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
-use crate::typed;
+use crate::{record, script, typed};
 use launcher_args::LauncherArgs;
 
 /// Run a pipeline over many files, or over pieces of a large one, and merge the outputs
@@ -164,7 +162,8 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     }
     let (head, began, stop) = (record::begin(false), Instant::now(), &runs.stop);
     let piece = split.unwrap_or(STDIN_PIECE).0;
-    let input = (plan.is_stdin && !args.resume).then(stdin_file).transpose()?;
+    let input = (plan.is_stdin && !args.resume).then(|| fcntl_dupfd_cloexec(std::io::stdin(), 3));
+    let input = input.transpose().context("standard input")?.map(File::from);
     let failures = runs.map(&job, input.map(|input| Blocks::new(&work, input, piece)))?;
     let mut is_whole = failures.is_empty() && !stop.is_set();
     let status = match job.launcher {
@@ -198,10 +197,6 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
 
 /// Size of the pieces of standard input without --split: large enough that reading one takes longer than starting the map.
 const STDIN_PIECE: ByteSize = ByteSize(1 << 20);
-
-fn stdin_file() -> anyhow::Result<File> {
-    Ok(fcntl_dupfd_cloexec(std::io::stdin(), 3).context("standard input")?.into())
-}
 
 /// Writes standard input into a file in the folder of the work, so that it can be read in parts and repeatedly. With `resume` the file
 /// exists already, and standard input is not read.
@@ -329,9 +324,7 @@ impl Runs<'_> {
             bar.set_position(finished as u64, &format!("{running} running"));
             self.stop.is_set()
         };
-        let failures = job.map(blocks, &mut on_progress, &mut terminal::remark);
-        bar.finish();
-        failures.context("running the partitions")
+        job.map(blocks, &mut on_progress, &mut terminal::remark).context("running the partitions")
     }
 
     /// Runs a sample of the inputs as a whole and in parts. Returns the exit status if the outputs differ.

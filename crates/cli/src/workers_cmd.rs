@@ -52,7 +52,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(status));
     }
     if args.json {
-        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&entries)?))?;
+        terminal::print_data(&report::json::to_text(&entries)?)?;
     } else {
         terminal::print(&table(&entries, &terminal::style()))?;
     }

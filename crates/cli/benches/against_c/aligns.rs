@@ -1,19 +1,18 @@
-//! Real pipelines in plain bash, in `run`, in `run --align-buffers` and under `boost`. On a machine that copies as fast into every address one
-//! that does not is invented, and the rows say what the cure costs where there is nothing to cure.
+//! Real pipelines in plain bash, in `run`, in `run --align-buffers` and under `boost`. A machine that copies at
+//! full speed into every address simulates one that does not: then the rows show what the cure costs where it has no effect.
 
 use anyhow::Result;
 
 use crate::hosepipe;
 use crate::pipelines::{Timed, bash, big_file, seconds};
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::target::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Target, skip};
 
 const ROUNDS: usize = 7;
-/// What invents such a machine.
+/// The variable that simulates such a machine.
 const MACHINE: &str = "HOSEPIPE_SLOW_COPIES=0.3";
 
-/// A row's name, the program that it needs, and what is done with a file `FILE` of 1 GB.
+/// A row's name, the program that it needs, and the pipeline; `FILE` is a file of 1 GB.
 const PIPELINES: &[(&str, &str, &str)] = &[
     ("align-zstd", "zstd", "cat FILE | zstd -1 -c | wc -c"),
     ("align-lz4", "lz4", "cat FILE | lz4 -1 -c | wc -c"),
@@ -32,13 +31,8 @@ const PIPELINES: &[(&str, &str, &str)] = &[
 ];
 
 pub(crate) fn targets() -> impl Iterator<Item = Target> {
-    let target = |(name, ..): &(&'static str, _, _)| Target {
-        name,
-        promise: "a pipeline in `run`, in `run --align-buffers` and under `boost`, beside bash",
-        slow: true,
-        measure: pipeline,
-    };
-    PIPELINES.iter().map(target)
+    let promise = "a pipeline in `run`, in `run --align-buffers` and under `boost`, beside bash";
+    PIPELINES.iter().map(move |(name, ..)| Target::slow(name, promise, pipeline))
 }
 
 fn pipeline(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -46,14 +40,13 @@ fn pipeline(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         return Ok(Vec::new());
     };
     if model::file_on_path(program).is_none() {
-        return Err(Skipped(format!("no {program} (Debian: apt-get install {program})")).into());
+        return skip(format!("no {program} (Debian: apt-get install {program})"));
     }
     let is_slow = host::copy_costs()?.slow_offsets().is_some();
     let text = text.replace("FILE", &big_file()?.display().to_string());
     let ours = |words: &[&str]| {
         let machine: &[&str] = if is_slow { &["env"] } else { &["env", MACHINE] };
-        let words = [machine, &[hosepipe::PROGRAM], words, &[&text]].concat();
-        Timed(words.into_iter().map(str::to_owned).collect())
+        Timed::new(&[machine, &[hosepipe::PROGRAM], words, &[&text]].concat())
     };
     let [plain, run, aligned, boosted] = [
         bash(&text),
@@ -61,23 +54,18 @@ fn pipeline(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         ours(&["run", "--align-buffers"]),
         ours(&["boost", "--quiet", "bash", "-c"]),
     ];
-    let [plain, run, aligned, boosted] = interleave(
-        lab.rounds_or(ROUNDS),
-        lab.seed,
+    let [plain, run, aligned, boosted] = lab.interleave(
+        ROUNDS,
         [&|| seconds(&plain), &|| seconds(&run), &|| seconds(&aligned), &|| seconds(&boosted)],
     )?;
     let invented = if is_slow { "" } else { " (invented)" };
-    let row = |what: &str, ours: Vec<f64>, reference: &Vec<f64>| BenchRow {
-        name: format!("{name} {what}"),
-        unit: Unit::Seconds,
-        ours,
-        reference: reference.clone(),
-        wanted: Wanted::Nothing,
+    let row = |what: &str, pair: [&Vec<f64>; 2]| {
+        BenchRow::beside(format!("{name} {what}"), Unit::Seconds, pair.map(Vec::clone), Wanted::Nothing)
     };
     Ok(vec![
-        row(&format!("aligned/run{invented}"), aligned.clone(), &run),
-        row("run", run, &plain),
-        row(&format!("aligned{invented}"), aligned, &plain),
-        row(&format!("boost{invented}"), boosted, &plain),
+        row(&format!("aligned/run{invented}"), [&aligned, &run]),
+        row("run", [&run, &plain]),
+        row(&format!("aligned{invented}"), [&aligned, &plain]),
+        row(&format!("boost{invented}"), [&boosted, &plain]),
     ])
 }

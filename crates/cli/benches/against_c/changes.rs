@@ -5,17 +5,16 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use model::{BenchRecord, ChangeKind, DiffRecord};
 
-use crate::hosepipe::{PROGRAM, bench};
-use crate::rounds::interleave;
+use crate::hosepipe::{PROGRAM, bench, record};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 
 /// Comparisons of this machine with itself.
 const COMPARISONS: usize = 100;
-/// Of these so many are cases of a bench, which are compared several at a time; the others are commands.
+/// At least this many of them are cases of a bench, which are compared several at a time; the others are commands.
 const OF_CASES: usize = 40;
 const ALARMS_MAX: f64 = 5.0;
 /// Runs in which a change of ten percent is to be found.
@@ -25,24 +24,21 @@ const SAMPLES: usize = 20_000;
 const ANALYSIS_S_MAX: f64 = 0.200;
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "diff-itself",
-        promise: "`diff --run` of 100 things with themselves: at most 5 alarms (minutes: only when named, or --full)",
-        slow: true,
-        measure: itself,
-    },
-    Target {
-        name: "diff-ten-percent",
-        promise: "`diff --run` of commands of which one does 10 % more: found in 0.95 of the runs (minutes, too)",
-        slow: true,
-        measure: ten_percent,
-    },
-    Target {
-        name: "diff-20000",
-        promise: "a record of 20,000 samples, and two of them compared: at most 200 ms",
-        slow: false,
-        measure: long_records,
-    },
+    Target::slow(
+        "diff-itself",
+        "`diff --run` of 100 things with themselves: at most 5 alarms (minutes: only when named, or --full)",
+        itself,
+    ),
+    Target::slow(
+        "diff-ten-percent",
+        "`diff --run` of commands of which one does 10 % more: found in 0.95 of the runs (minutes, too)",
+        ten_percent,
+    ),
+    Target::quick(
+        "diff-20000",
+        "a record of 20,000 samples, and two of them compared: at most 200 ms",
+        long_records,
+    ),
 ];
 
 /// Work in proportion to bytes, each of them produced, moved and checked. On one CPU, where the two take turns: where the scheduler may
@@ -54,14 +50,8 @@ fn work(megabytes: usize) -> String {
 /// What `diff --run` says of two sides.
 fn in_turns(seed: u64, words: &[&str]) -> Result<DiffRecord> {
     let mut command = Command::new(PROGRAM);
-    command
-        .args(["diff", "--run", "--json", "-", "--seed", &seed.to_string()])
-        .args(words)
-        .stdin(Stdio::null());
-    let output = command.output().context(PROGRAM)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("`diff --run {words:?}` made no record: {said}"))
+    command.args(["diff", "--run", "--json", "-", "--seed", &seed.to_string()]).args(words);
+    record(command)
 }
 
 /// How many alarms there are among the judged figures of a comparison, and how many such figures.
@@ -86,7 +76,7 @@ fn itself(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         (raised, made) = (raised + further_alarms, made + further);
     }
     let (name, wanted) = (format!("{name} ({made})"), Wanted::AtMost(ALARMS_MAX));
-    Ok(vec![BenchRow { name, unit: Unit::Count, ours: vec![raised as f64], reference: Vec::new(), wanted }])
+    Ok(vec![BenchRow::alone(name, Unit::Count, vec![raised as f64], wanted)])
 }
 
 fn ten_percent(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -98,8 +88,7 @@ fn ten_percent(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         found += record.changes.iter().filter(|change| change.kind == ChangeKind::Slower).count();
     }
     let (name, wanted) = (format!("{name} ({runs})"), Wanted::AtLeast(0.95));
-    let ours = vec![found as f64 / runs as f64];
-    Ok(vec![BenchRow { name, unit: Unit::Count, ours, reference: Vec::new(), wanted }])
+    Ok(vec![BenchRow::alone(name, Unit::Count, vec![found as f64 / runs as f64], wanted)])
 }
 
 /// True samples, repeated with jitter until there are enough of them: a command of a second instead of many minutes.
@@ -125,15 +114,11 @@ fn long_records(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     };
     let report = || time(&["report".as_ref(), old.as_os_str()]);
     let diff = || time(&["diff".as_ref(), old.as_os_str(), new.as_os_str()]);
-    let [report, diff] = interleave(lab.rounds_or(9), lab.seed, [&report, &diff])?;
-    let row = |more: &str, ours| BenchRow {
-        name: format!("{name}{more}"),
-        unit: Unit::Seconds,
-        ours,
-        reference: Vec::new(),
-        wanted: Wanted::AtMost(ANALYSIS_S_MAX),
+    let [report, diff] = lab.interleave(9, [&report, &diff])?;
+    let row = |more: &str, ours| {
+        BenchRow::alone(format!("{name} {more}"), Unit::Seconds, ours, Wanted::AtMost(ANALYSIS_S_MAX))
     };
-    Ok(vec![row(" report", report), row(" diff of two", diff)])
+    Ok(vec![row("report", report), row("diff of two", diff)])
 }
 
 fn longer(made: &BenchRecord, random: &mut fastrand::Rng) -> BenchRecord {

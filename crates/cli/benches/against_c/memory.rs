@@ -1,18 +1,18 @@
-//! How much memory a command and everything it starts hold, at the worst moment.
+//! The largest amount of memory that a command and its descendants hold at one time.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use process::proc::{children, field_value};
 
-/// How often the processes are looked at. The kernel keeps each one's peak (VmHWM), so that nothing is lost
-/// between two looks but processes that live shorter than this.
+/// Time between two samples of the processes. The kernel keeps the peak of each (VmHWM), so that only processes with a shorter
+/// life are missed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Whose memory is looked at.
+/// The processes whose memory counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
     /// Of all processes together.
@@ -27,16 +27,16 @@ pub(crate) enum Whose {
 ///
 /// # Errors
 /// The command does not start, or fails.
-pub(crate) fn peak_bytes(mut command: Command, whose: Whose) -> Result<u64> {
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+pub(crate) fn peak_bytes(mut command: Command, whose: Whose) -> Result<f64> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("{command:?} does not start"))?;
     let mut peak_bytes = 0;
     let status = loop {
-        let family = family(child.id()).into_iter();
+        let family = family(child.id().cast_signed()).into_iter();
         let now = match whose {
             Whose::All => family.map(resident_peak_bytes).sum(),
             Whose::Largest(program) => {
-                let runs = |pid: &u32| {
+                let runs = |pid: &i32| {
                     fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|file| file == Path::new(program))
                 };
                 family.filter(runs).map(resident_peak_bytes).max().unwrap_or(0)
@@ -49,37 +49,22 @@ pub(crate) fn peak_bytes(mut command: Command, whose: Whose) -> Result<u64> {
         std::thread::sleep(LOOK_EVERY);
     };
     ensure!(status.success(), "{command:?} ended with {status}");
-    Ok(peak_bytes)
+    Ok(peak_bytes as f64)
 }
 
 /// A process and all that descend from it.
-fn family(root: u32) -> Vec<u32> {
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for pid in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = pid.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-        if let Some((pid, parent)) = pid.and_then(|pid| Some((pid, parent_of(pid)?))) {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
+fn family(root: i32) -> Vec<i32> {
     let mut family = vec![root];
     let mut looked_at = 0;
     while let Some(member) = family.get(looked_at) {
-        family.extend(children.remove(member).unwrap_or_default());
+        family.extend(children(*member));
         looked_at += 1;
     }
     family
 }
 
-/// Fourth field of `/proc/PID/stat`; the second may hold spaces and parentheses (proc_pid_stat(5)).
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// The largest resident set a process has had; 0 once it is gone. Huge pages of hugetlbfs are not in it.
-fn resident_peak_bytes(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
-    kib.unwrap_or(0u64) * 1024
+/// The largest resident set a process has had (a number of KiB, "1234 kB"); 0 once it is gone. Huge pages of hugetlbfs are not in it.
+fn resident_peak_bytes(pid: i32) -> u64 {
+    let peak = field_value(&format!("/proc/{pid}/status"), "VmHWM");
+    peak.and_then(|peak| peak.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }

@@ -13,28 +13,25 @@ use model::{BenchRecord, CaseRecord, Toward, decode_histogram};
 
 use crate::hosepipe::{PROGRAM, bytes_per_s};
 use crate::reference::succeed;
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::target::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Target, skip};
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "peer-stream",
-        promise: "a TCP stream between two network namespaces, its receiver woken by 128 KiB: at least 0.98 of iperf3's (root, iperf3)",
-        slow: true,
-        measure: streams,
-    },
-    Target {
-        name: "peer-trip",
-        promise: "a TCP and a UDP round trip of 14 bytes there, the median: at most 1.02 of sockperf's (root, sockperf)",
-        slow: true,
-        measure: trips,
-    },
+    Target::slow(
+        "peer-stream",
+        "a TCP stream between two network namespaces, its receiver woken by 128 KiB: at least 0.98 of iperf3's (root, iperf3)",
+        streams,
+    ),
+    Target::slow(
+        "peer-trip",
+        "a TCP and a UDP round trip of 14 bytes there, the median: at most 1.02 of sockperf's (root, sockperf)",
+        trips,
+    ),
 ];
 
 const ADDRESS: &str = "10.9.0.2";
 
-/// A port that nobody has used: of connections that were just closed something stays for a while (TIME_WAIT, tcp(7)).
+/// A port that was not used yet: the kernel keeps the port of a connection for a while after it is closed (TIME_WAIT, tcp(7)).
 fn port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(4711);
     NEXT.fetch_add(1, Ordering::Relaxed).to_string()
@@ -44,28 +41,26 @@ fn port() -> String {
 const STREAM_BYTES: u64 = 1 << 30;
 const TRIPS: u64 = 20_000;
 
-/// Two network namespaces with a pair of veth between them; gone with their only processes.
-struct Hosts([Child; 2]);
+/// Two network namespaces with a pair of veth between them; each exists as long as its only process.
+struct Hosts([Running; 2]);
 
 impl Hosts {
     fn new(program: &str) -> Result<Self> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Skipped("network namespaces need root".to_owned()).into());
+            return skip("network namespaces need root");
         }
-        let there =
-            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if there.is_err() {
-            return Err(Skipped(format!("needs {program} (Debian: apt-get install {program})")).into());
+        if model::file_on_path(program).is_none() {
+            return skip(format!("needs {program} (Debian: apt-get install {program})"));
         }
-        let host = || -> Result<Child> {
+        let host = || -> Result<Running> {
             let script = "ip link set lo up && echo && exec sleep 3600";
             let words = ["-n", "sh", "-c", script];
             let mut host = Command::new("unshare").args(words).stdout(Stdio::piped()).spawn()?;
             BufReader::new(host.stdout.take().context("a pipe")?).read_line(&mut String::new())?;
-            Ok(host)
+            Ok(Running(host))
         };
         let hosts = Self([host()?, host()?]);
-        let far = hosts.0[1].id();
+        let far = hosts.0[1].0.id();
         let link =
             format!("ip link add v type veth peer name v netns {far} && ip addr add 10.9.0.1/24 dev v");
         succeed(hosts.on(0, &["sh", "-c", &format!("{link} && ip link set v up")]))?;
@@ -77,18 +72,18 @@ impl Hosts {
         let mut command = Command::new("nsenter");
         // Each has a CPU of its own: both on one take turns, which is faster or slower, and chance.
         let cpu = host % std::thread::available_parallelism().map_or(1, usize::from);
-        command.arg(format!("--net=/proc/{}/ns/net", self.0[host].id()));
+        command.arg(format!("--net=/proc/{}/ns/net", self.0[host].0.id()));
         command.args(["taskset", "-c", &cpu.to_string()]).args(words);
         command
     }
 
-    /// A server on the second host, until what it gives back is dropped.
-    fn server(&self, words: &[&str], port: &str) -> Result<Server> {
+    /// A server on the second host, which runs until the returned value is dropped.
+    fn server(&self, words: &[&str], port: &str) -> Result<Running> {
         let mut command = self.on(1, words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Server(command.spawn()?);
+        let server = Running(command.spawn()?);
         let local = format!(":{:04X} ", port.parse::<u16>()?);
-        let sockets = |table| fs::read_to_string(format!("/proc/{}/net/{table}", self.0[1].id()));
+        let sockets = |table| fs::read_to_string(format!("/proc/{}/net/{table}", self.0[1].0.id()));
         for _ in 0..500 {
             if ["tcp", "tcp6", "udp"]
                 .iter()
@@ -120,23 +115,14 @@ impl Hosts {
     }
 }
 
-impl Drop for Hosts {
+/// A process, until it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
     fn drop(&mut self) {
-        self.0.iter_mut().for_each(end);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
-}
-
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        end(&mut self.0);
-    }
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 fn token() -> Result<PathBuf> {
@@ -163,16 +149,14 @@ fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         Ok(bits / 8.0)
     };
     let (plain, woken_late) = (|| bench("tcp"), || bench("tcp:lowat=128KiB"));
-    let [plain, woken_late, reference] =
-        interleave(lab.rounds_or(25), lab.seed, [&plain, &woken_late, &reference])?;
-    let row = |more: &str, ours, wanted| BenchRow {
-        name: format!("{name}{more}"),
-        unit: Unit::BytesPerSecond,
-        ours,
-        reference: reference.clone(),
-        wanted,
-    };
-    Ok(vec![row("", plain, Wanted::Nothing), row(" lowat", woken_late, Wanted::AtLeast(0.98))])
+    let [plain, woken_late, reference] = lab.interleave(25, [&plain, &woken_late, &reference])?;
+    let plain = [plain, reference.clone()];
+    let woken_late = [woken_late, reference];
+    let (lowat, wanted) = (format!("{name} lowat"), Wanted::AtLeast(0.98));
+    Ok(vec![
+        BenchRow::beside(name, Unit::BytesPerSecond, plain, Wanted::Nothing),
+        BenchRow::beside(lowat, Unit::BytesPerSecond, woken_late, wanted),
+    ])
 }
 
 fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -194,19 +178,17 @@ fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             let output = succeed(hosts.on(0, &words.into_iter().chain(option).collect::<Vec<_>>()))?;
             sockperf_p50_ns(&String::from_utf8_lossy(&output.stdout))
         };
-        let [ours, reference] = interleave(lab.rounds_or(9), lab.seed, [&ours, &reference])?;
+        let pair = lab.interleave(9, [&ours, &reference])?;
         let (name, wanted) = (format!("{name} {protocol}"), Wanted::AtMost(1.02));
-        rows.push(BenchRow { name, unit: Unit::Nanoseconds, ours, reference, wanted });
+        rows.push(BenchRow::beside(name, Unit::Nanoseconds, pair, wanted));
     }
     Ok(rows)
 }
 
 /// From "---> percentile 50.000 =   12.345", in microseconds.
 fn sockperf_p50_ns(said: &str) -> Result<f64> {
-    let line = said
-        .lines()
-        .find(|line| line.contains("percentile 50.000"))
-        .with_context(|| format!("sockperf says {said}"))?;
+    let line = said.lines().find(|line| line.contains("percentile 50.000"));
+    let line = line.with_context(|| format!("sockperf says {said}"))?;
     let number = line.rsplit('=').next().context("a number")?.trim();
     Ok(number.parse::<f64>()? * 1000.0)
 }

@@ -10,66 +10,63 @@ use anyhow::{Context, Result};
 use crate::hosepipe;
 use crate::memory::{Whose, peak_bytes};
 use crate::reference::succeed;
-use crate::rounds::{interleave, median};
+use crate::rounds::median;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 
 /// Bytes in the file that is copied, and in the text that is worked on.
 const COPIED_BYTES: u64 = 1_000_000_000;
 const TEXT_LINES: u64 = 2_000_000;
-/// What hosepipe's own processes may take where there are so many stages.
+/// Most memory of hosepipe's own processes at this number of stages.
 const MEMORY_BYTES_MAX: f64 = (10u64 << 20) as f64;
 const STAGES: usize = 500;
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "run-copy",
-        promise: "`cat FILE | wc -c` of 1 GB and its like: at most 0.45 of bash's time",
-        slow: false,
-        measure: copying,
-    },
-    Target {
-        name: "run-optimum",
-        promise: "the same programs, coupled by a C program with the best pipe size: at most 1.03 of its time",
-        slow: true,
-        measure: against_the_best,
-    },
-    Target {
-        name: "run-cpu",
-        promise: "pipelines held up by a stage that computes: at most 1.02 of bash's time",
-        slow: false,
-        measure: computing,
-    },
-    Target {
-        name: "run-tmpfile",
-        promise: "`cat FILE | sort | uniq -u | wc -l` over tmpfile: at most 1.10 of a true pipe's time",
-        slow: false,
-        measure: through_files,
-    },
-    Target {
-        name: "run-keep",
-        promise: "--keep on `cat FILE | wc -c` of 1 GB: at most 1.60 of the time without, on two CPUs",
-        slow: false,
-        measure: keeping,
-    },
-    Target {
-        name: "run-lines",
-        promise: "--lines on `cat FILES | wc -c` of 0.5 GB of text: at most 2.00 of the time without, on two CPUs",
-        slow: false,
-        measure: counting_lines,
-    },
-    Target {
-        name: "run-500",
-        promise: "500 stages of cat over served links: at most 10 MiB in the server",
-        slow: false,
-        measure: many_stages,
-    },
+    Target::quick(
+        "run-copy",
+        "`cat FILE | wc -c` of 1 GB and its like: at most 0.45 of bash's time",
+        |name, lab| copying(name, lab, |text| run(&[], text), "-c", 0.45),
+    ),
+    Target::slow(
+        "run-optimum",
+        "the same programs, coupled by a C program with the best pipe size: at most 1.03 of its time",
+        against_the_best,
+    ),
+    Target::quick(
+        "run-cpu",
+        "pipelines held up by a stage that computes: at most 1.02 of bash's time",
+        computing,
+    ),
+    Target::quick(
+        "run-tmpfile",
+        "`cat FILE | sort | uniq -u | wc -l` over tmpfile: at most 1.10 of a true pipe's time",
+        through_files,
+    ),
+    Target::quick(
+        "run-keep",
+        "--keep on `cat FILE | wc -c` of 1 GB: at most 1.60 of the time without, on two CPUs",
+        keeping,
+    ),
+    Target::quick(
+        "run-lines",
+        "--lines on `cat FILES | wc -c` of 0.5 GB of text: at most 2.00 of the time without, on two CPUs",
+        counting_lines,
+    ),
+    Target::quick(
+        "run-500",
+        "500 stages of cat over served links: at most 10 MiB in the server",
+        many_stages,
+    ),
 ];
 
 /// A command, as often as it is asked for.
-pub(crate) struct Timed(pub(crate) Vec<String>);
+pub(crate) struct Timed(Vec<String>);
 
 impl Timed {
+    pub(crate) fn new(words: &[&str]) -> Self {
+        Self(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.0[0]);
         command.args(&self.0[1..]).stdin(Stdio::null());
@@ -78,12 +75,11 @@ impl Timed {
 }
 
 fn run(options: &[&str], text: &str) -> Timed {
-    let words = [hosepipe::PROGRAM, "run"].into_iter().chain(options.iter().copied()).chain([text]);
-    Timed(words.map(str::to_owned).collect())
+    Timed::new(&[&[hosepipe::PROGRAM, "run"], options, &[text]].concat())
 }
 
 pub(crate) fn bash(text: &str) -> Timed {
-    Timed(["bash", "-c", text].map(str::to_owned).to_vec())
+    Timed::new(&["bash", "-c", text])
 }
 
 /// Seconds of a command.
@@ -102,27 +98,29 @@ pub(crate) fn times(
     pair: [&Timed; 2],
     wanted: Wanted,
 ) -> Result<BenchRow> {
-    let [ours, reference] = pair;
-    let [ours, reference] =
-        interleave(lab.rounds_or(rounds), lab.seed, [&|| seconds(ours), &|| seconds(reference)])?;
-    Ok(BenchRow { name: name.to_owned(), unit: Unit::Seconds, ours, reference, wanted })
+    let pair = lab.interleave(rounds, [&|| seconds(pair[0]), &|| seconds(pair[1])])?;
+    Ok(BenchRow::beside(name, Unit::Seconds, pair, wanted))
 }
 
-/// Pipelines in which hardly anything happens but copying.
-fn copying(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let file = big_file()?;
-    let file = file.display();
+/// Pipelines in which hardly anything happens but copying, beside bash; `count` is the option of wc(1).
+pub(crate) fn copying(
+    name: &str,
+    lab: &Laboratory,
+    ours: impl Fn(&str) -> Timed,
+    count: &str,
+    most: f64,
+) -> Result<Vec<BenchRow>> {
     let texts = [
-        ("", format!("cat {file} | wc -c"), Wanted::AtMost(0.45)),
-        (" tail", format!("cat {file} | tail -c 1"), Wanted::AtMost(0.45)),
-        (" cat", format!("cat {file} | cat | wc -c"), Wanted::Nothing),
+        ("", format!("| wc {count}"), Wanted::AtMost(most)),
+        (" tail", "| tail -c 1".to_owned(), Wanted::AtMost(most)),
+        (" cat", "| cat | wc -c".to_owned(), Wanted::Nothing),
     ];
-    texts
-        .into_iter()
-        .map(|(more, text, wanted)| {
-            times(&format!("{name}{more}"), lab, 11, [&run(&[], &text), &bash(&text)], wanted)
-        })
-        .collect()
+    let file = big_file()?;
+    let row = |(more, rest, wanted): (&str, String, Wanted)| {
+        let text = format!("cat {} {rest}", file.display());
+        times(&format!("{name}{more}"), lab, 11, [&ours(&text), &bash(&text)], wanted)
+    };
+    texts.into_iter().map(row).collect()
 }
 
 /// Sizes of pipes among which the best is looked for, and whether the stages are pinned to the first two CPUs in turns.
@@ -147,15 +145,11 @@ fn against_the_best(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             [vec!["cat", &file]].into_iter().chain(further.iter().map(|stage| stage.to_vec())).collect();
         let text = stages.iter().map(|stage| stage.join(" ")).collect::<Vec<_>>().join(" | ");
         let by_hand = &BY_HAND.map(|(bytes, cpus)| {
-            let words = [program.display().to_string(), bytes.to_string(), cpus.to_owned()].into_iter();
-            Timed(words.chain(stages.join(&"--").into_iter().map(str::to_owned)).collect())
+            let (program, bytes) = (program.display().to_string(), bytes.to_string());
+            Timed::new(&[&[&program, &bytes, cpus], &stages.join(&"--")[..]].concat())
         });
         let each: [_; BY_HAND.len()] = std::array::from_fn(|at| move || seconds(&by_hand[at]));
-        let found = interleave(
-            lab.rounds_or(7),
-            lab.seed,
-            each.each_ref().map(|one| one as &dyn Fn() -> Result<f64>),
-        )?;
+        let found = lab.interleave(7, each.each_ref().map(|one| one as &dyn Fn() -> Result<f64>))?;
         let medians = found.map(|times| median(&times));
         let best =
             (0..BY_HAND.len()).min_by(|one, other| medians[*one].total_cmp(&medians[*other])).unwrap_or(0);
@@ -175,12 +169,10 @@ fn computing(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         (" gzip", format!("head -c 60000000 {file} | gzip -1 | wc -c")),
         (" awk", format!("awk '{{ n += length($0) }} END {{ print n }}' {file} {file} {file} {file} | cat")),
     ];
-    texts
-        .into_iter()
-        .map(|(more, text)| {
-            times(&format!("{name}{more}"), lab, 7, [&run(&[], &text), &bash(&text)], Wanted::AtMost(1.02))
-        })
-        .collect()
+    let row = |(more, text): (&str, String)| {
+        times(&format!("{name}{more}"), lab, 7, [&run(&[], &text), &bash(&text)], Wanted::AtMost(1.02))
+    };
+    texts.into_iter().map(row).collect()
 }
 
 fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -188,20 +180,14 @@ fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let text = format!("cat {} | sort | uniq -u | wc -l", file.display());
     let both_work = format!("gzip -1 < {} | gzip -dc | wc -c", file.display());
     let via = |link: &str, text: &str| run(&["--via", link], text);
-    let sequential = "tmpfile:order=sequential";
+    let in_order = [&via("tmpfile", &both_work), &via("tmpfile:order=sequential", &both_work)];
     Ok(vec![
         times(name, lab, 7, [&via("tmpfile", &text), &via("pipe", &text)], Wanted::AtMost(1.10))?,
-        times(
-            &format!("{name} order"),
-            lab,
-            7,
-            [&via("tmpfile", &both_work), &via(sequential, &both_work)],
-            Wanted::AtMost(1.0),
-        )?,
+        times(&format!("{name} order"), lab, 7, in_order, Wanted::AtMost(1.0))?,
     ])
 }
 
-/// Each time into a folder that is not there yet: to throw away what an earlier run has kept takes as long as to keep.
+/// Each time into a new folder: removing what an earlier run has kept takes as long as keeping it.
 fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let (folder, file) = (built("kept"), big_file()?);
     let text = format!("cat {} | wc -c", file.display());
@@ -214,15 +200,9 @@ fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         _ => Ok(()),
     };
     let ours = || forget().and_then(|()| seconds(&kept));
-    let [ours, reference] = interleave(lab.rounds_or(7), lab.seed, [&ours, &|| seconds(&plain)])?;
+    let pair = lab.interleave(7, [&ours, &|| seconds(&plain)])?;
     forget()?;
-    Ok(vec![BenchRow {
-        name: name.to_owned(),
-        unit: Unit::Seconds,
-        ours,
-        reference,
-        wanted: Wanted::AtMost(1.60),
-    }])
+    Ok(vec![BenchRow::beside(name, Unit::Seconds, pair, Wanted::AtMost(1.60))])
 }
 
 /// A third process beside two CPUs, which copies every byte once more.
@@ -237,14 +217,13 @@ fn many_stages(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let text = format!("head -c 10000000 /dev/zero{} > /dev/null; sleep 0.1", " | cat".repeat(STAGES));
     let row = |via: &str| {
         let peak = || peak_bytes(run(&["--via", via], &text).command(), Whose::Largest(hosepipe::PROGRAM));
-        let ours = (0..lab.rounds_or(3)).map(|_| Ok(peak()? as f64)).collect::<Result<Vec<f64>>>()?;
-        let wanted = Wanted::AtMost(MEMORY_BYTES_MAX);
-        Ok(BenchRow { name: format!("{name} {via}"), unit: Unit::Bytes, ours, reference: Vec::new(), wanted })
+        let (name, wanted) = (format!("{name} {via}"), Wanted::AtMost(MEMORY_BYTES_MAX));
+        Ok(BenchRow::alone(name, Unit::Bytes, lab.repeat(3, peak)?, wanted))
     };
     ["socketpair", "tmpfile"].into_iter().map(row).collect()
 }
 
-/// A file in the folder that cargo lets a bench have; made once and kept for the next time.
+/// A file in the folder that cargo gives to a bench; it is made once and kept.
 pub(crate) fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -260,7 +239,7 @@ fn text_file() -> Result<PathBuf> {
     made("text", 0, &lines)
 }
 
-/// Makes a file with a shell command, unless it is there with at least so many bytes.
+/// Makes a file with a shell command, unless it exists with at least this many bytes.
 pub(crate) fn made(name: &str, bytes: u64, command: &str) -> Result<PathBuf> {
     let path = built(name);
     if std::fs::metadata(&path).is_ok_and(|found| found.len() >= bytes.max(1)) {

@@ -12,6 +12,7 @@ use process::reap;
 use rustix::process::Pid;
 
 use crate::hosepipe::PROGRAM;
+use crate::reference::succeed;
 
 /// A language of programs: how it is typed, and what compiles `source` to `program`.
 pub(crate) struct Language {
@@ -63,7 +64,9 @@ impl Printed {
         let mut compiler = language.compiler.split_whitespace();
         let program = match compiler.next() {
             Some(first) => {
-                succeed(Command::new(first).args(compiler).current_dir(folder))?;
+                let mut compile = Command::new(first);
+                compile.args(compiler).current_dir(folder);
+                succeed(compile)?;
                 vec![folder.join("program").display().to_string()]
             }
             None => vec!["python3".to_owned(), "source".to_owned()],
@@ -79,7 +82,7 @@ impl Printed {
         Ok(Some(Self { folder: folder.to_owned(), words }))
     }
 
-    /// Sends so many messages, with the environment given.
+    /// Sends `count` messages, with this environment.
     ///
     /// # Errors
     /// It fails, with what it said.
@@ -99,7 +102,7 @@ impl Printed {
         Ok(RunFigures { time_ns, cpu_ns: (usage.user_ns + usage.system_ns) as f64 / count as f64 })
     }
 
-    /// How many messages a run of about so many nanoseconds has.
+    /// The number of messages of a run that takes about `run_ns`.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -107,11 +110,4 @@ impl Printed {
         // The first runs are mostly start-up.
         (0..3).try_fold(100, |count, _| Ok((run_ns / self.run(count, &[])?.time_ns).max(1.0) as u64))
     }
-}
-
-/// Runs a command to its end.
-fn succeed(command: &mut Command) -> Result<()> {
-    let done = command.output().with_context(|| format!("{command:?} does not start"))?;
-    ensure!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(())
 }

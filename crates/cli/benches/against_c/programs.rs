@@ -12,16 +12,14 @@ use model::{BenchRecord, CaseRecord, Workload};
 
 use crate::hosepipe::{bench, case, cpus, ns_per_message};
 use crate::printed::{C, Language, PYTHON, Printed, RUST};
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, RUN_S, Skipped, Target};
+use crate::trips::PLACES;
 
 const SIZES: [&str; 4] = ["64B", "200B", "4KiB", "64KiB"];
 const LANGUAGES: [(Language, Wanted); 3] =
     [(C, Wanted::AtMost(1.25)), (RUST, Wanted::AtMost(1.25)), (PYTHON, Wanted::Nothing)];
 const ROUNDS: usize = 7;
-/// Where the two ends sit, and what the row's name says of it: on two CPUs wake-ups drown all else, on one only the work is left.
-const PLACES: [(&str, &str); 2] = [("cross", ""), ("same", " one CPU")];
 
 /// The targets' names, and the specs. Ends that spin are printed as the same program, less its sleep.
 const FAMILIES: [(&str, &str); 12] = [
@@ -41,12 +39,8 @@ const FAMILIES: [(&str, &str); 12] = [
 
 /// One target for each mechanism.
 pub(crate) fn targets() -> impl Iterator<Item = Target> {
-    FAMILIES.iter().map(|&(name, _)| Target {
-        name,
-        promise: "what `recommend` prints, ns per message, two CPUs and one: in C and Rust at most 1.25 of hosepipe's own row",
-        slow: true,
-        measure: programs,
-    })
+    let promise = "what `recommend` prints, ns per message, two CPUs and one: in C and Rust at most 1.25 of hosepipe's own row";
+    FAMILIES.iter().map(move |(name, _)| Target::slow(name, promise, programs))
 }
 
 fn programs(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -78,19 +72,18 @@ fn programs(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             };
             let run = |at: usize| -> Result<f64> { Ok(programs[at].run(counts[at], &environment)?.time_ns) };
             let [reference, ours @ ..] =
-                interleave(lab.rounds_or(ROUNDS), lab.seed, [&row, &|| run(0), &|| run(1), &|| run(2)])?;
+                lab.interleave(ROUNDS, [&row, &|| run(0), &|| run(1), &|| run(2)])?;
             for ((language, wanted), ours) in LANGUAGES.into_iter().zip::<[Vec<f64>; 3]>(ours) {
                 let wanted = if *spec == "file" { Wanted::Nothing } else { wanted };
                 let name = format!("{spec} {size} {}{more}", language.word);
-                let reference = reference.clone();
-                rows.push(BenchRow { name, unit: Unit::Nanoseconds, ours, reference, wanted });
+                rows.push(BenchRow::beside(name, Unit::Nanoseconds, [ours, reference.clone()], wanted));
             }
         }
     }
     Ok(rows)
 }
 
-/// One trial of hosepipe's own loops, of so many messages or as many as it thinks fit.
+/// One trial of hosepipe's own loops, of `count` messages, or of as many as hosepipe chooses.
 fn own_row(spec: &str, size: &str, place: &str, count: Option<u64>) -> Result<(BenchRecord, CaseRecord)> {
     let count = count.map_or(String::new(), |count| format!("--count {count}"));
     let record =

@@ -1,5 +1,5 @@
-//! `hosepipe sh` as a person feels it: how long until the first prompt, typed and read through a pseudo-terminal, by the same hands
-//! as in the tests. From there on the prompt is the shell's own.
+//! The time until the first prompt of `hosepipe sh`, through a pseudo-terminal as in the tests. Afterwards the prompt is the shell's
+//! own.
 
 // The tests use what is not used here.
 #[allow(dead_code)]
@@ -12,38 +12,32 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::hosepipe;
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 use pty::{Person, home};
 
-/// What a person does not notice.
+/// A delay that a person does not notice.
 const START_S_MAX: f64 = 0.050;
 const STARTS: usize = 21;
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "prompt-start",
-    promise: "`hosepipe sh` to its first prompt: at most 50 ms (and `bash -i` beside it)",
-    slow: false,
-    measure: starts,
-}];
+pub(crate) const TARGETS: &[Target] = &[Target::quick(
+    "prompt-start",
+    "`hosepipe sh` to its first prompt: at most 50 ms (and `bash -i` beside it)",
+    starts,
+)];
 
-/// Both shells in turns, in homes that are alike.
+/// Both shells in turns, in the same home.
 fn starts(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let home = home();
     std::fs::write(home.path().join(".bashrc"), "PS1='ready> '\n").context(".bashrc")?;
     let to_prompt = |program: &[&str]| seconds_to_prompt(home.path(), program);
     let contenders: [&dyn Fn() -> Result<f64>; 2] =
         [&|| to_prompt(&[hosepipe::PROGRAM, "sh"]), &|| to_prompt(&["bash", "-i"])];
-    let [ours, reference] = interleave(lab.rounds_or(STARTS), lab.seed, contenders)?;
-    let row = |more: &str, reference, wanted| BenchRow {
-        name: format!("{name}{more}"),
-        unit: Unit::Seconds,
-        ours: ours.clone(),
-        reference,
-        wanted,
-    };
-    Ok(vec![row("", Vec::new(), Wanted::AtMost(START_S_MAX)), row(" / bash -i", reference, Wanted::Nothing)])
+    let pair = lab.interleave(STARTS, contenders)?;
+    Ok(vec![
+        BenchRow::alone(name, Unit::Seconds, pair[0].clone(), Wanted::AtMost(START_S_MAX)),
+        BenchRow::beside(format!("{name} / bash -i"), Unit::Seconds, pair, Wanted::Nothing),
+    ])
 }
 
 fn seconds_to_prompt(home: &Path, program: &[&str]) -> Result<f64> {

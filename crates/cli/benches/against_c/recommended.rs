@@ -16,7 +16,7 @@ use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spe
 use stats::race::SAME_TIMES;
 use stats::{Demand, Excluded, choose};
 
-use crate::hosepipe::PROGRAM;
+use crate::hosepipe::{PROGRAM, record};
 use crate::printed::{C, Printed};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
@@ -38,14 +38,13 @@ const JUDGE_ROUNDS_MIN: usize = 7;
 /// One run of a program there, in nanoseconds.
 const JUDGE_RUN_NS: f64 = 4e7;
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "recommend",
-    promise: "72 answers (or --every N-th), judged by the printed programs of all that could be taken: at least 95 % right or within 10 %",
-    slow: true,
-    measure: answers,
-}];
+pub(crate) const TARGETS: &[Target] = &[Target::slow(
+    "recommend",
+    "72 answers (or --every N-th), judged by the printed programs of all that could be taken: at least 95 % right or within 10 %",
+    answers,
+)];
 
-/// A question: who sends what to whom, and what is asked besides.
+/// A question: the messages and their ends, and what else is asked.
 struct Question {
     kind: Kind,
     besides: &'static str,
@@ -104,21 +103,18 @@ fn answers(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let all = outcomes.len() as f64;
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count() as f64;
     let wrong = count(Outcome::Wrong);
-    let row = |more: &str, unit, ours, reference, wanted| BenchRow {
-        name: format!("{name}{more}"),
-        unit,
-        ours,
-        reference,
-        wanted,
+    let of_all = |name: String, number: f64, wanted| {
+        BenchRow::beside(name, Unit::Count, [vec![number], vec![all]], wanted)
     };
-    let shown = |more, outcome| row(more, Unit::Count, vec![count(outcome)], vec![all], Wanted::Nothing);
+    let shown = |more, outcome| of_all(format!("{name} / {more}"), count(outcome), Wanted::Nothing);
+    let alone = |more, unit, ours| BenchRow::alone(format!("{name} / {more}"), unit, ours, Wanted::Nothing);
     Ok(vec![
-        row("", Unit::Count, vec![all - wrong], vec![all], Wanted::AtLeast(0.95)),
-        shown(" / right", Outcome::Right),
-        shown(" / within 10 %", Outcome::Within10Percent),
-        shown(" / wrong", Outcome::Wrong),
-        row(" / cost of the best", Unit::Count, times_best, Vec::new(), Wanted::Nothing),
-        row(" / until the answer", Unit::Seconds, seconds, Vec::new(), Wanted::Nothing),
+        of_all(name.to_owned(), all - wrong, Wanted::AtLeast(0.95)),
+        shown("right", Outcome::Right),
+        shown("within 10 %", Outcome::Within10Percent),
+        shown("wrong", Outcome::Wrong),
+        alone("cost of the best", Unit::Count, times_best),
+        alone("until the answer", Unit::Seconds, seconds),
     ])
 }
 
@@ -160,10 +156,7 @@ fn ask(question: Question) -> Result<Answer> {
     let words = format!("{} {}", question.kind.words(), question.besides);
     let mut recommend = Command::new(PROGRAM);
     recommend.arg("recommend").args(words.split_whitespace()).args(["--json", "-"]);
-    let done = recommend.output().context("recommend")?;
-    let record = serde_json::from_slice(&done.stdout)
-        .with_context(|| format!("recommend {words}: {}", String::from_utf8_lossy(&done.stderr)))?;
-    Ok(Answer { question, words, record })
+    Ok(Answer { question, words, record: record(recommend)? })
 }
 
 fn taken(answer: &Answer) -> Option<&Spec> {

@@ -1,5 +1,5 @@
 //! The reference: straightforward C programs (`c/*.c`), compiled here as well as the compiler can and run for
-//! their figures. They print numbers; what a number means stands at the head of each program.
+//! their figures. They print numbers; the first comment of each program says what they mean.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,18 +23,6 @@ pub(crate) struct References {
     pub(crate) has_xxhash: bool,
     cc: OsString,
     pipe_stream: PathBuf,
-}
-
-/// A compiled C ping-pong.
-pub(crate) struct PingPong(PathBuf);
-
-/// Whether the C ping-pong reads the clock for every round trip.
-#[derive(Clone, Copy)]
-pub(crate) enum Clock {
-    /// Before the first and after the last only: the fastest a C program can be.
-    Total,
-    /// After every round trip as well, as whoever wants a distribution must.
-    Each,
 }
 
 impl References {
@@ -79,27 +67,21 @@ impl References {
     pub(crate) fn library(&self, name: &str) -> Result<PathBuf> {
         build(&self.cc, name, &["-shared", "-fPIC", "-pthread"])
     }
-
-    /// Compiles one of the ping-pong programs, by its name in `c/`.
-    ///
-    /// # Errors
-    /// What the compiler complained of.
-    pub(crate) fn pingpong(&self, program: &str) -> Result<PingPong> {
-        Ok(PingPong(self.program(program)?))
-    }
 }
 
-impl PingPong {
-    /// One byte to and fro, `count` times: the mean in nanoseconds. `kind` tells the program's mechanisms apart.
-    pub(crate) fn run(&self, kind: &str, count: u64, cpus: [u32; 2], clock: Clock) -> Result<f64> {
-        let clock = match clock {
-            Clock::Total => "total",
-            Clock::Each => "each",
-        };
-        let line = format!("{kind} {count} {} {} {clock}", cpus[0], cpus[1]);
-        let [made, elapsed_ns, _p50_ns] = numbers(&self.0, &line)?;
-        Ok(elapsed_ns / made)
-    }
+/// One byte to and fro in a ping-pong program, `count` times: the mean in nanoseconds. `kind` tells the program's mechanisms apart. Its clock
+/// is `total` (before the first and after the last only: the fastest a C program can be) or `each` (after every round trip as well, as a
+/// distribution needs it).
+pub(crate) fn pingpong_ns(
+    program: &Path,
+    kind: &str,
+    count: u64,
+    cpus: [u32; 2],
+    clock: &str,
+) -> Result<f64> {
+    let line = format!("{kind} {count} {} {} {clock}", cpus[0], cpus[1]);
+    let [made, elapsed_ns, _p50_ns] = numbers(program, &line)?;
+    Ok(elapsed_ns / made)
 }
 
 fn version_of(cc: &OsString) -> Result<String> {

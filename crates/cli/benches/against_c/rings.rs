@@ -13,38 +13,33 @@ use model::{CaseRecord, Workload};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::hosepipe::{self, ns_per_message};
-use crate::one_run::{one_run, round_trip, throughput};
-use crate::rounds::interleave;
+use crate::one_run::one_run;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "ring-stream",
-        promise: "4, 8 and 64 B over a spinning ring, ns per message: at most 1.0 of the crate rtrb (the fastest of three capacities and three loops, without a program around it), in threads and in processes",
-        slow: false,
-        measure: streams,
-    },
-    Target {
-        name: "ring-trip",
-        promise: "a round trip over a spinning ring of 1 to 64 B: at most 1.1 of a bare cache line's bounce",
-        slow: false,
-        measure: trips,
-    },
-    Target {
-        name: "ring-futex",
-        promise: "a ring whose ends may sleep while both keep up: at least 0.9 of one whose ends spin",
-        slow: false,
-        measure: |name, lab| {
+    Target::quick(
+        "ring-stream",
+        "4, 8 and 64 B over a spinning ring, ns per message: at most 1.0 of the crate rtrb (the fastest of three capacities and three loops, without a program around it), in threads and in processes",
+        streams,
+    ),
+    Target::quick(
+        "ring-trip",
+        "a round trip over a spinning ring of 1 to 64 B: at most 1.1 of a bare cache line's bounce",
+        trips,
+    ),
+    Target::quick(
+        "ring-futex",
+        "a ring whose ends may sleep while both keep up: at least 0.9 of one whose ends spin",
+        |name, lab| {
             let row = |block: &str| {
+                let (name, options) = (format!("{name} {block}"), format!("--data none --block {block}"));
                 let specs = ["shm-ring:wait=futex", "shm-ring:wait=spin"];
-                let options = format!("--data none --block {block}");
-                one_run(&format!("{name} {block}"), lab, specs, &options, throughput(Wanted::AtLeast(0.9)))
+                one_run(&name, lab, specs, &options, Workload::Stream, Wanted::AtLeast(0.9))
             };
-            let rows = [row("8")?, row("64")?, row("4KiB")?, row("64KiB")?];
-            Ok(rows.into_iter().flatten().collect())
+            ["8", "64", "4KiB", "64KiB"].into_iter().map(row).collect()
         },
-    },
+    ),
 ];
 
 const ROUNDS: usize = 11;
@@ -54,8 +49,7 @@ const MESSAGES: u64 = 20_000_000;
 const CAPACITIES: [usize; 3] = [256, 4096, 65536];
 
 fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let rows = [of_size::<4>(name, lab)?, of_size::<8>(name, lab)?, of_size::<64>(name, lab)?];
-    Ok(rows.into_iter().flatten().collect())
+    Ok([of_size::<4>(name, lab)?, of_size::<8>(name, lab)?, of_size::<64>(name, lab)?].concat())
 }
 
 fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -74,17 +68,11 @@ fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<Bench
             .flat_map(|capacity| LOOPS.map(|of_loop| rtrb_ns::<BYTES>(*capacity, of_loop, cpus)));
         loops.collect::<Result<Vec<_>>>().map(|found| found.into_iter().fold(f64::INFINITY, f64::min))
     };
-    let [threads, processes, reference] = interleave(
-        lab.rounds_or(ROUNDS),
-        lab.seed,
-        [&|| ours("threads"), &|| ours("processes"), &fastest_rtrb],
-    )?;
-    let row = |tasks: &str, ours: Vec<f64>| BenchRow {
-        name: format!("{name} {BYTES} B {tasks}"),
-        unit: Unit::Nanoseconds,
-        ours,
-        reference: reference.clone(),
-        wanted: Wanted::AtMost(1.0),
+    let [threads, processes, reference] =
+        lab.interleave(ROUNDS, [&|| ours("threads"), &|| ours("processes"), &fastest_rtrb])?;
+    let row = |tasks: &str, ours: Vec<f64>| {
+        let (name, pair) = (format!("{name} {BYTES} B {tasks}"), [ours, reference.clone()]);
+        BenchRow::beside(name, Unit::Nanoseconds, pair, Wanted::AtMost(1.0))
     };
     Ok(vec![row("threads", threads), row("processes", processes)])
 }
@@ -92,7 +80,7 @@ fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<Bench
 /// How a program uses the other ring.
 #[derive(Clone, Copy)]
 enum Loop {
-    /// One message in a call, and so many pauses after a call that found no room or no message.
+    /// One message in a call, and this many pauses after a call that found no room or no message.
     OneByOne { pauses: usize },
     /// Up to this many messages in a call: hosepipe moves as many.
     Together(usize),
@@ -190,12 +178,10 @@ fn receive<const BYTES: usize>(consumer: &mut Consumer<[u8; BYTES]>, of_loop: Lo
 /// Up to 56 bytes travel beside their announcement; 64 take a second cache line each way. Between CPUs that are far apart it is less than
 /// the bounce, between near ones 1.6 to 2.0 of it: `docs/BOUNDS.md` says why.
 fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let mut rows = Vec::new();
-    for block in [1, 4, 8, 64] {
+    let row = |block: u32| {
+        let (name, options) = (format!("{name} {block} B"), format!("--data none --block {block}"));
         let specs = ["shm-ring:wait=spin", "cache-line"];
-        let options = format!("--data none --block {block}");
-        let name = format!("{name} {block} B");
-        rows.extend(one_run(&name, lab, specs, &options, round_trip(Wanted::AtMost(1.1)))?);
-    }
-    Ok(rows)
+        one_run(&name, lab, specs, &options, Workload::PingPong, Wanted::AtMost(1.1))
+    };
+    [1, 4, 8, 64].into_iter().map(row).collect()
 }

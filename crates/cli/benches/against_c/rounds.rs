@@ -1,31 +1,45 @@
-//! Fair turns: contenders are measured in rounds, each once per round, so that whatever the machine does
-//! meanwhile falls on all of them, and figures of one round can be compared pair by pair.
+//! Fair turns: contenders are measured in rounds, each once per round, so that a disturbance of the machine
+//! affects all of them, and figures of one round can be compared pair by pair.
 
 use anyhow::Result;
 
-/// Runs every contender once to warm up (not kept), then `rounds` times in an order shuffled by `seed`.
-/// Gives back each contender's figures, in the order of the rounds.
-///
-/// # Errors
-/// The first contender's failure: a round with a hole in it has no pairs.
-pub(crate) fn interleave<F, const N: usize>(
-    rounds: usize,
-    seed: u64,
-    contenders: [&dyn Fn() -> Result<F>; N],
-) -> Result<[Vec<F>; N]> {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let mut order: [usize; N] = std::array::from_fn(|index| index);
-    let mut figures = std::array::from_fn(|_| Vec::with_capacity(rounds));
-    for contender in contenders {
-        contender()?;
+use crate::target::Laboratory;
+
+impl Laboratory {
+    /// The rounds asked for, or the target's own.
+    pub(crate) fn rounds_or(&self, default: usize) -> usize {
+        self.rounds.unwrap_or(default)
     }
-    for _ in 0..rounds {
-        rng.shuffle(&mut order);
-        for &turn in &order {
-            figures[turn].push(contenders[turn]()?);
+
+    /// Runs every contender once to warm up (not kept), then in each round once, in an order shuffled by the seed. Gives back each
+    /// contender's figures, in the order of the rounds: `rounds` of them, unless another number is asked for.
+    ///
+    /// # Errors
+    /// The first contender's failure: a round with a hole in it has no pairs.
+    pub(crate) fn interleave<const N: usize>(
+        &self,
+        rounds: usize,
+        contenders: [&dyn Fn() -> Result<f64>; N],
+    ) -> Result<[Vec<f64>; N]> {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let mut order: [usize; N] = std::array::from_fn(|index| index);
+        let mut figures = [const { Vec::new() }; N];
+        for contender in contenders {
+            contender()?;
         }
+        for _ in 0..self.rounds_or(rounds) {
+            rng.shuffle(&mut order);
+            for &turn in &order {
+                figures[turn].push(contenders[turn]()?);
+            }
+        }
+        Ok(figures)
     }
-    Ok(figures)
+
+    /// Figures of one program alone: nothing to alternate with, no warm-up.
+    pub(crate) fn repeat(&self, rounds: usize, run: impl Fn() -> Result<f64>) -> Result<Vec<f64>> {
+        (0..self.rounds_or(rounds)).map(|_| run()).collect()
+    }
 }
 
 /// The middle figure, or the mean of the middle two; NaN where there are none.
@@ -35,9 +49,8 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
 
 /// The smallest and the largest figure.
 pub(crate) fn range(figures: &[f64]) -> (f64, f64) {
-    figures
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), figure| (low.min(*figure), high.max(*figure)))
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    figures.iter().fold(ends, |(low, high), figure| (low.min(*figure), high.max(*figure)))
 }
 
 /// The 95 % interval of the median, by order statistics; below six figures the whole range, which covers less.

@@ -1,11 +1,10 @@
-//! Scripts that do next to nothing, so that what hosepipe adds to their shell shows: to its start, to each line that is no
-//! pipeline, and to each pipeline.
+//! Scripts that do almost nothing, so that the figures show what hosepipe adds to their shell: to its start, to each line that is
+//! not a pipeline, and to each pipeline.
 
 use anyhow::{Context, Result};
 
 use crate::hosepipe;
 use crate::pipelines::{Timed, bash, built, seconds, times};
-use crate::rounds::interleave;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 
@@ -19,65 +18,52 @@ const THREE: &str = "true | true | true";
 const WANTED: Wanted = Wanted::AtMost(1.10);
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "sh-start",
-        promise: "`hosepipe --version`: at most 0.7 ms more than `true`; `sh -c :`: 1 ms more than `bash -c :`",
-        slow: false,
-        measure: start,
-    },
-    Target {
-        name: "run-start",
-        promise: "`hosepipe run 'true | true | true'`: at most 1.30 of bash's time",
-        slow: false,
-        measure: run_start,
-    },
-    Target {
-        name: "sh-lines",
-        promise: "a script of 200 lines of assignments, functions, `cd` and `$(…)`: at most 1.10 of bash's time",
-        slow: false,
-        measure: lines,
-    },
-    Target {
-        name: "sh-pipelines",
-        promise: "`true | true | true` 200 times in one script: at most 1.10 of bash's time",
-        slow: false,
-        measure: pipelines,
-    },
+    Target::quick(
+        "sh-start",
+        "`hosepipe --version`: at most 0.7 ms more than `true`; `sh -c :`: 1 ms more than `bash -c :`",
+        start,
+    ),
+    Target::quick("run-start", "`hosepipe run 'true | true | true'`: at most 1.30 of bash's time", run_start),
+    Target::quick(
+        "sh-lines",
+        "a script of 200 lines of assignments, functions, `cd` and `$(…)`: at most 1.10 of bash's time",
+        lines,
+    ),
+    Target::quick(
+        "sh-pipelines",
+        "`true | true | true` 200 times in one script: at most 1.10 of bash's time",
+        pipelines,
+    ),
 ];
 
 fn sh(options: &[&str], arguments: &[&str]) -> Timed {
-    let words = [hosepipe::PROGRAM, "sh"].iter().chain(options).chain(arguments);
-    Timed(words.map(|word| (*word).to_owned()).collect())
+    Timed::new(&[&[hosepipe::PROGRAM, "sh"], options, arguments].concat())
 }
 
 /// One start each, and what ours took longer in the same round.
 fn start(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let row = |more: &str, ours: Timed, reference: Timed, wanted| -> Result<BenchRow> {
-        let [ours, reference] =
-            interleave(lab.rounds_or(STARTS), lab.seed, [&|| seconds(&ours), &|| seconds(&reference)])?;
-        let ours = ours.iter().zip(&reference).map(|(ours, reference)| ours - reference).collect();
-        let name = format!("{name}{more} (more)");
-        Ok(BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted })
+    let row = |more: &str, ours: Timed, reference: Timed, most_s: f64| -> Result<BenchRow> {
+        let [ours, reference] = lab.interleave(STARTS, [&|| seconds(&ours), &|| seconds(&reference)])?;
+        let further = ours.iter().zip(&reference).map(|(ours, reference)| ours - reference).collect();
+        Ok(BenchRow::alone(format!("{name}{more} (more)"), Unit::Seconds, further, Wanted::AtMost(most_s)))
     };
-    let words = |words: &[&str]| Timed(words.iter().map(|word| (*word).to_owned()).collect());
-    let shell = |text: &str| (sh(&[], &["-c", text]), bash(text));
-    let (version, nothing) = (words(&[hosepipe::PROGRAM, "--version"]), words(&["true"]));
-    let ((ours, reference), (three, three_of_bash)) = (shell(":"), shell(THREE));
+    let shell = |more: &str, text: &str| row(more, sh(&[], &["-c", text]), bash(text), START_S_MAX);
+    let (version, nothing) = (Timed::new(&[hosepipe::PROGRAM, "--version"]), Timed::new(&["true"]));
     Ok(vec![
-        row(" --version", version, nothing, Wanted::AtMost(VERSION_S_MAX))?,
-        row("", ours, reference, Wanted::AtMost(START_S_MAX))?,
-        row(&format!(" {THREE}"), three, three_of_bash, Wanted::AtMost(START_S_MAX))?,
+        row(" --version", version, nothing, VERSION_S_MAX)?,
+        shell("", ":")?,
+        shell(&format!(" {THREE}"), THREE)?,
     ])
 }
 
 fn run_start(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let row = |text: &str, wanted| {
-        let ours = Timed([hosepipe::PROGRAM, "run", text].map(str::to_owned).to_vec());
+        let ours = Timed::new(&[hosepipe::PROGRAM, "run", text]);
         times(&format!("{name} {text}"), lab, STARTS, [&ours, &bash(text)], wanted)
     };
     // What a process between the caller and bash costs at least: one in C that starts bash and waits.
     let program = lab.references.program("pipeline")?.display().to_string();
-    let in_c = Timed([&program, "0", "-", "bash", "-c", THREE].map(str::to_owned).to_vec());
+    let in_c = Timed::new(&[&program, "0", "-", "bash", "-c", THREE]);
     let floor = times(&format!("{name} in C {THREE}"), lab, STARTS, [&in_c, &bash(THREE)], Wanted::Nothing)?;
     Ok(vec![row(THREE, Wanted::AtMost(1.30))?, floor, row(":", Wanted::Nothing)?])
 }
@@ -120,6 +106,5 @@ fn script(
     let text: String = lines.iter().cycle().take(LINES).flat_map(|line| [*line, "\n"]).collect();
     std::fs::write(&path, text).context("a script")?;
     let file = path.display().to_string();
-    let bash = Timed(vec!["bash".to_owned(), file.clone()]);
-    times(name, lab, ROUNDS, [&sh(options, &[&file]), &bash], wanted)
+    times(name, lab, ROUNDS, [&sh(options, &[&file]), &Timed::new(&["bash", &file])], wanted)
 }

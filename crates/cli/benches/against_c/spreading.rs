@@ -3,30 +3,29 @@
 use anyhow::{Context, Result};
 
 use crate::hosepipe;
-use crate::pipelines::{Timed, made, times};
-use crate::reference::succeed;
+use crate::pipelines::{Timed, bash, made, times};
 use crate::table::{BenchRow, Wanted};
 use crate::target::{Laboratory, Target};
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "spread-run",
-        promise: "a map that computes over 1 GB, on two CPUs: at most 0.6 of the time of one run",
-        slow: true,
-        measure: |name, lab| beside(name, lab, &["run", &format!("{COUNT} < {}", text()?)], 0.6),
-    },
-    Target {
-        name: "spread-parallel",
-        promise: "the same beside GNU parallel, which must be installed: at most its time",
-        slow: true,
-        measure: beside_parallel,
-    },
-    Target {
-        name: "spread-short",
-        promise: "10,000 partitions of 1 ms beside GNU parallel, two at a time: at most 1.5 of its time",
-        slow: true,
-        measure: many_short,
-    },
+    Target::slow(
+        "spread-run",
+        "a map that computes over 1 GB, on two CPUs: at most 0.6 of the time of one run",
+        |name, lab| {
+            let one_run = Timed::new(&[hosepipe::PROGRAM, "run", &format!("{COUNT} < {}", text()?)]);
+            beside(name, lab, &one_run, 0.6)
+        },
+    ),
+    Target::slow(
+        "spread-parallel",
+        "the same beside GNU parallel, which must be installed: at most its time",
+        beside_parallel,
+    ),
+    Target::slow(
+        "spread-short",
+        "10,000 partitions of 1 ms beside GNU parallel, two at a time: at most 1.5 of its time",
+        many_short,
+    ),
 ];
 
 /// Words of each length: what takes a good part of a second for 100 MB.
@@ -42,20 +41,16 @@ fn text() -> Result<String> {
 }
 
 fn spread() -> Result<Timed> {
-    let words =
-        [hosepipe::PROGRAM, "spread", "--map", COUNT, "--reduce", TOGETHER, "--split", "64MiB", &text()?];
-    Ok(Timed(words.map(str::to_owned).to_vec()))
+    let options = ["spread", "--map", COUNT, "--reduce", TOGETHER, "--split", "64MiB"];
+    Ok(Timed::new(&[&[hosepipe::PROGRAM], &options[..], &[&text()?]].concat()))
 }
 
-fn beside(name: &str, lab: &Laboratory, words: &[&str], at_most: f64) -> Result<Vec<BenchRow>> {
-    let reference = Timed([&[hosepipe::PROGRAM], words].concat().into_iter().map(str::to_owned).collect());
-    Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(at_most))?])
+fn beside(name: &str, lab: &Laboratory, reference: &Timed, most: f64) -> Result<Vec<BenchRow>> {
+    Ok(vec![times(name, lab, 5, [&spread()?, reference], Wanted::AtMost(most))?])
 }
 
 fn needs_parallel() -> Result<()> {
-    let mut there = std::process::Command::new("parallel");
-    there.args(["--version"]).stdin(std::process::Stdio::null());
-    succeed(there).context("GNU parallel (Debian: apt-get install parallel)").map(drop)
+    model::file_on_path("parallel").context("GNU parallel (Debian: apt-get install parallel)").map(drop)
 }
 
 /// Each of 10,000 files of one line is read by a `cat` after 1 ms; parallel is given their names, which costs it half of what lines on
@@ -68,11 +63,10 @@ fn many_short(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     }
     let folder = folder.path().display();
     let all = format!("{folder}/*");
-    let ours = [hosepipe::PROGRAM, "spread", "-j", "2", "--map", "sleep 0.001; cat", "--reduce", "cat", &all];
-    let ours = Timed(ours.map(str::to_owned).to_vec());
+    let options = ["spread", "-j", "2", "--map", "sleep 0.001; cat", "--reduce", "cat"];
+    let ours = Timed::new(&[&[hosepipe::PROGRAM], &options[..], &[&all]].concat());
     let text = format!("printf '%s\\n' {all} | parallel --will-cite -j 2 -k 'sleep 0.001; cat < {{}}'");
-    let reference = crate::pipelines::bash(&text);
-    Ok(vec![times(name, lab, 3, [&ours, &reference], Wanted::AtMost(1.5))?])
+    Ok(vec![times(name, lab, 3, [&ours, &bash(&text)], Wanted::AtMost(1.5))?])
 }
 
 fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -80,6 +74,5 @@ fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let quoted = model::shell_quoted(COUNT.as_bytes());
     let text =
         format!("parallel --will-cite --pipe-part -a {} --block 64M -k {quoted} | {TOGETHER}", text()?);
-    let reference = crate::pipelines::bash(&text);
-    Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(1.0))?])
+    beside(name, lab, &bash(&text), 1.0)
 }

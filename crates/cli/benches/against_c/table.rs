@@ -35,16 +35,32 @@ pub(crate) enum Verdict {
 }
 
 /// One line of the table: the figures of every round.
+#[derive(Clone)]
 pub(crate) struct BenchRow {
     pub(crate) name: String,
     pub(crate) unit: Unit,
     pub(crate) ours: Vec<f64>,
-    /// In the order of `ours`, so that figures of one round stand at one place; empty where nothing is compared.
+    /// In the order of `ours`, so that figures of one round have the same index; empty if nothing is compared.
     pub(crate) reference: Vec<f64>,
     pub(crate) wanted: Wanted,
 }
 
 impl BenchRow {
+    /// A row of ours and a reference, in turns.
+    pub(crate) fn beside(
+        name: impl Into<String>,
+        unit: Unit,
+        [ours, reference]: [Vec<f64>; 2],
+        wanted: Wanted,
+    ) -> Self {
+        Self { name: name.into(), unit, ours, reference, wanted }
+    }
+
+    /// A row that is compared with nothing.
+    pub(crate) fn alone(name: impl Into<String>, unit: Unit, ours: Vec<f64>, wanted: Wanted) -> Self {
+        Self::beside(name, unit, [ours, Vec::new()], wanted)
+    }
+
     /// The figures that are judged: ratios pair by pair, or ours alone.
     fn judged(&self) -> Vec<f64> {
         if self.reference.is_empty() {
@@ -64,7 +80,7 @@ impl BenchRow {
         if met { Verdict::Met } else { Verdict::Missed }
     }
 
-    /// True where another go might end the other way: the 95 % interval of the median reaches to both sides.
+    /// Whether another run might have the other verdict: the 95 % interval of the median reaches to both sides.
     pub(crate) fn is_unsure(&self) -> bool {
         let (low, high) = median_interval(&self.judged());
         match self.wanted {
@@ -73,13 +89,13 @@ impl BenchRow {
         }
     }
 
-    /// A judged figure, as people read it: a ratio is bare, anything else has the unit.
+    /// A judged figure as it is printed: a ratio without a unit, any other figure with its unit.
     fn judged_text(&self, figure: f64) -> String {
         if self.reference.is_empty() { text(self.unit, figure) } else { format!("{figure:.3}") }
     }
 }
 
-/// What stands above the table.
+/// The lines above the table.
 pub(crate) fn heading(compiler: &str, seed: u64) -> String {
     let optimisation = OPTIMISATION.join(" ");
     format!(
@@ -137,7 +153,7 @@ pub(crate) fn remark(row: &BenchRow) -> Option<String> {
     })
 }
 
-/// What stands below the table.
+/// The lines below the table.
 pub(crate) fn remarks(remarks: &[String]) -> String {
     if remarks.is_empty() {
         return String::new();

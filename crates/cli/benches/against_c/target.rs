@@ -1,7 +1,5 @@
 //! What a row of `cargo bench` is: a name, a promise, and a function that measures it.
 
-use std::fmt;
-
 use anyhow::Result;
 
 use crate::reference::References;
@@ -26,6 +24,9 @@ pub(crate) struct Laboratory {
     pub(crate) references: References,
 }
 
+/// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
+type Measure = fn(&str, &Laboratory) -> Result<Vec<BenchRow>>;
+
 /// One promise and how it is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
@@ -34,25 +35,25 @@ pub(crate) struct Target {
     pub(crate) promise: &'static str,
     /// True where it takes a minute: measured when named or with `--full`.
     pub(crate) slow: bool,
-    /// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
-    pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<BenchRow>>,
+    pub(crate) measure: Measure,
+}
+
+impl Target {
+    pub(crate) const fn quick(name: &'static str, promise: &'static str, measure: Measure) -> Self {
+        Self { name, promise, slow: false, measure }
+    }
+
+    pub(crate) const fn slow(name: &'static str, promise: &'static str, measure: Measure) -> Self {
+        Self { name, promise, slow: true, measure }
+    }
 }
 
 /// This machine lacks what the row needs, which is not a failure.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Skipped(pub(crate) String);
 
-impl fmt::Display for Skipped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skipped {}
-
-impl Laboratory {
-    /// The rounds asked for, or the target's own.
-    pub(crate) fn rounds_or(&self, default: usize) -> usize {
-        self.rounds.unwrap_or(default)
-    }
+/// Leaves a row out, and says why.
+pub(crate) fn skip<T>(why: impl Into<String>) -> Result<T> {
+    Err(Skipped(why.into()).into())
 }

@@ -10,11 +10,11 @@ use model::{CaseRecord, Check, DataLevel, Workload};
 
 use crate::hosepipe::{self, bytes_per_s, ns_per_message};
 use crate::memory::{Whose, peak_bytes};
-use crate::one_run::{one_run, throughput};
+use crate::one_run::one_run;
 use crate::reference::succeed;
-use crate::rounds::{interleave, median};
+use crate::rounds::median;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::target::{GIB, Laboratory, RUN_S, Skipped, Target};
+use crate::target::{GIB, Laboratory, RUN_S, Target, skip};
 use crate::{
     aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, rings, scripts,
     spreading, tops, trips, workers,
@@ -26,103 +26,72 @@ const BLOCK_BYTES: u64 = 64 << 10;
 
 /// The targets that are not alike, in the order of measuring.
 const TARGETS: &[Target] = &[
-    Target {
-        name: "pipe-none",
-        promise: "64 KiB blocks over a pipe, two CPUs, untouched: at least 0.98 of C",
-        slow: false,
-        measure: |name, lab| pipe_stream(name, lab, None),
-    },
-    Target {
-        name: "pipe-xor",
-        promise: "the same, every byte produced and XORed on either side: at least 0.98 of C",
-        slow: false,
-        measure: |name, lab| pipe_stream(name, lab, Some(Check::Xor)),
-    },
-    Target {
-        name: "pipe-xxh3",
-        promise: "the same with XXH3-64 (needs the header of libxxhash-dev): at least 0.98 of C",
-        slow: false,
-        measure: |name, lab| pipe_stream(name, lab, Some(Check::Xxh3)),
-    },
-    Target {
-        name: "null",
-        promise: "the harness itself: at most 5 ns per block",
-        slow: false,
-        measure: null,
-    },
-    Target {
-        name: "trip-clock",
-        promise: "what timing each round trip costs, beside a C program that reads the clock twice in all",
-        slow: false,
-        measure: trips::against_untimed_c,
-    },
-    Target {
-        name: "shm-ring",
-        promise: "1 MiB ring, spinning: at least 0.40 of a memory copy in the same run",
-        slow: false,
-        measure: |name, lab| {
+    Target::quick(
+        "pipe-none",
+        "64 KiB blocks over a pipe, two CPUs, untouched: at least 0.98 of C",
+        |name, lab| pipe_stream(name, lab, None),
+    ),
+    Target::quick(
+        "pipe-xor",
+        "the same, every byte produced and XORed on either side: at least 0.98 of C",
+        |name, lab| pipe_stream(name, lab, Some(Check::Xor)),
+    ),
+    Target::quick(
+        "pipe-xxh3",
+        "the same with XXH3-64 (needs the header of libxxhash-dev): at least 0.98 of C",
+        |name, lab| pipe_stream(name, lab, Some(Check::Xxh3)),
+    ),
+    Target::quick("null", "the harness itself: at most 5 ns per block", null),
+    Target::quick(
+        "trip-clock",
+        "what timing each round trip costs, beside a C program that reads the clock twice in all",
+        trips::against_untimed_c,
+    ),
+    Target::quick(
+        "shm-ring",
+        "1 MiB ring, spinning: at least 0.40 of a memory copy in the same run",
+        |name, lab| {
             let specs = ["shm-ring:wait=spin,size=1MiB", "memcpy"];
-            one_run(name, lab, specs, "--data none", throughput(Wanted::AtLeast(0.40)))
+            Ok(vec![one_run(name, lab, specs, "--data none", Workload::Stream, Wanted::AtLeast(0.40))?])
         },
-    },
-    Target {
-        name: "by-reference",
-        promise: "a pipe whose pages pass by reference, 256 KiB blocks: at least 0.5 of a memory copy",
-        slow: false,
-        measure: by_reference::against_memcpy,
-    },
-    Target {
-        name: "yes-pv",
-        promise: "the same: at least 1.1 times the best `yes | pv > /dev/null` (needs Debian's pv)",
-        slow: false,
-        measure: by_reference::against_pv,
-    },
-    Target {
-        name: "verified",
-        promise: "streams through rings with every byte checked: at least 0.5 of a memory copy",
-        slow: false,
-        measure: |name, lab| {
-            let row = |(spec, how): (&str, &str)| {
+    ),
+    Target::quick(
+        "by-reference",
+        "a pipe whose pages pass by reference, 256 KiB blocks: at least 0.5 of a memory copy",
+        by_reference::against_memcpy,
+    ),
+    Target::quick(
+        "yes-pv",
+        "the same: at least 1.1 times the best `yes | pv > /dev/null` (needs Debian's pv)",
+        by_reference::against_pv,
+    ),
+    Target::quick(
+        "verified",
+        "streams through rings with every byte checked: at least 0.5 of a memory copy",
+        |name, lab| {
+            let row = |spec: &str, how: &str| {
                 // The ceiling is plain copying: hosepipe adds it by itself, at data level none.
-                let name = format!("{name} {how}");
-                one_run(
-                    &name,
-                    lab,
-                    [spec, "memcpy"],
-                    "--data verify --check compare",
-                    throughput(Wanted::AtLeast(0.5)),
-                )
+                let (name, options) = (format!("{name} {how}"), "--data verify --check compare");
+                one_run(&name, lab, [spec, "memcpy"], options, Workload::Stream, Wanted::AtLeast(0.5))
             };
-            let rows = [row((VERIFIED, "in place"))?, row(("shm-ring:wait=spin", "copied"))?];
-            Ok(rows.into_iter().flatten().collect())
+            Ok(vec![row(VERIFIED, "in place")?, row("shm-ring:wait=spin", "copied")?])
         },
-    },
-    Target {
-        name: "verified-pipe",
-        promise: "the fastest pipe with every byte checked: at least 2.5 times the default pipe",
-        slow: false,
-        measure: |name, lab| {
-            one_run(name, lab, [VERIFIED_PIPE, "pipe"], "--data verify", throughput(Wanted::AtLeast(2.5)))
+    ),
+    Target::quick(
+        "verified-pipe",
+        "the fastest pipe with every byte checked: at least 2.5 times the default pipe",
+        |name, lab| {
+            let specs = [VERIFIED_PIPE, "pipe"];
+            Ok(vec![one_run(name, lab, specs, "--data verify", Workload::Stream, Wanted::AtLeast(2.5))?])
         },
-    },
-    Target {
-        name: "filters",
-        promise: "gen | sink --verify: at least 6 times as fast as dd | dd with 64 KiB",
-        slow: false,
-        measure: filters,
-    },
-    Target {
-        name: "memory",
-        promise: "8 GiB over pipe and shm-ring: below 300 MiB resident in all processes",
-        slow: false,
-        measure: memory,
-    },
-    Target {
-        name: "default-table",
-        promise: "`hosepipe bench` without arguments: at most 60 s (only when named, or --full)",
-        slow: true,
-        measure: default_table,
-    },
+    ),
+    Target::quick("filters", "gen | sink --verify: at least 6 times as fast as dd | dd with 64 KiB", filters),
+    Target::quick("memory", "8 GiB over pipe and shm-ring: below 300 MiB resident in all processes", memory),
+    Target::slow(
+        "default-table",
+        "`hosepipe bench` without arguments: at most 60 s (only when named, or --full)",
+        default_table,
+    ),
 ];
 
 /// Every target, in the order of measuring.
@@ -162,9 +131,7 @@ fn pipe_stream(name: &str, lab: &Laboratory, check: Option<Check>) -> Result<Vec
 
 fn pipe_stream_at(place: &str, name: String, lab: &Laboratory, check: Option<Check>) -> Result<BenchRow> {
     if check == Some(Check::Xxh3) && !lab.references.has_xxhash {
-        return Err(
-            Skipped("no xxhash.h to compile the C side with: install libxxhash-dev".to_owned()).into()
-        );
+        return skip("no xxhash.h to compile the C side with: install libxxhash-dev");
     }
     let (data, word) = match check {
         None => ("--data none".to_owned(), "none"),
@@ -189,8 +156,8 @@ fn pipe_stream_at(place: &str, name: String, lab: &Laboratory, check: Option<Che
 
     let ours = || Ok(bytes_per_s(&run(bytes)?.samples[0]));
     let reference = || lab.references.pipe_stream(bytes, BLOCK_BYTES, cpus, word);
-    let [ours, reference] = interleave(lab.rounds_or(ROUNDS_AGAINST_C), lab.seed, [&ours, &reference])?;
-    Ok(BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted: Wanted::AtLeast(0.98) })
+    let pair = lab.interleave(ROUNDS_AGAINST_C, [&ours, &reference])?;
+    Ok(BenchRow::beside(name, Unit::BytesPerSecond, pair, Wanted::AtLeast(0.98)))
 }
 
 /// What the loops and calls around a mechanism cost where the mechanism does nothing.
@@ -200,9 +167,8 @@ fn null(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         let case = hosepipe::case(&record, "null", Workload::Stream)?;
         Ok(median(&case.samples.iter().map(ns_per_message).collect::<Vec<f64>>()))
     };
-    let [ours] = interleave(lab.rounds_or(5), lab.seed, [&ours])?;
-    let (name, wanted) = (name.to_owned(), Wanted::AtMost(5.0));
-    Ok(vec![BenchRow { name, unit: Unit::Nanoseconds, ours, reference: Vec::new(), wanted }])
+    let [ours] = lab.interleave(5, [&ours])?;
+    Ok(vec![BenchRow::alone(name, Unit::Nanoseconds, ours, Wanted::AtMost(5.0))])
 }
 
 /// The fastest verified transport and the fastest verified pipe, as `hosepipe bench --all` found them.
@@ -226,22 +192,15 @@ fn filters(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             "dd if=/dev/zero bs=64k count={blocks} status=none | dd of=/dev/null bs=64k status=none"
         ))
     };
-    let [ours, reference] = interleave(lab.rounds_or(5), lab.seed, [&ours, &reference])?;
-    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(6.0));
-    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+    let pair = lab.interleave(5, [&ours, &reference])?;
+    Ok(vec![BenchRow::beside(name, Unit::BytesPerSecond, pair, Wanted::AtLeast(6.0))])
 }
 
 fn memory(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let bytes = lab.bytes.unwrap_or(8 * GIB);
-    let run = || {
-        Ok(peak_bytes(
-            hosepipe::bench_command(&format!("pipe shm-ring --workload stream --bytes {bytes} --trials 1")),
-            Whose::All,
-        )? as f64)
-    };
-    let ours = repeat(lab.rounds_or(1), run)?;
-    let (name, wanted) = (name.to_owned(), Wanted::AtMost((300u64 << 20) as f64));
-    Ok(vec![BenchRow { name, unit: Unit::Bytes, ours, reference: Vec::new(), wanted }])
+    let arguments = format!("pipe shm-ring --workload stream --bytes {bytes} --trials 1");
+    let ours = lab.repeat(1, || peak_bytes(hosepipe::bench_command(&arguments), Whose::All))?;
+    Ok(vec![BenchRow::alone(name, Unit::Bytes, ours, Wanted::AtMost((300u64 << 20) as f64))])
 }
 
 fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -250,12 +209,5 @@ fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         hosepipe::bench("")?;
         Ok(started.elapsed().as_secs_f64())
     };
-    let ours = repeat(lab.rounds_or(1), run)?;
-    let (name, wanted) = (name.to_owned(), Wanted::AtMost(60.0));
-    Ok(vec![BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted }])
-}
-
-/// Figures of one program alone: nothing to alternate with, no warm-up.
-fn repeat(rounds: usize, run: impl Fn() -> Result<f64>) -> Result<Vec<f64>> {
-    (0..rounds).map(|_| run()).collect()
+    Ok(vec![BenchRow::alone(name, Unit::Seconds, lab.repeat(1, run)?, Wanted::AtMost(60.0))])
 }

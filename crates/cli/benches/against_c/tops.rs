@@ -1,4 +1,4 @@
-//! What `hosepipe top` itself takes of a CPU while it shows 50 chains on a terminal, at its own pace.
+//! The CPU time of `hosepipe top` while it shows 50 chains on a terminal, at its default interval.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -12,14 +12,13 @@ use crate::prompt::pty::{Person, home};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target};
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "top-cost",
-    promise: "`hosepipe top` with 50 chains, idle or at work: at most 1 % of a CPU",
-    slow: false,
-    measure: cost,
-}];
+pub(crate) const TARGETS: &[Target] = &[Target::quick(
+    "top-cost",
+    "`hosepipe top` with 50 chains, idle or at work: at most 1 % of a CPU",
+    cost,
+)];
 
-/// The first looks, which see everything for the first time, are over.
+/// After this time the first samples, which read more than later ones, are over.
 const SETTLED: Duration = Duration::from_secs(3);
 const WATCHED: Duration = Duration::from_secs(10);
 
@@ -47,9 +46,8 @@ fn cost(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let kinds = [(" idle", "sleep 1000"), (" busy", "while :; do head -c 100000 /dev/zero; sleep 0.5; done")];
     let row = |(more, each): (&str, &str)| {
         let _chains = Chains::start(each)?;
-        let ours = (0..lab.rounds_or(3)).map(|_| share()).collect::<Result<Vec<f64>>>()?;
         let (name, wanted) = (format!("{name}{more}"), Wanted::AtMost(0.01));
-        Ok(BenchRow { name, unit: Unit::Count, ours, reference: Vec::new(), wanted })
+        Ok(BenchRow::alone(name, Unit::Count, lab.repeat(3, share)?, wanted))
     };
     kinds.into_iter().map(row).collect()
 }

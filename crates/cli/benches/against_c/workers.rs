@@ -1,41 +1,39 @@
-//! The languages against each other, and hosepipe against nobody: what it adds to a worker that is started by hand.
+//! The languages against each other, and what hosepipe adds to a worker that is started by hand.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use model::{BenchRecord, CaseRecord};
 
 use crate::hosepipe::{self, bytes_per_s};
 use crate::reference::succeed;
-use crate::rounds::{interleave, median};
+use crate::rounds::median;
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::target::{Laboratory, Skipped, Target};
+use crate::target::{Laboratory, Target, skip};
 
-/// Bytes of a trial: half a second or less, since many short trials say more of a pipe's rhythm than a few long ones.
+/// Bytes of a trial, which takes at most half a second: many short trials show more of a pipe's rhythm than a few long ones.
 const BYTES: u64 = 512 << 20;
 const WARMUP_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: u64 = 64 << 10;
 const ROUNDS: usize = 15;
 
-/// Tuned, these are to be within 3 % of the best of them.
+/// The tuned variants of these are to be within 3 % of the best of them.
 const COMPILED: [&str; 6] = ["C", "C++", "Rust", "Zig", "Go", "Fortran"];
-/// Tuned, these are to reach so much of C.
+/// The tuned variants of these are to reach this share of C.
 const MANAGED: [(&str, f64); 3] = [("Java", 0.90), ("JavaScript", 0.60), ("Python", 0.85)];
 
 pub(crate) const TARGETS: &[Target] = &[
-    Target {
-        name: "workers",
-        promise: "tuned C, C++, Rust, Zig, Go, Fortran: 0.97 of the best; Java 0.90 of C, JavaScript 0.60, Python 0.85",
-        slow: false,
-        measure: languages,
-    },
-    Target {
-        name: "worker-by-hand",
-        promise: "the C worker under hosepipe as fast as started by hand: at least 0.98",
-        slow: false,
-        measure: by_hand,
-    },
+    Target::quick(
+        "workers",
+        "tuned C, C++, Rust, Zig, Go, Fortran: 0.97 of the best; Java 0.90 of C, JavaScript 0.60, Python 0.85",
+        languages,
+    ),
+    Target::quick(
+        "worker-by-hand",
+        "the C worker under hosepipe as fast as started by hand: at least 0.98",
+        by_hand,
+    ),
 ];
 
 /// Placed by the scheduler, as the study was; and all on one CPU, where no rhythm of wake-ups drowns the work.
@@ -49,27 +47,15 @@ fn languages(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             .max_by(|one, other| median(&rates(one)).total_cmp(&median(&rates(other))))
             .context("no language was measured")?;
         let c = case(&record, "C")?;
-        for language in COMPILED {
-            rows.push(row(name, suffix, &record, language, best, Wanted::AtLeast(0.97))?);
-        }
-        for (language, share) in MANAGED {
-            rows.push(row(name, suffix, &record, language, c, Wanted::AtLeast(share))?);
+        let compiled = COMPILED.map(|language| (language, 0.97, best));
+        let managed = MANAGED.map(|(language, share)| (language, share, c));
+        for (language, share, reference) in compiled.into_iter().chain(managed) {
+            let pair = [case(&record, language)?, reference].map(rates);
+            let (name, wanted) = (format!("{name} {language}{suffix}"), Wanted::AtLeast(share));
+            rows.push(BenchRow::beside(name, Unit::BytesPerSecond, pair, wanted));
         }
     }
     Ok(rows)
-}
-
-fn row(
-    name: &str,
-    suffix: &str,
-    record: &BenchRecord,
-    language: &str,
-    reference: &CaseRecord,
-    wanted: Wanted,
-) -> Result<BenchRow> {
-    let ours = rates(case(record, language)?);
-    let name = format!("{name} {language}{suffix}");
-    Ok(BenchRow { name, unit: Unit::BytesPerSecond, ours, reference: rates(reference), wanted })
 }
 
 /// One run of hosepipe, which interleaves the languages itself.
@@ -77,37 +63,25 @@ fn measured(lab: &Laboratory, workers: &str, cpu: Option<&str>) -> Result<BenchR
     let bytes = lab.bytes.unwrap_or(BYTES);
     let arguments =
         format!("bench --workers {workers} --bytes {bytes} --trials {} --json -", lab.rounds_or(ROUNDS));
-    let mut command = match cpu {
-        None => Command::new(hosepipe::PROGRAM),
-        Some(cpu) => {
-            let mut taskset = Command::new("taskset");
-            taskset.args(["-c", cpu, hosepipe::PROGRAM]);
-            taskset
-        }
-    };
-    command.args(arguments.split_whitespace()).stdin(Stdio::null());
-    let output = command.output().context("hosepipe does not start")?;
-    serde_json::from_slice(&output.stdout).with_context(|| {
-        format!("`{arguments}` printed no record: {}", String::from_utf8_lossy(&output.stderr))
-    })
+    let pinned = ["taskset", "-c", cpu.unwrap_or_default(), hosepipe::PROGRAM];
+    let words = if cpu.is_some() { &pinned } else { &pinned[3..] };
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(arguments.split_whitespace());
+    hosepipe::record(command)
 }
 
 fn case<'r>(record: &'r BenchRecord, language: &str) -> Result<&'r CaseRecord> {
     let of =
         |case: &&CaseRecord| case.worker.as_ref().is_some_and(|worker| worker.writer.language == language);
     let case = record.cases.iter().find(of).with_context(|| format!("no case of {language}"))?;
-    match &case.error {
-        Some(error) if error.expected => Err(Skipped(error.message.clone()).into()),
-        Some(error) => bail!("{language}: {}", error.message),
-        None => Ok(case),
-    }
+    hosepipe::with_samples(case, language)
 }
 
 fn rates(case: &CaseRecord) -> Vec<f64> {
     case.samples.iter().map(bytes_per_s).collect()
 }
 
-/// The same program, the same job: once through hosepipe, once as anybody would start it.
+/// The same program with the same job: started by hosepipe, and by hand.
 fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let bytes = lab.bytes.unwrap_or(BYTES);
     let program = built_worker()?;
@@ -119,9 +93,8 @@ fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         Ok(rates(case(&record, "C")?)[0])
     };
     let hand = || run_by_hand(&program, &result, bytes);
-    let [ours, reference] = interleave(lab.rounds_or(ROUNDS), lab.seed, [&hosepipe, &hand])?;
-    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.98));
-    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+    let pair = lab.interleave(ROUNDS, [&hosepipe, &hand])?;
+    Ok(vec![BenchRow::beside(name, Unit::BytesPerSecond, pair, Wanted::AtLeast(0.98))])
 }
 
 /// Where hosepipe has built the C worker.
@@ -130,7 +103,7 @@ fn built_worker() -> Result<PathBuf> {
     let entries: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     match entries[0]["folder"].as_str() {
         Some(folder) => Ok(Path::new(folder).join("out/worker")),
-        None => Err(Skipped(format!("the C worker was not built: {}", entries[0]["reason"])).into()),
+        None => skip(format!("the C worker was not built: {}", entries[0]["reason"])),
     }
 }
 

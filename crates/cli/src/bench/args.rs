@@ -9,7 +9,7 @@ use model::{
 };
 
 use super::peer_args::PeerArgs;
-use super::workers_args::WorkersArgs;
+use super::workers::WorkersArgs;
 use crate::outputs::Outputs;
 use crate::typed;
 
@@ -89,7 +89,7 @@ pub(crate) struct BenchArgs {
 
     /// Where the ends' buffers begin, in bytes past the start of a page: N of both, or of the sender and the receiver; `sweep`:
     /// receivers at 0 to 128 and senders at 4064 to 4095 (docs/ALIGNMENT.md) [default: 0]
-    #[arg(long, value_name = "N[,N]", conflicts_with_all = ["peer", "senders", "receivers"])]
+    #[arg(long, value_name = "N[,N]", value_parser = offsets, conflicts_with_all = ["peer", "senders", "receivers"])]
     pub(crate) align: Option<AlignArgument>,
 
     /// Number of independent pairs of ends, each with a channel of its own; several with commas, as in 1,2,4,8
@@ -149,16 +149,12 @@ pub(crate) struct BenchArgs {
 }
 
 /// The offsets of the ends' buffers that are measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct AlignArgument(pub(crate) Vec<Alignment>);
 
-impl std::str::FromStr for AlignArgument {
-    type Err = String;
-    fn from_str(word: &str) -> Result<Self, String> {
-        let offsets =
-            if word == "sweep" { Ok(Alignment::sweep()) } else { word.parse().map(|one| vec![one]) };
-        offsets.map(Self)
-    }
+fn offsets(word: &str) -> Result<AlignArgument, String> {
+    let offsets = if word == "sweep" { Ok(Alignment::sweep()) } else { word.parse().map(|one| vec![one]) };
+    offsets.map(AlignArgument)
 }
 
 /// One placement, or all that this machine has.

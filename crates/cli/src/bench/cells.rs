@@ -31,16 +31,34 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> anyhow::Resul
     }
     let mut cases = Vec::new();
     for spec in specs(args) {
+        let Ok((mechanism, options)) = mechanism::resolve(&spec) else { continue };
+        let mut levels: Vec<_> = levels.iter().map(|level| data(*level, mechanism, &options)).collect();
+        // The same level may be typed twice, or be the best that the mechanism has for several.
+        levels.dedup();
         // A mechanism of one task has the same figures at every placement.
-        let alone = mechanism::resolve(&spec).is_ok_and(|(found, _)| found.tasks == [Tasks::Single]);
-        for placement in if alone { &placements[..1] } else { placements } {
-            for workload in [Workload::Stream, Workload::PingPong] {
+        let placements = if mechanism.tasks == [Tasks::Single] { &placements[..1] } else { placements };
+        for placement in placements {
+            let workloads = [Workload::Stream, Workload::PingPong].into_iter();
+            for workload in workloads.filter(|workload| is_wanted(args, mechanism, *workload)) {
                 for block_bytes in blocks(args, workload) {
-                    let case = |level: &_| case(args, &spec, *placement, workload, block_bytes, *level);
-                    let mut cells: Vec<Case> = levels.iter().filter_map(case).collect();
-                    // The same level may be typed twice, or be the best that the mechanism has for several.
-                    cells.dedup();
-                    let cells = cells.into_iter().flat_map(|cell| args.peer.both_ways(cell));
+                    let case = |data: &DataLevel| Case {
+                        spec: spec.clone(),
+                        role: mechanism.role,
+                        workload,
+                        tasks: tasks(args, mechanism),
+                        placement: *placement,
+                        wait: wait(args, mechanism, &options),
+                        data: *data,
+                        check: args.check,
+                        payload: args.payload.clone(),
+                        block_bytes,
+                        align: Alignment::default(),
+                        relays: if mechanism.role == Role::Ranked { args.chain } else { 0 },
+                        toward: None,
+                        load: Load::default(),
+                        amount: amount(args, workload),
+                    };
+                    let cells = levels.iter().map(case).flat_map(|cell| args.peer.both_ways(cell));
                     cases.extend(
                         cells.flat_map(|cell| loads(args, &cell)).flat_map(|cell| aligned(args, cell)),
                     );
@@ -174,48 +192,18 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
     }
 }
 
-/// The case of a cell; `None` if its workload was not asked for or does not go with another option, or if the mechanism does not run it,
-/// unless both were named.
-fn case(
-    args: &BenchArgs,
-    spec: &Spec,
-    placement: Placement,
-    workload: Workload,
-    block_bytes: u64,
-    level: Option<DataLevel>,
-) -> Option<Case> {
-    let (mechanism, options) = mechanism::resolve(spec).ok()?;
+/// Whether a workload is measured: if it was asked for and goes with the other options, and if the mechanism runs it.
+fn is_wanted(args: &BenchArgs, mechanism: &Mechanism, workload: Workload) -> bool {
     let is_one_way = args.chain > 0 || !args.senders.is_empty() || !args.receivers.is_empty();
-    match args.workload {
-        Some(asked) if asked != workload => return None,
-        // A mechanism that was named gets a row, which says that it does not run the workload that was named.
-        _ if !mechanism.workloads.contains(&workload)
-            && (args.workload.is_none() || args.specs.is_empty()) =>
-        {
-            return None;
-        }
+    let is_asked = match args.workload {
+        Some(asked) => asked == workload,
         // A chain, and many senders or receivers, have no way back; --rate is for round trips.
-        None if workload == Workload::PingPong && is_one_way => return None,
-        None if workload == Workload::Stream && !args.rate.is_empty() => return None,
-        _ => {}
-    }
-    Some(Case {
-        spec: spec.clone(),
-        role: mechanism.role,
-        workload,
-        tasks: tasks(args, mechanism),
-        placement,
-        wait: wait(args, mechanism, &options),
-        data: data(level, mechanism, &options),
-        check: args.check,
-        payload: args.payload.clone(),
-        block_bytes,
-        align: Alignment::default(),
-        relays: if mechanism.role == Role::Ranked { args.chain } else { 0 },
-        toward: None,
-        load: Load::default(),
-        amount: amount(args, workload),
-    })
+        None if workload == Workload::PingPong => !is_one_way,
+        None => args.rate.is_empty(),
+    };
+    // A mechanism that was named gets a row, which says that it does not run the workload that was named.
+    let both_are_named = args.workload.is_some() && !args.specs.is_empty();
+    is_asked && (mechanism.workloads.contains(&workload) || both_are_named)
 }
 
 /// The case once for each offset of its buffers.
@@ -304,11 +292,15 @@ pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case
         if !is_reference || cases.iter().any(|case| case.spec.mechanism == mechanism.name) {
             continue;
         }
+        let tasks = mechanism.tasks.first().copied().unwrap_or(Tasks::Single);
+        // A single task has the same figures at every placement.
+        let alone = tasks == Tasks::Single;
         for measured in cases.iter().filter(|case| case.role == Role::Ranked) {
             let reference = Case {
                 spec: Spec::plain(mechanism.name),
                 role: mechanism.role,
-                tasks: mechanism.tasks.first().copied().unwrap_or(Tasks::Single),
+                tasks,
+                placement: if alone { cases[0].placement } else { measured.placement },
                 wait: mechanism.waits.first().copied().unwrap_or(Wait::Block),
                 data: DataLevel::None,
                 relays: 0,
@@ -317,10 +309,6 @@ pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case
                 amount: Amount::Adaptive,
                 ..measured.clone()
             };
-            // A single task has the same figures at every placement.
-            let alone = reference.tasks == Tasks::Single;
-            let reference =
-                Case { placement: if alone { cases[0].placement } else { reference.placement }, ..reference };
             // Two tasks that spin on one CPU measure the scheduler's clock tick, and two tasks are not a floor for a case of one task.
             let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
             let is_meaningless =

@@ -11,12 +11,13 @@ use remote::Token;
 use remote::peer::PeerClient;
 
 use crate::terminal::UsageError;
+use crate::typed;
 
 /// The heading of these options in the help.
 const PEER: &str = "Another host";
 
 /// The other host, as typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Target {
     /// A destination of ssh(1).
     Ssh(String),
@@ -24,24 +25,18 @@ pub(crate) enum Target {
     Tcp(String),
 }
 
-impl std::str::FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
-        let shown = model::one_line(text);
-        match text.strip_prefix("tcp://") {
-            Some(rest)
-                if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
-            {
-                Ok(Self::Tcp(rest.to_owned()))
-            }
-            Some(_) => Err(format!("`{shown}` is not an address: tcp://ADDRESS:PORT (tcp://10.0.0.2:4711)")),
-            None if text.is_empty() || text.starts_with('-') || odd => Err(format!(
-                "`{shown}` is not a host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"
-            )),
-            None => Ok(Self::Ssh(text.to_owned())),
+fn target(text: &str) -> Result<Target, String> {
+    let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+    let shown = model::one_line(text);
+    let has_port =
+        |address: &str| address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match text.strip_prefix("tcp://") {
+        Some(address) if !odd && has_port(address) => Ok(Target::Tcp(address.to_owned())),
+        Some(_) => Err(format!("`{shown}` is not an address: tcp://ADDRESS:PORT (tcp://10.0.0.2:4711)")),
+        None if odd || typed::host(text).is_err() => {
+            Err(format!("`{shown}` is not a host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"))
         }
+        None => Ok(Target::Ssh(text.to_owned())),
     }
 }
 
@@ -49,7 +44,7 @@ impl std::str::FromStr for Target {
 #[derive(Debug, Args)]
 pub(crate) struct PeerArgs {
     /// Measure to another host and back: HOST as ssh takes it, or tcp://ADDR:PORT, where `hosepipe peer` listens
-    #[arg(id = "peer", long = "peer", value_name = "HOST", help_heading = PEER,
+    #[arg(id = "peer", long = "peer", value_name = "HOST", help_heading = PEER, value_parser = target,
         conflicts_with_all = ["all", "tasks", "chain", "pairs", "senders", "receivers", "workers", "worker"])]
     pub(crate) target: Option<Target>,
 

@@ -25,11 +25,6 @@ impl BenchProgress {
     pub(crate) fn new(until: Until) -> Self {
         Self { bar: Bar::of_shares("{bar:30} {msg}"), until }
     }
-
-    /// Removes the bar from the terminal.
-    pub(crate) fn finish(&self) {
-        self.bar.finish();
-    }
 }
 
 impl Observer for BenchProgress {

@@ -1,9 +1,10 @@
-//! `bench --workers` and `bench --worker`: programs in other languages at the two ends of a pipe.
+//! `bench --workers`, `--worker` and `--matrix`: programs in other languages at the two ends of a pipe.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::Args;
 use model::{
     Amount, BenchRecord, Case, Check, Host, Observer, PayloadKind, Placement, RecordHead, Settings, Silent,
     Spec, Tasks, Workload,
@@ -40,6 +41,47 @@ const OWN_MECHANISMS: [(&str, Tasks); 5] = [
 /// Trials that are enough for a 95 % interval of the median; a cell of a matrix shows its range instead.
 const TRIALS: u32 = 6;
 const TRIALS_OF_CELL: u32 = 3;
+
+/// Programs in other languages instead of mechanisms.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Programs in other languages (docs/WORKERS.md)")]
+pub(crate) struct WorkersArgs {
+    /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas, placed by the
+    /// scheduler unless --place says otherwise; peers: other projects' transports, ranked beside hosepipe's
+    #[arg(long, value_name = "LANG", conflicts_with_all = NOT_WITH_WORKERS)]
+    pub(crate) workers: Option<String>,
+
+    /// Measure a program of your own, which follows docs/WORKERS.md; may be given several times
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = NOT_WITH_WORKERS)]
+    pub(crate) worker: Vec<PathBuf>,
+
+    /// Measure the writer of each language with the reader of every other over one pipe (each in its tuned variant)
+    #[arg(long)]
+    pub(crate) matrix: bool,
+}
+
+/// Options that a worker decides by itself, or that have no meaning for it.
+const NOT_WITH_WORKERS: [&str; 12] = [
+    "specs",
+    "all",
+    "sweep",
+    "tasks",
+    "wait",
+    "data",
+    "payload",
+    "precision",
+    "pairs",
+    "senders",
+    "receivers",
+    "rate",
+];
+
+impl WorkersArgs {
+    /// Whether workers are measured instead of mechanisms.
+    pub(crate) fn are_asked_for(&self) -> bool {
+        self.workers.is_some() || !self.worker.is_empty()
+    }
+}
 
 /// Builds the programs, and measures them; a dry run only prints what would be measured.
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopRequest)>> {
@@ -87,7 +129,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let mut trial = |row, round| own_session.run_trial(row, round);
     let beside = RowsBeside { count: own.cases.len(), trial: &mut trial };
     let mut outcome = worker::measure_beside(&plan, beside, &mut progress, &stopped)?;
-    progress.finish();
+    drop(progress);
     outcome.cases.extend(own_session.into_cases());
     outcome.cases.push(outcome.ceiling);
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::terminal::UsageError;
+use crate::terminal::usage;
 
 /// Most pipelines; more are assumed to be a mistake.
 const PIPELINES_MAX: usize = 1000;
@@ -21,19 +21,19 @@ pub(super) struct Parameter {
 ///
 /// # Errors
 /// A name that is empty, contains braces, or occurs twice.
-pub(super) fn read(typed: &[String]) -> Result<Vec<Parameter>, UsageError> {
+pub(super) fn read(typed: &[String]) -> anyhow::Result<Vec<Parameter>> {
     let mut parameters: Vec<Parameter> = Vec::new();
     for pair in typed.chunks_exact(2) {
         let (name, list) = (&pair[0], &pair[1]);
         if name.is_empty() || name.contains(['{', '}']) {
-            let problem =
-                format!("`-P {name}`: the name must not be empty or contain braces, as in -P n 1,2,4");
-            return Err(UsageError(problem));
+            return usage(format!(
+                "`-P {name}`: the name must not be empty or contain braces, as in -P n 1,2,4"
+            ));
         }
         if parameters.iter().any(|known| known.name == *name) {
-            let problem =
-                format!("`-P {name}` is given twice: give all its values at once, as in -P {name} 1,2,4");
-            return Err(UsageError(problem));
+            return usage(format!(
+                "`-P {name}` is given twice: give all its values at once, as in -P {name} 1,2,4"
+            ));
         }
         let values = list.replace("\\,", "\0").split(',').map(|value| value.replace('\0', ",")).collect();
         parameters.push(Parameter { name: name.clone(), values });
@@ -50,22 +50,20 @@ pub(super) fn combined<'a>(
     texts: &'a [String],
     beside: &[&str],
     parameters: &[Parameter],
-) -> Result<Vec<(&'a str, Values)>, UsageError> {
+) -> anyhow::Result<Vec<(&'a str, Values)>> {
     let occurs = |parameter: &Parameter, text: &str| text.contains(&format!("{{{}}}", parameter.name));
     let beside = |parameter: &Parameter| beside.iter().any(|text| occurs(parameter, text));
     let nowhere =
         |parameter: &&Parameter| !beside(parameter) && !texts.iter().any(|text| occurs(parameter, text));
     if let Some(Parameter { name, .. }) = parameters.iter().find(nowhere) {
-        let problem = format!("`-P {name}`: {{{name}}} is in no command line");
-        return Err(UsageError(problem));
+        return usage(format!("`-P {name}`: {{{name}}} is in no command line"));
     }
     let mut all = Vec::new();
     for text in texts {
         let mut combinations = vec![Values::new()];
         for parameter in parameters.iter().filter(|one| occurs(one, text) || beside(one)) {
             if combinations.len() * parameter.values.len() + all.len() > PIPELINES_MAX {
-                let problem = format!("-P makes more than {PIPELINES_MAX} pipelines: give fewer values");
-                return Err(UsageError(problem));
+                return usage(format!("-P makes more than {PIPELINES_MAX} pipelines: give fewer values"));
             }
             let each = combinations.iter().flat_map(|values| {
                 parameter.values.iter().map(|value| {
@@ -117,7 +115,7 @@ mod tests {
 
     fn made(texts: &[&str], beside: &[&str], typed: &[&str]) -> Result<Vec<String>, String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        let all = combined(&texts, beside, &parameters(typed)).map_err(|problem| problem.0)?;
+        let all = combined(&texts, beside, &parameters(typed)).map_err(|problem| problem.to_string())?;
         Ok(all.iter().map(|(text, values)| name_in_records(text, values)).collect())
     }
 

@@ -29,10 +29,6 @@ impl<'a> CompareProgress<'a> {
         let lines = (!stderr().is_terminal()).then(|| ProgressLines::new(runs, time));
         Self { bar, began: Instant::now(), lines, stop }
     }
-
-    pub(super) fn finish(&self) {
-        self.bar.finish();
-    }
 }
 
 impl Follower for CompareProgress<'_> {

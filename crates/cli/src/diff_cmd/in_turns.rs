@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Seek};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use model::{ChangeKind, DiffFigure, DiffRecord, DiffSide, Record};
@@ -17,40 +17,30 @@ use stats::measured::of_bench;
 
 use super::{DiffArgs, show};
 use crate::bar::Bar;
-use crate::record::{record_head, rfc3339};
-use crate::script;
 use crate::signals::StopRequest;
-use crate::terminal::UsageError;
+use crate::terminal::{UsageError, usage};
+use crate::{record, script};
 
 /// Default of `--time`: no pair begins later.
 const BUDGET: Duration = Duration::from_secs(300);
 /// Options of `bench` that `diff` sets for each trial.
 const RESERVED_OPTIONS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
 
-/// The old or the new command.
-enum ComparedCommand {
-    /// A command line, timed as a whole.
-    Text(String),
-    /// A hosepipe, with the arguments of its `bench`.
-    Hosepipe(OsString, Vec<OsString>),
-}
-
 /// Runs the pairs and prints the result.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell("bash".as_ref())?;
-    let (commands, sides) = commands(args, &shell)?;
-    let host = host::facts();
-    let started = SystemTime::now();
+    let (are_hosepipes, sides) = sides(args, &shell)?;
+    let head = record::begin(true);
     let stop = StopRequest::listen()?;
-    let mut pairing =
-        Pairing { args, shell: &shell, commands, stop: &stop, figures: [Vec::new(), Vec::new()] };
+    let figures = [Vec::new(), Vec::new()];
+    let mut pairing = Pairing { args, shell: &shell, are_hosepipes, sides, stop: &stop, figures };
     let looks = pairing.run_pairs()?;
     let interrupted = stop.is_set();
     let failed = pairing.figures.iter().flatten().any(has_failed);
-    let [old, new] = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
+    let [old, new] = pairing.sides.map(|side| DiffSide { started: head.started.clone(), ..side });
     let [old_figures, new_figures] = &pairing.figures;
     let record = DiffRecord {
-        head: record_head(host, started),
+        head,
         old,
         new,
         paired: true,
@@ -69,8 +59,9 @@ fn has_failed(figures: &CaseFigures) -> bool {
     figures.figure == DiffFigure::WallTime && figures.problem.is_some()
 }
 
-/// The two commands, and their sides of the record.
-fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand; 2], [DiffSide; 2])> {
+/// Whether the two commands are hosepipes, whose `bench` runs; and their sides of the record, each named by its program or its whole
+/// command line.
+fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])> {
     let named = [&args.old, &args.new];
     let is_bench = args.arguments.first().is_some_and(|first| first == "bench");
     let versions = named.map(|program| is_bench.then(|| version(program)).flatten());
@@ -80,9 +71,8 @@ fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand;
             RESERVED_OPTIONS.iter().any(|option| word.split('=').next() == Some(option))
         };
         if let Some(word) = args.arguments.iter().find(is_reserved) {
-            let problem =
-                format!("`diff` itself sets `{}` for each trial: leave it out", word.to_string_lossy());
-            return Err(UsageError(problem).into());
+            let word = word.to_string_lossy();
+            return usage(format!("`diff` itself sets `{word}` for each trial: leave it out"));
         }
         let arguments = args.arguments.iter().map(|word| word.to_string_lossy().into_owned());
         let arguments: Vec<String> = arguments.collect();
@@ -92,9 +82,7 @@ fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand;
             arguments: arguments.clone(),
             started: String::new(),
         };
-        let commands =
-            named.map(|program| ComparedCommand::Hosepipe(program.clone(), args.arguments.clone()));
-        return Ok((commands, [side(&args.old, old), side(&args.new, new)]));
+        return Ok((true, [side(&args.old, old), side(&args.new, new)]));
     }
     let quoted = |word: &OsString| format!(" {}", model::shell_quoted(word.as_encoded_bytes()));
     let words: String = args.arguments.iter().map(quoted).collect();
@@ -103,8 +91,7 @@ fn commands(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([ComparedCommand;
         let problem = |problem: anyhow::Error| UsageError(format!("the {side} command: {problem}"));
         script::check_syntax(text, shell).map_err(problem)?;
     }
-    let sides = texts.clone().map(|name| DiffSide { name, ..DiffSide::default() });
-    Ok((texts.map(ComparedCommand::Text), sides))
+    Ok((false, texts.map(|name| DiffSide { name, ..DiffSide::default() })))
 }
 
 /// The version that a hosepipe prints; `None` if the program is not a hosepipe.
@@ -119,7 +106,8 @@ fn version(program: &OsStr) -> Option<String> {
 struct Pairing<'a> {
     args: &'a DiffArgs,
     shell: &'a Shell,
-    commands: [ComparedCommand; 2],
+    are_hosepipes: bool,
+    sides: [DiffSide; 2],
     stop: &'a StopRequest,
     figures: [Vec<CaseFigures>; 2],
 }
@@ -130,12 +118,6 @@ impl Pairing<'_> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
         bar.tick_every(Duration::from_millis(200));
-        let made = self.run_pairs_with_bar(most, &bar);
-        bar.finish();
-        made
-    }
-
-    fn run_pairs_with_bar(&mut self, most: u32, bar: &Bar) -> anyhow::Result<u32> {
         let mut random = fastrand::Rng::with_seed(self.args.seed);
         let began = Instant::now();
         let mut looks = vec![most as usize];
@@ -144,7 +126,7 @@ impl Pairing<'_> {
             let order = if random.bool() { [0, 1] } else { [1, 0] };
             let mut pair = [Vec::new(), Vec::new()];
             for side in order {
-                bar.say(&format!("{} {}", ["old:", "new:"][side], self.commands[side].name()));
+                bar.say(&format!("{} {}", ["old:", "new:"][side], self.sides[side].name));
                 pair[side] = self.run_side(side, turn, round.unwrap_or(0))?;
                 if self.stop.is_set() {
                     return Ok(looks.len() as u32);
@@ -179,8 +161,7 @@ impl Pairing<'_> {
     /// Whether further pairs would not change the result.
     fn is_settled(&self, looks: u32) -> bool {
         let [old, new] = &self.figures;
-        let changes = stats::differences(old, new, true, looks);
-        changes
+        stats::differences(old, new, true, looks)
             .iter()
             .all(|change| change.kind != ChangeKind::TooFew && stats::is_settled(change, self.args.fail_over))
     }
@@ -199,9 +180,11 @@ impl Pairing<'_> {
 
     /// Runs one trial of the old or the new command; returns its figures, all with this round.
     fn run_side(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
-        match &self.commands[side] {
-            ComparedCommand::Text(text) => self.run_text(text, turn, round),
-            ComparedCommand::Hosepipe(program, arguments) => self.run_bench(program, arguments, turn, round),
+        if self.are_hosepipes {
+            let program = [&self.args.old, &self.args.new][side];
+            self.run_bench(program, turn, round)
+        } else {
+            self.run_text(&self.sides[side].name, turn, round)
         }
     }
 
@@ -228,17 +211,11 @@ impl Pairing<'_> {
     }
 
     /// One trial of every case of a bench.
-    fn run_bench(
-        &self,
-        program: &OsStr,
-        arguments: &[OsString],
-        turn: u32,
-        round: u32,
-    ) -> anyhow::Result<Vec<CaseFigures>> {
+    fn run_bench(&self, program: &OsStr, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         let seed = self.args.seed.wrapping_add(u64::from(turn)).to_string();
         let name = program.to_string_lossy();
         let mut command = Command::new(program);
-        command.args(arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);
+        command.args(&self.args.arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);
         let mut errors = tempfile::tempfile()?;
         command.stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let (status, printed) =
@@ -254,19 +231,10 @@ impl Pairing<'_> {
             UsageError(format!("{name} made no record ({status}): {}", String::from_utf8_lossy(&said).trim()))
         })?;
         let Record::Bench(record) = record.record else {
-            return Err(UsageError(format!("{name} made a record of another command than bench")).into());
+            return usage(format!("{name} made a record of another command than bench"));
         };
         let mut figures = of_bench(&record);
         figures.iter_mut().flat_map(|one| &mut one.values).for_each(|(of, _)| *of = round);
         Ok(figures)
-    }
-}
-
-impl ComparedCommand {
-    fn name(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Hosepipe(program, _) => program.to_string_lossy().into_owned(),
-        }
     }
 }

@@ -136,7 +136,6 @@ fn follow(
         if !goes_on {
             let failed = job.failures();
             if let (false, 0, [(_, why)]) = (one_each || stop.is_set(), here, &failed[..]) {
-                bar.finish();
                 return Err(anyhow::Error::msg(why.clone()).context("no node was started"));
             }
             for (rank, gone) in gone.iter_mut().enumerate() {
@@ -148,7 +147,7 @@ fn follow(
             break to_record(fleet::merged(&rendezvous, &gone)?);
         }
     };
-    bar.finish();
+    drop(bar);
     // A node that never came could not publish its name.
     for (node, host) in record.nodes.iter_mut().zip(&args.hosts).filter(|(node, _)| node.address.is_none()) {
         node.name.clone_from(host);

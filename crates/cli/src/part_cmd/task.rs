@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use rustix::fs::CWD;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin, stdout};
 
-use super::{PartArgs, map};
+use super::{PartArgs, failed, map};
 use crate::signals::StopRequest;
 
 /// How long a partition may take to end after SIGTERM.
@@ -26,8 +25,6 @@ struct Task<'a> {
     work: &'a Work,
     stop: StopRequest,
     attempt: String,
-    /// Whether standard input names the partitions; otherwise the task takes unfinished ones.
-    reads_numbers: bool,
     results: File,
     /// The file of standard error, if it is one.
     log: Option<&'static Path>,
@@ -45,32 +42,17 @@ pub(super) fn run(args: &PartArgs, work: &Work) -> anyhow::Result<ExitCode> {
         dup2_stderr(work.task_file(".log").context("a file for standard error")?)?;
     }
     let attempt = args.take.clone().unwrap_or_else(attempt_name);
-    let (stop, reads_numbers) = (StopRequest::listen()?, args.take.is_none());
-    let task = Task { args, work, stop, attempt, reads_numbers, results, log };
-    if task.reads_numbers { task.run_named() } else { task.run_unfinished() }
+    let task = Task { args, work, stop: StopRequest::listen()?, attempt, results, log };
+    if args.take.is_none() { task.run_named() } else { task.run_unfinished() }
 }
 
 /// Runs one partition, whose bytes may come from standard input; its result is a line of standard output.
 pub(super) fn run_one(args: &PartArgs, work: &Work, number: usize) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
     let results = fcntl_dupfd_cloexec(stdout(), 3)?;
-    let (result, status) = partition(work, number, &attempt_name(), args)?;
+    let (result, status) = map(args, work, number, &attempt_name())?;
     result.note(File::from(results))?;
     Ok(ExitCode::from((status & 0xff) as u8))
-}
-
-/// Runs a partition in this process; returns its status, too.
-fn partition(
-    work: &Work,
-    number: usize,
-    attempt: &str,
-    args: &PartArgs,
-) -> anyhow::Result<(PartResult, i32)> {
-    let (ran, bytes, record) = map(work, number, attempt, args.take.is_some(), args.records)?;
-    let status = ran.status();
-    let ended = if ran.ended.success() { ExitStatus::from_raw(status << 8) } else { ran.ended };
-    let failure = (status != 0).then(|| describe(ended));
-    Ok((PartResult { partition: number, bytes, failure, record }, status))
 }
 
 impl Task<'_> {
@@ -145,7 +127,7 @@ impl Task<'_> {
         let child = Child::fork(c"hosepipe-part", |report| {
             let prepared = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?));
             let prepared = prepared.context("standard input");
-            let result = prepared.and_then(|()| partition(self.work, number, &self.attempt, self.args));
+            let result = prepared.and_then(|()| map(self.args, self.work, number, &self.attempt));
             let result = result.map(|(result, _)| result).unwrap_or_else(|error| {
                 failed(number, format!("could not be run: {}", model::one_line(&format!("{error:#}"))))
             });
@@ -153,7 +135,7 @@ impl Task<'_> {
         });
         let mut child = [child.context("a process for the partition")?];
         let input = stdin();
-        let input: &[_] = if self.reads_numbers { &[input.as_fd()] } else { &[] };
+        let input: &[_] = if self.args.take.is_none() { &[input.as_fd()] } else { &[] };
         while child[0].ended().is_none() {
             // The next number comes only after this result: if standard input is readable, it has ended.
             let is_over = attend_and_read(&mut child, input)?.contains(&true);
@@ -172,8 +154,4 @@ impl Task<'_> {
         }
         Ok(Some(result))
     }
-}
-
-fn failed(partition: usize, failure: String) -> PartResult {
-    PartResult { partition, bytes: 0, failure: Some(failure), record: None }
 }

@@ -8,8 +8,9 @@ use report::table::{Column, Fit, Row, Table, Tone};
 use report::{first_of, numbers, words};
 use stats::{Choice, Excluded, MessageCost, RankedCase};
 
+use super::RecommendArgs;
 use super::figures::Figures;
-use super::program::{CodeLanguage, Program};
+use super::program::Program;
 use super::program_race::{ProgramCost, ProgramRace};
 use super::question::{Candidate, Question};
 
@@ -18,7 +19,7 @@ const NAMES_MAX: usize = 3;
 
 /// A question and everything that its answer depends on.
 pub(super) struct Answer<'a> {
-    pub(super) question: &'a Question,
+    pub(super) args: &'a RecommendArgs,
     pub(super) candidates: &'a [Candidate],
     pub(super) figures: &'a Figures<'a>,
     /// The ranking of the loops of `bench`; `taken` is the mechanism of the best program, if programs were run.
@@ -26,13 +27,10 @@ pub(super) struct Answer<'a> {
     /// The row that the loops of `bench` alone would take.
     pub(super) taken_by_loops: Option<usize>,
     pub(super) race: &'a ProgramRace,
-    pub(super) language: CodeLanguage,
     /// Whether the user stopped the measurement.
     pub(super) is_stopped: bool,
     /// From the question to the answer; `None` if nothing was measured.
     pub(super) took: Option<Duration>,
-    /// The time that the answer was allowed to take.
-    pub(super) time: Duration,
 }
 
 impl Answer<'_> {
@@ -42,7 +40,7 @@ impl Answer<'_> {
         if self.is_stopped {
             blocks.push(Block::Notice("Stopped early: only finished figures are shown.".to_owned()));
         }
-        blocks.push(Block::Title(title(self.question, self.figures)));
+        blocks.push(Block::Title(title(&self.args.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.notes().into_iter().map(Block::Note));
@@ -60,10 +58,10 @@ impl Answer<'_> {
     pub(super) fn recommendation(&self, program: Option<&Program>) -> Recommendation {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         Recommendation {
-            title: title(self.question, self.figures),
+            title: title(&self.args.question, self.figures),
             taken: taken.map(|taken| self.case(taken).spec.clone()),
             sentences: self.sentences(),
-            language: self.language.word().to_owned(),
+            language: self.args.code.word().to_owned(),
             took_s: self.took.map(|took| took.as_secs_f64()),
             program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
             programs: self.race.programs.clone(),
@@ -107,7 +105,7 @@ impl Answer<'_> {
 
     /// What is sent: a message or a round trip.
     fn unit(&self) -> &'static str {
-        if self.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" }
+        if self.args.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" }
     }
 
     /// "Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends." The figures are the program's if it was run.
@@ -120,7 +118,7 @@ impl Answer<'_> {
         if cpu_ns > 0.0 {
             text += &format!(", and {} of CPU at both ends", numbers::time(cpu_ns));
         }
-        if let Some(rate) = self.question.demand.messages_per_s {
+        if let Some(rate) = self.args.question.messages_per_second {
             let share = numbers::percent(own.map_or(cost.cpus.median, |own| own.cpu_ns * rate / 1e9));
             let rate = numbers::grouped(rate, 0);
             text += &format!("; {rate} of them a second keep {share} of a CPU busy");
@@ -178,7 +176,7 @@ impl Answer<'_> {
         cases: &[&CaseRecord],
         [noun, trial]: [&str; 2],
     ) -> String {
-        let what = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
+        let what = if self.args.question.messages_per_second.is_some() { "CPU" } else { "time and CPU" };
         let name = |one: &RankedCase| format!("`{}`", cases[one.at].spec);
         let equals: Vec<String> = choice.first_place().filter(|one| one.at != taken.at).map(name).collect();
         if !equals.is_empty() {
@@ -214,7 +212,7 @@ impl Answer<'_> {
 
     /// The advice to allow more time; empty if the answer did not use all of its time.
     pub(super) fn more_time(&self, advice: &'static str) -> &'static str {
-        if self.took.is_some_and(|took| took < self.time) { "" } else { advice }
+        if self.took.is_some_and(|took| took < self.args.time) { "" } else { advice }
     }
 
     /// Rows with too few trials for an interval, and the number of their trials.
@@ -231,7 +229,7 @@ impl Answer<'_> {
             table.add(column, rows.iter().map(cell));
         };
         let unit = self.unit();
-        let cost = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time + CPU" };
+        let cost = if self.args.question.messages_per_second.is_some() { "CPU" } else { "time + CPU" };
         let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
         add(Column::left("mechanism").fit(Fit::Spec), &|one| Some(self.case(one).spec.to_string()));
         add(Column::right(format!("time per {unit}")).short("time"), &|one| {
@@ -250,7 +248,7 @@ impl Answer<'_> {
             Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
         });
         if !self.race.programs.is_empty() {
-            let title = format!("program in {}", self.language.name());
+            let title = format!("program in {}", self.args.code.facts().name);
             add(Column::right(title).short("program"), &|one| {
                 Some(numbers::time(self.program_cost(one)?.time_ns))
             });
@@ -280,7 +278,7 @@ impl Answer<'_> {
         let why = match why {
             Excluded::NoFigures => return case.error.as_ref().map_or("no figures".to_owned(), reason),
             Excluded::LessData => "its bytes were checked less than those of others".to_owned(),
-            Excluded::Spins if self.question.demand.cpus_max.is_some() => {
+            Excluded::Spins if self.args.question.cpu_budget.is_some() => {
                 format!("its ends spin while they wait, and may take {cpu} of a CPU")
             }
             Excluded::Spins => {
@@ -307,7 +305,7 @@ impl Answer<'_> {
 
 /// "Streams of 200 B, parent-child, placed by the scheduler".
 pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
-    let size = numbers::size(question.message_bytes);
+    let size = numbers::size(question.message.0);
     let what = match question.pattern.workload() {
         Workload::Stream => "Streams",
         Workload::PingPong => "Round trips",

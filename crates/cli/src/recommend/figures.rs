@@ -28,7 +28,8 @@ const SNDBUF_RESERVED: u64 = 32;
 /// recorded machine forbids messages of that size in their mechanism.
 pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> BenchRecord {
     for case in record.cases.iter_mut().filter(|case| case.block_bytes < message_bytes) {
-        let lowest = message_limits(case, &record.head.host.limits).into_iter().flatten().min();
+        let limits = message_limits(case, &record.head.host.limits).into_iter();
+        let lowest = limits.filter_map(|(bytes, what)| Some((bytes?, what))).min();
         if let Some((limit, what)) = lowest.filter(|(limit, _)| *limit < message_bytes) {
             let [asked, limit] = [message_bytes, limit].map(|bytes| ByteSize(bytes).to_string());
             case.samples.clear();
@@ -41,17 +42,18 @@ pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> Benc
 
 /// The limits on the size of one message, in bytes and with their names; `None` for one that is not in the record. Empty for mechanisms
 /// that send a message in several pieces.
-fn message_limits(case: &CaseRecord, limits: &Limits) -> Vec<Option<(u64, &'static str)>> {
-    let named = |bytes: Option<u64>, name| bytes.map(|bytes| (bytes, name));
+fn message_limits(case: &CaseRecord, limits: &Limits) -> Vec<(Option<u64>, &'static str)> {
     match case.spec.mechanism.as_str() {
-        "posix-mq" => vec![
-            named(limits.mq_msgsize_max, "fs.mqueue.msgsize_max"),
-            named(limits.rlimit_msgqueue, "RLIMIT_MSGQUEUE"),
-        ],
-        "sysv-msgq" => vec![named(limits.msgmax, "kernel.msgmax"), named(limits.msgmnb, "kernel.msgmnb")],
+        "posix-mq" => {
+            vec![
+                (limits.mq_msgsize_max, "fs.mqueue.msgsize_max"),
+                (limits.rlimit_msgqueue, "RLIMIT_MSGQUEUE"),
+            ]
+        }
+        "sysv-msgq" => vec![(limits.msgmax, "kernel.msgmax"), (limits.msgmnb, "kernel.msgmnb")],
         "unix-dgram" | "unix-seqpacket" => {
             let buffer = case.granted.get("sndbuf_bytes").map(|bytes| bytes.saturating_sub(SNDBUF_RESERVED));
-            vec![named(buffer, "SO_SNDBUF less 32 bytes")]
+            vec![(buffer, "SO_SNDBUF less 32 bytes")]
         }
         _ => Vec::new(),
     }
@@ -79,7 +81,7 @@ impl<'a> Figures<'a> {
                 && (case.workload, case.tasks) == (workload, tasks)
         };
         let mut cases: Vec<&CaseRecord> = record.cases.iter().filter(fits).collect();
-        let asked = question.message_bytes;
+        let asked = question.message.0;
         let blocks: BTreeSet<u64> = cases.iter().map(|case| case.block_bytes).collect();
         let distance = |block: u64| (block.max(1) as f64 / asked as f64).ln().abs();
         let nearest = blocks.iter().copied().min_by(|one, other| distance(*one).total_cmp(&distance(*other)));

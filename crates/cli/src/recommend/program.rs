@@ -85,48 +85,34 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes of a ring: small enough for a core's L2 cache.
 const RING_BYTES: u64 = 512 << 10;
 
-impl CodeLanguage {
+/// What languages differ in.
+pub(super) struct LanguageFacts {
     /// Its name in sentences.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::C => "C",
-            Self::Rust => "Rust",
-            Self::Python => "Python",
-        }
+    pub(super) name: &'static str,
+    pub(super) extension: &'static str,
+    /// How the lines begin that include headers or modules.
+    imports: &'static [&'static str],
+}
+
+/// In the order of [`CodeLanguage`].
+const LANGUAGES: [LanguageFacts; 3] = [
+    LanguageFacts { name: "C", extension: "c", imports: &["#include "] },
+    LanguageFacts { name: "Rust", extension: "rs", imports: &["use "] },
+    LanguageFacts { name: "Python", extension: "py", imports: &["import ", "from "] },
+];
+
+impl CodeLanguage {
+    pub(super) fn facts(self) -> &'static LanguageFacts {
+        &LANGUAGES[self as usize]
     }
 
-    pub(super) fn extension(self) -> &'static str {
+    /// The commands that compile `source` to `binary`, empty for Python, and that run it.
+    pub(super) fn commands<'n>(self, source: &'n str, binary: &'n str) -> (Vec<&'n str>, Vec<&'n str>) {
         match self {
-            Self::C => "c",
-            Self::Rust => "rs",
-            Self::Python => "py",
+            Self::C => (vec!["cc", "-O2", "-pthread", "-o", binary, source, "-lrt"], vec![binary]),
+            Self::Rust => (vec!["rustc", "-O", "--edition", "2021", "-o", binary, source], vec![binary]),
+            Self::Python => (Vec::new(), vec!["python3", source]),
         }
-    }
-
-    /// The command that compiles `source` to `binary`; empty for Python.
-    pub(super) fn compiler<'n>(self, source: &'n str, binary: &'n str) -> Vec<&'n str> {
-        match self {
-            Self::C => vec!["cc", "-O2", "-pthread", "-o", binary, source, "-lrt"],
-            Self::Rust => vec!["rustc", "-O", "--edition", "2021", "-o", binary, source],
-            Self::Python => Vec::new(),
-        }
-    }
-
-    /// The command that runs it.
-    pub(super) fn command(self, source: &str, binary: &str) -> Vec<String> {
-        match self {
-            Self::C | Self::Rust => vec![binary.to_owned()],
-            Self::Python => vec!["python3".to_owned(), source.to_owned()],
-        }
-    }
-
-    fn is_import(self, line: &str) -> bool {
-        let prefixes: &[&str] = match self {
-            Self::C => &["#include "],
-            Self::Rust => &["use "],
-            Self::Python => &["import ", "from "],
-        };
-        prefixes.iter().any(|prefix| line.starts_with(prefix))
     }
 }
 
@@ -175,7 +161,10 @@ impl Program {
     fn with_library(&self, library: &str) -> String {
         let whole = self.template.replace("@library\n", library);
         // The ring's header stays in its place, because macros before it configure it.
-        let is_import = |line: &str| self.language.is_import(line) && !line.ends_with("\"ring.h\"");
+        let imports = self.language.facts().imports;
+        let is_import = |line: &str| {
+            imports.iter().any(|import| line.starts_with(import)) && !line.ends_with("\"ring.h\"")
+        };
         let mut imported: Vec<&str> = whole.lines().filter(|line| is_import(line)).collect();
         imported.sort_unstable();
         imported.dedup();
@@ -210,7 +199,7 @@ impl Program {
         if file == stem || !is_plain(file) || file.starts_with('-') {
             return text;
         }
-        let text = text.replacen(&format!("example.{}", self.language.extension()), file, 1);
+        let text = text.replacen(&format!("example.{}", self.language.facts().extension), file, 1);
         text.replacen("-o example ", &format!("-o {stem} "), 1).replacen(
             "./example ",
             &format!("./{stem} "),
@@ -232,7 +221,7 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     let mut conditions = vec![
         if question.between == Between::Threads { "threads" } else { "fork" },
         if question.pattern == Pattern::Stream { "stream" } else { "reply" },
-        if question.message_bytes > PIECE_BYTES { "pieces" } else { "whole" },
+        if question.message.0 > PIECE_BYTES { "pieces" } else { "whole" },
     ];
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
@@ -254,7 +243,7 @@ fn spins(spec: &Spec) -> bool {
 fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, String)> {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
-    let bytes = question.message_bytes;
+    let bytes = question.message.0;
     let is_stream = question.pattern == Pattern::Stream;
     let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
     let way = if is_stream { "one way" } else { "there and back" };
@@ -307,7 +296,7 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stats::Demand;
+    use model::ByteSize;
     use stats::choice::SIMPLEST_FIRST;
 
     use super::*;
@@ -323,10 +312,11 @@ mod tests {
                 [(Pattern::Stream, Between::Processes), (Pattern::RequestReply, Between::Threads)]
             {
                 let question = Question {
-                    message_bytes: 200,
+                    message: ByteSize(200),
                     pattern,
                     between,
-                    demand: Demand::default(),
+                    messages_per_second: None,
+                    cpu_budget: None,
                     must: vec![],
                 };
                 let program = Program::new(&spec, *language, &question).expect("a template");

@@ -10,10 +10,11 @@ use stats::choice::effort;
 use stats::estimate::median;
 use stats::{Choice, Demand, Excluded, RankedCase, choose};
 
+use super::RecommendArgs;
 use super::figures::Figures;
 use super::program::{CodeLanguage, Program};
 use super::program_runs::ProgramRunner;
-use super::question::Question;
+use crate::signals::StopRequest;
 
 /// Most programs that are run.
 const PROGRAMS_MAX: usize = 6;
@@ -44,25 +45,15 @@ impl ProgramCost {
     }
 }
 
-/// How to run programs.
-pub(super) struct Plan<'a> {
-    pub(super) question: &'a Question,
-    pub(super) language: CodeLanguage,
-    /// The time for the whole answer, and when it is over.
-    pub(super) time: Duration,
-    pub(super) until: Instant,
-    pub(super) seed: u64,
-    /// Whether the user wants to stop.
-    pub(super) stop: &'a dyn Fn() -> bool,
-}
-
 /// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one is known or the time is over. A program that
 /// is beaten is not run again. After a stop, the programs that were already timed have figures.
 ///
 /// # Errors
 /// There is no temporary folder, or no process to clean up.
 pub(super) fn run(
-    plan: &Plan<'_>,
+    args: &RecommendArgs,
+    until: Instant,
+    stop: &StopRequest,
     figures: &Figures<'_>,
     choice: &Choice,
 ) -> anyhow::Result<Vec<ProgramFigures>> {
@@ -73,17 +64,17 @@ pub(super) fn run(
         cleaner: &cleaner,
         folder: folder.path(),
         cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
-        stop: plan.stop,
+        stop,
     };
-    let run_time = (plan.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX);
+    let run_time = (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX);
     let (mut timed, mut programs) = (Vec::new(), Vec::new());
-    for (number, spec) in entrants(plan, figures, choice).into_iter().enumerate() {
-        let Some(program) = Program::new(spec, plan.language, plan.question) else { continue };
+    for (number, spec) in entrants(args.code, figures, choice).into_iter().enumerate() {
+        let Some(program) = Program::new(spec, args.code, &args.question) else { continue };
         let ready = runner.compile(number, spec, &program).and_then(|program| {
             let idle_ns = program.run(1)?.cpu_ns;
             Ok((program.messages_for(run_time)?, program, idle_ns))
         });
-        if (plan.stop)() {
+        if stop.is_set() {
             break;
         }
         timed.push(ProgramFigures {
@@ -95,13 +86,13 @@ pub(super) fn run(
         });
         programs.push(ready.ok());
     }
-    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut random = fastrand::Rng::with_seed(args.seed);
     let mut order: Vec<usize> = (0..timed.len()).collect();
     for round in 0.. {
         if round >= ROUNDS_MIN {
-            let race = ProgramRace::new(timed.clone(), figures, &plan.question.demand);
+            let race = ProgramRace::new(timed.clone(), figures, &args.question.demand());
             order.retain(|at| race.needs_runs_of(&timed[*at].spec));
-            if order.is_empty() || Instant::now() >= plan.until {
+            if order.is_empty() || Instant::now() >= until {
                 break;
             }
         }
@@ -110,7 +101,7 @@ pub(super) fn run(
             let figures = &mut timed[*at];
             let Some((messages, program, idle_ns)) = &programs[*at] else { continue };
             let run = program.run(*messages);
-            if (plan.stop)() {
+            if stop.is_set() {
                 return Ok(timed);
             }
             match run {
@@ -131,12 +122,12 @@ pub(super) fn run(
 
 /// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the
 /// best. If no loop of `bench` is fast enough, a program may be: then the fastest of those that are too slow.
-fn entrants<'a>(plan: &Plan<'_>, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
+fn entrants<'a>(language: CodeLanguage, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
     let spec = |at: &usize| &figures.cases[*at].spec;
     let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
-            let near = if plan.language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
+            let near = if language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
             let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
             let least = rows().next().map_or(0.0, cost);
             let simplest = rows().map(|row| row.at).min_by_key(|at| effort(spec(at)));

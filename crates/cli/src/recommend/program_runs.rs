@@ -10,6 +10,7 @@ use model::{Spec, describe_errno};
 use process::{Capture, Captured, Child, Cleaner, Pinned, TemporaryPath, wait_for_all};
 
 use super::program::Program;
+use crate::signals::StopRequest;
 
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
@@ -23,7 +24,7 @@ pub(super) struct ProgramRunner<'a> {
     /// The CPUs that programs may use; empty: all.
     pub(super) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
-    pub(super) stop: &'a dyn Fn() -> bool,
+    pub(super) stop: &'a StopRequest,
 }
 
 /// A compiled program.
@@ -54,14 +55,13 @@ impl<'a> ProgramRunner<'a> {
         spec: &Spec,
         program: &Program,
     ) -> io::Result<CompiledProgram<'a>> {
-        let (source, binary) =
-            (format!("program{number}.{}", program.language.extension()), format!("./program{number}"));
+        let extension = program.language.facts().extension;
+        let (source, binary) = (format!("program{number}.{extension}"), format!("./program{number}"));
         std::fs::write(self.folder.join(&source), program.text())?;
-        let compiler = program.language.compiler(&source, &binary);
+        let (compiler, command) = program.language.commands(&source, &binary);
         if !compiler.is_empty() {
             self.execute(&compiler, &[])?;
         }
-        let command = program.language.command(&source, &binary);
         // Queues and shared memory have names outside of the folder.
         let (queue, key) = mechanism::queue_of_program(number as u32);
         let shared = Path::new("/dev/shm").join(queue.trim_start_matches('/'));
@@ -73,6 +73,7 @@ impl<'a> ProgramRunner<'a> {
             "sysv-msgq" => key.to_string(),
             _ => format!("meeting{number}"),
         };
+        let command = command.into_iter().map(str::to_owned).collect();
         Ok(CompiledProgram { runner: self, command, name, _shared_memory: shared_memory })
     }
 
@@ -95,7 +96,7 @@ impl<'a> ProgramRunner<'a> {
         let began = Instant::now();
         let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
         wait_for_all(&mut children, &failed, &mut || match began.elapsed() > LIMIT {
-            _ if (self.stop)() => Err(io::Error::other("stopped")),
+            _ if self.stop.is_set() => Err(io::Error::other("stopped")),
             true => Err(io::Error::other(format!("`{program}` did not end within {} s", LIMIT.as_secs()))),
             false => Ok(()),
         })?;

@@ -1,9 +1,12 @@
 //! The question, and the mechanisms that could be the answer.
 
+use clap::Args;
 use mechanism::{Capabilities, Mechanism};
-use model::{Spec, Tasks, Workload};
+use model::{ByteSize, Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
+
+use crate::typed;
 
 model::words! {
     /// The direction of messages.
@@ -42,13 +45,32 @@ model::words! {
 }
 
 /// What the user asks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Args)]
 pub(crate) struct Question {
-    pub(crate) message_bytes: u64,
-    pub(crate) pattern: Pattern,
-    pub(crate) between: Between,
-    pub(crate) demand: Demand,
-    pub(crate) must: Vec<Must>,
+    /// Bytes of a message
+    #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
+    pub(super) message: ByteSize,
+
+    /// One way, or there and back
+    #[arg(long, default_value_t = Pattern::Stream, value_parser = typed::one_of(Pattern::ALL))]
+    pub(super) pattern: Pattern,
+
+    /// The two ends: a parent and its child, unrelated processes, or threads of one process
+    #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
+    pub(super) between: Between,
+
+    /// Messages, or round trips, that must be made in a second (50k: 50000); of the mechanisms that reach it the one with the least CPU
+    /// time is taken
+    #[arg(long, value_name = "N", value_parser = typed::rate)]
+    pub(super) messages_per_second: Option<f64>,
+
+    /// CPU time that both ends together may take, in percent of one CPU (200: two CPUs, which allows ends that spin)
+    #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
+    pub(super) cpu_budget: Option<f64>,
+
+    /// What else it must do; may be given several times
+    #[arg(long, value_name = "WHAT", value_parser = typed::one_of(Must::ALL))]
+    pub(super) must: Vec<Must>,
 }
 
 /// A mechanism that could be the answer.
@@ -92,13 +114,18 @@ impl Must {
 }
 
 impl Question {
+    /// The rate and the CPU budget.
+    pub(super) fn demand(&self) -> Demand {
+        let cpus_max = self.cpu_budget.map(|percent| percent / 100.0);
+        Demand { messages_per_s: self.messages_per_second, cpus_max }
+    }
+
     /// The mechanisms that fulfil every condition of the question, also those that this machine does not have.
     ///
     /// # Errors
     /// None fulfils all of them: a sentence that says which mechanisms fulfil each.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
-        let conditions = self.conditions();
-        let fulfils_all = |mechanism: &Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism));
+        let fulfils_all = |mechanism: &Mechanism| self.conditions(mechanism).iter().all(|(_, holds)| *holds);
         let candidates: Vec<Candidate> = recommendable()
             .filter(|(_, mechanism)| fulfils_all(mechanism))
             .map(|(spec, mechanism)| Candidate {
@@ -107,7 +134,7 @@ impl Question {
                 unfit: self.unfit(mechanism),
             })
             .collect();
-        if candidates.is_empty() { Err(impossible(&conditions)) } else { Ok(candidates) }
+        if candidates.is_empty() { Err(self.impossible()) } else { Ok(candidates) }
     }
 
     /// Why a mechanism that fulfils each condition does not fulfil all of them together.
@@ -118,25 +145,36 @@ impl Question {
         )
     }
 
-    fn conditions(&self) -> Vec<Condition> {
+    /// The options of the question, and whether a mechanism fulfils each.
+    fn conditions(&self, one: &Mechanism) -> Vec<(String, bool)> {
         let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
-        let pattern = move |one: &Mechanism| one.workloads.contains(&workload) && one.tasks.contains(&tasks);
-        let mut conditions: Vec<Condition> = vec![(format!("--pattern {}", self.pattern), Box::new(pattern))];
+        let has_pattern = one.workloads.contains(&workload) && one.tasks.contains(&tasks);
+        let mut conditions = vec![(format!("--pattern {}", self.pattern), has_pattern)];
         if self.between == Between::Processes {
-            let by_name = |one: &Mechanism| one.capabilities.opens_by_name();
-            conditions.push(("--between processes".to_owned(), Box::new(by_name)));
+            conditions.push(("--between processes".to_owned(), one.capabilities.opens_by_name()));
         }
-        for must in &self.must {
-            let capability = must.capability();
-            let does = move |one: &Mechanism| one.capabilities.contains(capability);
-            conditions.push((format!("--must {must}"), Box::new(does)));
-        }
+        let does = |must: &Must| (format!("--must {must}"), one.capabilities.contains(must.capability()));
+        conditions.extend(self.must.iter().map(does));
         conditions
     }
-}
 
-/// An option, and whether a mechanism fulfils it.
-type Condition = (String, Box<dyn Fn(&Mechanism) -> bool>);
+    /// The sentence that no mechanism fulfils all conditions.
+    fn impossible(&self) -> String {
+        let all: Vec<_> = recommendable().map(|(spec, one)| (spec.mechanism, self.conditions(one))).collect();
+        let leaves = |at: usize| {
+            let left = all.iter().filter(|(_, conditions)| conditions[at].1);
+            let mut names: Vec<&str> = left.map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            format!("{} leaves {names}", all[0].1[at].0)
+        };
+        let parts: Vec<String> = (0..all[0].1.len()).map(leaves).collect();
+        format!(
+            "no mechanism does all of that: {}; ask for less, or put what is missing on top (as a length before each message)",
+            parts.join("; ")
+        )
+    }
+}
 
 /// All mechanisms that can be recommended.
 fn recommendable() -> impl Iterator<Item = (Spec, &'static Mechanism)> {
@@ -145,20 +183,4 @@ fn recommendable() -> impl Iterator<Item = (Spec, &'static Mechanism)> {
         let (mechanism, _) = mechanism::resolve(&spec).ok()?;
         Some((spec, mechanism))
     })
-}
-
-/// The sentence that no mechanism fulfils all conditions.
-fn impossible(conditions: &[Condition]) -> String {
-    let leaves = |(option, holds): &Condition| {
-        let left = recommendable().filter(|(_, one)| holds(one));
-        let mut names: Vec<String> = left.map(|(spec, _)| spec.mechanism).collect();
-        names.dedup();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!("{option} leaves {names}")
-    };
-    let parts: Vec<String> = conditions.iter().map(leaves).collect();
-    format!(
-        "no mechanism does all of that: {}; ask for less, or put what is missing on top (as a length before each message)",
-        parts.join("; ")
-    )
 }

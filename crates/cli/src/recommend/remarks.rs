@@ -31,7 +31,7 @@ impl Answer<'_> {
     /// Whether to pin the ends, if that surely changes the cost.
     pub(super) fn pinning(&self, taken: &RankedCase, cost: &MessageCost) -> Option<String> {
         let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
-        let pinned = stats::choose(&[case], &self.question.demand).ranked.first()?.cost?;
+        let pinned = stats::choose(&[case], &self.args.question.demand()).ranked.first()?.cost?;
         if cost.has_few_trials() || pinned.has_few_trials() {
             return None;
         }
@@ -64,7 +64,7 @@ impl Answer<'_> {
 
     /// The rate at which the mechanism with the least CPU time stays within the CPU budget, if none does at full speed.
     pub(super) fn within_budget(&self) -> Option<String> {
-        let demand = &self.question.demand;
+        let demand = self.args.question.demand();
         let cpus_max = demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
         let rows = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TooMuchCpu));
         let costs = rows.filter_map(|one| Some((one, one.cost?.cpu_ns.high)));
@@ -99,8 +99,8 @@ impl Answer<'_> {
     /// Notes under the table.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.figures.block_bytes != self.question.message_bytes {
-            let [block, asked] = [self.figures.block_bytes, self.question.message_bytes].map(numbers::size);
+        if self.figures.block_bytes != self.args.question.message.0 {
+            let [block, asked] = [self.figures.block_bytes, self.args.question.message.0].map(numbers::size);
             notes.push(format!(
                 "The figures are of {block}, the size in the record that is nearest to {asked}."
             ));
@@ -113,7 +113,7 @@ impl Answer<'_> {
             notes.extend(unfit.map(|why| format!("`{spec}` is left out: {why}.")));
         }
         if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
-            let language = self.language.name();
+            let language = self.args.code.facts().name;
             notes.push(format!(
                 "No program in {language} surely meets all requirements: the best of them is taken."
             ));
@@ -135,10 +135,10 @@ impl Answer<'_> {
 
     /// On a machine that copies slowly at some offsets in a page: at which ones.
     fn slow_copies(&self) -> Option<String> {
-        let is_large = self.question.message_bytes >= PLACED_BYTES;
+        let is_large = self.args.question.message.0 >= PLACED_BYTES;
         let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
         // The allocator decides where Python's `bytes` are.
-        let program = if self.language == CodeLanguage::Python { "" } else { ", as the program's do" };
+        let program = if self.args.code == CodeLanguage::Python { "" } else { ", as the program's do" };
         Some(format!(
             "The figures are of buffers that begin at a page{program}: this machine copies into {} to {} bytes past the start \
              of one at {:.2} of its speed (docs/ALIGNMENT.md).",

@@ -126,7 +126,7 @@ fn detail(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     lines.extend(chains::table(chain).terminal(&plain).lines().map(|line| Line::raw(line.to_owned())));
     lines.push(Line::raw(""));
     for process in chain.stages.iter().flat_map(|stage| &stage.processes) {
-        let command = visible(&process.command).replace('\n', "␊");
+        let command = model::one_line(&process.command);
         lines.push(Line::styled(format!(" {:>7} {command}", process.pid), DIM));
     }
     let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);

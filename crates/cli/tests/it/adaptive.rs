@@ -12,7 +12,7 @@ fn neighbours() -> Vec<Child> {
     (0..4).map(|_| busy().expect("timeout(1)")).collect()
 }
 
-/// Expected: whatever was disturbed is kept, marked, and stands once more among the samples; a round counts once.
+/// Expected: a disturbed sample is kept, marked, and made once more; a round counts once.
 #[test]
 fn disturbed_rounds_are_repeated_and_none_is_lost() {
     let lab = Lab::new();

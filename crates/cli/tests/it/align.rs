@@ -21,7 +21,7 @@ const WHERE: &str = "
 int main(void) { printf(\"%d\\n\", (int)((size_t)malloc(1000000) % 4096)); return 0; }
 ";
 
-/// `copies r OFFSET` reads its input into a buffer so far into a page, `copies w OFFSET BLOCKS` writes so many blocks from one.
+/// `copies r OFFSET` reads its input into a buffer OFFSET bytes into a page, `copies w OFFSET BLOCKS` writes BLOCKS blocks from one.
 const SOURCE: &str = "
 #include <stdlib.h>
 #include <unistd.h>

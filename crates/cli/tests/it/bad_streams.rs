@@ -147,7 +147,7 @@ fn an_ordinary_user_can_write_to_a_device() {
         let lab = Lab::new();
         let mut command = lab.wrapped(&NOBODY, &quick(&["--json", device]));
         if device == "/dev/stderr" {
-            // A file of root's could not be opened again: give it a pipe that is nobody's in particular.
+            // The user `nobody` could not open a file of root again.
             command.stderr(Stdio::null());
         }
         lab.finish(command).expect_code(0);

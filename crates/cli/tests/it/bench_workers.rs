@@ -116,7 +116,7 @@ fn ends_sit_where_they_are_told_to_and_each_trial_says_where_they_ran() {
         assert!(record.cases.iter().any(|case| case.placement == Placement::Any));
         assert!(record.cases.iter().any(|case| case.placement == Placement::Same));
         for case in &record.cases {
-            // A cell is short: on a busy machine nobody may have looked.
+            // A cell is short: on a busy machine there may be no sample of its CPUs.
             let Some(share) = case.samples[0].same_cpu_share else {
                 assert!(!matrix.is_empty(), "half a second is long enough to be looked at");
                 continue;

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use crate::common::{CACHES, Done, Lab, another_user, full, is_root, promptly, signal, skip, soon, until};
 
-/// What a pipe holds where nobody has asked for anything else, and the most that boost makes of it, in bytes.
+/// The size of a pipe that was not changed, and the largest that boost gives it, in bytes.
 const USUAL: u64 = 64 << 10;
 const LARGE: u64 = 1 << 20;
 const EVEN: (&str, &str) = ("HOSEPIPE_SLOW_COPIES", "1");

@@ -148,7 +148,7 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
         Stage(2),
         &["with which it shares a pipe", "slept"],
     ),
-    // It computes, and whoever reads from it, or writes to it, does not.
+    // It computes, and the stages that read from it, or write to it, do not.
     case("cat <(seq 1500000 | gzip -9) | wc -c", Stage(1), &["with which it shares a pipe"]),
     case("seq 1500000 | tee >(gzip -9 >/dev/null) | wc -l", Stage(2), &["with which it shares a pipe"]),
     // What is over when the last program of a stage begins.
@@ -158,7 +158,7 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
     over("file:order=sequential", "seq 100000 | (sleep 0.6; wc -l)", Stage(2), SLEEP),
     over("tmpfile", "seq 400000 | perl -ne 'for(1..20){$x+=$_}' | wc -c", Stage(2), CPU),
     over("socketpair", "(sleep 0.5; echo a) | cat | wc", Stage(1), SLEEP),
-    // What never reads does not wait for whoever stands before it.
+    // A stage that never reads does not wait for the stage before it.
     case("sleep 0.2 | sleep 0.7 | true", Stage(2), SLEEP),
     // Happened: a stage that had put its input aside for a while was missing.
     case("seq 400000 | (read x </dev/null; perl -ne 'for(1..20){$x+=$_}') | wc -c", Stage(2), CPU),

@@ -82,7 +82,7 @@ fn oracle(case: &CaseRecord, messages: u64) -> String {
         .expect("nobody asked to stop")
 }
 
-/// Whether a limit stands in the way of this case: nothing else may be called one.
+/// Whether a limit forbids this case: nothing else may be called a limit.
 fn is_a_limit(case: &CaseRecord) -> bool {
     let kernel = |path: &str| -> u64 {
         let text = std::fs::read_to_string(format!("/proc/sys/{path}")).unwrap_or_default();

@@ -40,7 +40,7 @@ fn kill_an_end(entry: &Entry, end: &str) -> (u32, Done) {
     (pid, running.wait_within(soon()).expect_code(1))
 }
 
-/// Expected: the row names the end that was killed by somebody, by role and number, and the signal.
+/// Expected: the row names the end that was killed from outside, by role and number, and the signal.
 /// Happened: where the other end notices nothing (queues, files, rings) the supervisor ends it half a second
 /// later, and then the sender was named whichever end had died first.
 #[test]
@@ -477,7 +477,7 @@ fn the_cleaner_removes_nothing_that_is_not_ours() {
     assert_eq!(common::files_in(&odd), Vec::<String>::new());
 }
 
-/// Expected: a file name that is there already is somebody else's: it is neither used nor removed.
+/// Expected: a file that exists already belongs to another program: it is neither used nor removed.
 #[test]
 fn a_file_of_the_same_name_is_not_removed() {
     let _turn = alone();

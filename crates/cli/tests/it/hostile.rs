@@ -14,7 +14,7 @@ const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[5;31m\u{9b}7m\u{202e}\r";
 /// What is left of it where it was made visible, and in a command as a shell reads it back.
 const VISIBLE: [&str; 2] = ["␛]0;owned␇", r"\033]0;owned\0"];
 
-/// Panics where any of it arrived as it was; only our own colours may stand there (ECMA-48, SGR), and what draws a bar.
+/// Panics if any of it arrived unchanged; only our own colours (ECMA-48, SGR), and what draws a bar, may be in it.
 fn assert_harmless(what: &str, shown: &str) {
     let shown = shown.replace("\r\u{1b}[2K", "");
     let mut rest = shown.as_str();

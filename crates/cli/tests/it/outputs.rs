@@ -338,7 +338,7 @@ fn colour_is_for_terminals_that_want_it() {
     }
 }
 
-/// Expected: a run of trials that were asked to be short is short. Happened: a floor that nobody had asked for took 0.3 s
+/// Expected: a run of trials that were asked to be short is short. Happened: a floor that was not asked for took 0.3 s
 /// a trial beside ten round trips, and 200 trials of them a minute.
 #[test]
 fn floors_and_ceilings_make_a_run_no_longer_than_what_they_stand_beside() {

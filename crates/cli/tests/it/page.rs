@@ -88,8 +88,8 @@ fn it_opens_on_desktops_and_phones_without_a_complaint_or_a_request() {
     }
 }
 
-/// Expected: the labels of an axis stand apart and within the chart at every width, also of a distribution with many nines, and
-/// what scrolls sideways has a shade at its edge. Happened: percentiles were cut at 1300 px and stood in each other at 400.
+/// Expected: the labels of an axis do not overlap and are within the chart at every width, also of a distribution with many nines, and
+/// what scrolls sideways has a shade at its edge. Happened: percentiles were cut at 1300 px and overlapped at 400.
 #[test]
 fn labels_stand_apart_and_what_is_hidden_can_be_seen_to_be() {
     let Some(mut browser) = Browser::start() else { return };
@@ -123,7 +123,7 @@ fn labels_stand_apart_and_what_is_hidden_can_be_seen_to_be() {
     }
 }
 
-/// A record of so many round trips that the axis of their distribution has seven nines.
+/// A record with so many round trips that the axis of their distribution has seven nines.
 fn very_many_round_trips(lab: &Lab) -> String {
     let mut record = read_record(&std::fs::read_to_string(&records(lab)[1]).expect("the record"));
     record.cases.retain(|case| case.workload == Workload::PingPong && !case.samples.is_empty());
@@ -391,7 +391,7 @@ fn twenty_thousand_samples_open_in_two_seconds() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// So many specs of each case, with so many samples each.
+/// Makes `specs` cases of each case, with `samples` samples each.
 fn multiply(record: &mut BenchRecord, specs: usize, samples: usize) {
     let measured: Vec<_> = record.cases.iter().filter(|case| !case.samples.is_empty()).cloned().collect();
     record.cases = (0..specs)

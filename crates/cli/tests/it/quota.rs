@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip};
 use model::{ErrorKind, Tasks, Workload};
 
-/// A user of whom there is nothing else: the other tests run programs as `nobody`, whose budget must not be spent.
+/// A user without any other process: the other tests run programs as `nobody`, whose budget must not be spent.
 const USER: u32 = 65533;
 /// What a pipe holds where nothing is in the way, in bytes.
 const ORDINARY_PIPE_BYTES: u64 = 64 << 10;

@@ -252,7 +252,7 @@ fn who_spins_on_one_cpu_is_told_to_be_pinned() {
     assert!(said.contains("Take `pipe`") && said.contains("and shared one CPU in some trials"), "{said}");
 }
 
-/// Expected: figures of 8 KiB do not stand for messages that the queue refuses.
+/// Expected: figures of 8 KiB are not used for messages that the queue refuses.
 /// Happened: `posix-mq` was recommended for 16 KiB where a message may have 8 KiB.
 #[test]
 fn a_size_that_stands_in_crosses_no_limit() {
@@ -323,7 +323,7 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
     for spec in ["fifo", "unix-stream", "tcp"] {
         assert!(plan.contains(&format!("\n {spec} ")), "{plan}");
     }
-    // What is printed was compiled and run here, where there is a compiler, and stands in every format.
+    // What is printed was compiled and run here, where there is a compiler, and is in every format.
     let said = if programs::is_there("cc") {
         "The program below: "
     } else {

@@ -34,7 +34,7 @@ fn as_in_bash(links: &[&str], scene: &dyn Fn(&mut Person) -> String) {
     }
 }
 
-/// Numbers of processes are nobody's to know before.
+/// The text without the numbers of processes, which are not known beforehand.
 fn without_numbers(text: &str) -> String {
     let long = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit());
     let words = |line: &str| {

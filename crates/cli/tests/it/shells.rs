@@ -115,7 +115,7 @@ fn whole_scripts_do_as_in_bash_over_links_of_every_kind() {
     }
 }
 
-/// What the user preloads is the user's programs' as before, and ours is nobody's.
+/// A library that the user preloads is still in the user's programs, and ours is in none of them.
 #[test]
 fn a_library_that_the_user_preloads_stays() {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("proc(5)");

@@ -155,7 +155,7 @@ fn whatever_the_names_and_whatever_lies_about() {
     assert!(done.stderr.contains("/nowhere: set TMPDIR"), "{}", done.stderr);
 }
 
-/// Happened: Ctrl-C in the reduce cost all that was finished, and `kill -9` left it where nobody would look.
+/// Happened: Ctrl-C in the reduce lost all that was finished, and `kill -9` left it in a folder that was not named.
 #[test]
 fn a_reduce_that_is_stopped_can_be_done_otherwise() {
     let lab = lab();
@@ -310,7 +310,7 @@ fn an_interruption_keeps_what_is_finished() {
     }
 }
 
-/// Happened, in one of four: who was forked in the moment in which its shell was ended lived on.
+/// Happened, in one run of four: a process that was forked while its shell was ended lived on.
 #[test]
 fn who_begins_in_the_last_moment_ends_too() {
     let lab = lab();
@@ -326,7 +326,7 @@ fn who_begins_in_the_last_moment_ends_too() {
 #[test]
 fn an_input_that_changes_meanwhile_is_told() {
     let lab = lab();
-    // Happened: while it was read nobody looked.
+    // Happened: a change while it was read was not noticed.
     for change in ["head -n 1; sleep 0.1; echo more >> in2", "cat; rm in2"] {
         let done = spread(&lab, &["--map", change, "--reduce", "cat", "in2"]).expect_code(1);
         assert!(done.stdout.is_empty() && done.stderr.contains("in2"), "{}", done.stderr);
@@ -427,7 +427,7 @@ fn blocks_of_standard_input_are_run_while_it_comes_in() {
     assert!(left.len() <= 101 + 4, "{left:?}");
 }
 
-/// Expected: what was not read is lost, and nobody goes on as if it had not been there.
+/// Expected: what was not read is lost, and the run is not continued as if the input had ended there.
 #[test]
 fn an_input_that_was_not_read_to_its_end_is_begun_anew() {
     let lab = lab();

@@ -255,7 +255,7 @@ fn what_cannot_be_shown_is_said() {
         status == 0 && said.contains("No chain has `no such program` in the name of a program."),
         "{said}"
     );
-    // One that nobody is joined to, and one that ends meanwhile.
+    // One that is joined to no other process, and one that ends meanwhile.
     let scene = Scene::new("exec sleep 1000");
     let pid = scene.pid().to_string();
     let (status, said) = text(&["--once", "--interval", "50ms", &pid]);

@@ -59,7 +59,7 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
         ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
         ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
-        // What they leave in the place of the result is in nobody's way.
+        // What they leave in the place of the result disturbs no later trial.
         ("fifo", ErrorKind::Corrupt, "left no `recv` line"),
         ("folder", ErrorKind::Corrupt, "left no `recv` line"),
         ("silent", ErrorKind::Corrupt, "left no `recv` line"),
@@ -339,7 +339,7 @@ fn a_built_worker_that_another_user_put_there_is_not_run() {
         run = ["{out}/worker"]
     "#;
     std::fs::write(sources.join("workers.toml"), registry).expect("written");
-    // A folder for everybody's temporary files, and nobody's home.
+    // A folder for the temporary files of all users, and no home.
     let temporary = lab.path().join("tmp");
     std::fs::create_dir(&temporary).expect("made");
     std::fs::set_permissions(&temporary, Permissions::from_mode(0o1777)).expect("chmod");

@@ -1,5 +1,5 @@
 //! Runs as another user, and pipes that are charged to one: fs.pipe-user-pages-soft counts the pages of all pipes that
-//! a user has made, whoever holds them.
+//! a user has made, also those that another user holds.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,7 +13,7 @@ use super::Lab;
 
 /// What a pipe holds that was made without a limit in the way, in bytes.
 const ORDINARY_BYTES: usize = 64 << 10;
-/// What an ordinary user may have at the most, where nobody changed fs.pipe-max-size.
+/// The largest pipe of an ordinary user, unless fs.pipe-max-size was changed.
 const LARGE_BYTES: usize = 1 << 20;
 /// More of them than the largest budget that is worth spending here (the kernel's default is 64).
 const PIPES_MAX: usize = 256;

@@ -26,7 +26,7 @@ pub(crate) use self::pty::CACHES;
 /// No run of these tests takes longer, nor those of real sizes: what does, hangs.
 pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(300);
 
-/// How many programs share a CPU, at least 1: what takes a second on a quiet machine takes so many here.
+/// How many programs share a CPU, at least 1: what takes a second on a quiet machine takes this many here.
 pub(crate) fn busy() -> u32 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running: f64 = load.split(' ').next().and_then(|mean| mean.parse().ok()).unwrap_or(1.0);

@@ -27,7 +27,7 @@ impl Seen {
 /// One program of a pipeline.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stage {
-    /// What stands before it where it is not the first: some form of `|`.
+    /// The text before it, unless it is the first: some form of `|`.
     pub(crate) glue: &'static str,
     /// Its text.
     pub(crate) text: String,
@@ -74,7 +74,7 @@ pub(crate) struct Item {
     pub(crate) prefix: &'static str,
     /// Its programs, at least one.
     pub(crate) stages: Vec<Stage>,
-    /// What stands behind it on its line, `#` included.
+    /// The text behind it on its line, `#` included.
     pub(crate) comment: Option<&'static str>,
     /// Whether a program in it writes without end until its reader is gone.
     pub(crate) infinite: bool,

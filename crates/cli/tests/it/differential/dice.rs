@@ -18,7 +18,7 @@ impl Dice {
         choices[self.0.usize(..choices.len())]
     }
 
-    /// True so many times in a hundred.
+    /// True in `percent` of a hundred calls.
     pub(crate) fn chance(&mut self, percent: u32) -> bool {
         self.0.u32(..100) < percent
     }

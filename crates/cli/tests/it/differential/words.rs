@@ -131,7 +131,7 @@ fn piece(dice: &mut Dice) -> String {
         0..=2 => dice.pick(BARE).to_owned(),
         3..=5 => quoted('\'', dice.pick(SINGLE)),
         6..=8 => {
-            // A `$` stands only where no other follows it: `$$` is another number each time.
+            // A `$` is used only where no other follows it: `$$` is another number each time.
             let end = dice.pick(&["", "", "", "$", " ", "\\\\"]);
             quoted('"', &format!("{}{}{end}", dice.pick(DOUBLE), dice.pick(DOUBLE)))
         }

@@ -154,7 +154,7 @@ fn nobody_meets_without_the_token() {
     assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("holds 1 bytes, not 16 to 4096"));
 }
 
-/// Expected: what is finished is kept. Happened: nodes that nobody follows left no record.
+/// Expected: what is finished is kept. Happened: nodes without a job that follows them left no record.
 #[test]
 fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
     let (lab, other) = (Lab::new(), Lab::new());

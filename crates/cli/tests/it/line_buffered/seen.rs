@@ -95,7 +95,7 @@ fn group(pid: i32) -> Option<i32> {
     stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// The groups in which somebody holds output back, with the cure.
+/// The groups in which a program holds output back, with the cure.
 fn held_back() -> Vec<(i32, String)> {
     let output = Command::new(HOSEPIPE).args(["top", "--once", "--json", "-"]).output().expect("hosepipe");
     let record: TopRecord = serde_json::from_slice(&output.stdout).expect("a record");

@@ -61,7 +61,7 @@ fn who_does_not_have_the_token_gets_nowhere() {
     let done =
         near.start(near.command(&against(&address, &wrong, &SHORT))).wait_within(TOLD_WITHIN).expect_code(1);
     assert!(done.stderr.contains("does it have another token?"), "{}", done.stderr);
-    // It still waits for the one who has it; others who call, and say nothing or too much, are in nobody's way.
+    // It still waits for a caller with the token; other callers, which send nothing or too much, do not disturb it.
     let _silent = std::net::TcpStream::connect(&far.address).expect("a call");
     let mut loud = std::net::TcpStream::connect(&far.address).expect("a call");
     let _ = loud.write_all(&[b'x'; 10_000]);
@@ -95,7 +95,7 @@ fn what_cannot_be_is_refused_before_anything() {
     refused(&["tcp://127.0.0.1:9", "--token-file", "/nonexistent"], "cannot be read: ENOENT");
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("chmod");
     refused(&["tcp://127.0.0.1:9", "--token-file", file], "chmod 600");
-    // Happened: it waited for somebody to write to it, and only SIGKILL ended that.
+    // Happened: it waited for a writer, and only SIGKILL ended that.
     let fifo = lab.here("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("mkfifo");
     refused(&["tcp://127.0.0.1:9", "--token-file", fifo.to_str().expect("a path")], "is not a regular file");

@@ -41,7 +41,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// The arguments for so many messages.
+    /// The arguments for `count` messages.
     fn arguments(&self, count: usize) -> [String; 2] {
         // Each is on the disk before the next.
         let count = if self.name.starts_with("file") { count.min(20) } else { count };
@@ -211,7 +211,7 @@ fn compiled(what: &str, words: &[&str], files: &[(String, String)], lab: &Lab) -
     let old = files_in(kept).into_iter().filter(|path| path.contains(&family));
     // Another run of these tests may have removed it.
     old.for_each(|path| drop(fs::remove_file(path)));
-    // A name of its own first: nobody runs half a program.
+    // A name of its own first: no other test runs half a program.
     let part = kept.join(format!("{name}-{}", std::process::id()));
     fs::copy(lab.here("made"), &part).and_then(|_| fs::rename(&part, kept.join(&name))).expect("a file");
     kept.join(name)

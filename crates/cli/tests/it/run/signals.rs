@@ -169,8 +169,8 @@ fn stages_have_the_signals_they_would_have_under_bash() {
         assert_eq!(done.stdout, expected, "{args:?}");
         assert!(expected.lines().next().is_some_and(|line| line.ends_with("0000")), "{expected}");
     }
-    // posix_spawn(3) of the C library ignores its own signals, 32 and 33, in the program that it starts. (By their numbers: it lets nobody
-    // set them.)
+    // posix_spawn(3) of the C library ignores its own signals, 32 and 33, in the program that it starts. (By their numbers, because it lets no
+    // program set them.)
     if cfg!(target_arch = "x86_64") {
         let wrapper = [
             "perl",
@@ -229,7 +229,7 @@ fn the_shell_hears_each_signal_once() {
     assert_eq!(done.stdout, "heard\n");
 }
 
-/// Where the shell stops itself, whoever waits for hosepipe sees it stop, and can let both go on.
+/// If the shell stops itself, the process that waits for hosepipe sees it stop, and can let both go on.
 #[test]
 fn a_shell_that_stops_itself_stops_us() {
     let lab = Lab::new();

@@ -180,7 +180,7 @@ fn what_a_relay_cuts_short_is_no_success() {
 }
 
 /// Expected: a file system that grants no leases makes nothing wait for ever, and what a later writer has to say is not lost.
-/// Happened: on NFS without delegations every lease is refused as if somebody wrote (EAGAIN), and nothing ever ended.
+/// Happened: on NFS without delegations every lease is refused as if there were a writer (EAGAIN), and nothing ever ended.
 #[test]
 fn where_every_lease_is_refused_the_end_is_seen() {
     const F_SETLEASE: i32 = 1024;
@@ -271,7 +271,7 @@ fn a_folder_that_may_not_be_written_costs_a_sentence() {
     }
 }
 
-/// Expected: nobody else enters the folder of a run, whatever the umask is.
+/// Expected: no other user enters the folder of a run, at any umask.
 /// Happened: with umask 0 it was 0777, and another user connected to the socket in it.
 #[test]
 fn the_folder_of_a_run_is_closed_to_others() {

@@ -27,7 +27,7 @@ impl Window {
         let (mut from, to) = (master.try_clone().expect("a copy"), Arc::clone(&shown));
         let reader = std::thread::spawn(move || {
             let mut room = [0; 4096];
-            // EIO: nobody holds the inner end any more.
+            // EIO: no process holds the inner end any more.
             while let Ok(len @ 1..) = from.read(&mut room) {
                 to.lock().unwrap_or_else(PoisonError::into_inner).extend(&room[..len]);
             }

@@ -27,7 +27,7 @@ impl Viewer {
     }
 
     /// Types keys, and waits until a screen that was drawn after them has all this, and nothing of that. Blanks do not count: where
-    /// nothing stands, nothing is drawn.
+    /// there is no text, nothing is drawn.
     fn types(&mut self, keys: &str, there: &[&str], not_there: &[&str]) {
         self.person.types(keys);
         // Only what has changed is drawn, but for a window of another size.
