@@ -50,18 +50,8 @@ impl WorkerPair {
         Self { writer, reader, start, workload, block_bytes, placement, cpus: Vec::new() }
     }
 
-    /// The same row with this workload.
-    pub fn running(self, workload: Workload) -> Self {
-        Self { workload, ..self }
-    }
-
     fn receiver(&self) -> Receiver {
         self.writer.program.as_ref().map_or(Receiver::Child, |program| program.receiver)
-    }
-
-    /// The same row with its ends on these CPUs, the writer's first.
-    pub fn on(self, placement: Placement, cpus: Vec<u32>) -> Self {
-        Self { placement, cpus, ..self }
     }
 
     /// "c:tuned", or "c:tuned to java:tuned".

@@ -80,7 +80,7 @@ struct File {
 /// All languages, in the order of workers.toml.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    sources: Sources,
+    pub(crate) sources: Sources,
     languages: Vec<Language>,
 }
 
@@ -112,10 +112,6 @@ impl Registry {
 
     pub fn languages(&self) -> &[Language] {
         &self.languages
-    }
-
-    pub(crate) fn sources(&self) -> &Sources {
-        &self.sources
     }
 }
 
