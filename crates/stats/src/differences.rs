@@ -77,7 +77,7 @@ fn kind_by_presence(
     paired: bool,
 ) -> (ChangeKind, Option<String>) {
     let reason = |side: &CaseFigures| side.problem.clone().unwrap_or_else(|| "no trial was made".to_owned());
-    let (kind, remark) = match (old, new) {
+    match (old, new) {
         (Some(_), None) => (ChangeKind::Incomparable, Some("only in the old record".to_owned())),
         (None, _) => (ChangeKind::Incomparable, Some("only in the new record".to_owned())),
         (Some(old), Some(new)) => match (old.values.is_empty(), new.values.is_empty()) {
@@ -90,8 +90,7 @@ fn kind_by_presence(
             (false, false) if lost(old, new, paired) => (ChangeKind::Failed, differences_found(old, new)),
             (false, false) => (ChangeKind::NoChange, differences_found(old, new)),
         },
-    };
-    (kind, remark)
+    }
 }
 
 /// Whether only the new side failed although it has figures; in pairs, also if some of its trials are missing.
