@@ -195,7 +195,7 @@ impl<'a, 'f> Session<'a, 'f> {
         for (index, speed) in speeds.iter_mut().enumerate() {
             if self.runners[index].ready.is_some() {
                 let what = format!("warming up {}", self.runners[index].name());
-                self.progress.preparing(&what, Some(index as f64 / self.runners.len() as f64));
+                self.progress.observer.progress(&what, Some(index as f64 / self.runners.len() as f64));
                 *speed = self.warm_up(index)?;
             }
         }
@@ -292,7 +292,8 @@ impl<'a, 'f> Session<'a, 'f> {
         for round in 0..self.plan.rounds_max {
             // The cases of a round are chosen before it: otherwise its figures would influence which of them are compared.
             let mut indices: Vec<usize> = self.alive().collect();
-            indices.retain(|index| !self.progress.enough(*index, &self.runners[*index].record.samples));
+            indices
+                .retain(|index| !self.progress.observer.enough(*index, &self.runners[*index].record.samples));
             order.shuffle(&mut indices);
             if indices.is_empty() {
                 return Ok(());
@@ -327,7 +328,7 @@ impl<'a, 'f> Session<'a, 'f> {
                     self.progress.trial_finished(index, &sample);
                     self.runners[index].record.samples.push(sample);
                 }
-                None => self.progress.trial_failed(index),
+                None => self.progress.observer.trial_failed(index),
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use anyhow::Context;
 use engine::Plan;
 use model::{
     Amount, BenchRecord, ByteSize, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA,
-    StudyPart, StudyRecord, Tasks, describe_errno, parse_size,
+    StudyPart, StudyRecord, describe_errno, parse_size,
 };
 use pipeline::shell::Shell;
 
@@ -77,7 +77,7 @@ pub fn run(
             observer: &mut *observer,
             made: StudyPart {
                 name: part.name.clone(),
-                series: job.scale.trials(part.trials),
+                series: job.scale.trials(part.trials.unwrap_or(1)),
                 settings: settings(&file.study, part, job.scale),
                 ..StudyPart::default()
             },
@@ -196,17 +196,10 @@ impl PartRun<'_> {
     }
 }
 
-/// A stream between two threads that the scheduler places; nothing is checked.
+/// A stream of the bytes 0 to 255 between two tasks that the scheduler places.
 pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Result<Case> {
     let spec = spec.parse().with_context(|| format!("`{spec}`"))?;
-    Ok(Case {
-        tasks: Tasks::Threads,
-        data: DataLevel::None,
-        payload: model::PayloadKind::Sequence,
-        block_bytes,
-        amount,
-        ..Case::stream(spec)
-    })
+    Ok(Case { payload: model::PayloadKind::Sequence, block_bytes, amount, ..Case::stream(spec) })
 }
 
 /// Adapts a case to its mechanism: the mechanism's default way to wait, tasks that it supports, and the highest data level that it

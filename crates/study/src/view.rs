@@ -102,6 +102,22 @@ pub(crate) fn part<'a>(record: &'a StudyRecord, name: &str) -> Option<&'a StudyP
     record.parts.iter().find(|part| part.name == name)
 }
 
+/// The cases of the part of this name; none if the record lacks it.
+pub(crate) fn cases<'a>(record: &'a StudyRecord, name: &str) -> &'a [CaseRecord] {
+    part(record, name).map_or(&[], |part| part.cases.as_slice())
+}
+
+/// The measure of this name.
+pub(crate) fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure> {
+    part.measures.iter().find(|measure| measure.name == name)
+}
+
+/// The fastest case.
+pub(crate) fn fastest<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Option<&'a CaseRecord> {
+    let known = cases.into_iter().filter_map(|case| Some((median(case)?, case)));
+    known.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, case)| case)
+}
+
 /// The section of a part: its lead, its settings, its blocks, and its remarks.
 fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
     let mut lead = vec![entry.lead.clone()];
@@ -357,21 +373,16 @@ pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Se
 }
 
 /// A bar of a measured figure: the median, its interval, and the samples.
-pub(crate) fn measured_bar(
-    name: &str,
-    found: Option<[f64; 3]>,
-    samples: Vec<f64>,
-    error: Option<&str>,
-) -> Bar {
+pub(crate) fn measured_bar(name: &str, samples: Vec<f64>, error: Option<&str>) -> Bar {
+    let found = Estimate::of(&samples).map(|one| [one.median, one.low, one.high]);
     let cell = Cell::new(found, samples.len(), error.unwrap_or_default().to_owned());
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 
 /// A bar of a case's throughput.
 pub(crate) fn bar(name: &str, case: &CaseRecord) -> Bar {
-    let found = case.throughput.as_ref().map(|one| [one.median_bytes_per_s, one.low, one.high]);
     let samples = case.samples.iter().filter_map(stats::figure::throughput_bytes_per_s).collect();
-    measured_bar(name, found, samples, case.error.as_ref().map(|error| error.message.as_str()))
+    measured_bar(name, samples, case.error.as_ref().map(|error| error.message.as_str()))
 }
 
 /// A bar of a published figure.

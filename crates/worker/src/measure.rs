@@ -189,7 +189,7 @@ impl Measurement<'_> {
     /// Launches every row, to fill caches, to find rows that fail, and to size the trials.
     fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
-            self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
+            self.progress.observer.progress(&format!("warming up {}", self.plan.rows[index].name()), None);
             self.size_trials(index)?;
         }
         Ok(())
@@ -275,7 +275,7 @@ impl Measurement<'_> {
             }
             Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(failure)) => {
-                self.progress.preparing(&format!("{name} failed"), None);
+                self.progress.observer.progress(&format!("{name} failed"), None);
                 self.cases[index].error = Some(failure);
                 Ok(None)
             }
