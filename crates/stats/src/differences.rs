@@ -59,6 +59,8 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
     let (kind, remark) = kind_by_presence(old, new, paired);
     let one = old.or(new);
     CaseChange {
+        figure: one.map_or(DiffFigure::WallTime, |one| one.figure),
+        kind,
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
         control: one.is_some_and(|one| one.control),
         old_median: median(&old_figures),
@@ -66,7 +68,7 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
         old: old_figures,
         new: new_figures,
         remark,
-        ..CaseChange::new(one.map_or(DiffFigure::WallTime, |one| one.figure), kind)
+        ..CaseChange::default()
     }
 }
 

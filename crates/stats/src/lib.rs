@@ -38,8 +38,6 @@ pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
-pub use race::{Factor, RoundCosts, Standing, race};
+pub use race::{RoundCosts, Standing, race};
 pub use summary::summarise;
-pub use times::{
-    are_times_precise, is_order_certain, pairs_to_order, summarise_precise_times, summarise_times,
-};
+pub use times::{are_times_precise, is_order_certain, pairs_to_order, summarise_times};

@@ -39,7 +39,7 @@ pub fn summarise(record: &mut StudyRecord) {
             // A damaged histogram leaves its case without a summary; streams have none.
             let _ = stats::summarise(case, stats::Looks::Once);
         }
-        stats::summarise_times(&mut part.results, 1);
+        stats::summarise_times(&mut part.results, 1, stats::Looks::Once);
     }
 }
 

@@ -181,7 +181,7 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     let all = texts([("tasks", Some("all together".to_owned()))]);
     rows.push(all.into_iter().chain(found_texts(together)).collect());
     let mut blocks = vec![view.table(rows)];
-    if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio < 1.0) {
+    if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio.median < 1.0) {
         blocks.push(Block::Remarks(vec![
             "The FIFO is slower. In 2001 both ran the same code, and nearly do today; but a FIFO is a file, whose times of \
              access and change the kernel sets at each read and write, and Linux no longer does so for pipes that have no \
@@ -195,10 +195,10 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
 fn found_texts(found: Option<Equivalence>) -> Texts {
     let interval = |found: Equivalence| {
         let range = if is_range(found.pairs) { " (range)" } else { "" };
-        format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
+        format!("{} to {}{range}", fixed(found.ratio.low, 3), fixed(found.ratio.high, 3))
     };
     texts([
-        ("ratio", found.map(|found| fixed(found.ratio, 3)).or(absent())),
+        ("ratio", found.map(|found| fixed(found.ratio.median, 3)).or(absent())),
         ("interval", found.map(interval)),
         ("rounds", Some(found.map_or(0, |found| found.pairs).to_string())),
         ("verdict", found.map(|found| found.verdict.to_string())),
