@@ -144,11 +144,6 @@ impl PartRun<'_> {
         self.made.measures.push(Measure { samples, ..Measure::new(name, unit) });
     }
 
-    /// Shows the current action, and the share of the part that is done, if known.
-    pub(crate) fn progress(&mut self, what: &str, done: Option<f64>) {
-        self.observer.progress(what, done);
-    }
-
     /// Whether the user has asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         (self.job.stop)()
