@@ -32,9 +32,9 @@ pub struct Shift {
     pub ratio: f64,
     /// Its bounds, which hold over all cases at once; `None` where there are too few figures for any.
     pub interval: Option<(f64, f64)>,
-    /// The chance to see the sides so far apart if nothing had changed, by itself: neither for the cases nor for the looks.
+    /// The chance to see the sides so far apart if nothing had changed, not corrected for the numbers of cases and looks.
     pub p: f64,
-    /// The same corrected for both.
+    /// The same, corrected for both.
     pub p_corrected: f64,
 }
 

@@ -109,10 +109,9 @@ pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> 
         results.iter().copied().filter(|result| is_measured(result)).collect();
     let rankings = rankings(&measured);
     let pairs = rankings.iter().flat_map(|group| {
-        let pairs_of = |at: usize| (at + 1..group.len()).map(move |other| (other == at + 1, at, other));
-        let pairs = (0..group.len()).flat_map(pairs_of);
-        pairs
-            .map(|(are_neighbours, one, other)| (are_neighbours, in_rounds_of_both(group[one], group[other])))
+        let pair =
+            move |one: usize, other: usize| (other == one + 1, in_rounds_of_both(group[one], group[other]));
+        (0..group.len()).flat_map(move |one| (one + 1..group.len()).map(move |other| pair(one, other)))
     });
     let (are_neighbours, cases): (Vec<bool>, Vec<BothSides<'_>>) = pairs.unzip();
     let is_slower = |shift: &Shift| shift.interval.is_some_and(|(low, _)| low > 1.0);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use model::{describe_errno, shell_line, shell_quoted};
+use model::{describe_errno, script_word, shell_line, shell_quoted};
 use process::{Capture, Cleaner, command, spawn_thread, ssh_words, write_anew};
 
 use crate::fleet::rendezvous::serve;
@@ -124,12 +124,9 @@ impl FleetJob {
         let path = folder.join("job.sh");
         let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
         write_anew(&path, 0o600, self.text().as_bytes()).map_err(cannot)?;
-        let [path, log] = [&path, &self.log()].map(|path| model::script_word(path).map(str::to_owned));
-        Ok(["sh", "-c", include_str!("../slurm.sh"), "sh"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([log?, path?])
-            .collect())
+        let log = self.log();
+        let words = ["sh", "-c", include_str!("../slurm.sh"), "sh", script_word(&log)?, script_word(&path)?];
+        Ok(words.map(str::to_owned).to_vec())
     }
 }
 

@@ -79,8 +79,8 @@ pub fn crossing(
 ///
 /// A sign-flip permutation test. If both are equally fast, the signs of all differences of a round can be flipped. The agreement
 /// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,
-/// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, whatever they have
-/// in common.)
+/// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, even if they are
+/// correlated.)
 fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
     let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
         .iter()
