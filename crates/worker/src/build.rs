@@ -164,7 +164,7 @@ impl BuildCache {
         let unfinished = unfinished.map_err(|error| failed("make a folder in", root, &error))?;
         write_sources(unfinished.path(), &files)
             .map_err(|error| failed("write sources to", unfinished.path(), &error))?;
-        self.compile(language, unfinished.path(), &built.cache, stop)?;
+        self.compile(language, unfinished.path(), stop)?;
         publish(unfinished.path()).map_err(|error| failed("finish", unfinished.path(), &error))?;
         match fs::rename(unfinished.path(), &built.folder) {
             Ok(()) => {
@@ -178,13 +178,8 @@ impl BuildCache {
         }
     }
 
-    fn compile(
-        &self,
-        language: &Language,
-        folder: &Path,
-        cache: &Path,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Unbuilt> {
+    fn compile(&self, language: &Language, folder: &Path, stop: &dyn Fn() -> bool) -> Result<(), Unbuilt> {
+        let cache = &cache_of(language, &self.root);
         let words: Vec<OsString> = language.build.iter().map(|word| expand(word, folder, cache)).collect();
         let Some((program, arguments)) = words.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
