@@ -132,8 +132,6 @@ impl FleetJob {
 
 /// Serves a rendezvous in the folder through standard input and output of a program, until it ends.
 fn serve_through(program: &mut Command, folder: &Path) -> io::Result<()> {
-    let ((questions, its_output), (its_input, answers)) = (io::pipe()?, io::pipe()?);
-    program.stdin(its_input).stdout(its_output);
-    let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
+    let (folder, wire) = (folder.to_owned(), Wire::to_program(program, "ssh")?);
     spawn_thread("hosepipe-meet", move || serve(&folder, wire)).map(drop)
 }

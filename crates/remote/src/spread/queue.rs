@@ -111,15 +111,13 @@ impl SpreadJob<'_> {
 
     /// Starts a task.
     fn start(&self, host: usize, name: Option<&str>, number: usize) -> io::Result<Task> {
-        let ((its_input, numbers), (results, its_output)) = (io::pipe()?, io::pipe()?);
         let log = name.map(|_| self.work.folder().join(format!("ssh-{}.log", number + 1)));
         let mut command = match (name, &log) {
             (Some(name), Some(log)) => logged(&ssh_words(name, &self.line_there()?), log)?,
             _ => self.part(&self.task_options()),
         };
-        command.stdin(its_input).stdout(its_output);
+        let wire = Wire::to_program(&mut command, "the task")?.with_lines_of(LINE_BYTES_MAX);
         let child = Child::start(command)?;
-        let wire = Wire::new(results.into(), numbers.into(), "the task").with_lines_of(LINE_BYTES_MAX);
         Ok(Task { host, child, wire, has_begun: false, runs: None, log })
     }
 
