@@ -87,17 +87,12 @@ pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
     if case.wait == Wait::Spin || (!in_kernel && evidence.may_spin()) {
         return None;
     }
-    let touched = case.data != DataLevel::None;
     let mostly_kernel = busiest.system_ns >= busiest.user_ns;
     if mostly_kernel && calls.is_some_and(|calls| evidence.bytes / calls.max(1.0) < CALL_BYTES) {
         return Some(Bound::SystemCalls);
     }
-    match (mostly_kernel, in_kernel) {
-        _ if !touched => None,
-        (true, _) => Some(Bound::Copies),
-        (false, true) => Some(Bound::Data),
-        (false, false) => None,
-    }
+    let bound = if mostly_kernel { Some(Bound::Copies) } else { in_kernel.then_some(Bound::Data) };
+    bound.filter(|_| case.data != DataLevel::None)
 }
 
 impl Evidence {

@@ -202,8 +202,7 @@ pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Re
 pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
     let (mechanism, options) = mechanism::resolve(&asked.spec)?;
     let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= asked.data);
-    let tasks =
-        if mechanism.tasks.contains(&asked.tasks) { Some(&asked.tasks) } else { mechanism.tasks.first() };
+    let tasks = mechanism.tasks.iter().find(|tasks| **tasks == asked.tasks).or(mechanism.tasks.first());
     Ok(Case {
         role: mechanism.role,
         tasks: tasks.copied().unwrap_or(asked.tasks),

@@ -218,7 +218,10 @@ impl PartView<'_> {
     /// The part's table and figure, if `study.toml` has them.
     pub(crate) fn shown(&self) -> Vec<Block> {
         let table = self.entry.table.iter().map(|text| text.block(&text.caption, self.rows()));
-        let bars = |text: &FigureText| self.bars(speed_axis(text.scale()), self.groups(text));
+        let bars = |text: &FigureText| {
+            let scale = if text.is_logarithmic { Scale::Log } else { Scale::Linear };
+            self.bars(speed_axis(scale), self.groups(text))
+        };
         table.chain(self.entry.figure.iter().map(bars)).collect()
     }
 
@@ -323,12 +326,6 @@ impl TableText {
             self.columns.iter().map(|[_, name]| row.get(name).cloned().unwrap_or_default()).collect()
         };
         Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
-    }
-}
-
-impl FigureText {
-    fn scale(&self) -> Scale {
-        if self.is_logarithmic { Scale::Log } else { Scale::Linear }
     }
 }
 
