@@ -50,7 +50,7 @@ pub fn rounds_to_cross(pairs: usize) -> usize {
 }
 
 /// The trials of a mechanism, and its fitted line.
-pub type SweptAndFitted<'a> = (&'a Swept, Option<&'a CostModel>);
+type SweptAndFitted<'a> = (&'a Swept, Option<&'a CostModel>);
 
 /// Compares two mechanisms; `pairs` is the number of all pairs that are compared. The fitted lines give the block at which they cross between
 /// two sizes.
