@@ -15,6 +15,8 @@ use crate::select::{LanguageVariant, without_repetitions};
 use crate::toolchain::probe;
 
 type BuildResult = Result<Built, Unbuilt>;
+/// What is done with a language and the version of its toolchain, unless it is stopped.
+type Work<'a> = dyn Fn(&Language, String, &dyn Fn() -> bool) -> BuildResult + Sync + 'a;
 
 impl BuildCache {
     /// Each language's earlier build, or why there is none. Builds nothing.
@@ -57,7 +59,7 @@ impl BuildCache {
     fn in_parallel(
         &self,
         languages: &[&Language],
-        work: &(dyn Fn(&Language, String, &dyn Fn() -> bool) -> BuildResult + Sync),
+        work: &Work<'_>,
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Vec<BuildResult> {
