@@ -64,7 +64,7 @@ void Sender::begin_block() {
     guard.sent.set(++sent);
 }
 
-// Waits where the call has not ended yet; looking at one that has is no system call.
+// Waits only if the call has not ended yet: checking one that has ended needs no system call.
 void Sender::await(Overlap &call) {
     if (!call.in_progress) return;
     if (!HasOverlappedIoCompleted(&call.state)) ++syscalls;

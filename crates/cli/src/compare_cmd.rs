@@ -218,10 +218,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     })?;
     let interrupted = stop.is_set();
 
-    match args.precision {
-        Some(_) => stats::summarise_precise_times(&mut results, looks_made),
-        None => stats::summarise_times(&mut results, looks_made),
-    }
+    let of_median = if args.precision.is_some() { stats::Looks::Repeatedly } else { stats::Looks::Once };
+    stats::summarise_times(&mut results, looks_made, of_median);
     let order_is_certain = is_certain(&results.iter().collect::<Vec<_>>());
     let is_short =
         |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);

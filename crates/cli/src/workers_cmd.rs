@@ -32,7 +32,7 @@ pub(crate) struct WorkersArgs {
 pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let registry = Registry::open()?;
-    let cache = BuildCache::open(registry.clone())?;
+    let cache = BuildCache::open(&registry)?;
     let select = |typed: &str| registry.select_languages(typed).map_err(UsageError::new);
     let languages = match (args.languages.as_slice(), args.build) {
         ([], true) => select("all")?,

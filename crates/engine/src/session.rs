@@ -178,7 +178,7 @@ impl<'a, 'f> Session<'a, 'f> {
         for (index, speed) in speeds.iter_mut().enumerate() {
             if self.runners[index].ready.is_some() {
                 let what = format!("warming up {}", self.runners[index].name());
-                self.progress.preparing(&what, Some(index as f64 / self.runners.len() as f64));
+                self.progress.observer.progress(&what, Some(index as f64 / self.runners.len() as f64));
                 *speed = self.warm_up(index)?;
             }
         }
@@ -274,7 +274,8 @@ impl<'a, 'f> Session<'a, 'f> {
         for round in 0..self.plan.rounds_max {
             // The cases of a round are chosen before it: otherwise its figures would influence which of them are compared.
             let mut indices: Vec<usize> = self.alive().map(|(index, _)| index).collect();
-            indices.retain(|index| !self.progress.enough(*index, &self.runners[*index].record.samples));
+            indices
+                .retain(|index| !self.progress.observer.enough(*index, &self.runners[*index].record.samples));
             order.shuffle(&mut indices);
             if indices.is_empty() {
                 return Ok(());
@@ -309,7 +310,7 @@ impl<'a, 'f> Session<'a, 'f> {
                     self.progress.trial_finished(index, &sample);
                     self.runners[index].record.samples.push(sample);
                 }
-                None => self.progress.trial_failed(index),
+                None => self.progress.observer.trial_failed(index),
             }
         }
         Ok(())

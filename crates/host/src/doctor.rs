@@ -5,6 +5,8 @@ mod copies;
 mod limits;
 mod machine;
 
+use std::fmt;
+
 pub use copies::copy_finding;
 use model::Host;
 use serde::Serialize;
@@ -91,6 +93,11 @@ fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
 /// `Good` if the value is `fine`, else the other severity.
 fn unless(fine: bool, otherwise: Severity) -> Severity {
     if fine { Severity::Good } else { otherwise }
+}
+
+/// A command for root that writes a value into a file of /proc or /sys.
+fn write_command(value: &str, file: impl fmt::Display) -> String {
+    format!("echo {value} | sudo tee {file}")
 }
 
 /// "1 file", "1024 files".

@@ -12,15 +12,11 @@ use crate::{CpuList, Roots, cpuinfo, hypervisor, topology};
 /// The facts of this machine. Reads a few dozen small files; omits what cannot be read.
 pub fn facts() -> Host {
     let roots = Roots::default();
-    let allowed = topology::allowed(&roots);
-    Host {
-        hypervisor: hypervisor::hypervisor(&roots, hypervisor::signature().as_deref()),
-        ..facts_at(&roots, &allowed)
-    }
+    facts_at(&roots, &topology::allowed(&roots), hypervisor::signature().as_deref())
 }
 
 /// The facts in these /proc and /sys. Kernel, architecture and RLIMIT_* come from system calls and are always this machine's.
-fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
+fn facts_at(roots: &Roots, allowed: &CpuList, signature: Option<&str>) -> Host {
     let kernel = uname();
     let cpus = topology::cpus_at(roots, allowed);
     let first = cpus.first().map_or(0, |cpu| cpu.id);
@@ -36,7 +32,7 @@ fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
         cpus,
         caches_bytes: caches(roots, first),
         memory_bytes: meminfo_bytes(&roots.proc_text("meminfo").unwrap_or_default(), "MemTotal").unwrap_or(0),
-        hypervisor: hypervisor::hypervisor(roots, None),
+        hypervisor: hypervisor::hypervisor(roots, signature),
         governor: roots.sys_text(&format!("devices/system/cpu/cpu{first}/cpufreq/scaling_governor")),
         mitigations: mitigations(roots),
         transparent_huge_pages: huge_pages("enabled"),
@@ -118,7 +114,7 @@ mod tests {
         fake.sys("devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave");
         fake.sys("devices/system/cpu/vulnerabilities/meltdown", "Not affected");
         fake.sys("kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
-        let host = facts_at(&fake.roots(), &CpuList::parse("0-3"));
+        let host = facts_at(&fake.roots(), &CpuList::parse("0-3"), None);
         assert_eq!(host.cpus, [cpu(2, 2, 0, 0), cpu(3, 3, 0, 0)]);
         assert_eq!(host.cpu_model, "AMD EPYC");
         assert_eq!(host.memory_bytes, 24_684_084 * 1024);
@@ -136,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_any_files() {
-        let host = facts_at(&Fake::new().roots(), &CpuList::parse("0"));
+        let host = facts_at(&Fake::new().roots(), &CpuList::parse("0"), None);
         assert_eq!((host.cpu_model.as_str(), host.memory_bytes), ("unknown CPU", 0));
         assert!(host.kernel.starts_with("Linux "));
     }

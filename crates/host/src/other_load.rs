@@ -25,6 +25,7 @@ struct CpuTicks {
 /// The state at the beginning of a run.
 #[derive(Debug)]
 pub struct LoadWatch {
+    roots: Roots,
     began: Option<CpuTicks>,
     programs: HashMap<u32, (String, u64)>,
     frequency: Option<f64>,
@@ -33,20 +34,17 @@ pub struct LoadWatch {
 impl LoadWatch {
     /// Reads the state at the beginning of a run.
     pub fn start() -> Self {
-        Self::start_in(&Roots::default())
+        Self::start_in(Roots::default())
     }
 
-    fn start_in(roots: &Roots) -> Self {
-        let frequency = busy_frequency(roots);
-        Self { began: CpuTicks::read(roots), programs: programs(roots), frequency }
+    fn start_in(roots: Roots) -> Self {
+        let frequency = busy_frequency(&roots);
+        Self { began: CpuTicks::read(&roots), programs: programs(&roots), frequency, roots }
     }
 
     /// What else has used the CPUs since the start; `None` if /proc does not report it.
     pub fn finish(self) -> Option<OtherLoad> {
-        self.finish_in(&Roots::default())
-    }
-
-    fn finish_in(self, roots: &Roots) -> Option<OtherLoad> {
+        let roots = &self.roots;
         let (began, now) = (self.began?, CpuTicks::read(roots)?);
         let since = |ticks: fn(&CpuTicks) -> u64| ticks(&now).saturating_sub(ticks(&began));
         let (total, busy, own) = (since(|cpu| cpu.total), since(|cpu| cpu.busy), since(|cpu| cpu.own));
@@ -129,13 +127,13 @@ mod tests {
         process(&fake, "self", "hosepipe", [10, 10, 0, 0]);
         process(&fake, "7001", "make) x (y", [5, 5, 900, 900]);
         process(&fake, "7002", "idle", [3, 3, 0, 0]);
-        let watch = LoadWatch::start_in(&fake.roots());
+        let watch = LoadWatch::start_in(fake.roots());
         // 1,000 ticks later: 600 of programs, of which ours are 200, and 50 stolen.
         fake.proc("stat", "cpu  400 0 400 1150 0 50 50 60 0 0");
         process(&fake, "self", "hosepipe", [60, 60, 50, 50]);
         process(&fake, "7001", "make) x (y", [205, 105, 950, 950]);
         process(&fake, "7003", "new", [50, 50, 0, 0]);
-        let found = watch.finish_in(&fake.roots()).expect("a load");
+        let found = watch.finish().expect("a load");
         assert_eq!((found.programs_share, found.stolen_share), (0.4, 0.05));
         assert_eq!(found.programs, ["make) x (y (7001)", "new (7003)"]);
     }
@@ -149,16 +147,16 @@ mod tests {
         fake.sys("devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "4000000");
         for (before, after, fell) in [("4000000", "3000000", 0.25), ("3000000", "4000000", 0.0)] {
             frequency(before);
-            let watch = LoadWatch::start_in(&fake.roots());
+            let watch = LoadWatch::start_in(fake.roots());
             frequency(after);
-            assert_eq!(watch.finish_in(&fake.roots()).and_then(|load| load.frequency_fell), Some(fell));
+            assert_eq!(watch.finish().and_then(|load| load.frequency_fell), Some(fell));
         }
     }
 
     #[test]
     fn without_proc_nothing_is_known() {
         let nothing = Fake::new();
-        assert_eq!(LoadWatch::start_in(&nothing.roots()).finish_in(&nothing.roots()), None);
+        assert_eq!(LoadWatch::start_in(nothing.roots()).finish(), None);
         assert!(LoadWatch::start().finish().is_some(), "every Linux has /proc");
     }
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
 
-pub(crate) use confinement::Confinement;
 #[cfg(test)]
 pub(crate) use confinement::Quota;
+pub(crate) use confinement::{CAP_IPC_LOCK, CAP_SYS_ADMIN, Confinement};
 
 use crate::names::name_of;
 use crate::roots::{CLOCKS, field, meminfo_bytes, stat_numbers};
@@ -83,14 +83,6 @@ pub(crate) struct FileSystem {
 impl Vitals {
     /// Reads all vitals. The file systems are always this machine's, also with other roots.
     pub(crate) fn read(roots: &Roots) -> Self {
-        Self {
-            shm: FileSystem::holding(Path::new("/dev/shm")),
-            temporary: FileSystem::holding(&model::temporary_folder()),
-            ..Self::without_file_systems(roots)
-        }
-    }
-
-    fn without_file_systems(roots: &Roots) -> Self {
         let stat = roots.proc_text("stat").unwrap_or_default();
         let meminfo = roots.proc_text("meminfo").unwrap_or_default();
         let swap = meminfo_bytes(&meminfo, "SwapTotal").zip(meminfo_bytes(&meminfo, "SwapFree"));
@@ -114,8 +106,8 @@ impl Vitals {
             io_uring_disabled: roots.proc_number("sys/kernel/io_uring_disabled"),
             unix_max_dgram_qlen: roots.proc_number("sys/net/unix/max_dgram_qlen"),
             nr_hugepages: roots.proc_number("sys/vm/nr_hugepages"),
-            shm: None,
-            temporary: None,
+            shm: FileSystem::holding(Path::new("/dev/shm")),
+            temporary: FileSystem::holding(&model::temporary_folder()),
             confinement: Confinement::read(roots),
         }
     }
@@ -181,6 +173,11 @@ mod tests {
     use super::*;
     use crate::fake::Fake;
 
+    /// The vitals of a machine of files, without the file systems, which are always this machine's.
+    fn without_file_systems(roots: &Roots) -> Vitals {
+        Vitals { shm: None, temporary: None, ..Vitals::read(roots) }
+    }
+
     #[test]
     fn a_busy_laptop() {
         let fake = Fake::new();
@@ -212,7 +209,7 @@ mod tests {
             numa_balancing: Some(true),
             ..Vitals::default()
         };
-        assert_eq!(Vitals::without_file_systems(&fake.roots()), expected);
+        assert_eq!(without_file_systems(&fake.roots()), expected);
     }
 
     #[test]
@@ -220,7 +217,7 @@ mod tests {
         let fake = Fake::new();
         fake.sys("devices/system/cpu/cpufreq/boost", "0");
         assert_eq!(boost(&fake.roots()).map(|boost| (boost.on, boost.off)), Some((false, "0")));
-        let nothing = Vitals::without_file_systems(&Fake::new().roots());
+        let nothing = without_file_systems(&Fake::new().roots());
         assert_eq!(Vitals { confinement: Confinement::default(), ..nothing }, Vitals::default());
     }
 

@@ -17,9 +17,19 @@ pub struct UnknownWord {
     choices: String,
 }
 
-/// Defines an enum with a word for each value, and the list of all values.
+/// Defines an enum with a word for each value, and the list of all values. A `recorded enum` is a text in JSON: the name of the value in
+/// lower case, with dashes between its words.
 #[macro_export]
 macro_rules! words {
+    ($(#[$attribute:meta])* pub recorded enum $name:ident $values:tt) => {
+        $crate::words! {
+            $(#[$attribute])*
+            #[derive(serde::Serialize, serde::Deserialize)]
+            #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+            #[serde(rename_all = "kebab-case")]
+            pub enum $name $values
+        }
+    };
     ($(#[$attribute:meta])* pub enum $name:ident {
         $($(#[$variant_attribute:meta])* $variant:ident = $word:literal),+ $(,)?
     }) => {

@@ -1,7 +1,5 @@
 //! A case: one cell of the matrix of measurements.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Alignment, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
 
 /// How much one trial moves.
@@ -17,10 +15,7 @@ pub enum Amount {
 
 crate::words! {
     /// The purpose of a row.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "lowercase")]
-    pub enum Role {
+    pub recorded enum Role {
         /// A mechanism among others.
         Ranked = "ranked",
         /// The cost of the harness itself.

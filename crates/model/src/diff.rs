@@ -47,7 +47,7 @@ pub struct DiffSide {
 }
 
 /// The change of one figure of one case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseChange {
     /// The properties that identify the case, by name.
@@ -82,11 +82,10 @@ pub struct CaseChange {
 
 crate::words! {
     /// A figure that is compared.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "kebab-case")]
-    pub enum DiffFigure {
+    #[derive(Default)]
+    pub recorded enum DiffFigure {
         /// Bytes per second of a stream.
+        #[default]
         Throughput = "throughput",
         /// The median round trip of a trial, in nanoseconds.
         RoundTripP50 = "round trip p50",
@@ -98,10 +97,8 @@ crate::words! {
 }
 crate::words! {
     /// The verdict on a case, the worst first.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "kebab-case")]
-    pub enum ChangeKind {
+    #[derive(Default)]
+    pub recorded enum ChangeKind {
         /// It has figures in the old run, and failed in the new one, completely or in part.
         Failed = "failed",
         /// Significantly worse.
@@ -113,6 +110,7 @@ crate::words! {
         /// One of the runs has no figures.
         Incomparable = "incomparable",
         /// No change was found.
+        #[default]
         NoChange = "no change",
     }
 }
@@ -134,26 +132,6 @@ impl DiffFigure {
 }
 
 impl CaseChange {
-    /// A change of this kind, without a name and without figures.
-    pub fn new(figure: DiffFigure, kind: ChangeKind) -> Self {
-        Self {
-            case: BTreeMap::new(),
-            figure,
-            control: false,
-            old: Vec::new(),
-            new: Vec::new(),
-            old_median: None,
-            new_median: None,
-            ratio: None,
-            low: None,
-            high: None,
-            p: None,
-            p_corrected: None,
-            kind,
-            remark: None,
-        }
-    }
-
     /// Whether it failed or became slower; with a share, only if the whole interval is beyond it.
     pub fn is_regression(&self, fail_over_percent: Option<f64>) -> bool {
         let beyond = |percent: f64| {
@@ -209,7 +187,7 @@ mod tests {
     use crate::{Host, PeerRecord, Settings, Spec, Tool, Toward};
 
     fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
-        CaseChange { low: Some(low), high: Some(high), ..CaseChange::new(figure, kind) }
+        CaseChange { figure, kind, low: Some(low), high: Some(high), ..CaseChange::default() }
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Observer for Silent {}
 
 /// Counts the trials of a run and calls an observer.
 pub struct RunProgress<'a> {
-    observer: &'a mut dyn Observer,
+    /// Gets every other event of the run, too.
+    pub observer: &'a mut dyn Observer,
     trials: u64,
     finished: u64,
     /// When the last trial is expected to end.
@@ -55,11 +56,6 @@ impl<'a> RunProgress<'a> {
     /// Begins with no planned trials.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
         Self { observer, trials: 0, finished: 0, over_at: None, decides: false, what: String::new() }
-    }
-
-    /// Shows an action other than a trial.
-    pub fn preparing(&mut self, what: &str, done: Option<f64>) {
-        self.observer.progress(what, done);
     }
 
     /// Sets the number of trials to come, and their estimated time if known.
@@ -99,16 +95,6 @@ impl<'a> RunProgress<'a> {
         self.finished += 1;
         self.observer.trial_finished(index, sample);
     }
-
-    /// As [`Observer::trial_failed`].
-    pub fn trial_failed(&mut self, index: usize) {
-        self.observer.trial_failed(index);
-    }
-
-    /// As [`Observer::enough`].
-    pub fn enough(&mut self, index: usize, samples: &[Sample]) -> bool {
-        self.observer.enough(index, samples)
-    }
 }
 
 #[cfg(test)]
@@ -147,7 +133,7 @@ mod tests {
     #[test]
     fn trials_are_counted_and_shown_as_a_share_of_all() {
         let seen = notes(|run| {
-            run.preparing("compiling", Some(0.5));
+            run.observer.progress("compiling", Some(0.5));
             run.trial_progress(0.5);
             run.planned(4, None);
             run.trial_started(7, "pipe");
@@ -155,7 +141,7 @@ mod tests {
             run.trial_started(8, "fifo");
             run.trial_progress(0.5);
             run.trial_progress(3.0);
-            run.trial_failed(8);
+            run.observer.trial_failed(8);
         });
         let expected = [
             "compiling: Some(0.5)",
@@ -203,8 +189,8 @@ mod tests {
     #[test]
     fn the_observer_says_whether_a_row_has_enough_samples() {
         let mut notes = Notes::default();
-        let mut run = RunProgress::new(&mut notes);
-        assert!(run.enough(1, &[]) && !run.enough(2, &[]));
+        let run = RunProgress::new(&mut notes);
+        assert!(run.observer.enough(1, &[]) && !run.observer.enough(2, &[]));
         assert!(!Silent.enough(1, &[]), "by default none has");
     }
 }

@@ -77,13 +77,13 @@ pub struct Share {
 impl Sample {
     /// A sample with only the resource usage of its ends, and the sums.
     pub fn of_ends(ends: Vec<EndUsage>) -> Self {
-        let sum = |of: fn(&EndUsage) -> u64| ends.iter().map(of).sum();
+        let sum = EndUsage::sum(ends.iter());
         Self {
-            syscalls: ends.iter().map(|end| end.syscalls).sum(),
-            voluntary_switches: sum(|end| end.voluntary_switches),
-            involuntary_switches: sum(|end| end.involuntary_switches),
-            user_ns: sum(|end| end.user_ns),
-            system_ns: sum(|end| end.system_ns),
+            syscalls: sum.syscalls,
+            voluntary_switches: sum.voluntary_switches,
+            involuntary_switches: sum.involuntary_switches,
+            user_ns: sum.user_ns,
+            system_ns: sum.system_ns,
             ends,
             ..Self::default()
         }
@@ -93,15 +93,25 @@ impl Sample {
 impl EndUsage {
     /// The usage since an earlier sample of the same end.
     pub fn since(&self, before: &Self) -> Self {
-        let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
+        self.joined(before, u64::saturating_sub)
+    }
+
+    /// The usage of several ends, or of one in several trials, together.
+    pub fn sum<'a>(ends: impl Iterator<Item = &'a Self>) -> Self {
+        let none = Self { syscalls: Some(0), ..Self::default() };
+        ends.fold(none, |sum, end| sum.joined(end, |one, other| one + other))
+    }
+
+    /// Each figure joined with the other's; a figure that one of them lacks is unknown.
+    fn joined(&self, other: &Self, join: fn(u64, u64) -> u64) -> Self {
         Self {
-            syscalls: self.syscalls.zip(before.syscalls).map(|(now, before)| now.saturating_sub(before)),
-            voluntary_switches: grown(|usage| usage.voluntary_switches),
-            involuntary_switches: grown(|usage| usage.involuntary_switches),
-            minor_faults: grown(|usage| usage.minor_faults),
-            blocks_stored: grown(|usage| usage.blocks_stored),
-            user_ns: grown(|usage| usage.user_ns),
-            system_ns: grown(|usage| usage.system_ns),
+            syscalls: self.syscalls.zip(other.syscalls).map(|(one, other)| join(one, other)),
+            voluntary_switches: join(self.voluntary_switches, other.voluntary_switches),
+            involuntary_switches: join(self.involuntary_switches, other.involuntary_switches),
+            minor_faults: join(self.minor_faults, other.minor_faults),
+            blocks_stored: join(self.blocks_stored, other.blocks_stored),
+            user_ns: join(self.user_ns, other.user_ns),
+            system_ns: join(self.system_ns, other.system_ns),
         }
     }
 }

@@ -30,20 +30,15 @@ impl Spec {
 impl FromStr for Spec {
     type Err = SpecError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, rest) = match text.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text, None),
-        };
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         if name.trim().is_empty() {
             let right = "names no mechanism: write NAME or NAME:option=value,option (see `hosepipe list`)";
             return Err(SpecError(text.to_owned(), right.to_owned()));
         }
         let mut options = BTreeMap::new();
         for item in rest.into_iter().flat_map(|rest| rest.split(',')) {
-            let (key, value) = match item.split_once('=') {
-                Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
-                None => (item.trim(), None),
-            };
+            let (key, value) = item.split_once('=').map_or((item, None), |(key, value)| (key, Some(value)));
+            let (key, value) = (key.trim(), value.map(|value| value.trim().to_owned()));
             if key.is_empty() {
                 let right = "has an empty option: write NAME:option=value,option";
                 return Err(SpecError(text.to_owned(), right.to_owned()));
@@ -58,16 +53,13 @@ impl FromStr for Spec {
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = self.mechanism.clone();
-        for (index, (key, value)) in self.options.iter().enumerate() {
-            text.push(if index == 0 { ':' } else { ',' });
-            text.push_str(key);
-            if let Some(value) = value {
-                text.push('=');
-                text.push_str(value);
-            }
-        }
-        f.pad(&text)
+        let option = |(key, value): (&String, &Option<String>)| match value {
+            Some(value) => format!("{key}={value}"),
+            None => key.clone(),
+        };
+        let options: Vec<String> = self.options.iter().map(option).collect();
+        let colon = if options.is_empty() { "" } else { ":" };
+        f.pad(&format!("{}{colon}{}", self.mechanism, options.join(",")))
     }
 }
 

@@ -163,10 +163,7 @@ pub struct ChainLink {
 
 crate::words! {
     /// The state of a stage.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "kebab-case")]
-    pub enum StageActivity {
+    pub recorded enum StageActivity {
         /// It used a CPU for more than half of the time.
         Computes = "computes",
         /// It was ready to run for more than half of the time, and had no CPU.
@@ -195,10 +192,7 @@ crate::words! {
 }
 crate::words! {
     /// The type of a link.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "kebab-case")]
-    pub enum ChainLinkKind {
+    pub recorded enum ChainLinkKind {
         /// A pipe.
         Pipe = "pipe",
         /// A FIFO.

@@ -40,10 +40,7 @@ impl WorkerEnd {
 
 crate::words! {
     /// Which program started the receiver.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[serde(rename_all = "kebab-case")]
-    pub enum WorkerStart {
+    pub recorded enum WorkerStart {
         /// The sender, by its language's own means.
         Pair = "pair",
         /// Hosepipe, which made the pipe and started both programs (`--matrix`).

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use model::{describe_errno, visible};
@@ -48,6 +49,13 @@ impl Wire {
     pub fn new(input: OwnedFd, output: OwnedFd, name: &str) -> Self {
         let (received, name) = (Vec::new(), name.to_owned());
         Self { input, output, received, searched: 0, line_bytes_max: LINE_BYTES_MAX, name }
+    }
+
+    /// A connection to the standard input and output of a program that is started afterwards.
+    pub(crate) fn to_program(program: &mut Command, name: &str) -> io::Result<Self> {
+        let ((input, its_output), (its_input, output)) = (io::pipe()?, io::pipe()?);
+        program.stdin(its_input).stdout(its_output);
+        Ok(Self::new(input.into(), output.into(), name))
     }
 
     /// The same over standard input and output.

@@ -183,7 +183,7 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
         .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
     let count = costs.len() * costs.len().saturating_sub(1) / 2;
     let needed = rounds_to_cross(count);
-    let made = costs.iter().map(|cost| cost.swept.round_count()).max().unwrap_or(0);
+    let made = costs.iter().map(|cost| cost.swept.rounds().len()).max().unwrap_or(0);
     let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
     let found: Vec<(&Cost, &Cost, Crossing)> =
         pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();

@@ -284,7 +284,7 @@ mod tests {
 
     fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
         let case = [(SPEC.to_owned(), "pipe".to_owned())].into();
-        CaseChange { case, low: Some(low), high: Some(high), ..CaseChange::new(figure, kind) }
+        CaseChange { case, figure, kind, low: Some(low), high: Some(high), ..CaseChange::default() }
     }
 
     #[test]

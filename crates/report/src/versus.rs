@@ -236,7 +236,7 @@ mod tests {
             ..CompareResult::new(text, "bash")
         };
         let mut results: Vec<CompareResult> = pipelines.iter().map(result).collect();
-        stats::summarise_times(&mut results, 1);
+        stats::summarise_times(&mut results, 1, stats::Looks::Once);
         CompareRecord {
             head: model::RecordHead::default(),
             seed: 1,

@@ -87,17 +87,12 @@ pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
     if case.wait == Wait::Spin || (!in_kernel && evidence.may_spin()) {
         return None;
     }
-    let touched = case.data != DataLevel::None;
     let mostly_kernel = busiest.system_ns >= busiest.user_ns;
     if mostly_kernel && calls.is_some_and(|calls| evidence.bytes / calls.max(1.0) < CALL_BYTES) {
         return Some(Bound::SystemCalls);
     }
-    match (mostly_kernel, in_kernel) {
-        _ if !touched => None,
-        (true, _) => Some(Bound::Copies),
-        (false, true) => Some(Bound::Data),
-        (false, false) => None,
-    }
+    let bound = if mostly_kernel { Some(Bound::Copies) } else { in_kernel.then_some(Bound::Data) };
+    bound.filter(|_| case.data != DataLevel::None)
 }
 
 impl Evidence {
@@ -107,13 +102,14 @@ impl Evidence {
             return None;
         }
         let sum = |figure: fn(&model::Sample) -> u64| case.samples.iter().map(figure).sum::<u64>() as f64;
+        let usage = |end: usize| EndUsage::sum(case.samples.iter().filter_map(|sample| sample.ends.get(end)));
         let evidence = Self {
             elapsed_ns: sum(|sample| sample.elapsed_ns),
             blocks: sum(|sample| sample.messages),
             bytes: sum(|sample| sample.bytes),
             voluntary: sum(|sample| sample.voluntary_switches),
             involuntary: sum(|sample| sample.involuntary_switches),
-            ends: (0..ends).map(|end| usage(case, end)).collect(),
+            ends: (0..ends).map(usage).collect(),
         };
         (evidence.elapsed_ns > 0.0 && evidence.blocks > 0.0).then_some(evidence)
     }
@@ -141,20 +137,6 @@ impl Evidence {
     fn may_spin(&self) -> bool {
         let slept = self.voluntary * WAKE_EVERY_BLOCKS >= self.blocks;
         self.ends.len() > 1 && !slept && self.ends.iter().all(|end| self.busy(end) >= ALWAYS_BUSY)
-    }
-}
-
-/// The resource usage of one end in all samples.
-fn usage(case: &CaseRecord, end: usize) -> EndUsage {
-    let ends = || case.samples.iter().filter_map(move |sample| sample.ends.get(end));
-    EndUsage {
-        syscalls: ends().map(|end| end.syscalls).sum(),
-        voluntary_switches: ends().map(|end| end.voluntary_switches).sum(),
-        involuntary_switches: ends().map(|end| end.involuntary_switches).sum(),
-        minor_faults: ends().map(|end| end.minor_faults).sum(),
-        blocks_stored: ends().map(|end| end.blocks_stored).sum(),
-        user_ns: ends().map(|end| end.user_ns).sum(),
-        system_ns: ends().map(|end| end.system_ns).sum(),
     }
 }
 

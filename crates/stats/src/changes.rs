@@ -9,7 +9,7 @@
 
 use crate::estimate;
 use crate::rank_test::{Design, ExactDistributions};
-use crate::shift::factor;
+use crate::shift::{Steps, factor};
 
 /// The chance of a false statement, over all cases and looks.
 pub const ERRORS: f64 = 0.05;
@@ -32,9 +32,9 @@ pub struct Shift {
     pub ratio: f64,
     /// Its bounds, which hold over all cases at once; `None` where there are too few figures for any.
     pub interval: Option<(f64, f64)>,
-    /// The chance to see the sides so far apart if nothing had changed, by itself: neither for the cases nor for the looks.
+    /// The chance to see the sides so far apart if nothing had changed, not corrected for the numbers of cases and looks.
     pub p: f64,
-    /// The same corrected for both.
+    /// The same, corrected for both.
     pub p_corrected: f64,
 }
 
@@ -69,8 +69,9 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
         let BothSides { old, new, paired } = cases[*at];
         let [old, new] =
             [old, new].map(|figures| figures.iter().map(|figure| figure.ln()).collect::<Vec<_>>());
-        let p = exact.p(&old, &new, paired);
-        let (ratio, interval) = factor(&mut exact, old, new, paired, tail);
+        let steps = Steps::new(old, new, paired);
+        let p = exact.p(&steps);
+        let (ratio, interval) = factor(&mut exact, &steps, tail);
         found[*at] = Some(Shift { ratio, interval, p, p_corrected: 1.0 });
     }
     let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();

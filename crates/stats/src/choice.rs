@@ -21,7 +21,7 @@ use crate::Estimate;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
-use crate::race::{RoundCosts, Standing, race};
+use crate::race::{RoundCosts, Standing, is_same, race};
 
 /// What can be recommended: mechanisms that a standard library, or a few lines, can set up. The simplest are first: inherited
 /// descriptors, then names, addresses, a header of its own, shared memory.
@@ -160,7 +160,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
     });
     let standing = race(&entrants.collect::<Vec<_>>());
     for (at, factor) in standing.first.iter().chain(&standing.beaten) {
-        ranked[*at].shares_first_place = factor.is_same() || factor.median <= LEAD_TIMES_MIN;
+        ranked[*at].shares_first_place = is_same(factor) || factor.median <= LEAD_TIMES_MIN;
     }
     for (at, factor) in &standing.first {
         // Without a common round the factor is unknown (NaN).

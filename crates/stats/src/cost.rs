@@ -132,15 +132,10 @@ impl CostModel {
             let (low, high) = interval(of(&line), &values);
             Fitted { value: of(&line), low: low.max(0.0), high }
         };
-        let logarithm = |line: &CostLine| (line.overhead_ns / line.byte_ns).ln();
-        let byte_ns = fitted(&|line| line.byte_ns);
+        let half = |line: &CostLine| line.overhead_ns / line.byte_ns;
         // Not if the cost of a byte, or the overhead, is zero in any of the lines.
-        let is_known =
-            refitted.iter().map(|(line, _)| line).chain([&line]).all(|line| logarithm(line).is_finite());
-        let half = is_known.then(|| {
-            let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
-            exponential(logarithm(&line), interval(logarithm(&line), &values))
-        });
+        let mut lines = refitted.iter().map(|(line, _)| line).chain([&line]);
+        let has_half = lines.all(|line| half(line).ln().is_finite());
         let own = swept.size_means(None);
         let deviation = |mean: &swept::SizeMean| {
             let same = |means: &[swept::SizeMean]| {
@@ -157,10 +152,10 @@ impl CostModel {
         let filling = line.shape.buffer_bytes;
         Self {
             overhead_ns: fitted(&|line| line.overhead_ns),
-            byte_ns,
+            byte_ns: fitted(&|line| line.byte_ns),
             filling: filling
                 .map(|buffer_bytes| Filling { buffer_bytes, ns: fitted(&|line| line.filling_ns) }),
-            half_bytes: half,
+            half_bytes: has_half.then(|| fitted(&half)),
             deviations: own.iter().map(deviation).collect(),
             line,
         }

@@ -8,6 +8,9 @@ use crate::changes::{BothSides, Shift, shifts};
 use crate::estimate::median;
 use crate::measured::CaseFigures;
 
+/// A case in one of the lists, if that has it.
+type Side<'a> = Option<&'a CaseFigures>;
+
 /// The change of each case of either side, in the order of the old side; cases of the new side alone come last. If `paired`, the
 /// figures of one round are a pair. `looks`: the number of looks at which the run could end.
 ///
@@ -26,7 +29,7 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
 
 /// Whether a figure has a row: not a 99th percentile that neither side has, nor a figure that was expected to be impossible on both
 /// sides.
-fn is_known(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
+fn is_known(old: Side<'_>, new: Side<'_>) -> bool {
     let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed;
     let mut sides = [old, new].into_iter().flatten();
     sides
@@ -46,8 +49,8 @@ pub fn is_settled(change: &CaseChange, fail_over_percent: Option<f64>) -> bool {
     change.control || shift.is_settled(fail_over_percent.map(|percent| percent / 100.0))
 }
 
-fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) -> CaseChange {
-    let figures = |side: Option<&CaseFigures>, other: Option<&CaseFigures>| -> Vec<f64> {
+fn unjudged(old: Side<'_>, new: Side<'_>, paired: bool) -> CaseChange {
+    let figures = |side: Side<'_>, other: Side<'_>| -> Vec<f64> {
         let (Some(side), Some(other)) = (side, other) else {
             return side.into_iter().flat_map(|side| &side.values).map(|(_, value)| *value).collect();
         };
@@ -59,6 +62,8 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
     let (kind, remark) = kind_by_presence(old, new, paired);
     let one = old.or(new);
     CaseChange {
+        figure: one.map_or(DiffFigure::WallTime, |one| one.figure),
+        kind,
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
         control: one.is_some_and(|one| one.control),
         old_median: median(&old_figures),
@@ -66,18 +71,14 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
         old: old_figures,
         new: new_figures,
         remark,
-        ..CaseChange::new(one.map_or(DiffFigure::WallTime, |one| one.figure), kind)
+        ..CaseChange::default()
     }
 }
 
 /// The kind of change without regard to the figures, and a remark.
-fn kind_by_presence(
-    old: Option<&CaseFigures>,
-    new: Option<&CaseFigures>,
-    paired: bool,
-) -> (ChangeKind, Option<String>) {
+fn kind_by_presence(old: Side<'_>, new: Side<'_>, paired: bool) -> (ChangeKind, Option<String>) {
     let reason = |side: &CaseFigures| side.problem.clone().unwrap_or_else(|| "no trial was made".to_owned());
-    let (kind, remark) = match (old, new) {
+    match (old, new) {
         (Some(_), None) => (ChangeKind::Incomparable, Some("only in the old record".to_owned())),
         (None, _) => (ChangeKind::Incomparable, Some("only in the new record".to_owned())),
         (Some(old), Some(new)) => match (old.values.is_empty(), new.values.is_empty()) {
@@ -90,8 +91,7 @@ fn kind_by_presence(
             (false, false) if lost(old, new, paired) => (ChangeKind::Failed, differences_found(old, new)),
             (false, false) => (ChangeKind::NoChange, differences_found(old, new)),
         },
-    };
-    (kind, remark)
+    }
 }
 
 /// Whether only the new side failed although it has figures; in pairs, also if some of its trials are missing.

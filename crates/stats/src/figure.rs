@@ -50,7 +50,7 @@ pub fn median_of(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> 
     estimate::median(&values)
 }
 
-fn per(amount: f64, count: u64) -> Option<f64> {
+pub(crate) fn per(amount: f64, count: u64) -> Option<f64> {
     (count > 0).then(|| amount / count as f64)
 }
 

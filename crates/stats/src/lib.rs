@@ -37,9 +37,7 @@ pub use cpu_sharing::{
 pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
-pub use paired::{paired_ratio, paired_ratios, ratio_of};
-pub use race::{Factor, RoundCosts, Standing, race};
+pub use paired::{paired_ratios, ratio_of};
+pub use race::{RoundCosts, Standing, race};
 pub use summary::summarise;
-pub use times::{
-    are_times_precise, is_order_certain, pairs_to_order, summarise_precise_times, summarise_times,
-};
+pub use times::{are_times_precise, is_order_certain, pairs_to_order, summarise_times};

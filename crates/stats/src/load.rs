@@ -34,7 +34,7 @@ pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
 
 /// Blocks, or round trips, of all pairs and senders in a second.
 pub fn messages_per_s(sample: &Sample) -> Option<f64> {
-    (sample.elapsed_ns > 0).then(|| sample.messages as f64 * 1e9 / sample.elapsed_ns as f64)
+    figure::per(sample.messages as f64 * 1e9, sample.elapsed_ns)
 }
 
 /// Median of the round trips per second of a case; paced ones are at most at the requested rate.

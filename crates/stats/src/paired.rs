@@ -22,15 +22,6 @@ pub fn paired_ratios(
         .collect()
 }
 
-/// The [`ratio_of`] the [`paired_ratios`] of two cases; `None` if no round has both, or the denominator is zero.
-pub fn paired_ratio(
-    numerator: &[Sample],
-    denominator: &[Sample],
-    figure: impl Fn(&Sample) -> Option<f64>,
-) -> Option<Ratio> {
-    ratio_of(&paired_ratios(numerator, denominator, figure))
-}
-
 /// The median of paired ratios and its 95 % bootstrap interval. `None` without ratios, or if one is not finite.
 pub fn ratio_of(ratios: &[f64]) -> Option<Ratio> {
     let (low, high) = bootstrap::median_interval(ratios)?;
@@ -55,6 +46,14 @@ mod tests {
     use crate::figure::throughput_bytes_per_s;
     use crate::mock::stream;
     use proptest::prelude::*;
+
+    fn paired_ratio(
+        numerator: &[Sample],
+        denominator: &[Sample],
+        figure: impl Fn(&Sample) -> Option<f64>,
+    ) -> Option<Ratio> {
+        ratio_of(&paired_ratios(numerator, denominator, figure))
+    }
 
     fn samples(rates: &[u64]) -> Vec<Sample> {
         rates.iter().zip(0..).map(|(rate, round)| stream(round, *rate)).collect()

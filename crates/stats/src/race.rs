@@ -11,6 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use model::Ratio;
+
 use crate::changes::ERRORS;
 use crate::estimate::median;
 
@@ -24,25 +26,14 @@ const ROUNDS_MAX: usize = 5_000;
 /// The cost of an entrant in each round, by the round's number; less is better.
 pub type RoundCosts = BTreeMap<u32, f64>;
 
-/// The cost of one entrant as a multiple of another's.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Factor {
-    /// In the median round.
-    pub median: f64,
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound; infinite with too few rounds.
-    pub high: f64,
-}
-
 /// The result of the rounds so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Standing {
-    /// The entrants that may be the cheapest, in the order of their median costs, with their costs as multiples of the first one's. Empty
-    /// only if no entrant has a cost.
-    pub first: Vec<(usize, Factor)>,
+    /// The entrants that may be the cheapest, in the order of their median costs, with their costs as multiples of the first one's: that of the
+    /// median round, and bounds, the upper one infinite with too few rounds. Empty only if no entrant has a cost.
+    pub first: Vec<(usize, Ratio)>,
     /// The same of all others, which are surely beaten.
-    pub beaten: Vec<(usize, Factor)>,
+    pub beaten: Vec<(usize, Ratio)>,
     /// Lower bound of the costs of all beaten entrants, as a multiple of the cheapest one's.
     pub lead: f64,
     /// Estimated number of rounds until only one is left; `None` if it cannot be estimated.
@@ -52,7 +43,7 @@ pub struct Standing {
 impl Standing {
     /// Whether further rounds are useless: one entrant is left, or those left cost the same ([`SAME_TIMES`]).
     pub fn is_decided(&self) -> bool {
-        self.first.iter().all(|(_, factor)| factor.is_same())
+        self.first.iter().all(|(_, factor)| is_same(factor))
     }
 }
 
@@ -76,7 +67,7 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
     // Two bounds for each pair (Bonferroni).
     let sure = 2.0 * (ranked.len() as f64 - 1.0).max(1.0) / ERRORS;
     let factor = |at: usize| match at == leader {
-        true => Factor { median: 1.0, low: 1.0, high: 1.0 },
+        true => Ratio { median: 1.0, low: 1.0, high: 1.0 },
         false => factor(ratios(&entrants[at], &entrants[leader]), sure),
     };
     let needed = first[1..].iter().map(|at| {
@@ -91,11 +82,9 @@ pub fn race(entrants: &[RoundCosts]) -> Standing {
     }
 }
 
-impl Factor {
-    /// Whether the costs surely count as the same.
-    pub fn is_same(&self) -> bool {
-        self.high <= SAME_TIMES
-    }
+/// Whether costs with this factor between them surely count as the same.
+pub(crate) fn is_same(factor: &Ratio) -> bool {
+    factor.high <= SAME_TIMES
 }
 
 /// For each entrant and round: its cost divided by that of the one that led the others before the round.
@@ -161,11 +150,11 @@ fn least(ratios: &[f64]) -> f64 {
 }
 
 /// The median of ratios, and the bounds outside of which a bet would have gained at least `sure`, which is more than 1.
-fn factor(mut ratios: Vec<f64>, sure: f64) -> Factor {
+fn factor(mut ratios: Vec<f64>, sure: f64) -> Ratio {
     ratios.sort_unstable_by(f64::total_cmp);
     let count = ratios.len();
     let wins = (count.div_ceil(2)..=count).find(|wins| gain(*wins, count) >= sure);
-    Factor {
+    Ratio {
         median: median(&ratios).unwrap_or(f64::NAN),
         low: wins.map_or(0.0, |wins| ratios[count - wins]),
         high: wins.map_or(f64::INFINITY, |wins| ratios[wins - 1]),
@@ -223,7 +212,7 @@ mod tests {
         let (one, other): (Vec<f64>, Vec<f64>) =
             (0..12).map(|round| (1.0 + f64::from(round), 2.0 * (1.0 + f64::from(round)))).unzip();
         let standing = race(&entrants(&[&other, &one, &[]]));
-        let factor = |all: f64| Factor { median: all, low: all, high: all };
+        let factor = |all: f64| Ratio { median: all, low: all, high: all };
         assert_eq!((&standing.first, standing.is_decided()), (&vec![(1, factor(1.0))], true));
         assert_eq!((&standing.beaten, standing.lead), (&vec![(0, factor(2.0))], 2.0), "by 12 of 12");
         let few = race(&entrants(&[&other[..5], &one[..5]]));
@@ -258,7 +247,7 @@ mod tests {
         {
             let costs: Vec<Vec<f64>> = (1..=count).map(|cost| vec![f64::from(cost); rounds]).collect();
             let standing = race(&entrants(&costs.iter().map(Vec::as_slice).collect::<Vec<_>>()));
-            let all: Vec<&(usize, Factor)> = standing.first.iter().chain(&standing.beaten).collect();
+            let all: Vec<&(usize, Ratio)> = standing.first.iter().chain(&standing.beaten).collect();
             let found: Vec<(usize, f64)> = all.iter().map(|(at, factor)| (*at, factor.median)).collect();
             let expected: Vec<(usize, f64)> =
                 (1..=count).map(|cost| (cost as usize - 1, f64::from(cost))).collect();
@@ -272,7 +261,7 @@ mod tests {
     #[test]
     fn the_bounds_of_a_factor_are_order_statistics() {
         let ratios = |count: u32| (1..=count).rev().map(f64::from).collect::<Vec<f64>>();
-        let of = |median, low, high| Factor { median, low, high };
+        let of = |median, low, high| Ratio { median, low, high };
         assert_eq!(factor(ratios(9), 20.0), of(5.0, 1.0, 9.0));
         // 11 of 12 gain 52, 10 of 12 gain 9.
         assert_eq!(factor(ratios(12), 20.0), of(6.5, 2.0, 11.0));
@@ -280,7 +269,7 @@ mod tests {
         assert_eq!(factor(ratios(6), 20.0), of(3.5, 0.0, f64::INFINITY));
         let none = factor(Vec::new(), 20.0);
         assert!(none.median.is_nan() && none.low == 0.0 && none.high == f64::INFINITY);
-        assert!(of(1.0, 0.5, 1.1).is_same() && !of(1.0, 1.0, 1.101).is_same());
+        assert!(is_same(&of(1.0, 0.5, 1.1)) && !is_same(&of(1.0, 1.0, 1.101)));
     }
 
     #[test]
@@ -347,7 +336,7 @@ mod tests {
     fn what_was_surely_beaten_once_stays_beaten() {
         let other = [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.5];
         let standing = race(&entrants(&[&other, &[1.0; 8]]));
-        let order = |all: &[(usize, Factor)]| all.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let order = |all: &[(usize, Ratio)]| all.iter().map(|(at, _)| *at).collect::<Vec<_>>();
         assert_eq!((order(&standing.first), order(&standing.beaten), standing.lead), (vec![1], vec![0], 1.0));
     }
 

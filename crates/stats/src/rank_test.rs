@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::normal::{exceeded_with, upper_tail};
+use crate::shift::Steps;
 
 /// Most values in both groups together for the exact test.
 const EXACT_OF_GROUPS: usize = 40;
@@ -67,12 +68,14 @@ impl ExactDistributions {
     }
 
     /// The two-sided p-value of the hypothesis that nothing has changed.
-    pub(crate) fn p(&mut self, old: &[f64], new: &[f64], paired: bool) -> f64 {
-        if paired { self.p_of_pairs(old, new) } else { self.p_of_groups(old, new) }
+    pub(crate) fn p(&mut self, steps: &Steps) -> f64 {
+        match steps {
+            Steps::Groups(old, new) => self.p_of_groups(old, new, steps.design()),
+            Steps::Pairs(differences) => self.p_of_pairs(differences),
+        }
     }
 
-    fn p_of_groups(&mut self, old: &[f64], new: &[f64]) -> f64 {
-        let design = Design::Groups(old.len(), new.len());
+    fn p_of_groups(&mut self, old: &[f64], new: &[f64], design: Design) -> f64 {
         let all: Vec<f64> = new.iter().chain(old).copied().collect();
         let (ranks, tied) = doubled_ranks(&all);
         let sum: usize = ranks[..new.len()].iter().sum();
@@ -88,8 +91,7 @@ impl ExactDistributions {
         approximate(sum as f64 - new.len() as f64 * mean, variance)
     }
 
-    fn p_of_pairs(&mut self, old: &[f64], new: &[f64]) -> f64 {
-        let differences: Vec<f64> = new.iter().zip(old).map(|(new, old)| new - old).collect();
+    fn p_of_pairs(&mut self, differences: &[f64]) -> f64 {
         let sizes: Vec<f64> = differences.iter().map(|difference| difference.abs()).collect();
         let (ranks, tied) = doubled_ranks(&sizes);
         let changed = || differences.iter().zip(&ranks).filter(|(difference, _)| **difference != 0.0);
@@ -209,7 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn p(old: &[f64], new: &[f64], paired: bool) -> f64 {
-        ExactDistributions::default().p(old, new, paired)
+        ExactDistributions::default().p(&Steps::new(old.to_vec(), new.to_vec(), paired))
     }
 
     #[test]

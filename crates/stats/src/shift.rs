@@ -8,36 +8,17 @@
 use crate::rank_test::{Design, ExactDistributions};
 
 /// All differences of logarithms, as the values from which they are computed: thousands of values have millions of differences.
-enum Steps {
+pub(crate) enum Steps {
     /// Sorted logarithms of the old figures and of the new ones.
     Groups(Vec<f64>, Vec<f64>),
     /// Sorted differences of the pairs' logarithms.
     Pairs(Vec<f64>),
 }
 
-/// The factor (new divided by old) between at least one old and one new figure, given by their logarithms, and its bounds with an error
-/// probability of `tail` each, which is less than one half; `None` if there are too few figures. If `paired`, there are as many new
-/// figures as old ones.
-pub(crate) fn factor(
-    exact: &mut ExactDistributions,
-    old: Vec<f64>,
-    new: Vec<f64>,
-    paired: bool,
-    tail: f64,
-) -> (f64, Option<(f64, f64)>) {
-    let (mut steps, design) = if paired {
-        let differences = new.iter().zip(&old).map(|(new, old)| new - old).collect();
-        (Steps::Pairs(differences), Design::Pairs(old.len()))
-    } else {
-        let design = Design::Groups(old.len(), new.len());
-        (Steps::Groups(old, new), design)
-    };
-    match &mut steps {
-        Steps::Groups(old, new) => {
-            [old, new].into_iter().for_each(|side| side.sort_unstable_by(f64::total_cmp))
-        }
-        Steps::Pairs(differences) => differences.sort_unstable_by(f64::total_cmp),
-    }
+/// The factor (new divided by old) between at least one old and one new figure, and its bounds with an error probability of `tail` each,
+/// which is less than one half; `None` if there are too few figures.
+pub(crate) fn factor(exact: &mut ExactDistributions, steps: &Steps, tail: f64) -> (f64, Option<(f64, f64)>) {
+    let design = steps.design();
     let count = design.steps();
     let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
     let interval = exact
@@ -52,6 +33,24 @@ fn multiple(log: f64) -> f64 {
 }
 
 impl Steps {
+    /// The steps between figures, given by their logarithms. If `paired`, there are as many new figures as old ones.
+    pub(crate) fn new(mut old: Vec<f64>, mut new: Vec<f64>, paired: bool) -> Self {
+        if paired {
+            new.truncate(old.len());
+            new.iter_mut().zip(&old).for_each(|(new, old)| *new -= old);
+        }
+        [&mut old, &mut new].into_iter().for_each(|side| side.sort_unstable_by(f64::total_cmp));
+        if paired { Self::Pairs(new) } else { Self::Groups(old, new) }
+    }
+
+    /// The numbers of figures.
+    pub(crate) fn design(&self) -> Design {
+        match self {
+            Self::Groups(old, new) => Design::Groups(old.len(), new.len()),
+            Self::Pairs(differences) => Design::Pairs(differences.len()),
+        }
+    }
+
     /// The `rank`th smallest step, counted from 1: a binary search over all numbers of type f64, with 64 counts that each take time
     /// proportional to the number of figures.
     fn smallest(&self, rank: u64) -> f64 {
@@ -107,7 +106,8 @@ mod tests {
 
     fn factor_of(old: &[f64], new: &[f64], paired: bool) -> (f64, Option<(f64, f64)>) {
         let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect();
-        factor(&mut ExactDistributions::default(), logarithms(old), logarithms(new), paired, 0.025)
+        let steps = Steps::new(logarithms(old), logarithms(new), paired);
+        factor(&mut ExactDistributions::default(), &steps, 0.025)
     }
 
     #[test]

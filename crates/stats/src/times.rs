@@ -9,24 +9,9 @@ use crate::estimate::{self, Estimate, Looks};
 use crate::paired::ratio_of;
 
 /// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
-/// several pipelines over one link with the fastest, with bounds that hold at all of `looks` interim tests ([`Looks`]).
-pub fn summarise_times(results: &mut [CompareResult], looks: u32) {
-    summarise(results, looks, Looks::Once);
-}
-
-/// The same for rounds that may have ended because the intervals were narrow.
-pub fn summarise_precise_times(results: &mut [CompareResult], looks: u32) {
-    summarise(results, looks, Looks::Repeatedly);
-}
-
-/// Whether rounds may end: their number is one of the looks, and the interval of each result that has not failed is within `percent` of
-/// its median on either side ([`crate::converged`]).
-pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
-    let mut measured = results.iter().filter(|result| result.error.is_none());
-    measured.all(|result| crate::converged::narrow_at_look(&result.times_s, percent))
-}
-
-fn summarise(results: &mut [CompareResult], looks: u32, of_median: Looks) {
+/// several pipelines over one link with the fastest, with bounds that hold at all of `looks` interim tests. `of_median`: whether the rounds
+/// may have ended because the intervals were narrow.
+pub fn summarise_times(results: &mut [CompareResult], looks: u32, of_median: Looks) {
     let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
         .map(|result| (result.pipeline.clone(), result.is_shell_alone(), result.times_s.clone()))
@@ -46,6 +31,13 @@ fn summarise(results: &mut [CompareResult], looks: u32, of_median: Looks) {
     }
     let links: BTreeSet<String> = results.iter().map(|result| result.via.clone()).collect();
     links.iter().for_each(|via| against_fastest(results, via, looks));
+}
+
+/// Whether rounds may end: their number is one of the looks, and the interval of each result that has not failed is within `percent` of
+/// its median on either side ([`crate::converged`]).
+pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
+    let mut measured = results.iter().filter(|result| result.error.is_none());
+    measured.all(|result| crate::converged::narrow_at_look(&result.times_s, percent))
 }
 
 /// Compares the pipelines over one link with the fastest of them, in the rounds that both have.
@@ -117,10 +109,9 @@ pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> 
         results.iter().copied().filter(|result| is_measured(result)).collect();
     let rankings = rankings(&measured);
     let pairs = rankings.iter().flat_map(|group| {
-        let pairs_of = |at: usize| (at + 1..group.len()).map(move |other| (other == at + 1, at, other));
-        let pairs = (0..group.len()).flat_map(pairs_of);
-        pairs
-            .map(|(are_neighbours, one, other)| (are_neighbours, in_rounds_of_both(group[one], group[other])))
+        let pair =
+            move |one: usize, other: usize| (other == one + 1, in_rounds_of_both(group[one], group[other]));
+        (0..group.len()).flat_map(move |one| (one + 1..group.len()).map(move |other| pair(one, other)))
     });
     let (are_neighbours, cases): (Vec<bool>, Vec<BothSides<'_>>) = pairs.unzip();
     let is_slower = |shift: &Shift| shift.interval.is_some_and(|(low, _)| low > 1.0);
@@ -155,8 +146,8 @@ mod tests {
         let nine = result("pipe", &quiet.times_s[..9]);
         assert!(!are_times_precise(&[&nine], 50.0), "it is looked at after ten");
         let mut both = [quiet.clone(), quiet];
-        summarise_times(&mut both[..1], 1);
-        summarise_precise_times(&mut both[1..], 1);
+        summarise_times(&mut both[..1], 1, Looks::Once);
+        summarise_times(&mut both[1..], 1, Looks::Repeatedly);
         assert!(both[1].high_s > both[0].high_s, "who may stop at a lucky time needs a wider interval");
     }
 
@@ -167,7 +158,7 @@ mod tests {
             result("tmpfile", &[2.0, 4.0, 6.0]),
             result("bash", &[4.0, 8.0, 12.0]),
         ];
-        summarise_times(&mut results, 1);
+        summarise_times(&mut results, 1, Looks::Once);
         assert_eq!(results[1].times_first.map(|ratio| ratio.median), Some(2.0));
         assert_eq!(results[0].times_shell.map(|ratio| ratio.median), Some(0.25));
         assert_eq!(results[0].median_s, Some(2.0));
@@ -177,7 +168,7 @@ mod tests {
     #[test]
     fn without_times_there_is_no_summary() {
         let mut results = [result("pipe", &[]), result("tcp", &[1.0])];
-        summarise_times(&mut results, 1);
+        summarise_times(&mut results, 1, Looks::Once);
         assert_eq!(results[0].median_s, None);
         assert_eq!(results[1].times_first, None);
     }
@@ -188,7 +179,7 @@ mod tests {
             .enumerate()
             .map(|(at, times)| CompareResult { pipeline: at.to_string(), ..result("bash", times) });
         let mut results: Vec<CompareResult> = named.collect();
-        summarise_times(&mut results, 1);
+        summarise_times(&mut results, 1, Looks::Once);
         results
             .iter()
             .map(|one| one.times_fastest.map(|ratio| (ratio.low, ratio.median, ratio.high)))
@@ -320,7 +311,7 @@ mod tests {
             ("a", "file", 1.0),
         ]);
         results.push(CompareResult { error: Some("no".to_owned()), ..results[1].clone() });
-        summarise_times(&mut results, 1);
+        summarise_times(&mut results, 1, Looks::Once);
         let times: Vec<Option<f64>> = results
             .iter()
             .map(|one| one.times_fastest.map(|ratio| (10.0 * ratio.median).round() / 10.0))

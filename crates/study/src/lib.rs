@@ -133,9 +133,8 @@ pub struct Part {
     pub title: String,
     /// Its time limit: no round begins after that.
     minutes: f64,
-    /// Trials of each case, at full size.
-    #[serde(default = "once")]
-    trials: u32,
+    /// Trials of each case, at full size; if absent, one.
+    trials: Option<u32>,
     /// Settings for the reader: name and text. `{100k}` in a text is replaced by that amount at the scale.
     #[serde(default)]
     settings: Vec<[String; 2]>,
@@ -155,10 +154,6 @@ pub struct Part {
     /// The rows of its table; if empty, the table has a row for each case and each measure.
     #[serde(default, rename = "row")]
     rows: Vec<RowText>,
-}
-
-fn once() -> u32 {
-    1
 }
 
 #[derive(Debug, Deserialize)]

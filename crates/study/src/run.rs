@@ -10,7 +10,7 @@ use anyhow::Context;
 use engine::Plan;
 use model::{
     Amount, BenchRecord, ByteSize, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA,
-    StudyPart, StudyRecord, Tasks, describe_errno, parse_size,
+    StudyPart, StudyRecord, describe_errno, parse_size,
 };
 use pipeline::shell::Shell;
 
@@ -77,7 +77,7 @@ pub fn run(
             observer: &mut *observer,
             made: StudyPart {
                 name: part.name.clone(),
-                series: job.scale.trials(part.trials),
+                series: job.scale.trials(part.trials.unwrap_or(1)),
                 settings: settings(&file.study, part, job.scale),
                 ..StudyPart::default()
             },
@@ -144,11 +144,6 @@ impl PartRun<'_> {
         self.made.measures.push(Measure { samples, ..Measure::new(name, unit) });
     }
 
-    /// Shows the current action, and the share of the part that is done, if known.
-    pub(crate) fn progress(&mut self, what: &str, done: Option<f64>) {
-        self.observer.progress(what, done);
-    }
-
     /// Whether the user has asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         (self.job.stop)()
@@ -196,17 +191,10 @@ impl PartRun<'_> {
     }
 }
 
-/// A stream between two threads that the scheduler places; nothing is checked.
+/// A stream of the bytes 0 to 255 between two tasks that the scheduler places.
 pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Result<Case> {
     let spec = spec.parse().with_context(|| format!("`{spec}`"))?;
-    Ok(Case {
-        tasks: Tasks::Threads,
-        data: DataLevel::None,
-        payload: model::PayloadKind::Sequence,
-        block_bytes,
-        amount,
-        ..Case::stream(spec)
-    })
+    Ok(Case { payload: model::PayloadKind::Sequence, block_bytes, amount, ..Case::stream(spec) })
 }
 
 /// Adapts a case to its mechanism: the mechanism's default way to wait, tasks that it supports, and the highest data level that it
@@ -214,8 +202,7 @@ pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Re
 pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
     let (mechanism, options) = mechanism::resolve(&asked.spec)?;
     let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= asked.data);
-    let tasks =
-        if mechanism.tasks.contains(&asked.tasks) { Some(&asked.tasks) } else { mechanism.tasks.first() };
+    let tasks = mechanism.tasks.iter().find(|tasks| **tasks == asked.tasks).or(mechanism.tasks.first());
     Ok(Case {
         role: mechanism.role,
         tasks: tasks.copied().unwrap_or(asked.tasks),

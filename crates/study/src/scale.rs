@@ -42,20 +42,13 @@ impl Scale {
     }
 }
 
-impl TryFrom<f64> for Scale {
-    type Error = String;
-    fn try_from(share: f64) -> Result<Self, String> {
-        let refused =
-            || format!("{share} is not a scale: give a number from {SCALE_MIN} to {SCALE_MAX}, as in 0.1");
-        (SCALE_MIN..=SCALE_MAX).contains(&share).then_some(Self(share)).ok_or_else(refused)
-    }
-}
-
 impl FromStr for Scale {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let share: f64 = text.parse().map_err(|_| format!("`{text}` is not a number, as in 0.1"))?;
-        Self::try_from(share)
+        let refused =
+            || format!("{share} is not a scale: give a number from {SCALE_MIN} to {SCALE_MAX}, as in 0.1");
+        (SCALE_MIN..=SCALE_MAX).contains(&share).then_some(Self(share)).ok_or_else(refused)
     }
 }
 

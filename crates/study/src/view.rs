@@ -39,7 +39,7 @@ pub fn summarise(record: &mut StudyRecord) {
             // A damaged histogram leaves its case without a summary; streams have none.
             let _ = stats::summarise(case, stats::Looks::Once);
         }
-        stats::summarise_times(&mut part.results, 1);
+        stats::summarise_times(&mut part.results, 1, stats::Looks::Once);
     }
 }
 
@@ -100,6 +100,22 @@ fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
 /// The part of this name, if the record has it.
 pub(crate) fn part<'a>(record: &'a StudyRecord, name: &str) -> Option<&'a StudyPart> {
     record.parts.iter().find(|part| part.name == name)
+}
+
+/// The cases of the part of this name; none if the record lacks it.
+pub(crate) fn cases<'a>(record: &'a StudyRecord, name: &str) -> &'a [CaseRecord] {
+    part(record, name).map_or(&[], |part| part.cases.as_slice())
+}
+
+/// The measure of this name.
+pub(crate) fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure> {
+    part.measures.iter().find(|measure| measure.name == name)
+}
+
+/// The fastest case.
+pub(crate) fn fastest<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Option<&'a CaseRecord> {
+    let known = cases.into_iter().filter_map(|case| Some((median(case)?, case)));
+    known.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, case)| case)
 }
 
 /// The section of a part: its lead, its settings, its blocks, and its remarks.
@@ -202,7 +218,10 @@ impl PartView<'_> {
     /// The part's table and figure, if `study.toml` has them.
     pub(crate) fn shown(&self) -> Vec<Block> {
         let table = self.entry.table.iter().map(|text| text.block(&text.caption, self.rows()));
-        let bars = |text: &FigureText| self.bars(speed_axis(text.scale()), self.groups(text));
+        let bars = |text: &FigureText| {
+            let scale = if text.is_logarithmic { Scale::Log } else { Scale::Linear };
+            self.bars(speed_axis(scale), self.groups(text))
+        };
         table.chain(self.entry.figure.iter().map(bars)).collect()
     }
 
@@ -310,12 +329,6 @@ impl TableText {
     }
 }
 
-impl FigureText {
-    fn scale(&self) -> Scale {
-        if self.is_logarithmic { Scale::Log } else { Scale::Linear }
-    }
-}
-
 /// Throughputs over block sizes.
 pub(crate) fn throughputs(series: Vec<Series>) -> Chart {
     let x_axis = Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
@@ -357,21 +370,16 @@ pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Se
 }
 
 /// A bar of a measured figure: the median, its interval, and the samples.
-pub(crate) fn measured_bar(
-    name: &str,
-    found: Option<[f64; 3]>,
-    samples: Vec<f64>,
-    error: Option<&str>,
-) -> Bar {
+pub(crate) fn measured_bar(name: &str, samples: Vec<f64>, error: Option<&str>) -> Bar {
+    let found = Estimate::of(&samples).map(|one| [one.median, one.low, one.high]);
     let cell = Cell::new(found, samples.len(), error.unwrap_or_default().to_owned());
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 
 /// A bar of a case's throughput.
 pub(crate) fn bar(name: &str, case: &CaseRecord) -> Bar {
-    let found = case.throughput.as_ref().map(|one| [one.median_bytes_per_s, one.low, one.high]);
     let samples = case.samples.iter().filter_map(stats::figure::throughput_bytes_per_s).collect();
-    measured_bar(name, found, samples, case.error.as_ref().map(|error| error.message.as_str()))
+    measured_bar(name, samples, case.error.as_ref().map(|error| error.message.as_str()))
 }
 
 /// A bar of a published figure.

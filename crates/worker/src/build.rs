@@ -1,4 +1,4 @@
-//! Builds a language's program, once for each version of its sources, its build command, its toolchain and this CPU.
+//! The folder of builds. A language's program is built once for each version of its sources, its build command, its toolchain and this CPU.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use model::{CaseError, ErrorKind, describe_errno};
+use model::{CaseError, describe_errno};
 use process::{
-    Announcer, Captured, TemporaryPath, close_to_others, describe_ending, is_open_to_others,
+    Announcer, Captured, Cleaner, TemporaryPath, close_to_others, describe_ending, is_open_to_others,
     make_private_folder, why_open_to_others,
 };
+use rustix::process::geteuid;
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
-use crate::build_cache::BuildCache;
-use crate::command::{NotFinished, run, shown};
+use crate::command::{NotFinished, run};
 use crate::environment::{CACHES, cache_of, environment, expand};
-use crate::registry::Language;
-use crate::sources::Files;
+use crate::launcher::start_cleaner;
+use crate::registry::{Language, Registry};
+use crate::sources::{Files, Sources};
 
 /// Time limit of a compiler. The slowest one, with cold caches on a small machine, takes one minute.
 const BUILD_MAX: Duration = Duration::from_secs(1800);
@@ -40,6 +41,19 @@ const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// The folder for a compiler's temporary files (TMPDIR), beside `src` and `out`.
 const TEMPORARY: &str = "tmp";
+
+/// The file by which cargo marks its build folder (bford.info/cachedir).
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// The folder of builds, and their sources.
+#[derive(Debug)]
+pub struct BuildCache {
+    sources: Sources,
+    /// The folder of all builds.
+    pub(crate) root: PathBuf,
+    /// Ends compilers if this process is killed.
+    pub(crate) cleaner: Cleaner,
+}
 
 /// A language's program, built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,41 +83,43 @@ pub enum Unbuilt {
     Stopped,
 }
 
-impl Unbuilt {
-    /// The error of a row of this language.
-    pub(crate) fn case_error(&self, language: &Language) -> CaseError {
-        match self {
-            Self::Missing(error) => error.clone(),
-            error => CaseError::new(ErrorKind::Failed, format!("{} was not built: {error}", language.name)),
-        }
-    }
-}
-
 impl Built {
     /// Whether it exists, and no other user can have changed it.
     fn is_sound(&self) -> bool {
         is_open_to_others(&self.folder).is_ok_and(|open| !open)
     }
-
-    /// Replaces `{src}`, `{out}` and `{cache}` in a word of workers.toml.
-    pub(crate) fn expand(&self, word: &str) -> OsString {
-        expand(word, &self.folder, &self.cache)
-    }
 }
 
 impl BuildCache {
+    /// Opens the cache in the first of these folders in which no other user can change the builds: `workers` in the cargo
+    /// target folder that contains this program, `$XDG_CACHE_HOME/hosepipe/workers`, `~/.cache/hosepipe/workers`,
+    /// `$TMPDIR/hosepipe-UID/workers`.
+    ///
+    /// # Errors
+    /// There is no such folder, or no process can be started.
+    pub fn open(registry: &Registry) -> io::Result<Self> {
+        Self::open_in(registry, root()?)
+    }
+
+    /// Opens the cache in this folder, which the first build creates.
+    ///
+    /// # Errors
+    /// No process can be started.
+    pub fn open_in(registry: &Registry, root: PathBuf) -> io::Result<Self> {
+        Ok(Self { sources: registry.sources.clone(), root, cleaner: start_cleaner()? })
+    }
+
     /// The paths of the finished build, which may not exist yet, and its sources.
     fn locate(&self, language: &Language, version: &str) -> Result<(Built, Files), Unbuilt> {
-        let sources = self.registry().sources();
-        let files = sources.files(&language.folder).map_err(|error| {
-            let (folder, root, why) = (&language.folder, sources.name(), describe_errno(&error));
+        let files = self.sources.files(&language.folder).map_err(|error| {
+            let (folder, root, why) = (&language.folder, self.sources.name(), describe_errno(&error));
             Unbuilt::Failed(format!("cannot read {folder} of {root}: {why}"))
         })?;
         let key = hash(language, &files, version);
         let built = Built {
             version: version.to_owned(),
-            folder: self.root().join(format!("{}-{key:016x}", language.key)),
-            cache: cache_of(language, self.root()),
+            folder: self.root.join(format!("{}-{key:016x}", language.key)),
+            cache: cache_of(language, &self.root),
         };
         Ok((built, files))
     }
@@ -126,7 +142,7 @@ impl BuildCache {
             mark_as_used(&built.folder);
             return Ok(built);
         }
-        let root = self.root();
+        let root = self.root.as_path();
         let failed = |what: &str, path: &Path, error: &io::Error| {
             Unbuilt::Failed(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
         };
@@ -148,7 +164,7 @@ impl BuildCache {
         let unfinished = unfinished.map_err(|error| failed("make a folder in", root, &error))?;
         write_sources(unfinished.path(), &files)
             .map_err(|error| failed("write sources to", unfinished.path(), &error))?;
-        self.compile(language, unfinished.path(), &built.cache, stop)?;
+        self.compile(language, unfinished.path(), stop)?;
         publish(unfinished.path()).map_err(|error| failed("finish", unfinished.path(), &error))?;
         match fs::rename(unfinished.path(), &built.folder) {
             Ok(()) => {
@@ -162,13 +178,8 @@ impl BuildCache {
         }
     }
 
-    fn compile(
-        &self,
-        language: &Language,
-        folder: &Path,
-        cache: &Path,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Unbuilt> {
+    fn compile(&self, language: &Language, folder: &Path, stop: &dyn Fn() -> bool) -> Result<(), Unbuilt> {
+        let cache = &cache_of(language, &self.root);
         let words: Vec<OsString> = language.build.iter().map(|word| expand(word, folder, cache)).collect();
         let Some((program, arguments)) = words.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
@@ -176,8 +187,11 @@ impl BuildCache {
         command.envs(environment(language, folder, cache));
         // A killed compiler's temporary files are removed with the folder.
         command.env("TMPDIR", folder.join(TEMPORARY));
-        let failed = |what: String| Err(Unbuilt::Failed(format!("`{}`{what}", shown(&words))));
-        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), self.cleaner(), stop) {
+        let failed = |what: String| {
+            let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            Err(Unbuilt::Failed(format!("`{}`{what}", shown.join(" "))))
+        };
+        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), &self.cleaner, stop) {
             Ok((status, _)) if status.success() => Ok(()),
             Ok((status, text)) => failed(format!(" {}:\n{text}", describe_ending(status))),
             Err(NotFinished::Late(text)) => {
@@ -239,6 +253,36 @@ fn publish(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder.join(TEMPORARY))?;
     close_to_others(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
+}
+
+/// The folder that [`BuildCache::open`] describes.
+fn root() -> io::Result<PathBuf> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());
+    // Relative paths are ignored (XDG Base Directory Specification).
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cached = |folder: PathBuf| folder.join("hosepipe/workers");
+    let temporary = variable("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"));
+    let candidates = [
+        target.map(|target| target.join("workers")),
+        variable("XDG_CACHE_HOME").map(cached),
+        variable("HOME").map(|home| cached(home.join(".cache"))),
+        Some(temporary.join(format!("hosepipe-{}/workers", geteuid().as_raw()))),
+    ];
+    let mut why = String::new();
+    for root in candidates.into_iter().flatten() {
+        if root.is_dir() {
+            // Removes write access of other users.
+            let _ = process::make_private_folder(&root, 0o755);
+        }
+        match process::why_open_to_others(&root) {
+            None => return Ok(root),
+            Some(reason) => why = reason,
+        }
+    }
+    Err(io::Error::other(format!(
+        "no folder for building workers is safe from other users: {why}; set XDG_CACHE_HOME to a folder of your own"
+    )))
 }
 
 /// Removes abandoned unfinished builds, and builds that were not used for a long time.
@@ -305,7 +349,7 @@ mod tests {
                 variants: Vec::new(),
             };
             let registry = Registry::of_folder(self.sources.path());
-            BuildCache::open_in(registry, root.to_owned()).expect("a cache").make(&language, "1", &|| false)
+            BuildCache::open_in(&registry, root.to_owned()).expect("a cache").make(&language, "1", &|| false)
         }
 
         /// Number of builds that were run.

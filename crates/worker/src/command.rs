@@ -1,6 +1,5 @@
 //! Waits for processes within a time limit, and runs commands for their output: a version, a compiler's messages.
 
-use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -68,9 +67,4 @@ pub(crate) fn run(
     waited?;
     let ended = children[0].ended().ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
     Ok((ended.status, children[0].captured_output()))
-}
-
-/// A command line for messages.
-pub(crate) fn shown(words: &[OsString]) -> String {
-    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

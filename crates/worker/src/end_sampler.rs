@@ -35,7 +35,8 @@ pub(crate) struct EndSampler {
     last: Instant,
     /// CLOCK_MONOTONIC in ns, and whether both ends had run last on one CPU.
     samples: Vec<(u64, bool)>,
-    through_socket: Option<bool>,
+    /// Whether the writer connected its reader by a socket; `None` if no sample shows it.
+    pub(crate) through_socket: Option<bool>,
     /// The buffers of the writer and of the reader.
     buffers: [BufferOffsets; 2],
 }
@@ -117,11 +118,6 @@ impl EndSampler {
     /// The same for the writer's buffer.
     pub(crate) fn write_buffer_offset(&self) -> Option<u64> {
         self.buffers[End::Writer as usize].of_writes()
-    }
-
-    /// Whether the writer connected its reader by a socket; `None` if no sample shows it.
-    pub(crate) fn through_socket(&self) -> Option<bool> {
-        self.through_socket
     }
 }
 

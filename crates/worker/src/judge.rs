@@ -47,8 +47,12 @@ pub(crate) fn judge(
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
             clock_trial(send, recv, span).map(|elapsed_ns| (*send, *recv, elapsed_ns))
         }
-        _ => Err(CaseError::new(ErrorKind::Corrupt, "a result line is missing")),
+        _ => corrupt("a result line is missing".to_owned()),
     }
+}
+
+fn corrupt<T>(message: String) -> Result<T, CaseError> {
+    Err(CaseError::new(ErrorKind::Corrupt, message))
 }
 
 /// The error, followed by the program's standard error, in one line.
@@ -75,29 +79,24 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
         return Err(CaseError::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
     }
     if let Err(wrong) = lines {
-        return Err(CaseError::new(ErrorKind::Corrupt, format!("{name} wrote {wrong}")));
+        return corrupt(format!("{name} wrote {wrong}"));
     }
-    let miscounts = |what: &str, bytes: Option<u64>| match bytes {
+    let check_count = |end: &str, moved: &str, bytes: Option<u64>| match bytes {
         Some(bytes) if bytes == job.total_bytes() => Ok(()),
-        Some(bytes) => {
-            let message = format!("{name} says that it {what} {bytes} of {} bytes", job.total_bytes());
-            Err(CaseError::new(ErrorKind::Corrupt, message))
-        }
-        None => {
-            let end = if what == "sent" { "send" } else { "recv" };
-            Err(CaseError::new(ErrorKind::Corrupt, format!("{name} left no `{end}` line")))
-        }
+        Some(bytes) => corrupt(format!("{name} says that it {moved} {bytes} of {} bytes", job.total_bytes())),
+        None => corrupt(format!("{name} left no `{end}` line")),
     };
     if *receives {
-        miscounts("received", received)?;
+        check_count("recv", "received", received)?;
         let xor = found.recv.map(|line| line.xor).unwrap_or_default();
         if xor != job.xor() {
-            let message =
-                format!("{name} received other bytes than were sent: their XOR is {xor}, not {}", job.xor());
-            return Err(CaseError::new(ErrorKind::Corrupt, message));
+            let right = job.xor();
+            return corrupt(format!(
+                "{name} received other bytes than were sent: their XOR is {xor}, not {right}"
+            ));
         }
     }
-    if *sends { miscounts("sent", sent) } else { Ok(()) }
+    if *sends { check_count("send", "sent", sent) } else { Ok(()) }
 }
 
 /// The nanoseconds from the sender's first byte after the warm-up to the receiver's last byte. Times outside of the run
@@ -110,11 +109,10 @@ fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<u64, Cas
     {
         return Ok(recv.ended_ns - send.began_ns);
     }
-    let message = format!(
+    corrupt(format!(
         "the times are not of CLOCK_MONOTONIC, or out of order: started {}, send ready {} began {}, recv ready {} ended {}, over {}",
         span.started_ns, send.ready_ns, send.began_ns, recv.ready_ns, recv.ended_ns, span.over_ns
-    );
-    Err(CaseError::new(ErrorKind::Corrupt, message))
+    ))
 }
 
 #[cfg(test)]

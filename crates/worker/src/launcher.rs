@@ -57,7 +57,8 @@ pub struct Launcher {
     result: PathBuf,
     scratch: PathBuf,
     cleaner: Cleaner,
-    folder: TemporaryPath,
+    /// The folder of the result file, whose path is on every worker's command line.
+    pub folder: TemporaryPath,
 }
 
 /// A process to be started.
@@ -72,16 +73,6 @@ impl<'a> Launch<'a> {
     /// A `pair` of the writer, with the reader's `recv` as its child.
     pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
         Self { writer, reader, start: WorkerStart::Pair, workload: Workload::Stream, cpus: &[] }
-    }
-
-    /// Round trips between a writer and the reader that it starts.
-    pub fn round_trips(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { workload: Workload::PingPong, ..Self::pair(writer, reader) }
-    }
-
-    /// A writer and a reader that hosepipe starts, with a pipe of the default size between them.
-    pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { start: WorkerStart::Harness, ..Self::pair(writer, reader) }
     }
 
     /// The processes to be started, the sender first, and the pipe's capacity in bytes if hosepipe created it.
@@ -211,12 +202,7 @@ impl Launcher {
             write_buffer_offset: sampler.write_buffer_offset(),
             ..Sample::of_ends(usages)
         };
-        Ok(Run { sample, pipe_bytes: None, through_socket: sampler.through_socket() })
-    }
-
-    /// The folder of the result file, whose path is on every worker's command line.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+        Ok(Run { sample, pipe_bytes: None, through_socket: sampler.through_socket })
     }
 
     /// An empty file for the results. It is read through this descriptor: a worker that replaces the path by a FIFO cannot

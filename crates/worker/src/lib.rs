@@ -1,7 +1,6 @@
 //! Programs in other languages: the registry, builds, and measured runs. The contract of a worker is docs/WORKERS.md.
 
 mod build;
-mod build_cache;
 mod ceiling;
 mod command;
 mod end_sampler;
@@ -10,6 +9,7 @@ mod job;
 mod judge;
 mod launcher;
 mod measure;
+mod parallel;
 mod program;
 mod registry;
 mod result_line;
@@ -18,8 +18,7 @@ mod sources;
 mod toolchain;
 mod trial_size;
 
-pub use build::{Built, Unbuilt};
-pub use build_cache::BuildCache;
+pub use build::{BuildCache, Built, Unbuilt};
 pub use job::Job;
 pub use launcher::{Launch, Launcher, Run};
 pub use measure::{Measured, RowsBeside, WorkerPair, WorkerPlan, measure, measure_beside};

@@ -50,18 +50,8 @@ impl WorkerPair {
         Self { writer, reader, start, workload, block_bytes, placement, cpus: Vec::new() }
     }
 
-    /// The same row with this workload.
-    pub fn running(self, workload: Workload) -> Self {
-        Self { workload, ..self }
-    }
-
     fn receiver(&self) -> Receiver {
         self.writer.program.as_ref().map_or(Receiver::Child, |program| program.receiver)
-    }
-
-    /// The same row with its ends on these CPUs, the writer's first.
-    pub fn on(self, placement: Placement, cpus: Vec<u32>) -> Self {
-        Self { placement, cpus, ..self }
     }
 
     /// "c:tuned", or "c:tuned to java:tuned".
@@ -199,7 +189,7 @@ impl Measurement<'_> {
     /// Launches every row, to fill caches, to find rows that fail, and to size the trials.
     fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
-            self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
+            self.progress.observer.progress(&format!("warming up {}", self.plan.rows[index].name()), None);
             self.size_trials(index)?;
         }
         Ok(())
@@ -285,7 +275,7 @@ impl Measurement<'_> {
             }
             Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(failure)) => {
-                self.progress.preparing(&format!("{name} failed"), None);
+                self.progress.observer.progress(&format!("{name} failed"), None);
                 self.cases[index].error = Some(failure);
                 Ok(None)
             }

@@ -80,7 +80,7 @@ struct File {
 /// All languages, in the order of workers.toml.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    sources: Sources,
+    pub(crate) sources: Sources,
     languages: Vec<Language>,
 }
 
@@ -113,10 +113,6 @@ impl Registry {
     pub fn languages(&self) -> &[Language] {
         &self.languages
     }
-
-    pub(crate) fn sources(&self) -> &Sources {
-        &self.sources
-    }
 }
 
 /// Reads workers.toml and checks its entries.
@@ -128,12 +124,8 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
         if !keys.insert(key.clone()) {
             return Err(format!("two languages have the key `{key}`"));
         }
-        if key.is_empty()
-            || key == "all"
-            || key == PEERS
-            || key.contains([',', ':'])
-            || *key != key.to_lowercase()
-        {
+        let has_meaning = ["", "all", PEERS].contains(&key.as_str());
+        if has_meaning || key.contains([',', ':']) || *key != key.to_lowercase() {
             let rule = "a key is in lower case, without `,` and `:`, and is not a word of --workers";
             return Err(format!("`{key}` cannot be a key: {rule}"));
         }

@@ -154,7 +154,7 @@ mod tests {
         let registered = registry.languages().iter().map(|language| language.folder.clone()).collect();
         assert_eq!(folders, registered);
         for language in registry.languages() {
-            let files = registry.sources().files(&language.folder).expect("embedded");
+            let files = registry.sources.files(&language.folder).expect("embedded");
             assert!(files.contains_key(Path::new("README.md")), "{} has no README", language.folder);
             assert!(files.len() >= 2, "{} has no program", language.folder);
         }

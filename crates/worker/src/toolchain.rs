@@ -1,14 +1,12 @@
 //! Looks for a language's toolchain on this machine.
 
-use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use model::{CaseError, ErrorKind, describe_errno};
-use process::{Captured, Cleaner, describe_ending};
+use process::{Captured, Cleaner, command, describe_ending};
 
-use crate::command::{NotFinished, run, shown};
+use crate::command::{NotFinished, run};
 use crate::environment::{cache_of, environment};
 use crate::registry::Language;
 
@@ -26,34 +24,28 @@ pub(crate) fn probe(
     cleaner: &Cleaner,
     stop: &dyn Fn() -> bool,
 ) -> Result<String, CaseError> {
-    let words: Vec<OsString> = language.probe.iter().map(OsString::from).collect();
+    let shown = language.probe.join(" ");
     let missing = |reason: String| {
         CaseError::stated(ErrorKind::Unavailable, reason).with_remedy(remedy(&language.package))
     };
-    let Some((program, arguments)) = words.split_first() else {
-        return Err(missing("it has no probe".to_owned()));
-    };
-    let mut command = Command::new(program);
-    command.args(arguments);
+    let mut command = command(&language.probe);
     command.envs(environment(language, root, &cache_of(language, root)));
     command.current_dir(root.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")));
     let ran = run(command, PROBE_MAX, Captured::keeping(2048, 512), cleaner, stop);
     let (status, text) = ran.map_err(|error| {
         missing(match error {
             NotFinished::System(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-                format!("no `{}` here", program.to_string_lossy())
+                format!("no `{}` here", language.probe[0])
             }
-            NotFinished::System(error) => format!("`{}`: {}", shown(&words), describe_errno(&error)),
-            NotFinished::Late(_) => {
-                format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs())
-            }
+            NotFinished::System(error) => format!("`{shown}`: {}", describe_errno(&error)),
+            NotFinished::Late(_) => format!("`{shown}` did not answer in {} s", PROBE_MAX.as_secs()),
             NotFinished::Stopped => "stopped before its version was known".to_owned(),
         })
     })?;
     if !status.success() {
         let last = text.lines().last().unwrap_or_default();
         let colon = if last.is_empty() { "" } else { ": " };
-        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), describe_ending(status))));
+        return Err(missing(format!("`{shown}` {}{colon}{last}", describe_ending(status))));
     }
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
     Ok(first.unwrap_or("of an unknown version").to_owned())

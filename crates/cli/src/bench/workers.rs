@@ -115,7 +115,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let head = record::begin(true);
     let head = RecordHead { host: Host { slow_copies, ..head.host }, ..head };
     let stop = StopRequest::listen()?;
-    let cache = BuildCache::open(registry.clone())?;
+    let cache = BuildCache::open(&registry)?;
     let mut progress = BenchProgress::new(Until::Planned);
     let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
@@ -234,9 +234,11 @@ fn plan(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> WorkerPlan {
                 let readers = workers.iter().cloned();
                 readers.map(|reader| WorkerPair::between(writer.clone(), reader, *block_bytes)).collect()
             } else {
-                vec![WorkerPair::with_itself(writer.clone(), *block_bytes).running(*workload)]
+                let pair = WorkerPair::with_itself(writer.clone(), *block_bytes);
+                vec![WorkerPair { workload: *workload, ..pair }]
             };
-            rows.extend(pairs.into_iter().map(|pair| pair.on(*placement, cpus.clone())));
+            let placed = |pair| WorkerPair { placement: *placement, cpus: cpus.clone(), ..pair };
+            rows.extend(pairs.into_iter().map(placed));
         }
     }
     let block_bytes = cells[0].block_bytes;

@@ -12,7 +12,7 @@ use drive::{drive, drive_without_a_reader};
 pub(crate) use fleet::sources_out_of_reach;
 use fleet::{Results, fleet, read_lines};
 use jobs::{jobs, sequence, xor};
-use model::{Workload, monotonic_ns};
+use model::{WorkerStart, Workload, monotonic_ns};
 use worker::{Job, Launch, Launcher, Program};
 
 const SMALL: Job = Job { bytes: 1000, block_bytes: 64, warmup_bytes: 24 };
@@ -141,7 +141,8 @@ fn pair_and_pipe_work_across_languages() {
         let who = format!("{} to {}", writer.end.label(), reader.end.label());
         let run = launcher.run(&Launch::pair(writer, reader), &job, job.limit(), &|| false);
         run.unwrap_or_else(|error| panic!("pair, {who}: {error:?}"));
-        let run = launcher.run(&Launch::between(writer, reader), &job, job.limit(), &|| false);
+        let between = Launch { start: WorkerStart::Harness, ..Launch::pair(writer, reader) };
+        let run = launcher.run(&between, &job, job.limit(), &|| false);
         let run = run.unwrap_or_else(|error| panic!("pipe, {who}: {error:?}"));
         assert!(run.pipe_bytes.is_some_and(|bytes| bytes >= 4096));
         assert_eq!(run.sample.ends.len(), 2);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent};
+use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent, WorkerStart};
 use rustix::process::{Pid, Signal, kill_process};
 use worker::{BuildCache, Job, Launch, Launcher, Registry, WORKERS_VARIABLE};
 
@@ -194,8 +194,8 @@ fn write_program(path: &Path, script: &str) {
 fn a_worker_that_hangs_is_ended_at_its_limit() {
     let registry = Registry::open_folder(&awkward()).expect("a registry");
     let folder = tempfile::tempdir().expect("a folder");
-    let cache = BuildCache::open_in(registry, folder.path().to_owned()).expect("a build cache");
-    let choices = cache.registry().select("awkward:hangs,awkward:hides").expect("registered");
+    let cache = BuildCache::open_in(&registry, folder.path().to_owned()).expect("a build cache");
+    let choices = registry.select("awkward:hangs,awkward:hides").expect("registered");
     for worker in cache.workers(&choices, &mut Silent, &|| false) {
         let program = worker.program.expect("built");
         let name = program.end.label();
@@ -211,8 +211,9 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
         assert_eq!(failure.kind, ErrorKind::Hung);
         let said = format!("this worker {}", name.trim_start_matches("awkward:"));
         assert_eq!(failure.message, format!("{name} took longer than 300ms; it said: {said}"));
-        assert_eq!(marked_by(launcher.folder()), 0, "{name} left somebody behind");
-        let stopped = launcher.run(&Launch::between(&program, &program), &job, job.limit(), &|| true);
+        assert_eq!(marked_by(launcher.folder.path()), 0, "{name} left somebody behind");
+        let between = Launch { start: WorkerStart::Harness, ..pair };
+        let stopped = launcher.run(&between, &job, job.limit(), &|| true);
         assert_eq!(stopped, Err(NoSample::Stopped));
     }
 }

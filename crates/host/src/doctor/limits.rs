@@ -5,7 +5,7 @@ use model::Host;
 
 use super::Severity::{Caps, Good, Note, Unknown};
 use super::{Finding, Rule, count, size, unless};
-use crate::vitals::{FileSystem, Vitals};
+use crate::vitals::{CAP_IPC_LOCK, CAP_SYS_ADMIN, FileSystem, Vitals};
 
 pub(super) const RULES: &[Rule] = &[
     memlock,
@@ -20,8 +20,8 @@ pub(super) const RULES: &[Rule] = &[
     mq_msgsize,
     mq_messages,
     msgqueue,
-    send_buffer,
-    receive_buffer,
+    |host, _| buffer("wmem-max", "net.core.wmem_max", "SO_SNDBUF", host.limits.wmem_max),
+    |host, _| buffer("rmem-max", "net.core.rmem_max", "SO_RCVBUF", host.limits.rmem_max),
     datagrams,
     io_uring,
     shared_memory,
@@ -49,7 +49,7 @@ fn override_remark(vitals: &Vitals) -> &'static str {
 
 fn memlock(host: &Host, vitals: &Vitals) -> Option<Finding> {
     const ENOUGH: u64 = 8 << 20;
-    let free = vitals.confinement.may_lock_memory();
+    let free = vitals.confinement.capable(CAP_IPC_LOCK);
     let limit = host.limits.rlimit_memlock;
     let what = match (limit, free) {
         (None, _) => "memory may be locked without limit".to_owned(),
@@ -171,14 +171,7 @@ fn msgqueue(host: &Host, vitals: &Vitals) -> Option<Finding> {
     Finding::new("msgqueue", unless(fine, Caps), what, why).raise("msgqueue", vitals)
 }
 
-fn send_buffer(host: &Host, _: &Vitals) -> Option<Finding> {
-    buffer("wmem-max", "net.core.wmem_max", "SO_SNDBUF", host.limits.wmem_max)
-}
-
-fn receive_buffer(host: &Host, _: &Vitals) -> Option<Finding> {
-    buffer("rmem-max", "net.core.rmem_max", "SO_RCVBUF", host.limits.rmem_max)
-}
-
+/// The largest buffer of a socket.
 fn buffer(name: &'static str, key: &str, option: &str, limit: Option<u64>) -> Option<Finding> {
     let why = "Larger socket buffers let the sender run ahead; a request above the limit is cut \
         without an error (socket(7)). The actual size is in every record.";
@@ -202,7 +195,7 @@ fn io_uring(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let (state, what) = match vitals.io_uring_disabled {
         None => (Unknown, "this kernel has no switch for io_uring, or no io_uring"),
         Some(0) => (Good, "io_uring is open to all"),
-        Some(1) if vitals.confinement.may_administer() => {
+        Some(1) if vitals.confinement.capable(CAP_SYS_ADMIN) => {
             (Good, "io_uring is open to privileged processes such as this one")
         }
         Some(1) => (Caps, "io_uring is closed to ordinary users"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Host, Placement};
 
 use super::Severity::{Caps, Good, Note, Spoils, Unknown};
-use super::{Finding, Rule, size, unless};
+use super::{Finding, Rule, size, unless, write_command};
 use crate::vitals::Vitals;
 use crate::{CpuList, resolve};
 
@@ -123,11 +123,8 @@ fn quota(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let what = format!("a control group allows {:.2} CPUs' worth of time", quota.cpus);
     let why = "Once it is used up both ends stop until the period ends (usually 100 ms): \
         throughput comes in steps and the tail of latency is the period.";
-    Finding::new("cpu-quota", unless(enough, Spoils), what, why).remedy(format!(
-        "echo {} | sudo tee {}",
-        quota.lift,
-        quota.file.display()
-    ))
+    Finding::new("cpu-quota", unless(enough, Spoils), what, why)
+        .remedy(write_command(quota.lift, quota.file.display()))
 }
 
 fn seccomp(_: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -177,8 +174,7 @@ fn clocksource(_: &Host, vitals: &Vitals) -> Option<Finding> {
         "Each clock reading is a system call of a microsecond or more, and is part of every round trip.";
     let finding = found(Spoils, &what, why);
     let Some(better) = vitals.clocksources.iter().find(|other| is_fast(other)) else { return Some(finding) };
-    let switch = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    finding.remedy(format!("echo {better} | sudo tee {switch}"))
+    finding.remedy(write_command(better, "/sys/devices/system/clocksource/clocksource0/current_clocksource"))
 }
 
 fn boost(_: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -189,11 +185,8 @@ fn boost(_: &Host, vitals: &Vitals) -> Option<Finding> {
     };
     let why = "How far above depends on heat and on how many cores are busy: the first trials are \
         faster than the last, one busy core is faster than two.";
-    Finding::new("boost", unless(!boost.on, Spoils), what, why).remedy(format!(
-        "echo {} | sudo tee {}",
-        boost.off,
-        boost.file.display()
-    ))
+    Finding::new("boost", unless(!boost.on, Spoils), what, why)
+        .remedy(write_command(boost.off, boost.file.display()))
 }
 
 fn idle(_: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -283,7 +276,7 @@ fn thp(host: &Host, _: &Vitals) -> Option<Finding> {
     };
     let what = format!("transparent huge pages are `{word}`");
     Finding::new("thp", unless(word != "never", Caps), what, why)
-        .remedy(format!("echo madvise | sudo tee {THP}/enabled"))
+        .remedy(write_command("madvise", format_args!("{THP}/enabled")))
 }
 
 fn thp_shmem(host: &Host, _: &Vitals) -> Option<Finding> {
@@ -295,7 +288,7 @@ fn thp_shmem(host: &Host, _: &Vitals) -> Option<Finding> {
     };
     let what = format!("huge pages for shared memory are `{word}`");
     Finding::new(name, unless(!matches!(word, "never" | "deny"), Note), what, why)
-        .remedy(format!("echo advise | sudo tee {THP}/shmem_enabled"))
+        .remedy(write_command("advise", format_args!("{THP}/shmem_enabled")))
 }
 
 fn reserved(_: &Host, vitals: &Vitals) -> Option<Finding> {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::Roots;
 use crate::roots::field;
 
-/// Bits of `CapEff` (capabilities(7), linux/capability.h).
-const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_ADMIN: u32 = 21;
+/// The bit of `CapEff` (capabilities(7), linux/capability.h) with which RLIMIT_MEMLOCK does not apply (mlock(2)).
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
+/// The same, with which `io_uring_disabled = 1` does not apply.
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+/// The same; see [`Confinement::may_exceed_resources`].
 const CAP_SYS_RESOURCE: u32 = 24;
 
 /// The privileges and limits of this process, from /proc/self.
@@ -73,17 +75,8 @@ impl Confinement {
         self.capable(CAP_SYS_RESOURCE) || self.capable(CAP_SYS_ADMIN)
     }
 
-    /// CAP_IPC_LOCK: RLIMIT_MEMLOCK does not apply (mlock(2)).
-    pub(crate) fn may_lock_memory(&self) -> bool {
-        self.capable(CAP_IPC_LOCK)
-    }
-
-    /// CAP_SYS_ADMIN: `io_uring_disabled = 1` does not apply.
-    pub(crate) fn may_administer(&self) -> bool {
-        self.capable(CAP_SYS_ADMIN)
-    }
-
-    fn capable(&self, bit: u32) -> bool {
+    /// Whether a capability is effective.
+    pub(crate) fn capable(&self, bit: u32) -> bool {
         self.capabilities >> bit & 1 == 1
     }
 }
@@ -141,7 +134,7 @@ mod tests {
         fake.sys("fs/cgroup/slice/cpu.max", "150000 100000");
         let read = Confinement::read(&fake.roots());
         assert!(read.root && read.may_exceed_resources() && read.may_exceed_pipe_pages());
-        assert!(!read.may_lock_memory() && !read.may_administer());
+        assert!(!read.capable(CAP_IPC_LOCK) && !read.capable(CAP_SYS_ADMIN));
         assert_eq!((read.seccomp_filter, read.tracer_pid), (Some(true), Some(77)));
         let quota = read.quota.expect("the slice above has one");
         assert_eq!((quota.cpus, quota.lift), (1.5, "max"));

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use model::{describe_errno, shell_line, shell_quoted};
+use model::{describe_errno, script_word, shell_line, shell_quoted};
 use process::{Capture, Cleaner, command, spawn_thread, ssh_words, write_anew};
 
 use crate::fleet::rendezvous::serve;
@@ -124,19 +124,14 @@ impl FleetJob {
         let path = folder.join("job.sh");
         let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
         write_anew(&path, 0o600, self.text().as_bytes()).map_err(cannot)?;
-        let [path, log] = [&path, &self.log()].map(|path| model::script_word(path).map(str::to_owned));
-        Ok(["sh", "-c", include_str!("../slurm.sh"), "sh"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([log?, path?])
-            .collect())
+        let log = self.log();
+        let words = ["sh", "-c", include_str!("../slurm.sh"), "sh", script_word(&log)?, script_word(&path)?];
+        Ok(words.map(str::to_owned).to_vec())
     }
 }
 
 /// Serves a rendezvous in the folder through standard input and output of a program, until it ends.
 fn serve_through(program: &mut Command, folder: &Path) -> io::Result<()> {
-    let ((questions, its_output), (its_input, answers)) = (io::pipe()?, io::pipe()?);
-    program.stdin(its_input).stdout(its_output);
-    let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
+    let (folder, wire) = (folder.to_owned(), Wire::to_program(program, "ssh")?);
     spawn_thread("hosepipe-meet", move || serve(&folder, wire)).map(drop)
 }

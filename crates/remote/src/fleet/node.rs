@@ -72,7 +72,9 @@ impl Member<'_> {
         for lower in 0..rank {
             let is_over = |status: &Status| (status.step > end).then(|| status.lost.contains(&rank));
             match unless_gone(self.wait(lower, is_over))? {
-                Some(true) => return Err(NodeError::Gone("the others took it for gone".to_owned())),
+                Some(true) => {
+                    return Err(NodeError::Gone("the other nodes had counted it as gone".to_owned()));
+                }
                 Some(false) => return Ok(()),
                 None => {}
             }

@@ -1,8 +1,6 @@
 //! Starts the server on another host by ssh(1), with the user's own settings. The shell of the other host gets only fixed text and numbers.
 
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use process::{Capture, Cleaner, command, ssh_words};
@@ -29,7 +27,6 @@ impl<'c> Ssh<'c> {
         send: bool,
         cleaner: &'c Cleaner,
     ) -> Result<(Self, Wire), RemoteError> {
-        let (ours, theirs) = UnixStream::pair().map_err(RemoteError::system("socketpair"))?;
         let address = address.map(|address| format!(" --address {address}")).unwrap_or_default();
         let this_program = || std::fs::read("/proc/self/exe").map_err(RemoteError::system("/proc/self/exe"));
         let program = send.then(this_program).transpose()?;
@@ -37,12 +34,10 @@ impl<'c> Ssh<'c> {
             None => format!("hosepipe peer --stdio{address}"),
             Some(program) => receive_and_run(program.len(), &address),
         };
-        let theirs = OwnedFd::from(theirs);
         let mut ssh = command(&ssh_words(host, &there));
-        ssh.stdin(theirs.try_clone().map_err(RemoteError::system("dup"))?).stdout(theirs);
+        let mut wire = Wire::to_program(&mut ssh, host).map_err(RemoteError::system("pipe"))?;
         let launched = Launched::start(vec![ssh], Capture::Errors, cleaner);
         let mut ssh = Self { launched: launched.map_err(RemoteError)?, host: host.to_owned() };
-        let mut wire = Wire::over(ours.into(), host)?;
         if let Some(program) = program {
             ssh.copy(&mut wire, &program)?;
         }

@@ -41,7 +41,7 @@ pub fn derive(text: &str) -> Result<Derived, String> {
     };
     let stages: Vec<Vec<&str>> =
         stages.iter().map(|stage| stage.iter().map(String::as_str).collect()).collect();
-    let derived = match stages.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
+    Ok(match stages.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
         [["sort", options @ ..], behind @ ..] if mergeable(options) && works_again(behind) => {
             let again = behind.iter().map(|stage| format!(" | {}{}", stage[0], quoted(&stage[1..])));
             let again: String = again.collect();
@@ -65,8 +65,7 @@ pub fn derive(text: &str) -> Result<Derived, String> {
         [[]] => return refused("it is empty"),
         [[program, ..]] => return refused(&format!("not with `{program}` and these arguments")),
         _ => return refused("it is another pipeline"),
-    };
-    Ok(derived)
+    })
 }
 
 fn quoted(words: &[&str]) -> String {

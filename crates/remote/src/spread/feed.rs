@@ -144,13 +144,11 @@ impl FeedProcess {
         let mut children = [child];
         // A background program may have the pipe open without reading it: then the process is killed, which is no failure.
         let _ = have_ended_within(&mut children, GRACE);
-        let died = children[0].ended().filter(|ended| !ended.status.success());
-        match (children[0].captured_output(), died) {
-            (said, Some(ended)) if said.is_empty() => {
-                Err(format!("the process that reads it {}", describe_ending(ended.status)))
-            }
-            (said, None) if said.is_empty() => Ok(()),
-            (said, _) => Err(said),
+        let said = children[0].captured_output();
+        match children[0].ended().filter(|ended| !ended.status.success()) {
+            _ if !said.is_empty() => Err(said),
+            Some(ended) => Err(format!("the process that reads it {}", describe_ending(ended.status))),
+            None => Ok(()),
         }
     }
 }

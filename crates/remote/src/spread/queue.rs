@@ -111,15 +111,13 @@ impl SpreadJob<'_> {
 
     /// Starts a task.
     fn start(&self, host: usize, name: Option<&str>, number: usize) -> io::Result<Task> {
-        let ((its_input, numbers), (results, its_output)) = (io::pipe()?, io::pipe()?);
         let log = name.map(|_| self.work.folder().join(format!("ssh-{}.log", number + 1)));
         let mut command = match (name, &log) {
             (Some(name), Some(log)) => logged(&ssh_words(name, &self.line_there()?), log)?,
             _ => self.part(&self.task_options()),
         };
-        command.stdin(its_input).stdout(its_output);
+        let wire = Wire::to_program(&mut command, "the task")?.with_lines_of(LINE_BYTES_MAX);
         let child = Child::start(command)?;
-        let wire = Wire::new(results.into(), numbers.into(), "the task").with_lines_of(LINE_BYTES_MAX);
         Ok(Task { host, child, wire, has_begun: false, runs: None, log })
     }
 
@@ -235,17 +233,18 @@ impl Queue<'_> {
             }
         }
         let Ok(mut result) = model::from_json::<PartResult>(line) else { return Ok(()) };
-        let Some((partition, attempts_left)) = task.runs.take_if(|runs| runs.0 == result.partition) else {
+        let Some((_, attempts_left)) = task.runs.take_if(|runs| runs.0 == result.partition) else {
             return Ok(());
         };
         if let (Some(failure), Some(host)) = (&mut result.failure, hosts[task.host].name) {
             *failure = format!("on {host} {failure}");
         }
-        self.finish(partition, attempts_left, result)
+        self.finish(attempts_left, result)
     }
 
     /// Notes the result of an attempt.
-    fn finish(&mut self, partition: usize, attempts_left: u32, result: PartResult) -> io::Result<()> {
+    fn finish(&mut self, attempts_left: u32, result: PartResult) -> io::Result<()> {
+        let partition = result.partition;
         result.note(&self.results)?;
         match result.failure {
             None => {
@@ -274,11 +273,8 @@ impl Queue<'_> {
         let failure = how(ended.status, self.hosts[task.host].name, &task);
         let others = self.hosts.iter().enumerate().any(|(at, other)| at != task.host && other.at_most > 0);
         if is_reached || !others {
-            return self.finish(
-                partition,
-                attempts_left,
-                PartResult { partition, bytes: 0, failure: Some(failure), record: None },
-            );
+            let result = PartResult { partition, bytes: 0, failure: Some(failure), record: None };
+            return self.finish(attempts_left, result);
         }
         let host = &mut self.hosts[task.host];
         if std::mem::take(&mut host.at_most) > 0 {

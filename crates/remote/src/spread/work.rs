@@ -129,13 +129,11 @@ impl Work {
                     "{name} holds work with another {what}: finish that, or name another --work"
                 ));
             }
-        }
-        if resume && plan.is_stdin && work.blocks().is_none() {
-            return Err(format!(
-                "the standard input of the work in {name} was not read to its end: start again, with another --work"
-            ));
-        }
-        if resume {
+            if plan.is_stdin && work.blocks().is_none() {
+                return Err(format!(
+                    "the standard input of the work in {name} was not read to its end: start again, with another --work"
+                ));
+            }
             work.keep_successes().map_err(refused)?;
         }
         work.write(plan).map_err(refused)?;

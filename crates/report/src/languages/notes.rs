@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Role};
-use stats::{figure, is_mixed, paired_ratio};
+use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
 use super::{PlacedCases, buffers, is_pair, title, worker};
 use crate::case_figure::{estimated, speed};
@@ -39,9 +39,9 @@ fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
     let cost = |(language, idiomatic): (&'a str, &CaseRecord)| {
         let tuned = *tuned.get(language)?;
         let disjoint = tuned.throughput.as_ref()?.low > idiomatic.throughput.as_ref()?.high;
-        let within_rounds = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
+        let ratios = paired_ratios(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s);
         let times = speed(tuned)? / speed(idiomatic)?;
-        (disjoint && within_rounds.low > COST_MIN && times > COST_MIN).then_some((times, language))
+        (disjoint && ratio_of(&ratios)?.low > COST_MIN && times > COST_MIN).then_some((times, language))
     };
     let mut costs: Vec<(f64, &str)> = of_variant("idiomatic").filter_map(cost).collect();
     model::sort_by(&mut costs, |(one, _), (other, _)| other.total_cmp(one));

@@ -49,13 +49,12 @@ pub fn rounds_to_cross(pairs: usize) -> usize {
     (patterns.log2().ceil() as usize + 1).max(ROUNDS_MIN)
 }
 
+/// The trials of a mechanism, and its fitted line.
+type SweptAndFitted<'a> = (&'a Swept, Option<&'a CostModel>);
+
 /// Compares two mechanisms; `pairs` is the number of all pairs that are compared. The fitted lines give the block at which they cross between
 /// two sizes.
-pub fn crossing(
-    first: (&Swept, Option<&CostModel>),
-    second: (&Swept, Option<&CostModel>),
-    pairs: usize,
-) -> Crossing {
+pub fn crossing(first: SweptAndFitted<'_>, second: SweptAndFitted<'_>, pairs: usize) -> Crossing {
     let blocks: Vec<u64> =
         first.0.blocks().into_iter().filter(|block| !second.0.of_block(*block).is_empty()).collect();
     let sure = sure_sizes(first.0, second.0, &blocks, pairs);
@@ -79,8 +78,8 @@ pub fn crossing(
 ///
 /// A sign-flip permutation test. If both are equally fast, the signs of all differences of a round can be flipped. The agreement
 /// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,
-/// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, whatever they have
-/// in common.)
+/// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, even if they are
+/// correlated.)
 fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
     let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
         .iter()

@@ -58,13 +58,8 @@ impl Swept {
         self.sizes.keys().copied().collect()
     }
 
-    /// How many rounds have a trial.
-    pub fn round_count(&self) -> usize {
-        self.rounds().len()
-    }
-
     /// The rounds of the trials, each once.
-    pub(super) fn rounds(&self) -> Vec<u32> {
+    pub fn rounds(&self) -> Vec<u32> {
         let rounds: std::collections::BTreeSet<u32> =
             self.sizes.values().flatten().map(|(round, _)| *round).collect();
         rounds.into_iter().collect()
@@ -161,10 +156,10 @@ mod tests {
             case(8, &[("pipe_bytes", 64)], vec![trial(4, 1)]),
         ];
         let swept = Swept::of(&cases);
-        assert_eq!((swept.blocks(), swept.rounds(), swept.round_count()), (vec![8, 16], vec![4, 7], 2));
+        assert_eq!((swept.blocks(), swept.rounds()), (vec![8, 16], vec![4, 7]));
         assert_eq!(swept.of_block(16), [(7, 0.0), (4, 0.0)]);
         assert_eq!((swept.of_block(4), swept.buffer_bytes()), (&[][..], Some(64)));
-        assert_eq!((Swept::default().round_count(), Swept::default().buffer_bytes()), (0, None));
+        assert_eq!((Swept::default().rounds(), Swept::default().buffer_bytes()), (Vec::new(), None));
         for (first, second, expected) in [
             (&[("sndbuf_bytes", 7)][..], &[("sndbuf_bytes", 7)][..], Some(7)),
             (&[("sndbuf_bytes", 7)], &[("sndbuf_bytes", 8)], None),

@@ -1,7 +1,7 @@
 //! Tests whether two cases are "indistinguishable", as the study `bradford` says of named and unnamed pipes. To find no difference
 //! does not prove that there is none. Therefore the whole interval of the ratio has to lie within a bound that was set beforehand.
 
-use model::Sample;
+use model::{Ratio, Sample};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::figure::throughput_bytes_per_s;
 use stats::{paired_ratios, ratio_of};
@@ -21,12 +21,8 @@ model::words! {
 /// One case as a multiple of another, and the result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Equivalence {
-    /// Median of the ratios of all rounds.
-    pub(crate) ratio: f64,
-    /// Lower end of its 95 % interval.
-    pub(crate) low: f64,
-    /// Upper end of its 95 % interval.
-    pub(crate) high: f64,
+    /// The median of the ratios of all rounds, and its interval.
+    pub(crate) ratio: Ratio,
     /// Rounds with a sample of both.
     pub(crate) pairs: usize,
     pub(crate) verdict: Verdict,
@@ -48,7 +44,7 @@ pub(crate) fn equivalence(pairs: &[(&[Sample], &[Sample])], bound: f64) -> Optio
         (false, true) => Verdict::Different,
         (false, false) => Verdict::Undecided,
     };
-    Some(Equivalence { ratio: ratio.median, low: ratio.low, high: ratio.high, pairs: ratios.len(), verdict })
+    Some(Equivalence { ratio, pairs: ratios.len(), verdict })
 }
 
 #[cfg(test)]

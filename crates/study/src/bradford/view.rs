@@ -12,7 +12,8 @@ use super::equivalence::{Equivalence, Verdict, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
-    PartView, Texts, absent, case_texts, figure, line, median, part, remarks, series, texts, throughputs,
+    PartView, Texts, absent, case_texts, cases, fastest, figure, line, median, remarks, series, texts,
+    throughputs,
 };
 
 /// Smallest block that counts as "very large", a term that the study does not define: many times the size of a pipe.
@@ -20,7 +21,7 @@ const VERY_LARGE_BYTES: u64 = 4 << 20;
 
 pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     match view.part.name.as_str() {
-        "single" => vec![view.lines(run_lines(&sweep_of(view.part, "pipe", Tasks::Single)))],
+        "single" => vec![view.lines(run_lines(&sweep_of(&view.part.cases, "pipe", Tasks::Single)))],
         "threads" => {
             let study: Bradford = STUDY.parameters();
             vec![view.table(peaks(&study, view.record, view.part)), view.lines(lines(&study, view.part))]
@@ -35,14 +36,8 @@ pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
 }
 
 /// The cases of one spec and one kind of tasks, by block size.
-fn sweep_of<'a>(part: &'a StudyPart, spec: &str, tasks: Tasks) -> Vec<&'a CaseRecord> {
-    part.cases.iter().filter(|case| case.spec.to_string() == spec && case.tasks == tasks).collect()
-}
-
-/// The fastest case of a sweep.
-fn peak<'a>(cases: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
-    let known = cases.iter().copied().filter_map(|case| Some((median(case)?, case)));
-    known.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, case)| case)
+fn sweep_of<'a>(cases: &'a [CaseRecord], spec: &str, tasks: Tasks) -> Vec<&'a CaseRecord> {
+    cases.iter().filter(|case| case.spec.to_string() == spec && case.tasks == tasks).collect()
 }
 
 /// The throughput of very large blocks: the median of their medians.
@@ -53,8 +48,8 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
 
 /// The texts of a sweep. For one thread the study has only the peak.
 fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
-    let peak =
-        peak(cases).and_then(|case| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes))));
+    let peak = |case: &CaseRecord| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes)));
+    let peak = fastest(cases.iter().copied()).and_then(peak);
     let (system, peak) = (("system", Some(system)), peak.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
         return texts([system, ("single", peak)]);
@@ -63,7 +58,7 @@ fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
 }
 
 fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Texts> {
-    let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
+    let single = sweep_of(cases(record, "single"), "pipe", Tasks::Single);
     let here = sweeps(threads).into_iter().map(|sweep| match sweep[0].spec.to_string().as_str() {
         "pipe" => {
             let here = format!("here: {}", record.head.host.kernel);
@@ -91,8 +86,10 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
 }
 
 fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
-    let mut lines = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
-    lines.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
+    let mut lines = run_lines(&sweep_of(&threads.cases, "pipe", Tasks::Threads));
+    lines.extend(
+        ["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(&threads.cases, spec, Tasks::Threads))),
+    );
     let ends = [1, threads.cases.iter().map(|case| case.block_bytes).max().unwrap_or(1)];
     let peak = |one: &PublishedSystem| {
         let name = one.texts["system"].split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -184,7 +181,7 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     let all = texts([("tasks", Some("all together".to_owned()))]);
     rows.push(all.into_iter().chain(found_texts(together)).collect());
     let mut blocks = vec![view.table(rows)];
-    if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio < 1.0) {
+    if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio.median < 1.0) {
         blocks.push(Block::Remarks(vec![
             "The FIFO is slower. In 2001 both ran the same code, and nearly do today; but a FIFO is a file, whose times of \
              access and change the kernel sets at each read and write, and Linux no longer does so for pipes that have no \
@@ -198,10 +195,10 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
 fn found_texts(found: Option<Equivalence>) -> Texts {
     let interval = |found: Equivalence| {
         let range = if is_range(found.pairs) { " (range)" } else { "" };
-        format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
+        format!("{} to {}{range}", fixed(found.ratio.low, 3), fixed(found.ratio.high, 3))
     };
     texts([
-        ("ratio", found.map(|found| fixed(found.ratio, 3)).or(absent())),
+        ("ratio", found.map(|found| fixed(found.ratio.median, 3)).or(absent())),
         ("interval", found.map(interval)),
         ("rounds", Some(found.map_or(0, |found| found.pairs).to_string())),
         ("verdict", found.map(|found| found.verdict.to_string())),
@@ -210,11 +207,10 @@ fn found_texts(found: Option<Equivalence>) -> Texts {
 
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: Bradford = STUDY.parameters();
-    let threads =
-        part(record, "threads").map(|part| sweep_of(part, "pipe", Tasks::Threads)).unwrap_or_default();
-    let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
+    let threads = sweep_of(cases(record, "threads"), "pipe", Tasks::Threads);
+    let single = sweep_of(cases(record, "single"), "pipe", Tasks::Single);
     let linux = study.published.first();
-    let best = peak(&threads).and_then(median);
+    let best = fastest(threads.iter().copied()).and_then(median);
     let large = best.and(steady(&threads)).zip(linux.and_then(|linux| linux.steady_mb_per_s));
     let smallest = single.first().filter(|case| best.is_some() && case.block_bytes == 1);
     texts([

@@ -20,7 +20,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let folder = Folder::private();
     let folder = folder.path().map_err(with_remedy)?;
     let made = preset.make(&folder, &mut || {
-        run.progress("making the pipeline's input", None);
+        run.observer.progress("making the pipeline's input", None);
         !run.is_stopped()
     });
     made.map_err(refused("the pipeline's input"))?;
@@ -54,7 +54,7 @@ impl Follower for PartRun<'_> {
     }
 
     fn turn(&mut self, next: &model::CompareResult, done: f64, make: &mut dyn FnMut()) {
-        self.progress(&format!("{} over {}", next.pipeline, next.via), Some(done));
+        self.observer.progress(&format!("{} over {}", next.pipeline, next.via), Some(done));
         make();
     }
 }

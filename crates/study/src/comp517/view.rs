@@ -2,9 +2,8 @@
 
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
-use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
+use report::figure::{Axis, BarGroup, Scale, Unit};
 use report::numbers::{decimal_size, ratio};
-use stats::Estimate;
 
 use super::{Comp517, Link, STUDY};
 use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, remarks, texts};
@@ -106,18 +105,14 @@ fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
             (bar.cell.low, bar.cell.high) = (Some((mean - sd).max(0.0)), Some(mean + sd));
             bar
         });
-        let here = result(part, &link.via).map(here_bar);
+        let here = result(part, &link.via)
+            .map(|result| measured_bar("here", result.times_s.clone(), result.error.as_deref()));
         BarGroup { name: link.name.clone(), bars: published.into_iter().chain(here).collect() }
     };
     view.bars(
         Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
         study.links.iter().map(group).collect(),
     )
-}
-
-fn here_bar(result: &CompareResult) -> Bar {
-    let found = Estimate::of(&result.times_s).map(|one| [one.median, one.low, one.high]);
-    measured_bar("here", found, result.times_s.clone(), result.error.as_deref())
 }
 
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {

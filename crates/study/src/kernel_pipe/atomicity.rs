@@ -24,7 +24,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         }
         let bytes = size.value;
         let what = format!("{} writers, messages of {bytes} bytes", choice.writers);
-        run.progress(&what, Some(index as f64 / count as f64));
+        run.observer.progress(&what, Some(index as f64 / count as f64));
         let each = (run.job.scale.amount(choice.writer_bytes.value) / bytes).max(16);
         let counts =
             write_simultaneously(choice.writers, each, bytes as usize).map_err(refused("writers at once"))?;

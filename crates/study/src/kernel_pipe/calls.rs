@@ -23,7 +23,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         if run.is_over() {
             break;
         }
-        run.progress("system calls", Some(f64::from(round) / f64::from(series)));
+        run.observer.progress("system calls", Some(f64::from(round) / f64::from(series)));
         trivial.push(ns_per_call(calls, do_nothing)?);
         let mut byte = [0u8];
         write_and_read.push(ns_per_call(calls, || {

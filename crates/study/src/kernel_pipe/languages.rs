@@ -59,8 +59,9 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 
 /// A row for every worker, which is built if necessary.
 fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPair>> {
-    let cache = BuildCache::open(Registry::open()?).map_err(refused("the folder of workers"))?;
-    let choices = cache.registry().select("all")?;
+    let registry = Registry::open()?;
+    let cache = BuildCache::open(&registry).map_err(refused("the folder of workers"))?;
+    let choices = registry.select("all")?;
     let workers = cache.workers(&choices, run.observer, run.job.stop);
     Ok(workers.into_iter().map(|worker| WorkerPair::with_itself(worker, block_bytes)).collect())
 }

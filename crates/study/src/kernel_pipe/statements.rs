@@ -6,11 +6,11 @@ use report::numbers::{fixed, grouped, percent, size, throughput, time};
 
 use super::KernelPipe;
 use crate::scale::Size;
-use crate::view::{PartView, Texts, median, part, texts};
+use crate::view::{PartView, Texts, cases, fastest, measure, median, part, texts};
 
 /// A measure's only value.
 fn value(part: &StudyPart, name: &str) -> Option<f64> {
-    part.measures.iter().find(|measure| measure.name == name)?.samples.first().copied()
+    measure(part, name)?.samples.first().copied()
 }
 
 pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
@@ -44,9 +44,8 @@ pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
 /// whether a sentence is shown.
 pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
     let stated_bytes = study.workload.block.value;
-    let buffers = part(record, "buffers").map(|part| part.cases.as_slice()).unwrap_or_default();
-    let known = buffers.iter().filter_map(|case| Some((median(case)?, case)));
-    let best = known.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, case)| case);
+    let buffers = cases(record, "buffers");
+    let best = fastest(buffers);
     let stated = buffers.iter().find(|case| case.block_bytes == stated_bytes);
     let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
     let overlap = best.and_then(ends).zip(stated.and_then(ends));

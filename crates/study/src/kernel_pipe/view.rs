@@ -6,7 +6,7 @@ use report::figure::{BarGroup, Scale};
 use report::numbers::{ratio, throughput};
 
 use super::{KernelPipe, PublishedLanguage, STUDY, statements};
-use crate::view::{PartView, Texts, bar, case_texts, median, part, published_bar, speed_axis, texts};
+use crate::view::{PartView, Texts, bar, case_texts, cases, median, published_bar, speed_axis, texts};
 
 /// The language of a case's writer; empty for a case without workers.
 fn language(case: &CaseRecord) -> &str {
@@ -81,8 +81,7 @@ fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
 
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: KernelPipe = STUDY.parameters();
-    let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
-    let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
+    let idiomatic = cases(record, "languages").iter().filter(|case| variant(case) == "idiomatic");
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
     model::sort_by(&mut speeds, |a, b| a.0.total_cmp(&b.0));
     let (slow, fast) = (speeds.first(), speeds.last());

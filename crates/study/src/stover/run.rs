@@ -69,7 +69,7 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         order.shuffle(&mut runners);
         for (column, runner) in &runners {
             let name = run.made.measures[*column].name.clone();
-            run.progress(&name, Some(f64::from(round) / f64::from(rounds)));
+            run.observer.progress(&name, Some(f64::from(round) / f64::from(rounds)));
             let took_s = match runner {
                 _ if run.is_stopped() => break,
                 Runner::Shell(text) => run_filters(run, &shell, text, *column)?,

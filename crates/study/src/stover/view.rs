@@ -5,11 +5,10 @@ use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::numbers::{fixed, ratio};
 use report::{ABSENT, Table};
-use stats::Estimate;
 use stats::estimate::median;
 
 use super::{STUDY, Stover};
-use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, texts};
+use crate::view::{PartView, Texts, absent, measure, measured_bar, part, published_bar, texts};
 
 /// At a smaller scale most of a trial's time is the start of two programs.
 const SCALE_MIN_FOR_CONCLUSIONS: f64 = 0.05;
@@ -17,10 +16,6 @@ const SCALE_MIN_FOR_CONCLUSIONS: f64 = 0.05;
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study: Stover = STUDY.parameters();
     vec![seconds(&study, view.record, view.part), figure(&study, view)]
-}
-
-fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure> {
-    part.measures.iter().find(|measure| measure.name == name)
 }
 
 fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
@@ -84,8 +79,7 @@ fn figure(study: &Stover, view: &PartView<'_>) -> Block {
 fn here_bar(part: &StudyPart, name: &str) -> Option<Bar> {
     let pipe = median(&measure(part, "pipe")?.samples)?;
     let samples: Vec<f64> = measure(part, name)?.samples.iter().map(|seconds| seconds / pipe).collect();
-    let one = Estimate::of(&samples)?;
-    Some(measured_bar("here", Some([one.median, one.low, one.high]), samples, None))
+    (!samples.is_empty()).then(|| measured_bar("here", samples, None))
 }
 
 pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {

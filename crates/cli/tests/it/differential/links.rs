@@ -81,8 +81,8 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         links: SOCKETS,
-        what: "a reader that opens `/dev/stdin` or `/dev/fd/0` is refused (ENXIO); one that asks whether it reads from a pipe \
-               hears no: `[ -p /dev/stdin ] && cat || echo usage` loses the data",
+        what: "a reader that opens `/dev/stdin` or `/dev/fd/0` is refused (ENXIO); one that checks whether it reads from a pipe \
+               finds that it does not: `[ -p /dev/stdin ] && cat || echo usage` loses the data",
         why: "open(2) does not open sockets, whatever name leads to them; a socket is no pipe",
         effect: Effect::Sees(Seen::SocketIn),
     },
@@ -102,8 +102,8 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         links: &["pty"],
-        what: "a writer that asks whether it writes to a terminal hears yes: `ls` writes columns and quotes names, \
-               `gzip` refuses, `test -t 1` is true",
+        what: "a writer that checks whether it writes to a terminal finds that it does: `ls` writes columns and quotes \
+               names, `gzip` refuses, `test -t 1` is true",
         why: "isatty(3) on the slave is true",
         effect: Effect::Sees(Seen::TerminalOut),
     },

@@ -77,7 +77,7 @@ fn who_was_taken_for_gone_says_so() {
     fs::write(lab.here("work/token-0"), "\"0123456789abcdef\"").expect("written");
     fs::write(lab.here("work/node-0"), status.to_string()).expect("written");
     let done = running.wait_within(Duration::from_secs(20)).expect_code(1);
-    assert!(done.stderr.contains("the others took it for gone"), "{}", done.stderr);
+    assert!(done.stderr.contains("the other nodes had counted it as gone"), "{}", done.stderr);
     assert!(done.stdout.contains("own streams"), "{}", done.stdout);
 }
 

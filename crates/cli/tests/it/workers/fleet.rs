@@ -24,7 +24,7 @@ pub(crate) fn peers() -> &'static [Program] {
 /// everything has to be here. A program that does not build is a failure everywhere, unless a peer's sources are out of reach.
 fn built(peers: bool) -> Vec<Program> {
     let registry = Registry::open().expect("the registry reads");
-    let cache = BuildCache::open(registry.clone()).expect("a build cache");
+    let cache = BuildCache::open(&registry).expect("a build cache");
     let is_wanted =
         |language: &&Language| language.transport.is_some() == peers && language.key != "iceoryx2";
     let languages: Vec<&Language> = registry.languages().iter().filter(is_wanted).collect();

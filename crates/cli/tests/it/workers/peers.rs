@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use model::Observer;
+use model::{Observer, Workload};
 use worker::{Job, Launch, Launcher, RowsBeside, TrialSize, Worker, WorkerPair, WorkerPlan, measure_beside};
 
 use super::fleet::peers;
@@ -18,7 +18,8 @@ fn peers_move_streams_and_round_trips() {
     for program in peers() {
         for (bytes, block_bytes, warmup_bytes) in JOBS {
             let job = Job { bytes, block_bytes, warmup_bytes };
-            for launch in [Launch::pair(program, program), Launch::round_trips(program, program)] {
+            for workload in [Workload::Stream, Workload::PingPong] {
+                let launch = Launch { workload, ..Launch::pair(program, program) };
                 let run = launcher.run(&launch, &job, job.limit(), &|| false);
                 let run = run.unwrap_or_else(|error| {
                     panic!("{}, {}: {error:?}", name(program, &job), launch.workload)
