@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use stats::estimate::median;
 
 use super::axis::{Range, can_show};
-use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text, with_tip};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
@@ -122,7 +122,7 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
         Some(_) => "middle",
         None => "middle quiet",
     };
-    pointed_at(
+    with_tip(
         "cell",
         &cell_tip(heat, (row, column), cell),
         html! {
