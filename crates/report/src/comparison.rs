@@ -103,7 +103,11 @@ fn certainty(record: &CompareRecord) -> Option<String> {
     let to_go_on = match record.precision_percent {
         Some(_) => "without --precision more are made while it is not".to_owned(),
         None if made >= PAIRS_MAX => "they hardly differ, and more rounds are not made".to_owned(),
-        None => format!("--time {}m makes more while it is not", longer_minutes(record)),
+        None => {
+            // At least twice as long as the comparison took, and five minutes.
+            let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
+            format!("--time {}m makes more while it is not", minutes.max(5))
+        }
     };
     Some(match record.order_is_certain? {
         true => format!("The order, which of any two takes longer, is certain after {rounds}."),
@@ -111,12 +115,6 @@ fn certainty(record: &CompareRecord) -> Option<String> {
             format!("The order, which of any two takes longer, is not certain after {rounds}: {to_go_on}.")
         }
     })
-}
-
-/// A duration for --time: at least twice as long as the comparison took, and five minutes.
-fn longer_minutes(record: &CompareRecord) -> u64 {
-    let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
-    minutes.max(5)
 }
 
 /// Whether the intervals became as narrow as was asked.

@@ -73,9 +73,7 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
         }
         blocks.extend(ranking::table(placed).into_iter().chain(matrix::table(placed)).map(Block::Table));
     }
-    blocks.extend(
-        failures(record).into_iter().map(|(worker, reason)| Block::Note(format!("{worker}: {reason}"))),
-    );
+    blocks.extend(failures(record).into_iter().map(Block::Note));
     blocks.extend(remarks::interval_legend(record).map(Block::Note));
     blocks.push(Block::Remarks(findings(record)));
     blocks
@@ -142,9 +140,9 @@ fn end(end: &WorkerEnd) -> String {
     }
 }
 
-/// The reasons why cases have no figures, each with the first case that it applies to.
-fn failures(record: &BenchRecord) -> Vec<(String, String)> {
+/// The reasons why cases have no figures, each behind the first case that it applies to.
+fn failures(record: &BenchRecord) -> Vec<String> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
     let reasons = grouped(record.cases.iter().filter_map(failed));
-    reasons.into_iter().filter_map(|(reason, titles)| Some((titles.into_iter().next()?, reason))).collect()
+    reasons.into_iter().map(|(reason, titles)| format!("{}: {reason}", titles[0])).collect()
 }

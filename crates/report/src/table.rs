@@ -104,7 +104,7 @@ impl Table {
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
-        let rows = rows.into_iter().map(Row::from).collect();
+        let rows = rows.into_iter().map(|cells| Row { cells, ..Row::default() }).collect();
         Self { title: title.into(), columns, rows, notes: Vec::new() }
     }
 
@@ -155,7 +155,8 @@ impl Table {
         let with_reasons = self.rows.iter().any(|row| !row.reasons.is_empty());
         let row = |row: &Row| {
             let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());
-            cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect::<Vec<String>>().into()
+            let cells = cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect();
+            Row { cells, ..Row::default() }
         };
         let kept = columns.iter().map(|at| self.columns[*at].clone());
         Self {
@@ -208,12 +209,6 @@ impl From<String> for Column {
 impl From<&str> for Column {
     fn from(title: &str) -> Self {
         title.to_owned().into()
-    }
-}
-
-impl From<Vec<String>> for Row {
-    fn from(cells: Vec<String>) -> Self {
-        Self { cells, ..Self::default() }
     }
 }
 

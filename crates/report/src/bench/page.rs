@@ -28,7 +28,10 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         [section("throughput", "Throughput", streams), section("round-trips", "Round trips", trips)];
     // Findings and remarks are of the whole record: they are in its first section of figures.
     if let Some(first) = figures.iter_mut().find(|section| !section.blocks.is_empty()) {
-        first.lead = findings(sources);
+        // What several records recommend together is unknown.
+        if let [source] = sources {
+            first.lead = advice(source.record);
+        }
         first.blocks.extend(remarks_of(sources));
     }
     let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
@@ -89,14 +92,6 @@ fn recommendation((at, source): (usize, &Source<'_>)) -> Option<Section> {
     let recommendation = source.record.recommendation.as_deref()?;
     let title = labelled(&recommendation.title, source.label);
     Some(section(&format!("recommendation-{at}"), &title, recommended(recommendation)))
-}
-
-/// What the figures recommend; nothing if there are several records.
-fn findings(sources: &[Source]) -> Vec<String> {
-    match sources {
-        [source] => advice(source.record),
-        _ => Vec::new(),
-    }
 }
 
 /// The remarks of all records; one that several records have is shown once.

@@ -10,12 +10,12 @@ use crate::costs::Costs;
 use crate::figure::{
     Axis, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
-use crate::interval::plus_minus;
+use crate::interval::{interval_words, plus_minus};
 use crate::lists::{grouped, joined, joined_if_any};
 use crate::sweep::size_range;
 use crate::table::{Column, Table};
 use crate::view::{Ranking, View};
-use crate::{columns, interval, numbers, reason, words};
+use crate::{columns, numbers, reason, words};
 
 /// Points of a cost model's curve for each doubling of the block.
 const CURVE_STEPS: f64 = 8.0;
@@ -51,7 +51,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
         caption: format!(
             "{}. {better} The mark across is {}; each dot below is one trial.{}",
             set.caption(),
-            interval_words(entries.iter().copied()),
+            interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
         chart: Chart::Bars(Bars {
@@ -126,7 +126,7 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
         caption: format!(
             "{}. Both axes are logarithmic; the shade around a line is {}.{}",
             set.caption(),
-            interval_words(&set.entries),
+            interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
             if series.iter().any(|one| !one.model.is_empty()) {
                 " Dotted: the cost model below."
             } else {
@@ -157,7 +157,7 @@ fn over_offsets(set: &CaseSet, number: usize) -> Figure {
             "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
              start; the other begins at a page. The shade around a line is {}.",
             set.caption(),
-            interval_words(&set.entries)
+            interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
         ),
         chart: Chart::Lines(Lines {
             x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
@@ -249,9 +249,4 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         Table { title: label + &title, ..table }
     };
     View::from_record(source.record).rankings.iter().map(table).collect()
-}
-
-fn interval_words<'a, 'b: 'a>(entries: impl IntoIterator<Item = &'a Entry<'b>>) -> String {
-    let trials: Vec<usize> = entries.into_iter().map(|entry| entry.case.samples.len()).collect();
-    interval::interval_words(trials.into_iter())
 }
