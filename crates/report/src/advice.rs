@@ -7,7 +7,7 @@ use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
 
 use crate::case_figure::quantity;
 use crate::lists::{distinct, first_names};
-use crate::verdict::{times_as_fast, verdict};
+use crate::verdict::{Findings, times_as_fast, verdict};
 use crate::view::{RankedRow, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, offsets, words};
@@ -23,15 +23,6 @@ const GAIN_MIN: f64 = 1.1;
 /// The suggested half width of intervals, in percent.
 const PRECISION_PERCENT: f64 = 5.0;
 
-/// What a record of mechanisms recommends.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    /// The mechanism to take.
-    pub(crate) answers: Vec<String>,
-    /// Further facts, suggestions, and how to make intervals narrower, the most important first.
-    pub(crate) further: Vec<String>,
-}
-
 /// The mechanism to take, then suggestions; empty if the figures recommend nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
     let Findings { mut answers, further } = findings(record);
@@ -39,25 +30,24 @@ pub fn advice(record: &BenchRecord) -> Vec<String> {
     answers
 }
 
+/// The mechanism to take; further, suggestions, and how to make intervals narrower.
 pub(crate) fn findings(record: &BenchRecord) -> Findings {
     // Records of workers have sentences of their own.
     if languages::is_of_workers(record) {
         return Findings::default();
     }
-    let view = View::from_record(record);
-    let wide = wide(record);
+    let mut findings = Findings::default();
     if offsets::are_swept(record) {
-        return Findings { answers: offsets::sentences(record), further: wide.into_iter().collect() };
-    }
+        findings.answers = offsets::sentences(record);
     // Between two directions to another host there is no choice.
-    if record.peer.is_some() {
-        return Findings { answers: Vec::new(), further: wide.into_iter().collect() };
+    } else if record.peer.is_none() {
+        let view = View::from_record(record);
+        findings = verdict(&view);
+        let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
+        findings.further.extend(rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX));
     }
-    let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
-    let next = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
-    let verdict = verdict(&view);
-    let further = verdict.further.into_iter().chain(next).chain(wide).collect();
-    Findings { answers: verdict.answers, further }
+    findings.further.extend(wide(record));
+    findings
 }
 
 /// How many times as fast one case is as another; `None` below [`GAIN_MIN`].

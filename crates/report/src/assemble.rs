@@ -51,11 +51,8 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
     let kind = |at: usize| std::mem::discriminant(&records[at].record);
     let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));
     let label = |at: usize| if alone(at) { "" } else { labels[at].as_str() };
-    let sources: Vec<Source> = records
-        .iter()
-        .enumerate()
-        .filter_map(|(at, loaded)| Some(Source { label: label(at), record: bench(&loaded.record)? }))
-        .collect();
+    let source = |at: usize| Some(Source { label: label(at), record: bench(&records[at].record)? });
+    let sources: Vec<Source> = (0..records.len()).filter_map(source).collect();
     let mut sections = bench::sections(&sources);
     for (at, loaded) in records.iter().enumerate() {
         let context = Context { medium: Medium::Page, label: label(at), number: at };

@@ -12,11 +12,12 @@ pub(crate) use cases::Source;
 pub(crate) use highlights::highlights;
 pub(crate) use page::sections;
 
-use crate::advice::{Findings, findings};
+use crate::advice::findings;
 use crate::costs::Costs;
 use crate::document::{Block, Medium};
 use crate::lists::joined;
 use crate::table::Table;
+use crate::verdict::Findings;
 use crate::view::{Ranking, View};
 use crate::{columns, data_costs, languages, load, offsets, remarks, sweep};
 

@@ -86,11 +86,8 @@ fn slow_buffers(record: &BoostRecord) -> Vec<String> {
 
 fn sentences(record: &BoostRecord) -> Vec<String> {
     let pipes = record.boosted.len();
-    let cost = format!(
-        "in {} (watching took {} of CPU time)",
-        time(record.wall_ns as f64),
-        time(record.cpu_ns as f64)
-    );
+    let [wall, cpu] = [record.wall_ns, record.cpu_ns].map(|ns| time(ns as f64));
+    let cost = format!("in {wall} (watching took {cpu} of CPU time)");
     let mut sentences = match pipes {
         0 if record.refused.is_some() => vec![format!("No pipe was enlarged {cost}.")],
         0 => vec![format!("No pipe was full in two samples in a row {cost}: none was enlarged.")],

@@ -3,7 +3,7 @@
 use model::{CaseRecord, Sample, Workload};
 use stats::{TrialGroup, TrialsByCpus, figure, paired_ratios, round_trips_by_cpus, trials_by_cpus};
 
-use crate::figure::{Axis, Cell, Scale, Unit};
+use crate::figure::{Axis, Bar, Cell, Scale, SeriesStyle, Unit};
 use crate::interval::plus_minus;
 use crate::numbers;
 use crate::reason::reason;
@@ -52,7 +52,12 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
 
 impl Quantity {
     pub(crate) fn axis(&self) -> Axis {
-        Axis { label: self.name.to_owned(), unit: self.unit, scale: self.scale }
+        Axis::new(self.name, self.unit, self.scale)
+    }
+
+    /// "streams", "round trips"
+    pub(crate) fn name_of_several(&self) -> String {
+        self.subject.to_lowercase()
     }
 
     /// "moves 3.0 times as much", or "answers 3.0 times as fast".
@@ -96,6 +101,16 @@ pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
 /// The figure for a bar or a cell of a matrix; without a figure, the reason.
 pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
     Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
+}
+
+/// A bar for a case, with a dot for each trial; `note` is a remark on its figure.
+pub(crate) fn figure_bar(name: String, case: &CaseRecord, interrupted: bool, note: String) -> Bar {
+    let mut cell = figure_cell(case, interrupted);
+    if cell.value.is_some() {
+        cell.note = note;
+    }
+    let samples = case.samples.iter().filter_map(quantity(case.workload).of_sample).collect();
+    Bar { name, style: SeriesStyle::Measured, cell, samples }
 }
 
 /// The figure of a case on one CPU and on two.

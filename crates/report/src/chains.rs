@@ -6,8 +6,7 @@ use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, T
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
-use crate::layout::Tone;
-use crate::lists::distinct;
+use crate::lists::{distinct, joined_if_any};
 use crate::numbers::{binary_size, percent, speed, time, with_certainty};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count, count_of};
@@ -20,7 +19,7 @@ const FULL: f64 = 0.5;
 /// An end of a link that no visible process has open.
 pub(crate) const OUTSIDE: &str = "(outside)";
 /// A writing end that no process has open any more.
-pub(crate) const OVER: &str = "(ended)";
+pub(crate) const ENDED: &str = "(ended)";
 
 /// The text if there is no chain.
 pub const NOTHING: &str =
@@ -152,17 +151,16 @@ pub struct ChainLine {
 
 /// The chain in lines, with each link once. A line ends at a stage that is in a line already.
 pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut undrawn = EdgesToDraw::from_chain(chain);
-    let mut drawn = vec![false; chain.stages.len()];
+    let mut undrawn = Drawing::from_chain(chain);
     let mut lines = Vec::new();
     while let Some(first) = undrawn.first() {
         let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
-        line.draw(chain, &mut drawn, first.from, String::new(), &first);
+        undrawn.draw(&mut line, first.from, "", &first);
         let mut next = Some(first);
         while let Some(edge) = next.take() {
             let rates: Vec<String> = edge.links.iter().map(|link| rate(&chain.links[*link])).collect();
             let arrow = format!("─{}→ ", rates.join(" + "));
-            let goes_on = line.draw(chain, &mut drawn, edge.to, arrow, &edge);
+            let goes_on = undrawn.draw(&mut line, edge.to, &arrow, &edge);
             next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
         }
         lines.push(line);
@@ -177,15 +175,19 @@ struct Edge {
     links: Vec<usize>,
 }
 
-/// The edges that are in no line yet; for each stage, its outgoing edges and the number of its incoming ones.
-struct EdgesToDraw {
+/// What of a chain is in a line already.
+struct Drawing<'a> {
+    chain: &'a Chain,
+    /// Whether each stage is in a line.
+    drawn: Vec<bool>,
+    /// The edges that are in no line yet; for each stage, its outgoing edges and the number of its incoming ones.
     edges: Vec<Option<Edge>>,
     leaving: Vec<VecDeque<usize>>,
     arriving: Vec<usize>,
 }
 
-impl EdgesToDraw {
-    fn from_chain(chain: &Chain) -> Self {
+impl<'a> Drawing<'a> {
+    fn from_chain(chain: &'a Chain) -> Self {
         let edges = edges(chain);
         let mut leaving = vec![VecDeque::new(); chain.stages.len()];
         let mut arriving = vec![0; chain.stages.len()];
@@ -193,7 +195,8 @@ impl EdgesToDraw {
             edge.from.into_iter().for_each(|stage| leaving[stage].push_back(at));
             edge.to.into_iter().for_each(|stage| arriving[stage] += 1);
         }
-        Self { edges: edges.into_iter().map(Some).collect(), leaving, arriving }
+        let drawn = vec![false; chain.stages.len()];
+        Self { chain, drawn, edges: edges.into_iter().map(Some).collect(), leaving, arriving }
     }
 
     /// The first edge whose stage has no incoming edge; if all have one, the first edge.
@@ -223,6 +226,22 @@ impl EdgesToDraw {
         edge.to.into_iter().for_each(|stage| self.arriving[stage] -= 1);
         Some(edge)
     }
+
+    /// Adds a stage to a line; returns whether it is drawn for the first time.
+    fn draw(&mut self, line: &mut ChainLine, stage: Option<usize>, arrow: &str, edge: &Edge) -> bool {
+        let Some(at) = stage else {
+            let over = edge.from.is_none() && edge.links.iter().all(|link| self.chain.links[*link].over);
+            line.pieces.push(format!("{arrow}{}", if over { ENDED } else { OUTSIDE }));
+            return false;
+        };
+        let again = std::mem::replace(&mut self.drawn[at], true);
+        if self.chain.held_up_by == Some(at) {
+            line.held_up_by = Some(line.pieces.len());
+        }
+        let above = if again { " (above)" } else { "" };
+        line.pieces.push(format!("{arrow}{}{above}", name(&self.chain.stages[at])));
+        !again
+    }
 }
 
 fn edges(chain: &Chain) -> Vec<Edge> {
@@ -245,31 +264,6 @@ fn edges(chain: &Chain) -> Vec<Edge> {
         }
     }
     edges
-}
-
-impl ChainLine {
-    /// Adds a stage; returns whether it is drawn for the first time.
-    fn draw(
-        &mut self,
-        chain: &Chain,
-        drawn: &mut [bool],
-        stage: Option<usize>,
-        arrow: String,
-        edge: &Edge,
-    ) -> bool {
-        let Some(at) = stage else {
-            let over = edge.links.iter().all(|link| chain.links[*link].over);
-            self.pieces.push(format!("{arrow}{}", if over && edge.from.is_none() { OVER } else { OUTSIDE }));
-            return false;
-        };
-        let again = std::mem::replace(&mut drawn[at], true);
-        if chain.held_up_by == Some(at) {
-            self.held_up_by = Some(self.pieces.len());
-        }
-        let above = if again { " (above)" } else { "" };
-        self.pieces.push(format!("{arrow}{}{above}", name(&chain.stages[at])));
-        !again
-    }
 }
 
 pub(crate) fn rate(link: &ChainLink) -> String {
@@ -382,9 +376,7 @@ pub fn table(chain: &Chain) -> Table {
         of_links(at, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
     });
     add(Column::left("what it does").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
-    if let Some(row) = chain.held_up_by.and_then(|at| table.rows.get_mut(at)) {
-        row.tone = Tone::Bold;
-    }
+    table.embolden(chain.held_up_by);
     table
 }
 
@@ -392,8 +384,7 @@ pub fn table(chain: &Chain) -> Table {
 pub(crate) fn whose(stage: &ChainStage) -> String {
     let owner = |process: &model::ChainProcess| {
         let container = process.container.iter().map(|name| format!("container {}", one_line(name)));
-        let names: Vec<String> = process.user.iter().map(|name| one_line(name)).chain(container).collect();
-        Some(names.join(", ")).filter(|names| !names.is_empty())
+        joined_if_any(process.user.iter().map(|name| one_line(name)).chain(container), ", ")
     };
     distinct(stage.processes.iter().filter_map(owner)).join("; ")
 }
@@ -403,8 +394,7 @@ fn tokens(jobserver: &Jobserver) -> String {
     let holders = jobserver.makes.iter().filter(|make| make.held_tokens > 0);
     let holders =
         holders.map(|make| format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token")));
-    let held = holders.collect::<Vec<String>>().join(", ");
-    let held = if held.is_empty() { "none is held".to_owned() } else { held };
+    let held = joined_if_any(holders, ", ").unwrap_or_else(|| "none is held".to_owned());
     let free = jobserver.free_tokens.map_or_else(|| UNKNOWN.to_owned(), |free| free.to_string());
     let makes: Vec<String> = jobserver.makes.iter().map(|make| make.pid.to_string()).collect();
     let (name, makes) = (one_line(&jobserver.name), makes.join(", "));

@@ -4,7 +4,7 @@ use model::{CaseRecord, Workload};
 use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
 use crate::case_figure::{FigureText, common_unit, estimated, quantity};
-use crate::layout::{self, Tone};
+use crate::layout;
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
@@ -74,14 +74,11 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("retransmits").drop(7), &|row| retransmits(row.round_trip()?));
         add(left("granted").drop(10), &|row| granted::with_request(row.round_trip()?));
     }
-    let mut with_figures = 0;
     for (row, ranked) in table.rows.iter_mut().zip(&ranking.rows) {
         row.reasons = reasons(ranked, interrupted);
-        with_figures += usize::from(ranked.cases().any(|case| estimated(case).is_some()));
     }
-    if let Some(best) = table.rows.first_mut().filter(|_| with_figures > 1) {
-        best.tone = Tone::Bold;
-    }
+    let has_figure = |row: &&RankedRow| row.cases().any(|case| estimated(case).is_some());
+    table.embolden((ranking.rows.iter().filter(has_figure).count() > 1).then_some(0));
     table
 }
 

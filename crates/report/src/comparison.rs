@@ -24,21 +24,22 @@ pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
     let mut of_links = grouped(record.results.iter().map(|result| (result.pipeline.as_str(), result)));
     of_links.retain(|_| rankings.len() != 1);
     if context.is_page() {
-        on_page(record, &rankings, of_links, context, &mut section);
+        section.lead = lead(record, &rankings);
+        section.blocks = figures(record, &rankings, &of_links, context.number);
     } else {
-        in_text(record, &rankings, of_links, &mut section.blocks);
+        section.blocks = in_text(record, &rankings, of_links);
     }
     section
 }
 
-fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
+fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>) -> Vec<Block> {
     let mut heading = vec![machine(&record.head.host), trials(record)];
     heading.extend(
         is_by_latency(record)
             .then(|| "by the median time of a line from the first link to the last".to_owned()),
     );
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| via_in_words(links[0].0)));
-    blocks.push(Block::Heading(heading));
+    let mut blocks = vec![Block::Heading(heading)];
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
     for (pipeline, results) in of_links {
         blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(table(&results))]);
@@ -51,34 +52,31 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>,
     blocks.extend(certainty(record).into_iter().chain(precision(record)).map(Block::Line));
     blocks.extend(versus::remarks(record).into_iter().map(Block::Note));
     blocks.push(Block::Remarks(remarks(record)));
+    blocks
 }
 
-/// The results on a page, as figures.
-fn on_page(
-    record: &CompareRecord,
-    rankings: &[Results],
-    of_links: Vec<Results>,
-    context: &Context,
-    section: &mut Section,
-) {
+/// The sentences on a page.
+fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
     let before = count(record.warmup as usize, "untimed run");
-    section.lead.push(format!("{}; {before} before them.", trials(record)));
-    section.lead.extend(certainty(record).into_iter().chain(precision(record)));
-    section.lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
-    section.lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
-    section.lead.extend(versus::remarks(record));
+    let mut lead = vec![format!("{}; {before} before them.", trials(record))];
+    lead.extend(certainty(record).into_iter().chain(precision(record)));
+    lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
+    lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
+    lead.extend(versus::remarks(record));
+    lead
+}
+
+/// The results on a page: a figure for each pipeline over several links, and for each link with several pipelines.
+fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
         results.iter().map(|result| bar(name(result), result)).collect()
     };
-    let of_links = of_links
-        .iter()
-        .map(|(pipeline, results)| ((*pipeline).to_owned(), bars(results, |result| &result.via)));
+    let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
     let of_pipelines =
-        rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, |result| &result.pipeline)));
+        rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, |one| &one.pipeline)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
-    for (at, (title, bars)) in of_links.chain(of_pipelines).enumerate() {
-        section.blocks.push(Block::Figure(figure(title, bars, context.number * 100 + at, what)));
-    }
+    let figures = of_links.chain(of_pipelines).enumerate();
+    figures.map(|(at, (title, bars))| Block::Figure(figure(title, bars, number * 100 + at, what))).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.
@@ -105,7 +103,11 @@ fn certainty(record: &CompareRecord) -> Option<String> {
     let to_go_on = match record.precision_percent {
         Some(_) => "without --precision more are made while it is not".to_owned(),
         None if made >= PAIRS_MAX => "they hardly differ, and more rounds are not made".to_owned(),
-        None => format!("--time {}m makes more while it is not", longer_minutes(record)),
+        None => {
+            // At least twice as long as the comparison took, and five minutes.
+            let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
+            format!("--time {}m makes more while it is not", minutes.max(5))
+        }
     };
     Some(match record.order_is_certain? {
         true => format!("The order, which of any two takes longer, is certain after {rounds}."),
@@ -113,12 +115,6 @@ fn certainty(record: &CompareRecord) -> Option<String> {
             format!("The order, which of any two takes longer, is not certain after {rounds}: {to_go_on}.")
         }
     })
-}
-
-/// A duration for --time: at least twice as long as the comparison took, and five minutes.
-fn longer_minutes(record: &CompareRecord) -> u64 {
-    let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
-    minutes.max(5)
 }
 
 /// Whether the intervals became as narrow as was asked.
@@ -180,11 +176,7 @@ fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {
-            axis: Axis {
-                label: format!("median {}", what.to_lowercase()),
-                unit: Unit::Seconds,
-                scale: Scale::Linear,
-            },
+            axis: Axis::new(format!("median {}", what.to_lowercase()), Unit::Seconds, Scale::Linear),
             groups: vec![BarGroup { name: String::new(), bars }],
             references: Vec::new(),
         }),

@@ -7,7 +7,7 @@ use model::{BenchRecord, CaseRecord, Workload};
 use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing, rounds_to_cross};
 use stats::{CostModel, Swept};
 
-use crate::lists::{first_lines, first_names, grouped};
+use crate::lists::{first_lines, first_names, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::table::{Column, Fit, Table};
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
@@ -169,18 +169,15 @@ fn bends(label: &str, model: &CostModel) -> Option<String> {
         let sizes: Vec<String> = sizes.collect();
         (!sizes.is_empty()).then(|| format!("{word} at {}", first_names(&sizes, SENTENCES_MAX)))
     };
-    let parts: Vec<String> = [part("slower", 1), part("faster", -1)].into_iter().flatten().collect();
-    (!parts.is_empty())
-        .then(|| format!("`{label}` is not a straight line: {} than its line says.", parts.join(", ")))
+    let parts = joined_if_any([part("slower", 1), part("faster", -1)].into_iter().flatten(), ", ")?;
+    Some(format!("`{label}` is not a straight line: {parts} than its line says."))
 }
 
 /// Where two mechanisms cross; if there are only two, also that they do not.
 fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     let costs = &costs[..costs.len().min(CROSSING_MAX)];
-    let pairs = costs
-        .iter()
-        .enumerate()
-        .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
+    let with_others = |at: usize| costs[at + 1..].iter().map(move |other| (costs[at], *other));
+    let pairs = (0..costs.len()).flat_map(with_others);
     let count = costs.len() * costs.len().saturating_sub(1) / 2;
     let needed = rounds_to_cross(count);
     let made = costs.iter().map(|cost| cost.swept.rounds().len()).max().unwrap_or(0);

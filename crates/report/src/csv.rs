@@ -1,7 +1,7 @@
 //! CSV: one row for each case, stage or result, for spreadsheets and data frames. Figures are in base units; a cell without a figure
 //! is empty. The raw samples are in the JSON.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, CaseChange, CaseRecord, ChainLink, ChainStage, CompareResult,
@@ -14,7 +14,7 @@ use stats::{CostModel, Estimate, bound_of, figure, load};
 
 use crate::against_pipe::Pipes;
 use crate::costs::models_of;
-use crate::format::{Format, FormatError, only};
+use crate::formats::{Format, FormatError, only};
 use crate::stages::links_behind;
 
 /// The registry entry.
@@ -237,18 +237,15 @@ fn cases_sheet(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
     let (always, further) = groups.split_at(2);
     let sheet = axes(always).with(Sheet::from_columns(case_columns(), rows.iter().copied()));
     further.iter().fold(sheet, |sheet, group| {
-        let figures = match group {
+        let figures: &[Column<&CaseRecord>] = match group {
             AxisGroup::Load => load_columns(),
-            AxisGroup::Peer => peer_columns(),
+            AxisGroup::Peer => {
+                &[("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64)))]
+            }
             AxisGroup::Case | AxisGroup::Worker | AxisGroup::Further => &[],
         };
         sheet.with(axes(&[*group])).with(Sheet::from_columns(figures, rows.iter().map(|(case, ..)| *case)))
     })
-}
-
-/// The figures of a case whose ends were on two hosts.
-fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
-    &[("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64)))]
 }
 
 /// A row for each stage and each link that it writes to.
@@ -319,10 +316,8 @@ fn fleet_sheet(record: &FleetRecord) -> Sheet {
         let cases = node.bench.as_ref().map_or(&[][..], |bench| &bench.cases);
         (node.name.clone(), String::new(), cases, &node.failure)
     });
-    let pairs = record
-        .meetings
-        .iter()
-        .map(|meeting| (name(meeting.from), name(meeting.to), meeting.cases.as_slice(), &meeting.failure));
+    let pairs = record.meetings.iter();
+    let pairs = pairs.map(|one| (name(one.from), name(one.to), one.cases.as_slice(), &one.failure));
     let measured: Vec<_> = own.chain(pairs).collect();
     let cases: Vec<&CaseRecord> = measured.iter().flat_map(|(.., cases, _)| *cases).collect();
     let groups = groups_of(&cases, true);
@@ -350,7 +345,7 @@ fn difference_sheet(record: &DiffRecord) -> Sheet {
         ("spec", |(_, change)| change.case.get("spec").cloned()),
         ("case", |(_, change)| {
             let fields = change.case.iter().filter(|(name, _)| *name != "spec");
-            Some(fields.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+            Some(pairs(fields))
         }),
         ("figure", |(_, change)| word(&change.figure)),
         ("unit", |(_, change)| Some(change.figure.unit().to_owned())),
@@ -384,10 +379,7 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_f64() => six_decimals(number.as_f64()).unwrap_or_default(),
         Value::Array(list) => list.len().to_string(),
-        Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", plain(value)));
-            pairs.collect::<Vec<_>>().join(" ")
-        }
+        Value::Object(fields) => pairs(fields.iter().map(|(name, value)| (name, plain(value)))),
         other => other.to_string(),
     }
 }
@@ -397,8 +389,8 @@ fn text(value: Option<impl ToString>) -> Option<String> {
 }
 
 /// `name=value` pairs with blanks between them.
-fn pairs(named: &BTreeMap<String, u64>) -> String {
-    named.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+fn pairs<'a>(named: impl IntoIterator<Item = (&'a String, impl Display)>) -> String {
+    named.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The case, if its CPU time and context switches are those of its blocks alone; those of workers include start-up and warm-up.

@@ -103,14 +103,16 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
 fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
     let (mut steady, mut changed): (Vec<&CaseChange>, Vec<&CaseChange>) =
         judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
-    model::sort_by(&mut changed, |one, other| one.kind.cmp(&other.kind).then_with(|| farther(one, other)));
+    model::sort_by(&mut changed, |one, other| {
+        one.kind.cmp(&other.kind).then_with(|| larger_first(one, other))
+    });
     model::sort_by(&mut steady, |one, other| name(one).cmp(name(other)));
     let apart = distinguishing_fields(judged);
     [changed, steady].map(|rows| table(record, &rows, &apart))
 }
 
 /// The larger change first.
-fn farther(one: &CaseChange, other: &CaseChange) -> Ordering {
+fn larger_first(one: &CaseChange, other: &CaseChange) -> Ordering {
     let size = |change: &CaseChange| change.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     size(other).total_cmp(&size(one)).then_with(|| name(one).cmp(name(other)))
 }
@@ -143,8 +145,8 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
         });
     }
     add(Column::left("figure").drop(2), &|change| Some(change.figure.to_string()));
-    add(Column::right("old").drop(3), &|change| Some(figure(change.figure, change.old_median?)));
-    add(Column::right("new").drop(3), &|change| Some(figure(change.figure, change.new_median?)));
+    add(Column::right("old").drop(3), &|change| figure(change, change.old_median?));
+    add(Column::right("new").drop(3), &|change| figure(change, change.new_median?));
     add(Column::right("change"), &|change| Some(change_text(change.ratio?)));
     add(Column::right("interval").drop(1), &|change| {
         Some(format!("{} to {}", change_text(change.low?), change_text(change.high?)))
@@ -179,12 +181,20 @@ fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'stati
 }
 
 /// A raw figure with its unit.
-pub(crate) fn figure(figure: DiffFigure, value: f64) -> String {
-    match figure {
-        DiffFigure::Throughput => throughput(value),
-        DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => time(value),
-        DiffFigure::WallTime => time(value * 1e9),
+fn figure(change: &CaseChange, value: f64) -> Option<String> {
+    match change.figure {
+        DiffFigure::Throughput => Some(throughput(value)),
+        _ => time_ns(change, value).map(time),
     }
+}
+
+/// A figure as a time in nanoseconds, of streams that of a block; `None` if the block is unknown.
+fn time_ns(change: &CaseChange, value: f64) -> Option<f64> {
+    Some(match change.figure {
+        DiffFigure::Throughput => model::parse_size(change.case.get("block")?).ok()?.0 as f64 / value * 1e9,
+        DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => value,
+        DiffFigure::WallTime => value * 1e9,
+    })
 }
 
 /// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
@@ -239,11 +249,10 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         .changes
         .iter()
         .filter(|change| change.control && matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster));
-    let controls: Vec<String> = controls
-        .filter_map(|change| {
-            Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
-        })
-        .collect();
+    let text = |change: &CaseChange| {
+        Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
+    };
+    let controls: Vec<String> = controls.filter_map(text).collect();
     let machine_changed = (!controls.is_empty()).then(|| {
         let controls = first_names(&controls, 3);
         format!(

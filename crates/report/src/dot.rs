@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use model::{Chain, ChainLink, TopSnapshot};
 
-use crate::chains::{self, OUTSIDE, OVER};
+use crate::chains::{self, ENDED, OUTSIDE};
 use crate::numbers::percent;
 
 /// A snapshot as one directed graph in Graphviz' language.
@@ -35,7 +35,7 @@ fn add_chain(graph: &mut String, number: usize, chain: &Chain) {
             let _ = writeln!(graph, "  {name} [label={}, style=dashed];", quoted(word));
             vec![name]
         };
-        let from = end(&link.writers, "from", if link.over { OVER } else { OUTSIDE });
+        let from = end(&link.writers, "from", if link.over { ENDED } else { OUTSIDE });
         let to = end(&link.readers, "to", OUTSIDE);
         for from in &from {
             for to in to.iter().filter(|to| *to != from) {

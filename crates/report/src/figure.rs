@@ -57,6 +57,13 @@ pub struct Axis {
     pub scale: Scale,
 }
 
+impl Axis {
+    /// An axis with a label.
+    pub fn new(label: impl Into<String>, unit: Unit, scale: Scale) -> Self {
+        Self { label: label.into(), unit, scale }
+    }
+}
+
 /// Lines between two axes. A value that a logarithmic axis cannot show (0 or less) is in the table only. Over [`Unit::Rarity`] each line is a
 /// distribution, percentile by percentile.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,6 +189,14 @@ pub struct Cell {
     pub note: String,
 }
 
+impl Point {
+    /// The figure as that of a bar or of a cell of a matrix.
+    fn cell(&self) -> Cell {
+        let Self { y, low, high, n, .. } = *self;
+        Cell { value: Some(y), low, high, n, note: String::new() }
+    }
+}
+
 impl Cell {
     /// A value with the ends of its interval, and the number of its samples; or only a note why there is none.
     pub fn new(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
@@ -191,12 +206,10 @@ impl Cell {
 
     /// Its interval, for the text after the value.
     fn spread(&self, unit: Unit) -> String {
-        let found = self.value.zip(self.low).zip(self.high).zip(self.n);
-        found
-            .map(|(((value, low), high), n)| {
-                interval::plus_minus([value, low, high], n as usize, |value| unit.text(value))
-            })
-            .unwrap_or_default()
+        let Self { value: Some(value), low: Some(low), high: Some(high), n: Some(n), .. } = *self else {
+            return String::new();
+        };
+        interval::plus_minus([value, low, high], n as usize, |value| unit.text(value))
     }
 
     /// Its tooltip, line by line: name, figure, interval, number of samples. `absent` replaces a figure without a reason.
@@ -269,7 +282,7 @@ impl Figure {
 
     /// The figure for a page that has [`page_style`]: for desktops and for phones.
     pub(crate) fn inline(&self) -> [Markup; 2] {
-        [Canvas::wide(), Canvas::narrow()].map(|canvas| canvas.frame(self, self.draw(&canvas)))
+        [false, true].map(Canvas::in_page).map(|canvas| canvas.frame(self, self.draw(&canvas)))
     }
 
     /// The figure as a table.

@@ -6,13 +6,13 @@ use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Wor
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
-use crate::case_figure::{estimated, figure_cell};
+use crate::case_figure::{estimated, figure_cell, quantity};
 use crate::document::{Block, Context, Section};
 use crate::figure::{Cell, Chart, Figure, Heat, Unit};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
-use crate::lists::{distinct, first_names};
+use crate::lists::{distinct, first_names, joined_if_any};
 use crate::numbers::{percent, ratio, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
@@ -140,13 +140,6 @@ impl<'a> WorkloadFigures<'a> {
         Self { workload, cells, parts: parts.collect(), slow_pairs, pairs_below, noisy }
     }
 
-    fn name(&self) -> &'static str {
-        match self.workload {
-            Workload::Stream => "streams",
-            Workload::PingPong => "round trips",
-        }
-    }
-
     /// The matrix; each cell a figure, or why there is none.
     fn matrix(&self, record: &FleetRecord, number: usize) -> Option<Figure> {
         if self.cells.is_empty() {
@@ -188,17 +181,14 @@ impl<'a> WorkloadFigures<'a> {
     }
 }
 
-fn kinds(record: &FleetRecord) -> Vec<WorkloadFigures<'_>> {
-    Workload::ALL.iter().map(|workload| WorkloadFigures::from_record(record, *workload)).collect()
-}
-
 fn parts<'a>(kinds: &'a [WorkloadFigures]) -> impl Iterator<Item = &'a NodeFigures> {
     kinds.iter().flat_map(|kind| &kind.parts)
 }
 
 /// The nodes, what was measured between them, and in what they differ.
 pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
-    let kinds = kinds(record);
+    let kind = |workload: &Workload| WorkloadFigures::from_record(record, *workload);
+    let kinds: Vec<WorkloadFigures> = Workload::ALL.iter().map(kind).collect();
     let mut section = context.section("fleet", "The fleet");
     let matrices: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
     let nodes = Block::Table(nodes(record, &kinds));
@@ -314,17 +304,12 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
         least(&pairs)
             .map(|below| format!("a pair below {} of what its two nodes reach with others", percent(below))),
     ];
-    let seen: Vec<String> = seen.into_iter().flatten().collect();
     let unknown =
         nodes.iter().chain(&pairs).filter(|(_, below)| *below == 0.0).map(|(title, _)| (*title).to_owned());
-    let unknown: Vec<String> = distinct(unknown);
-    let nothing = (!seen.is_empty())
-        .then(|| format!("No node and no pair stands out as slow. This would have: {}.", seen.join("; ")));
-    let unknown = (!unknown.is_empty()).then(|| {
-        format!(
-            "Slow nodes and pairs cannot be found by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
-            unknown.join(", ")
-        )
+    let nothing = joined_if_any(seen.into_iter().flatten(), "; ")
+        .map(|seen| format!("No node and no pair stands out as slow. This would have: {seen}."));
+    let unknown = joined_if_any(distinct(unknown), ", ").map(|titles| {
+        format!("Slow nodes and pairs cannot be found by: {titles}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.")
     });
     nothing.into_iter().chain(unknown).collect()
 }
@@ -332,7 +317,7 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
 /// Which nodes are slow, or that none is, or that the figures do not say; and what failed.
 fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     let name = |rank: usize| record.nodes[rank].name.as_str();
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
     for part in parts(kinds) {
         for &rank in &part.slow {
@@ -341,50 +326,43 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         }
     }
     for (rank, slow) in slow.iter().enumerate().filter(|(_, slow)| !slow.is_empty()) {
-        said.push(format!("{} is slow: {} of the median node's speed.", name(rank), slow.join("; ")));
+        sentences.push(format!("{} is slow: {} of the median node's speed.", name(rank), slow.join("; ")));
     }
     for kind in kinds.iter().filter(|kind| !kind.slow_pairs.is_empty()) {
         let pair = |(from, to, speed): &PairSpeed| {
             format!("{} → {} at {}", name(*from), name(*to), percent(speed.found.exp()))
         };
         let pairs: Vec<String> = kind.slow_pairs.iter().map(pair).collect();
-        said.push(format!(
-            "Slow pairs, {}: {} of what their two nodes reach with others.",
-            kind.name(),
-            first_names(&pairs, NAMED_MAX)
-        ));
+        let (what, pairs) = (quantity(kind.workload).name_of_several(), first_names(&pairs, NAMED_MAX));
+        sentences.push(format!("Slow pairs, {what}: {pairs} of what their two nodes reach with others."));
     }
     let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
     let known = parts(kinds).map(known).max().unwrap_or_default();
     if known < NODES_MIN {
         let known = count(known, "node");
-        said.push(format!(
+        sentences.push(format!(
             "Figures of {known} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
         ));
-    } else if said.is_empty() {
-        said.extend(nothing_slow(kinds));
+    } else if sentences.is_empty() {
+        sentences.extend(nothing_slow(kinds));
     }
     let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
     if noisy > 0 {
         let figures = count(all, "figure");
-        said.push(format!(
+        sentences.push(format!(
             "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
              {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
         ));
     }
     // The reason why a failed node has no pairs is in its row.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();
-    let failed: Vec<String> = record
-        .meetings
-        .iter()
-        .filter(|meeting| is_there(meeting.from) && is_there(meeting.to))
-        .filter_map(|meeting| Some((meeting, meeting.failure.as_ref()?)))
-        .map(|(meeting, why)| {
-            format!("{} and {} ({})", name(meeting.from), name(meeting.to), why.trim_end_matches('.'))
-        })
-        .collect();
+    let failed = |FleetMeeting { from, to, failure, .. }: &FleetMeeting| {
+        let why = failure.as_ref().filter(|_| is_there(*from) && is_there(*to))?.trim_end_matches('.');
+        Some(format!("{} and {} ({why})", name(*from), name(*to)))
+    };
+    let failed: Vec<String> = record.meetings.iter().filter_map(failed).collect();
     if !failed.is_empty() {
-        said.push(format!("Pairs without figures: {}.", first_names(&failed, NAMED_MAX)));
+        sentences.push(format!("Pairs without figures: {}.", first_names(&failed, NAMED_MAX)));
     }
-    said
+    sentences
 }

@@ -71,14 +71,12 @@ fn same(one: &Host, other: &Host) -> bool {
 /// The command, version and time of each record.
 pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
     let row = |(name, record): &(String, &Record)| {
-        let tool = &record.head().tool;
-        let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})")).unwrap_or_default();
         let load = record.head().host.load_average_1m.map(|load| format!("{load:.2}")).unwrap_or_default();
         vec![
             name.clone(),
             words::command(&record.head().arguments),
             record.head().started.replace('T', " ").replace('Z', " UTC"),
-            format!("{}{revision}", tool.version),
+            words::version(&record.head().tool),
             load,
         ]
     };

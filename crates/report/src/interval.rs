@@ -47,9 +47,10 @@ pub(crate) fn interval_name(trials: Option<u32>) -> Option<&'static str> {
 }
 
 /// What the intervals of a chart are, by the numbers of trials of its figures.
-pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> String {
-    let few = trials.clone().any(is_range);
-    match (few, trials.clone().any(|trials| trials >= ENOUGH_FOR_95_PERCENT)) {
+pub(crate) fn interval_words(trials: impl Iterator<Item = usize>) -> String {
+    let several: Vec<usize> = trials.filter(|trials| *trials > 1).collect();
+    let few = several.iter().any(|trials| is_range(*trials));
+    match (few, several.iter().any(|trials| *trials >= ENOUGH_FOR_95_PERCENT)) {
         (true, false) => "the range of all trials".to_owned(),
         (true, true) => format!(
             "the 95 % interval of the median, or the range of all trials if there are fewer than {ENOUGH_FOR_95_PERCENT}"

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::format::{Format, FormatError, only};
+use crate::formats::{Format, FormatError, only};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {

@@ -15,11 +15,7 @@ use crate::case_figure::speed;
 use crate::document::Block;
 use crate::lists::{distinct, grouped};
 use crate::reason::text;
-use crate::table::Table;
 use crate::{numbers, remarks, words};
-
-/// The label of the row with which all others are compared, if it was measured.
-const YARDSTICK: &str = "c:tuned";
 
 /// The cases whose ends were on the same CPUs: only they may be compared.
 pub(crate) struct PlacedCases<'a> {
@@ -54,11 +50,6 @@ impl<'a> PlacedCases<'a> {
         let cases = self.cases.iter().copied();
         cases.filter(move |case| worker(case).is_some_and(|worker| worker.start == start))
     }
-
-    /// The ranking of the workers that started their own children; `None` if there are none.
-    pub(crate) fn ranking(&self) -> Option<Table> {
-        Some(ranking::table(self)).filter(|table| !table.rows.is_empty())
-    }
 }
 
 /// Whether a record has cases of workers.
@@ -80,11 +71,9 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
         if groups.len() > 1 {
             blocks.push(Block::Title(placed.ends()));
         }
-        blocks.extend(placed.ranking().into_iter().chain(matrix::table(placed)).map(Block::Table));
+        blocks.extend(ranking::table(placed).into_iter().chain(matrix::table(placed)).map(Block::Table));
     }
-    blocks.extend(
-        failures(record).into_iter().map(|(worker, reason)| Block::Note(format!("{worker}: {reason}"))),
-    );
+    blocks.extend(failures(record).into_iter().map(Block::Note));
     blocks.extend(remarks::interval_legend(record).map(Block::Note));
     blocks.push(Block::Remarks(findings(record)));
     blocks
@@ -108,13 +97,11 @@ fn heading(record: &BenchRecord) -> Vec<String> {
         _ => String::new(),
     };
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
+    let trials = words::count(record.settings.trials as usize, "trial");
     let mut pieces = vec![
         words::machine(&record.head.host),
         format!("bytes 0 to 255{blocks}, checked by XOR"),
-        format!(
-            "{}, fresh processes each, interleaved",
-            words::count(record.settings.trials as usize, "trial")
-        ),
+        format!("{trials}, fresh processes each, interleaved"),
     ];
     if warmup > 0 {
         pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
@@ -138,10 +125,6 @@ fn start_up_ns(case: &CaseRecord) -> Option<f64> {
     figure::median_of(case, |sample| Some(sample.setup_ns as f64))
 }
 
-fn is_yardstick(case: &CaseRecord) -> bool {
-    worker(case).is_some_and(|worker| worker.writer.label() == YARDSTICK)
-}
-
 /// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".
 fn title(worker: &WorkerCase) -> String {
     match worker.start {
@@ -157,9 +140,9 @@ fn end(end: &WorkerEnd) -> String {
     }
 }
 
-/// The reasons why cases have no figures, each with the first case that it applies to.
-fn failures(record: &BenchRecord) -> Vec<(String, String)> {
+/// The reasons why cases have no figures, each behind the first case that it applies to.
+fn failures(record: &BenchRecord) -> Vec<String> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
     let reasons = grouped(record.cases.iter().filter_map(failed));
-    reasons.into_iter().filter_map(|(reason, titles)| Some((titles.into_iter().next()?, reason))).collect()
+    reasons.into_iter().map(|(reason, titles)| format!("{}: {reason}", titles[0])).collect()
 }

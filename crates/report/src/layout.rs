@@ -32,10 +32,8 @@ impl Line {
             return vec![self];
         }
         let tone = self.0.first().map_or(Tone::Plain, |(tone, _)| *tone);
-        wrap(&text, columns.saturating_sub(1))
-            .into_iter()
-            .map(|line| Self::new(tone, format!(" {line}")))
-            .collect()
+        let lines = wrap(&text, columns.saturating_sub(1)).into_iter();
+        lines.map(|line| Self::new(tone, format!(" {line}"))).collect()
     }
 
     pub(crate) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
@@ -119,11 +117,7 @@ pub(crate) fn shortened(command: &str, columns: usize) -> String {
 
 /// A command in Markdown: between more backticks than it has in a row (CommonMark, "code spans").
 pub(crate) fn code(command: &str) -> String {
-    let (mut most, mut now) = (0, 0);
-    for character in command.chars() {
-        now = if character == '`' { now + 1 } else { 0 };
-        most = most.max(now);
-    }
+    let most = command.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(most + 1);
     // A blank keeps a backtick at an end apart from the fence, and is not shown.
     let blank = if most > 0 { " " } else { "" };

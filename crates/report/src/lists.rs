@@ -37,6 +37,12 @@ pub(crate) fn first_names(items: &[String], most: usize) -> String {
     first_of(items, most, ", ", String::clone)
 }
 
+/// The items with a separator between them; `None` if there are none.
+pub(crate) fn joined_if_any(items: impl IntoIterator<Item = String>, separator: &str) -> Option<String> {
+    let items: Vec<String> = items.into_iter().collect();
+    (!items.is_empty()).then(|| items.join(separator))
+}
+
 /// The first lines of one kind, and how many more there are.
 pub(crate) fn first_lines(mut lines: Vec<String>, most: usize) -> Vec<String> {
     let rest = lines.len().saturating_sub(most);

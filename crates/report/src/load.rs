@@ -5,7 +5,7 @@ use stats::{figure, load};
 
 use crate::case_figure::{estimated, figure_text};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
-use crate::lists::grouped;
+use crate::lists::{grouped, joined_if_any};
 use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
 use crate::view::Axes;
@@ -169,12 +169,10 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
         )
     }));
     lines.extend(crowded(record));
-    if loaded(record)
-        .any(|case| !case.samples.is_empty() && (case.pairs.is_some() || case.load().shares_an_end()))
-    {
-        let words = "each: the throughput of the median one while all of them ran; fairness: Jain's index of their progress, 1 if all are equal.";
-        lines.push(words.to_owned());
-    }
+    let has_several = |case: &CaseRecord| case.pairs.is_some() || case.load().shares_an_end();
+    lines.extend(loaded(record).any(|case| !case.samples.is_empty() && has_several(case)).then(|| {
+        "each: the throughput of the median one while all of them ran; fairness: Jain's index of their progress, 1 if all are equal.".to_owned()
+    }));
     lines
 }
 
@@ -195,9 +193,7 @@ fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
     let torn = loaded(record).filter(|case| has_load(case.load()));
     let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
     let named = grouped(torn.map(|case| (case.spec.to_string(), numbers::size(case.block_bytes))));
-    let named: Vec<String> =
-        named.into_iter().map(|(spec, blocks)| format!("{spec} ({})", blocks.join(", "))).collect();
-    (!named.is_empty()).then(|| named.join("; "))
+    joined_if_any(named.into_iter().map(|(spec, blocks)| format!("{spec} ({})", blocks.join(", "))), "; ")
 }
 
 fn crowded(record: &BenchRecord) -> Option<String> {
@@ -244,14 +240,12 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
         let n = u32::try_from(case.samples.len()).ok();
         Some((case.spec.to_string(), Point { x: x(case)?, y, low, high, n }))
     };
-    let series: Vec<Series> = grouped(cases.iter().filter_map(point))
-        .into_iter()
-        .map(|(name, points)| Series { name, style: SeriesStyle::Measured, points, model: Vec::new() })
-        .collect();
+    let line = |(name, points)| Series { name, style: SeriesStyle::Measured, points, model: Vec::new() };
+    let series: Vec<Series> = grouped(cases.iter().filter_map(point)).into_iter().map(line).collect();
     if series.iter().all(|series| series.points.len() < 2) {
         return None;
     }
-    let axis = |label: &str, unit| Axis { label: label.to_owned(), unit, scale: Scale::Log };
+    let axis = |label, unit| Axis::new(label, unit, Scale::Log);
     Some(Figure {
         id: format!("load-{number}"),
         title: format!("Under load: {what}"),

@@ -52,30 +52,22 @@ pub struct MeasuredFigure {
 /// The figures as findings.
 pub fn measured_findings(figures: &[MachineFigure]) -> Vec<MeasuredFinding> {
     let finding = |figure: &MachineFigure| {
-        let estimate = Estimate::of(&figure.values);
         let unit = figure.kind.unit();
-        let found = estimate.map(|of| MeasuredFigure {
-            unit,
-            median: of.median,
-            low: of.low,
-            high: of.high,
-            repeats: of.count,
+        let found = Estimate::of(&figure.values).map(|found| {
+            let Estimate { median, low, high, count: repeats, .. } = found;
+            MeasuredFigure { unit, median, low, high, repeats }
         });
         let what = match found {
-            Some(found) => format!(
-                "{}: {} ({} to {} in {} repeats)",
-                label(figure.kind),
-                text(unit, found.median),
-                text(unit, found.low),
-                text(unit, found.high),
-                found.repeats
-            ),
-            None => format!("{}: {}", label(figure.kind), why_not(figure)),
+            Some(MeasuredFigure { median, low, high, repeats, .. }) => {
+                let [median, low, high] = [median, low, high].map(|value| text(unit, value));
+                format!("{median} ({low} to {high} in {repeats} repeats)")
+            }
+            None => why_not(figure),
         };
         MeasuredFinding {
             name: figure.kind.word(),
             state: if found.is_some() { "measured" } else { "unknown" },
-            what,
+            what: format!("{}: {what}", label(figure.kind)),
             why: meaning(figure.kind, found.map(|found| found.median)),
             remedy: None,
             figure: found,

@@ -94,22 +94,14 @@ pub(crate) fn plain(value: f64) -> String {
 
 /// A number with a comma between groups of three digits: "1,388,021,234".
 pub fn grouped(value: f64, decimals: usize) -> String {
-    if !value.is_finite() || value.abs() >= HUGE {
-        return fixed(value, decimals);
+    // Negative zero is zero.
+    let mut text = fixed(value + 0.0, decimals);
+    let whole = text.find('.').unwrap_or(text.len());
+    let first = if value < 0.0 { 2 } else { 1 };
+    for at in (first..whole).rev().filter(|at| (whole - at).is_multiple_of(3)) {
+        text.insert(at, ',');
     }
-    let text = fixed(value.abs(), decimals);
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
-    let mut digits = if value < 0.0 { "-".to_owned() } else { String::new() };
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            digits.push(',');
-        }
-        digits.push(digit);
-    }
-    match fraction {
-        Some(fraction) => format!("{digits}.{fraction}"),
-        None => digits,
-    }
+    text
 }
 
 /// Three significant digits of the value in the largest unit that leaves it at 1 or more.

@@ -6,7 +6,7 @@ use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks,
 use stats::{figure, is_mixed};
 
 use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
-use crate::lists::{distinct, first_lines, first_of, grouped};
+use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, offsets, words};
@@ -32,7 +32,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
         Some(block_range(record)),
         view.common(Ranking::ends),
         view.common(Ranking::data).map(str::to_owned),
-        relays(record),
+        ranked(record).map(|case| case.relays).max().and_then(words::relays),
         buffers(record),
         unusual_payload(record),
         Some(trials_made(record)),
@@ -82,22 +82,19 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
 /// What disturbed the machine enough to change the figures.
 pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
     let load = record.head.other_load.as_ref()?;
-    let names = load.programs.iter().map(|name| visible(name)).collect::<Vec<String>>().join(", ");
-    let largest = if names.is_empty() { names } else { format!(" (most: {names})") };
+    let largest = joined_if_any(load.programs.iter().map(|name| visible(name)), ", ");
+    let largest = largest.map(|names| format!(" (most: {names})")).unwrap_or_default();
+    let [others, guests] = [load.programs_share, load.stolen_share].map(numbers::percent);
     let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
-        let share = numbers::percent(load.programs_share);
-        format!("Other programs took {share} of the CPUs during this run{largest}: end them, or read the intervals.")
+        format!("Other programs took {others} of the CPUs during this run{largest}: end them, or read the intervals.")
     });
-    let stolen = (load.stolen_share >= STOLEN_FROM).then(|| {
-        let share = numbers::percent(load.stolen_share);
-        format!("The hypervisor gave {share} of the CPUs to other guests: read the intervals.")
-    });
+    let stolen = (load.stolen_share >= STOLEN_FROM)
+        .then(|| format!("The hypervisor gave {guests} of the CPUs to other guests: read the intervals."));
     let fell = load.frequency_fell.filter(|fell| (FELL_FROM..=1.0).contains(fell)).map(|fell| {
         let share = numbers::percent(fell);
         format!("The CPUs became slower during this run: their frequency fell by {share} (heat, or a power limit): read the intervals.")
     });
-    let sentences: Vec<String> = [programs, stolen, fell].into_iter().flatten().collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    joined_if_any([programs, stolen, fell].into_iter().flatten(), " ")
 }
 
 /// The ceiling and the floor of a ranking, on one line; `None` if neither was measured.
@@ -114,16 +111,13 @@ pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
         if let Some(cost) = floor_ns(case) {
             let costs = floors.entry(case.spec.to_string()).or_default();
-            costs.push(format!("{} per {what}{}", numbers::time(cost), where_else(case, ranking)));
+            costs.push(format!("{} per {what}{}", numbers::time(cost), other_cpus(case, ranking)));
         }
     }
-    if !floors.is_empty() {
-        // The harness first: its cost is part of every other figure, also of the other floors.
-        let floors: Vec<String> =
-            floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", "))).collect();
-        parts.push(format!("floor  {}", floors.join("; ")));
-    }
-    (!parts.is_empty()).then(|| parts.join("  ·  "))
+    // The harness first: its cost is part of every other figure, also of the other floors.
+    let floors = floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", ")));
+    parts.extend(joined_if_any(floors, "; ").map(|floors| format!("floor  {floors}")));
+    joined_if_any(parts, "  ·  ")
 }
 
 /// The cost of a floor: the median, as in the column above it.
@@ -135,7 +129,7 @@ fn floor_ns(case: &CaseRecord) -> Option<f64> {
 }
 
 /// The CPUs of the two ends of a floor, if the rows above had others.
-fn where_else(case: &CaseRecord, ranking: &Ranking) -> String {
+fn other_cpus(case: &CaseRecord, ranking: &Ranking) -> String {
     let elsewhere = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
     if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
@@ -147,8 +141,7 @@ pub(crate) fn references(record: &BenchRecord) -> Option<String> {
         let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
         Some(format!("{} {speed}", case.spec))
     });
-    let shown: Vec<String> = shown.collect();
-    (!shown.is_empty()).then(|| format!("one end only  {}", shown.join(", ")))
+    Some(format!("one end only  {}", joined_if_any(shown, ", ")?))
 }
 
 /// The limits of what the rows show, the most important first.
@@ -171,12 +164,6 @@ fn buffers(record: &BenchRecord) -> Option<String> {
     let offsets = offsets::offsets(ranked(record));
     let offset = offsets.first().filter(|offset| offsets.len() == 1 && !offset.are_usual())?;
     Some(format!("buffers {} and {} bytes past a page's start", offset.sender, offset.receiver))
-}
-
-/// The relays between the ends, if there are any.
-fn relays(record: &BenchRecord) -> Option<String> {
-    let relays = ranked(record).map(|case| case.relays).max().filter(|relays| *relays > 0)?;
-    Some(format!("through {}", words::count(relays as usize, "relay")))
 }
 
 /// The block sizes of all cases: the smallest and the largest one, or the only one.
@@ -205,7 +192,7 @@ fn other_axes(case: &CaseRecord, ranking: &Ranking) -> String {
     if case.data != ranking.axes.data {
         notes.push(format!("data {}", case.data));
     }
-    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
+    joined_if_any(notes, ", ").map(|notes| format!(" ({notes})")).unwrap_or_default()
 }
 
 /// Why a row is faster than a memory copy (docs/METHOD.md: a page passed by reference is not a byte moved).
@@ -246,13 +233,11 @@ fn empty_sums(record: &BenchRecord) -> Option<String> {
     };
     let specs: BTreeSet<String> =
         transports(record).filter(empty).map(|case| case.spec.to_string()).collect();
-    (!specs.is_empty()).then(|| {
-        format!(
-            "{}: the XOR of all bytes is 0, as it would be of zeros, so it proves little: try another --count or --payload, or \
-             --check xxh3.",
-            specs.into_iter().collect::<Vec<String>>().join("; ")
-        )
-    })
+    let specs = joined_if_any(specs, "; ")?;
+    Some(format!(
+        "{specs}: the XOR of all bytes is 0, as it would be of zeros, so it proves little: try another --count or --payload, or \
+         --check xxh3."
+    ))
 }
 
 fn changed_requests(record: &BenchRecord) -> Vec<String> {
@@ -273,8 +258,7 @@ pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
     let intervals = interval::legend(measured().map(|case| case.samples.len()));
     let wide = measured().filter(|case| !is_mixture(case));
     let wide = wide.filter_map(|case| Some((estimated(case)?, case.samples.len())));
-    let parts: Vec<String> = [intervals, interval::wide_legend(wide), mixed].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(" "))
+    joined_if_any([intervals, interval::wide_legend(wide), mixed].into_iter().flatten(), " ")
 }
 
 /// The two figures of each mixture, and their shares of the trials.
@@ -293,11 +277,8 @@ fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
         let spec = &row.case(*workload, false)?.spec;
         let [one_text, two_text] =
             [one.median, two.median].map(|median| quantity(*workload).unit.text(median));
-        let (ones, twos) = (one.trials, two.trials);
-        Some(format!(
-            "`{spec}` {one_text} on one ({ones} of {} trials), {two_text} on two ({twos})",
-            ones + twos
-        ))
+        let (ones, twos, all) = (one.trials, two.trials, one.trials + two.trials);
+        Some(format!("`{spec}` {one_text} on one ({ones} of {all} trials), {two_text} on two ({twos})"))
     })
 }
 

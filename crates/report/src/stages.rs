@@ -1,6 +1,5 @@
 //! The stages of a run: the table of `hosepipe run --stats`, and the flow on a page.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use model::{
@@ -10,8 +9,8 @@ use model::{
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
-use crate::layout::{Tone, shortened};
-use crate::lists::grouped as grouped_by;
+use crate::layout::shortened;
+use crate::lists::{grouped as grouped_by, joined_if_any};
 use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, with_certainty};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
@@ -84,9 +83,7 @@ fn table(record: &RunRecord) -> Table {
     add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
     add(Column::right("exit"), &|at| statuses::shown(stage(at)));
     add(Column::left(""), &|at| if held_up == Some(at) { "←".to_owned() } else { String::new() });
-    if let Some(row) = held_up.and_then(|at| table.rows.get_mut(at)) {
-        row.tone = Tone::Bold;
-    }
+    table.embolden(held_up);
     table
 }
 
@@ -106,17 +103,15 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
     }
     let sentence = |LatencyRecord { pipeline, whole, stages }: &LatencyRecord| {
         let which = if known.len() > 1 { format!("Pipeline {}: ", pipeline + 1) } else { String::new() };
-        let how = match whole.matched {
-            Matched::Content => format!("{}, matched by content", grouped_count(whole.count, "line")),
-            Matched::Position => {
-                format!("{}, the n-th out for the n-th in", grouped_count(whole.count, "line"))
-            }
-            Matched::Block => format!("{}, each to the next output", grouped_count(whole.count, "block")),
+        let (what, how) = match whole.matched {
+            Matched::Content => ("line", "matched by content"),
+            Matched::Position => ("line", "the n-th out for the n-th in"),
+            Matched::Block => ("block", "each to the next output"),
         };
-        let largest =
-            stages.iter().max_by(|one, other| one.share.partial_cmp(&other.share).unwrap_or(Ordering::Equal));
-        let largest = largest.filter(|_| stages.len() > 1).and_then(|one| Some((one.stage, one.share?)));
-        let largest = largest.map(|(number, share)| {
+        let matched = grouped_count(whole.count, what);
+        let shares = stages.iter().filter_map(|one| Some((one.stage, one.share?)));
+        let largest = shares.max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let largest = largest.filter(|_| stages.len() > 1).map(|(number, share)| {
             let is_it = |stage: &&StageRecord| stage.pipeline == *pipeline && stage.stage == number;
             let command = record.stages.iter().find(is_it).map_or("", |stage| &stage.command);
             let command = shortened(command, COMMAND_CHARACTERS_MAX);
@@ -124,7 +119,9 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
         });
         let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| time(ns as f64));
         let largest = largest.unwrap_or_default();
-        format!("{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({how}).{largest}")
+        format!(
+            "{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({matched}, {how}).{largest}"
+        )
     };
     known.iter().map(sentence).collect()
 }
@@ -210,8 +207,7 @@ fn relays(record: &RunRecord) -> Option<String> {
 /// The stages that were started in a special way, if there are any, and how.
 fn ways(what: &str, record: &RunRecord, way: impl Fn(&StageRecord) -> Option<&String>) -> Option<String> {
     let each = record.stages.iter().filter_map(|stage| Some(format!("{} {}", stage.stage + 1, way(stage)?)));
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| format!("{what}, by stage: {}.", each.join("; ")))
+    Some(format!("{what}, by stage: {}.", joined_if_any(each, "; ")?))
 }
 
 /// The meaning of the signs before the bytes of these links.
@@ -239,14 +235,11 @@ fn longest_pipeline(record: &RunRecord) -> String {
     format!("The longest pipeline, `{text}`, took {wall}. ")
 }
 
-/// Whether a spec names the size of its pipe.
-fn has_size(spec: &str) -> bool {
-    spec.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
-}
-
+/// The spec of a link, with the size of its pipe if the spec does not name it.
 fn link_text(link: &LinkRecord) -> String {
+    let has_size = link.spec.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"));
     match link.granted.get("pipe_bytes") {
-        Some(bytes) if !has_size(&link.spec) => format!("{} ({})", link.spec, ByteSize(*bytes)),
+        Some(bytes) if !has_size => format!("{} ({})", link.spec, ByteSize(*bytes)),
         _ => link.spec.clone(),
     }
 }
@@ -282,16 +275,11 @@ fn flow_stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_u
         queued_s: stage.queued_ns.map(seconds),
         exit: statuses::shown(stage),
         held_up,
-        link: next.map(|_| flow_link(behind, &record.via)),
-    }
-}
-
-/// The link from a stage to the next one.
-fn flow_link(link: Option<&LinkRecord>, via: &str) -> FlowLink {
-    FlowLink {
-        spec: link.map_or(via, |link| &link.spec).to_owned(),
-        bytes: link.and_then(LinkRecord::flowed),
-        note: link.map(link_note).unwrap_or_default(),
+        link: next.map(|_| FlowLink {
+            spec: behind.map_or(&record.via, |link| &link.spec).clone(),
+            bytes: behind.and_then(LinkRecord::flowed),
+            note: behind.map(link_note).unwrap_or_default(),
+        }),
     }
 }
 

@@ -96,9 +96,6 @@ pub struct Row {
     pub reasons: Vec<String>,
 }
 
-/// The text of an item's cell.
-type CellText<'a, T> = &'a dyn Fn(&T) -> String;
-
 impl Table {
     /// A table of texts.
     pub fn new<C: Into<Column>>(
@@ -107,14 +104,8 @@ impl Table {
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
-        let rows = rows.into_iter().map(Row::from).collect();
+        let rows = rows.into_iter().map(|cells| Row { cells, ..Row::default() }).collect();
         Self { title: title.into(), columns, rows, notes: Vec::new() }
-    }
-
-    /// A table of texts with a row for each item. A column is its heading and a function that gives an item's cell.
-    pub(crate) fn from_items<T>(items: &[T], columns: &[(&str, CellText<'_, T>)]) -> Self {
-        let row = |item| columns.iter().map(|(_, cell)| cell(item)).collect();
-        Self::new("", columns.iter().map(|(heading, _)| *heading), items.iter().map(row))
     }
 
     /// Adds a column with a cell for each row; `None` is a missing figure. A column of missing figures is left out, unless its `drop`
@@ -130,6 +121,13 @@ impl Table {
             row.cells.push(cell.unwrap_or_else(|| absent.to_owned()));
         }
         self.columns.push(column);
+    }
+
+    /// Makes a row bold, if there is one.
+    pub(crate) fn embolden(&mut self, row: Option<usize>) {
+        if let Some(row) = row.and_then(|at| self.rows.get_mut(at)) {
+            row.tone = Tone::Bold;
+        }
     }
 
     /// The cells of a column, from top to bottom.
@@ -157,7 +155,8 @@ impl Table {
         let with_reasons = self.rows.iter().any(|row| !row.reasons.is_empty());
         let row = |row: &Row| {
             let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());
-            cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect::<Vec<String>>().into()
+            let cells = cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect();
+            Row { cells, ..Row::default() }
         };
         let kept = columns.iter().map(|at| self.columns[*at].clone());
         Self {
@@ -210,12 +209,6 @@ impl From<String> for Column {
 impl From<&str> for Column {
     fn from(title: &str) -> Self {
         title.to_owned().into()
-    }
-}
-
-impl From<Vec<String>> for Row {
-    fn from(cells: Vec<String>) -> Self {
-        Self { cells, ..Self::default() }
     }
 }
 

@@ -20,17 +20,17 @@ const FEW_ROUNDS: usize = 20;
 /// Longest suggested time, in seconds.
 const TIME_MAX_S: f64 = 1800.0;
 
-/// Which mechanism to take.
+/// Sentences on a record of mechanisms.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    /// A sentence for streams and one for round trips, of each block and placement that was measured.
+pub(crate) struct Findings {
+    /// The mechanism to take: a sentence for streams and one for round trips, of each block and placement that was measured.
     pub(crate) answers: Vec<String>,
-    /// Which mechanisms are faster because they spin.
+    /// Further facts and suggestions, the most important first.
     pub(crate) further: Vec<String>,
 }
 
-/// Which mechanism to take, for streams and for round trips.
-pub(crate) fn verdict(view: &View) -> Verdict {
+/// Which mechanism to take, for streams and for round trips; further, which ones are faster because they spin.
+pub(crate) fn verdict(view: &View) -> Findings {
     let settings = &view.record.settings;
     let mut groups = view.groups();
     // The most informative figures: of checked bytes, if there are any.
@@ -46,7 +46,7 @@ pub(crate) fn verdict(view: &View) -> Verdict {
     };
     let verdicts =
         Workload::ALL.iter().flat_map(|workload| groups.iter().map(move |group| of_group(*workload, group)));
-    let mut verdict = Verdict::default();
+    let mut verdict = Findings::default();
     for sentences in verdicts.chain(under_load(view)) {
         let mut sentences = sentences.into_iter();
         verdict.answers.extend(sentences.next());
@@ -107,10 +107,9 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
         let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
         let farthest = answers.iter().filter(|one| kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
-        text += &format!(
-            " {label}: {runs}; of those that cost about the same the simplest is named{}.",
-            undecided.unwrap_or_default()
-        );
+        let undecided = undecided.unwrap_or_default();
+        text +=
+            &format!(" {label}: {runs}; of those that cost about the same the simplest is named{undecided}.");
     }
     Some(text)
 }

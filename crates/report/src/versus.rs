@@ -4,7 +4,7 @@ use model::{CompareRecord, CompareResult, Ratio, SHELLS};
 use stats::spread::outlier_indices;
 
 use crate::interval::plus_minus;
-use crate::layout::{Tone, bar, code, shortened};
+use crate::layout::{bar, code, shortened};
 use crate::lists::{first_of, grouped};
 use crate::numbers::{decimal_size, three_digits, time};
 use crate::table::{Column, Fit, Table};
@@ -61,11 +61,7 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         (Some(false), _) => Some("varies".to_owned()),
         (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
     });
-    let winner = fastest(results);
-    for (row, result) in table.rows.iter_mut().zip(results) {
-        row.tone =
-            if winner.is_some_and(|one| std::ptr::eq(one, *result)) { Tone::Bold } else { Tone::Plain };
-    }
+    table.embolden(fastest(results));
     table
 }
 
@@ -110,14 +106,14 @@ fn with_bounds(ratio: Ratio) -> String {
     format!("{median} ({low} to {high})")
 }
 
-/// The pipeline that is certainly faster than all others, if there is one.
-fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
+/// The place of the pipeline that is certainly faster than all others, if there is one.
+fn fastest(results: &[&CompareResult]) -> Option<usize> {
     let slower = |result: &CompareResult| result.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
-    let ranked = || results.iter().copied().filter(|result| result.error.is_none());
-    let mut level = ranked().filter(|result| !slower(result));
-    let first = level.next().filter(|_| level.next().is_none() && ranked().count() > 1)?;
+    let ranked = || results.iter().enumerate().filter(|(_, result)| result.error.is_none());
+    let mut level = ranked().filter(|(_, result)| !slower(result));
+    let (at, first) = level.next().filter(|_| level.next().is_none() && ranked().count() > 1)?;
     let own = first.times_fastest.is_some_and(|ratio| ratio.median == 1.0 && ratio.high == 1.0);
-    own.then_some(first)
+    own.then_some(at)
 }
 
 /// Which pipeline is the fastest, and whose output differs from that of the first.
@@ -198,10 +194,8 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
         let start = seconds(start_s);
         format!("Each time includes the start of the shell ({start} with an empty text): without it the factors would be larger.")
     });
-    let named = |lines: Vec<String>| {
-        let text = first_of(&lines, NAMES_MAX, "; ", String::clone);
-        Some(text).filter(|text| !text.is_empty())
-    };
+    let named =
+        |lines: Vec<String>| (!lines.is_empty()).then(|| first_of(&lines, NAMES_MAX, "; ", String::clone));
     let first = named(first).map(|first| {
         format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
     });

@@ -106,23 +106,25 @@ impl<'a> View<'a> {
         }
         rankings.iter_mut().for_each(Ranking::rank);
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
-        let same = [
-            common(&rankings, |ranking| ranking.axes.block_bytes).is_some(),
-            common(&rankings, Ranking::ends).is_some(),
-            common(&rankings, |ranking| ranking.axes.data).is_some(),
+        let mut view =
+            Self { record, rankings, references: References::from_record(record), same: [false; 3] };
+        view.same = [
+            view.common(|ranking| ranking.axes.block_bytes).is_some(),
+            view.common(Ranking::ends).is_some(),
+            view.common(|ranking| ranking.axes.data).is_some(),
         ];
-        Self { record, rankings, references: References::from_record(record), same }
+        view
     }
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
-        let RankingAxes { data, placement, block_bytes, .. } = ranking.axes;
-        self.references.nearest(role, (data, placement), block_bytes)
+        self.references.nearest(role, &ranking.axes)
     }
 
     /// What all rankings have in common; `None` if they differ.
     pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Ranking<'a>) -> T) -> Option<T> {
-        common(&self.rankings, axis)
+        let first = axis(self.rankings.first()?);
+        self.rankings.iter().all(|ranking| axis(ranking) == first).then_some(first)
     }
 
     /// The rankings that are shown together, in their order: those of a sweep over many block sizes, else one alone.
@@ -139,11 +141,6 @@ impl<'a> View<'a> {
         let ends = if same_ends { String::new() } else { ranking.ends() };
         joined([&*blocks, &ends, if same_data { "" } else { ranking.data() }])
     }
-}
-
-fn common<'a, T: PartialEq>(rankings: &[Ranking<'a>], axis: impl Fn(&Ranking<'a>) -> T) -> Option<T> {
-    let first = axis(rankings.first()?);
-    rankings.iter().all(|ranking| axis(ranking) == first).then_some(first)
 }
 
 /// The cases that are ranked: one pair of ends at its own speed.
@@ -331,15 +328,11 @@ type Variants = Vec<(&'static Axis, Option<AxisValue>, bool)>;
 
 impl<'a> Labels<'a> {
     pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
-        Self::without_axis(record, None)
+        Self::without(record, None)
     }
 
-    /// The same for tables that show the offsets of the buffers beside the names.
-    pub(crate) fn without_align(record: &'a BenchRecord) -> Self {
-        Self::without_axis(record, Some("align"))
-    }
-
-    fn without_axis(record: &'a BenchRecord, left_out: Option<&str>) -> Self {
+    /// The same for tables that show an axis beside the names.
+    pub(crate) fn without(record: &'a BenchRecord, left_out: Option<&str>) -> Self {
         let mut specs: HashMap<&Spec, Variants> = HashMap::new();
         let axes = || {
             AXES.iter().filter(|axis| {

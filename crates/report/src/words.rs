@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
+use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, Tool, ZeroCopy};
 
 use crate::numbers;
 
@@ -84,6 +84,11 @@ pub(crate) fn blocks(streams: Option<String>, round_trips: Option<String>) -> St
     }
 }
 
+/// The relays between the ends, if there are any: "through 2 relays".
+pub(crate) fn relays(relays: u32) -> Option<String> {
+    (relays > 0).then(|| format!("through {}", count(relays as usize, "relay")))
+}
+
 /// "1 trial", "9 trials".
 pub fn count(number: usize, one: &str) -> String {
     count_of(number, one, &format!("{one}s"))
@@ -114,6 +119,12 @@ pub fn machine(host: &Host) -> String {
     }
     parts.push(host.kernel.clone());
     parts.join(", ")
+}
+
+/// The version of a hosepipe, and its revision if known: "0.1.0 (7c2f6ac9c745)".
+pub(crate) fn version(tool: &Tool) -> String {
+    let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})"));
+    tool.version.clone() + &revision.unwrap_or_default()
 }
 
 /// The command line of a record, quoted for a shell.

@@ -10,9 +10,6 @@ use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{offsets, words};
 
-/// The arguments of [`CaseSet::condition`].
-const CONDITIONS: [usize; 3] = [0, 1, 2];
-
 /// A bench record on the page, and the label of its rows; empty if it is the only record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -39,9 +36,8 @@ pub(super) struct CaseSet<'a> {
 pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<CaseSet<'a>> {
     let entries = |source: &Source<'a>| {
         let source = *source;
-        let are_swept = offsets::are_swept(source.record);
-        let labels =
-            if are_swept { Labels::without_align(source.record) } else { Labels::from_record(source.record) };
+        let beside = offsets::are_swept(source.record).then_some("align");
+        let labels = Labels::without(source.record, beside);
         let cases = ranked(source.record).filter(|case| case.worker.is_none());
         cases.map(move |case| (Axes::from_case(case), Entry { source, name: labels.label(case), case }))
     };
@@ -77,38 +73,30 @@ impl<'a> CaseSet<'a> {
         self.entries.iter().any(|entry| std::ptr::eq(entry.source.record, source.record))
     }
 
-    /// Its conditions in words: the tasks and CPUs of the ends (0), what they did with the data (1), and the relays between them (2).
-    fn condition(&self, number: usize) -> String {
+    /// Its conditions in words: the tasks and CPUs of the ends, what they did with the data, and the relays between them.
+    fn conditions(&self) -> [String; 3] {
         let Axes { tasks, placement, data, relays, .. } = self.axes;
         let cases = || self.entries.iter().map(|entry| entry.case);
-        match number {
-            0 => {
-                let cpus = cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-                words::ends(tasks, placement, cpus.unwrap_or_default())
-            }
-            1 => words::data(data, cases().find_map(|case| case.check)).to_owned(),
-            _ if relays > 0 => format!("through {}", words::count(relays as usize, "relay")),
-            _ => String::new(),
-        }
+        let cpus = cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+        let ends = words::ends(tasks, placement, cpus.unwrap_or_default());
+        let data = words::data(data, cases().find_map(|case| case.check)).to_owned();
+        [ends, data, words::relays(relays).unwrap_or_default()]
     }
 
     /// Its conditions as the first sentence of a caption, without the full stop.
     pub(super) fn caption(&self) -> String {
-        let parts = CONDITIONS.map(|number| self.condition(number));
-        let text = joined(parts.iter().map(String::as_str));
+        let text = joined(self.conditions().iter().map(String::as_str));
         let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
         first + text.chars().skip(1).collect::<String>().as_str()
     }
 
     /// A title with the conditions in which it differs from the other sets of its workload.
     pub(super) fn titled(&self, title: &str, sets: &[Self]) -> String {
-        let others = || sets.iter().filter(|set| set.axes.workload == self.axes.workload);
-        let parts = CONDITIONS.map(|number| {
-            let own = self.condition(number);
-            let differs = others().any(|other| other.condition(number) != own);
-            if differs { own } else { String::new() }
-        });
-        joined(std::iter::once(title).chain(parts.iter().map(String::as_str)))
+        let own = self.conditions();
+        let of_workload = sets.iter().filter(|set| set.axes.workload == self.axes.workload);
+        let all: Vec<[String; 3]> = of_workload.map(Self::conditions).collect();
+        let differing = (0..own.len()).filter(|at| all.iter().any(|other| other[*at] != own[*at]));
+        joined(std::iter::once(title).chain(differing.map(|at| own[at].as_str())))
     }
 }
 

@@ -20,24 +20,23 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         let blocks = of_workload(workload).flat_map(|(at, set)| set_blocks(set, at, &sets, sources));
         blocks.collect::<Vec<Block>>()
     };
-    let [mut streams, mut trips] = [Workload::Stream, Workload::PingPong].map(charts);
+    let [streams, trips] = [Workload::Stream, Workload::PingPong].map(charts);
     let distributions = of_workload(Workload::PingPong)
         .flat_map(|(at, set)| figure_blocks(round_trips::figures(set, at), set, &sets))
         .collect();
+    let mut figures =
+        [section("throughput", "Throughput", streams), section("round-trips", "Round trips", trips)];
     // Findings and remarks are of the whole record: they are in its first section of figures.
-    let (mut stream_findings, mut trip_findings) = (findings(sources), Vec::new());
-    if streams.is_empty() {
-        std::mem::swap(&mut stream_findings, &mut trip_findings);
-    }
-    if let Some(first) = [&mut streams, &mut trips].into_iter().find(|blocks| !blocks.is_empty()) {
-        first.extend(remarks_of(sources));
+    if let Some(first) = figures.iter_mut().find(|section| !section.blocks.is_empty()) {
+        // What several records recommend together is unknown.
+        if let [source] = sources {
+            first.lead = advice(source.record);
+        }
+        first.blocks.extend(remarks_of(sources));
     }
     let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
-    sections.extend([
-        section("throughput", "Throughput", stream_findings, streams),
-        section("round-trips", "Round trips", trip_findings, trips),
-        section("distribution", "How round trips are distributed", Vec::new(), distributions),
-    ]);
+    sections.extend(figures);
+    sections.push(section("distribution", "How round trips are distributed", distributions));
     for (at, source) in sources.iter().enumerate() {
         sections.extend(languages::page::section(source.record, source.label, at));
     }
@@ -50,21 +49,21 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         for (id, title, blocks) in
             [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]
         {
-            sections.push(section(&format!("{id}-{at}"), &labelled(title, label), Vec::new(), blocks));
+            sections.push(section(&format!("{id}-{at}"), &labelled(title, label), blocks));
         }
     }
     let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
     let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
     if !tables.is_empty() {
         let folded = vec![Block::Folded("All figures as tables".to_owned(), tables)];
-        sections.push(section("figures", "Every figure", Vec::new(), folded));
+        sections.push(section("figures", "Every figure", folded));
     }
     sections.retain(|section| !section.blocks.is_empty());
     sections
 }
 
-fn section(id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>) -> Section {
-    Section { id: id.to_owned(), title: title.to_owned(), lead, code: None, blocks }
+fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { id: id.to_owned(), title: title.to_owned(), blocks, ..Section::default() }
 }
 
 /// The figures of a set, with titles that distinguish it from other sets.
@@ -92,15 +91,7 @@ fn set_blocks(set: &CaseSet, number: usize, sets: &[CaseSet], sources: &[Source]
 fn recommendation((at, source): (usize, &Source<'_>)) -> Option<Section> {
     let recommendation = source.record.recommendation.as_deref()?;
     let title = labelled(&recommendation.title, source.label);
-    Some(section(&format!("recommendation-{at}"), &title, Vec::new(), recommended(recommendation)))
-}
-
-/// What the figures recommend; nothing if there are several records.
-fn findings(sources: &[Source]) -> Vec<String> {
-    match sources {
-        [source] => advice(source.record),
-        _ => Vec::new(),
-    }
+    Some(section(&format!("recommendation-{at}"), &title, recommended(recommendation)))
 }
 
 /// The remarks of all records; one that several records have is shown once.

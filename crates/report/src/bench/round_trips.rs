@@ -34,8 +34,8 @@ pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
                 .to_owned()
                 + &left_out.unwrap_or_default(),
             chart: Chart::Lines(Lines {
-                x_axis: Axis { label: "percentile".to_owned(), unit: Unit::Rarity, scale: Scale::Log },
-                y_axis: Axis { label: "round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log },
+                x_axis: Axis::new("percentile", Unit::Rarity, Scale::Log),
+                y_axis: Axis::new("round trip", Unit::Ns, Scale::Log),
                 series,
             }),
         })

@@ -5,17 +5,17 @@ use stats::{CostModel, bound_of};
 
 use super::cases::{CaseSet, Entry, Source};
 use crate::bounds::bars_of;
-use crate::case_figure::{estimated, figure_cell, quantity, speed};
+use crate::case_figure::{estimated, figure_bar, quantity, speed};
 use crate::costs::Costs;
 use crate::figure::{
-    Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
+    Axis, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
-use crate::interval::plus_minus;
-use crate::lists::{grouped, joined};
+use crate::interval::{interval_words, plus_minus};
+use crate::lists::{grouped, joined, joined_if_any};
 use crate::sweep::size_range;
 use crate::table::{Column, Table};
 use crate::view::{Ranking, View};
-use crate::{columns, interval, numbers, reason, words};
+use crate::{columns, numbers, reason, words};
 
 /// Points of a cost model's curve for each doubling of the block.
 const CURVE_STEPS: f64 = 8.0;
@@ -51,7 +51,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
         caption: format!(
             "{}. {better} The mark across is {}; each dot below is one trial.{}",
             set.caption(),
-            interval_words(entries.iter().copied()),
+            interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
         chart: Chart::Bars(Bars {
@@ -70,19 +70,13 @@ fn groups(entries: &[&Entry]) -> (Vec<BarGroup>, Option<String>) {
     let group = |entry: &Entry| if alone { label.to_owned() } else { entry.name.clone() };
     let name = |entry: &Entry| if alone { entry.name.clone() } else { entry.source.label.to_owned() };
     let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (group(entry), *entry))));
-    let bars = |entries: Vec<&Entry>| entries.into_iter().map(|entry| bar(entry, name(entry))).collect();
+    let bar = |entry: &Entry| {
+        let interrupted = entry.source.record.settings.interrupted;
+        figure_bar(name(entry), entry.case, interrupted, note(entry.case))
+    };
+    let bars = |entries: Vec<&Entry>| entries.into_iter().map(bar).collect();
     let groups = groups.into_iter().map(|(name, entries)| BarGroup { name, bars: bars(entries) });
     (groups.collect(), left_out)
-}
-
-fn bar(entry: &Entry, name: String) -> Bar {
-    let case = entry.case;
-    let mut cell = figure_cell(case, entry.source.record.settings.interrupted);
-    if cell.value.is_some() {
-        cell.note = note(case);
-    }
-    let samples = case.samples.iter().filter_map(quantity(case.workload).of_sample).collect();
-    Bar { name, style: SeriesStyle::Measured, cell, samples }
 }
 
 /// What limits a stream, how its bytes are passed, and its failure.
@@ -90,8 +84,7 @@ fn note(case: &CaseRecord) -> String {
     let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
     let by_reference = case.zero_copy.as_ref().map(words::by_reference);
     let failed = case.error.as_ref().map(reason::text);
-    let parts: Vec<String> = [bound, by_reference, failed].into_iter().flatten().collect();
-    parts.join("; ")
+    joined_if_any([bound, by_reference, failed].into_iter().flatten(), "; ").unwrap_or_default()
 }
 
 /// The ceilings of the records, of the same block where one was measured.
@@ -101,10 +94,9 @@ fn references(set: &CaseSet, bytes: u64, sources: &[Source]) -> Vec<Reference> {
     }
     let ceiling = |source: &Source| {
         let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
-        let best = cases
-            .filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)))
-            .min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
-        let (case, value) = best;
+        let measured = cases.filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)));
+        let (case, value) =
+            measured.min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
         Some(Reference { name: joined([ceiling_with_block(case, set).as_str(), source.label]), value })
     };
     sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
@@ -116,10 +108,9 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
     let mut series = series(points, SeriesStyle::Measured);
     if let Some(costs) = costs(set) {
         for (name, model) in costs.models() {
-            series
-                .iter_mut()
-                .filter(|one| one.name == name)
-                .for_each(|one| one.model = curve(model, &one.points));
+            for one in series.iter_mut().filter(|one| one.name == name) {
+                one.model = curve(model, &one.points);
+            }
         }
     }
     let (what, sign) = match workload {
@@ -135,7 +126,7 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
         caption: format!(
             "{}. Both axes are logarithmic; the shade around a line is {}.{}",
             set.caption(),
-            interval_words(&set.entries),
+            interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
             if series.iter().any(|one| !one.model.is_empty()) {
                 " Dotted: the cost model below."
             } else {
@@ -143,7 +134,7 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
             }
         ),
         chart: Chart::Lines(Lines {
-            x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
+            x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
             y_axis: Axis { scale: Scale::Log, ..quantity(workload).axis() },
             series,
         }),
@@ -166,14 +157,10 @@ fn over_offsets(set: &CaseSet, number: usize) -> Figure {
             "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
              start; the other begins at a page. The shade around a line is {}.",
             set.caption(),
-            interval_words(&set.entries)
+            interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
         ),
         chart: Chart::Lines(Lines {
-            x_axis: Axis {
-                label: "bytes from a page's start".to_owned(),
-                unit: Unit::Count,
-                scale: Scale::Linear,
-            },
+            x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
             y_axis: quantity(set.axes.workload).axis(),
             series: series(points, SeriesStyle::Measured),
         }),
@@ -262,9 +249,4 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         Table { title: label + &title, ..table }
     };
     View::from_record(source.record).rankings.iter().map(table).collect()
-}
-
-fn interval_words<'a, 'b: 'a>(entries: impl IntoIterator<Item = &'a Entry<'b>>) -> String {
-    let trials: Vec<usize> = entries.into_iter().map(|entry| entry.case.samples.len()).collect();
-    interval::interval_words(trials.into_iter())
 }

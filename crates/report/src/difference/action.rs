@@ -4,8 +4,8 @@
 use model::{CaseChange, DiffFigure, DiffRecord};
 use serde::Serialize;
 
-use super::{SPEC, change_text, name};
-use crate::format::FormatError;
+use super::{SPEC, change_text, name, time_ns};
+use crate::formats::FormatError;
 use crate::json::to_text;
 use crate::numbers::fixed;
 use crate::words::count;
@@ -31,12 +31,6 @@ pub fn text(record: &DiffRecord) -> Result<String, FormatError> {
 
 fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
     let found = stats::Estimate::of(&change.new)?;
-    let block = change.case.get("block").and_then(|block| model::parse_size(block).ok());
-    let (value, unit) = match change.figure {
-        DiffFigure::Throughput => (block?.0 as f64 / found.median * 1e9, "ns/block"),
-        DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => (found.median, "ns"),
-        DiffFigure::WallTime => (found.median * 1e9, "ns"),
-    };
     let fields = change.case.iter().filter(|(name, _)| name.as_str() != SPEC);
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
     let against = change
@@ -49,8 +43,8 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
     let spread = found.relative_half_width().map(|share| format!("± {} %", fixed(share * 100.0, 1)));
     Some(ActionFigure {
         name: format!("{} {} ({})", name(change), change.figure, fields.join(" ")),
-        unit,
-        value: Some(value).filter(|value| value.is_finite())?,
+        unit: if change.figure == DiffFigure::Throughput { "ns/block" } else { "ns" },
+        value: time_ns(change, found.median).filter(|value| value.is_finite())?,
         range: spread.unwrap_or_default(),
         extra: extra.join("\n"),
     })

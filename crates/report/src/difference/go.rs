@@ -3,7 +3,7 @@
 
 use model::{CaseChange, DiffFigure, DiffRecord};
 
-use super::{SPEC, WORKLOAD, name};
+use super::{SPEC, WORKLOAD, name, time_ns};
 
 model::words! {
     /// Which sides are written.
@@ -57,15 +57,11 @@ fn benchmark(change: &CaseChange) -> String {
 
 /// The figure in a unit for which benchstat knows whether larger or smaller is better.
 fn measured(change: &CaseChange, figure: f64) -> String {
+    let time = time_ns(change, figure).map(|ns| format!("{ns} ns/op")).unwrap_or_default();
     match change.figure {
-        DiffFigure::Throughput => {
-            let block = change.case.get("block").and_then(|block| model::parse_size(block).ok());
-            let per_block = block.map(|block| format!("{} ns/op ", block.0 as f64 / figure * 1e9));
-            format!("{}{} MB/s", per_block.unwrap_or_default(), figure / 1e6)
-        }
-        DiffFigure::RoundTripP50 => format!("{figure} ns/op"),
+        DiffFigure::Throughput => format!("{time} {} MB/s", figure / 1e6).trim_start().to_owned(),
         DiffFigure::RoundTripP99 => format!("{figure} p99-ns/op"),
-        DiffFigure::WallTime => format!("{} ns/op", figure * 1e9),
+        DiffFigure::RoundTripP50 | DiffFigure::WallTime => time,
     }
 }
 

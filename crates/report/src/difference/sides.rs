@@ -83,8 +83,7 @@ pub fn side(loaded: &Loaded) -> DiffSide {
 
 /// A hosepipe by its version, and its revision if known.
 pub fn tool(tool: &Tool) -> String {
-    let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})"));
-    format!("hosepipe {}{}", tool.version, revision.unwrap_or_default())
+    format!("hosepipe {}", words::version(tool))
 }
 
 /// Why records of two suites, or of two versions of one, cannot be compared: their cases are not the same.

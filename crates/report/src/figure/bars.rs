@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::axis::Range;
 use super::canvas::{
-    Canvas, Drawing, TEXT, labels_apart, mono_width, pointed_at, px, sans_width, shortened, text,
+    Canvas, Drawing, TEXT, labels_apart, mono_width, px, sans_width, shortened, text, with_tip,
 };
 use super::theme::SERIES_COLORS;
 use super::{Bar, Bars, Reference, Scale, SeriesStyle};
@@ -106,7 +106,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
     let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
     let class = if bar.style == SeriesStyle::Published { "row published" } else { "row" };
     let drawn = bar.cell.value.and_then(|value| layout.x(value));
-    pointed_at(
+    with_tip(
         class,
         &bar.cell.tip(&bar.name, bars.axis.unit, "no figure"),
         html! {
@@ -123,12 +123,8 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
 /// The bar or the mark, its interval, and its samples below.
 fn figure(bar: &Bar, layout: &Layout, (value, middle): (f64, f64), color: usize) -> Markup {
     let class = format!("c{color}");
-    let specks: String = bar
-        .samples
-        .iter()
-        .filter_map(|sample| layout.x(*sample))
-        .map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0)))
-        .collect();
+    let samples = bar.samples.iter().filter_map(|sample| layout.x(*sample));
+    let specks: String = samples.map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0))).collect();
     let ends =
         bar.cell.low.zip(bar.cell.high).and_then(|(low, high)| Some((layout.x(low)?, layout.x(high)?)));
     html! {

@@ -33,15 +33,11 @@ pub(super) struct Drawing {
 
 impl Canvas {
     pub(super) fn stand_alone(theme: Theme) -> Self {
-        Self { theme: Some(theme), narrow: false, width: 760.0 }
+        Self { theme: Some(theme), ..Self::in_page(false) }
     }
 
-    pub(super) fn wide() -> Self {
-        Self { theme: None, narrow: false, width: 760.0 }
-    }
-
-    pub(super) fn narrow() -> Self {
-        Self { theme: None, narrow: true, width: 340.0 }
+    pub(super) fn in_page(narrow: bool) -> Self {
+        Self { theme: None, narrow, width: if narrow { 340.0 } else { 760.0 } }
     }
 
     /// Whether this is the drawing from which the page's script zooms: the other one has the same axes.
@@ -90,8 +86,8 @@ impl Canvas {
 }
 
 /// A group with a tooltip. A browser shows the title; the page's script shows it as a tip of its own.
-pub(super) fn pointed_at(class: &str, said: &str, pieces: Markup) -> Markup {
-    html! { g class=(class) { title { (said) } (pieces) } }
+pub(super) fn with_tip(class: &str, tip: &str, pieces: Markup) -> Markup {
+    html! { g class=(class) { title { (tip) } (pieces) } }
 }
 
 /// A line of text.
@@ -153,7 +149,7 @@ mod tests {
 
     #[test]
     fn labels_stay_on_the_canvas_and_apart() {
-        let canvas = Canvas::narrow();
+        let canvas = Canvas::in_page(true);
         let ticks = [(40.0, "50 %"), (50.0, "90 %"), (200.0, "99.9999 %"), (335.0, "99.99999 %")];
         let kept = labels_apart(ticks.map(|(place, words)| (place, words.to_owned())).to_vec(), &canvas);
         let words: Vec<&str> = kept.iter().map(|(_, words)| words.as_str()).collect();

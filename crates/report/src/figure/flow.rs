@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Canvas, Drawing, pointed_at, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, px, sans_width, shortened, text, with_tip};
 use super::{Flow, FlowLink, FlowStage, Unit};
 use crate::numbers::{decimal_size, with_certainty};
 
@@ -20,13 +20,17 @@ const BAR: f64 = 11.0;
 const ARROW_X: f64 = 30.0;
 /// Widths of the thickest arrow and of the thinnest.
 const ARROW_WIDTHS: [f64; 2] = [20.0, 2.0];
+/// The label of the stage that the others waited for.
+pub(super) const HELD_UP: &str = "holds the pipeline up";
+/// The part of a stage's time that is none of the others.
+pub(super) const REST: &str = "else";
 /// What a stage's time is divided into, and the class of each.
-const PARTS: [(&str, &str); 5] = [
+pub(super) const PARTS: [(&str, &str); 5] = [
     ("on a CPU", "busy"),
     ("waits for a CPU", "queued"),
     ("waits to read", "reading"),
     ("waits to write", "writing"),
-    ("else", "other"),
+    (REST, "other"),
 ];
 
 pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
@@ -74,7 +78,7 @@ fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup 
     let wall = Unit::Seconds.text(stage.wall_s);
     let ending = if stage.exit == "0" { wall } else { format!("{wall} · exit {}", stage.exit) };
     let room = right - INSET - sans_width(&ending) - 16.0;
-    pointed_at(
+    with_tip(
         "stage",
         &stage_tip(stage),
         html! {
@@ -90,22 +94,19 @@ fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup 
     )
 }
 
-/// The label of the stage that the others waited for, on the frame of its box.
+/// The label of a stage, on the frame of its box.
 fn held_up(y: f64, canvas: &Canvas) -> Markup {
-    const WORDS: &str = "holds the pipeline up";
-    let width = sans_width(WORDS) + 12.0;
+    let width = sans_width(HELD_UP) + 12.0;
     let left = canvas.width - INSET - width;
     html! {
         rect class="paper" x=(px(left)) y=(px(y - 6.0)) width=(px(width)) height="14" {}
-        text class="held middle" x=(px(left + width / 2.0)) y=(px(y + 5.0)) { (WORDS) }
+        text class="held middle" x=(px(left + width / 2.0)) y=(px(y + 5.0)) { (HELD_UP) }
     }
 }
 
 /// The pieces of a stage's bar: class, left end and width, on the axis of the whole run.
 fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, f64)> {
-    let [queued, reading, writing] =
-        [stage.queued_s, stage.read_wait_s, stage.write_wait_s].map(|time_s| time_s.unwrap_or(0.0));
-    let known = [stage.cpu_s, queued, reading, writing];
+    let known = times_s(stage).map(|time_s| time_s.unwrap_or(0.0));
     let sum: f64 = known.iter().sum();
     // Several threads can have more CPU time than elapsed time: the parts are shrunk to fit.
     let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
@@ -129,11 +130,11 @@ fn link_arrow(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     let amount = amount(link);
     let left = ARROW_X + ARROW_WIDTHS[0] / 2.0 + 12.0;
     let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
-    let said = [link.spec.clone(), amount.clone(), link.note.clone()];
-    let said: Vec<String> = said.into_iter().filter(|line| !line.is_empty()).collect();
-    pointed_at(
+    let tip = [link.spec.clone(), amount.clone(), link.note.clone()];
+    let tip: Vec<String> = tip.into_iter().filter(|line| !line.is_empty()).collect();
+    with_tip(
         "link",
-        &said.join("\n"),
+        &tip.join("\n"),
         html! {
             path class="hose" d=(outline(thick, y)) {}
             text x=(px(left)) y=(px(y + 23.0)) {
@@ -148,15 +149,11 @@ fn link_arrow(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
 /// The outline of an arrow down, from one stage's frame to the next one's.
 fn outline(thick: f64, y: f64) -> String {
     const HEAD: f64 = 10.0;
-    let (left, right, wing) = (px(ARROW_X - thick / 2.0), px(ARROW_X + thick / 2.0), px(4.5));
-    let (neck, end) = (px(y + LINK - 2.0 - HEAD), px(y + LINK - 2.0));
-    format!(
-        "M{left} {}V{neck}h-{wing}L{} {end}L{} {neck}H{right}V{}Z",
-        px(y),
-        px(ARROW_X),
-        px(ARROW_X + thick / 2.0 + 4.5),
-        px(y)
-    )
+    const WING: f64 = 4.5;
+    let [left, middle, right] = [-thick / 2.0, 0.0, thick / 2.0].map(|x| px(ARROW_X + x));
+    let [top, neck, end] = [0.0, LINK - 2.0 - HEAD, LINK - 2.0].map(|down| px(y + down));
+    let edge = px(ARROW_X + thick / 2.0 + WING);
+    format!("M{left} {top}V{neck}h-{WING}L{middle} {end}L{edge} {neck}H{right}V{top}Z")
 }
 
 /// "≥1.00 GB", or that it was not counted.
@@ -167,17 +164,18 @@ pub(super) fn amount(link: &FlowLink) -> String {
     }
 }
 
+/// The known parts of a stage's time, in the order of [`PARTS`].
+pub(super) fn times_s(stage: &FlowStage) -> [Option<f64>; 4] {
+    [Some(stage.cpu_s), stage.queued_s, stage.read_wait_s, stage.write_wait_s]
+}
+
 fn stage_tip(stage: &FlowStage) -> String {
-    let time = |name: &str, time_s: Option<f64>| time_s.map(|s| format!("{name} {}", Unit::Seconds.text(s)));
-    let lines = [
-        Some(stage.command.clone()),
-        stage.held_up.then(|| "holds the pipeline up".to_owned()),
-        time("ran for", Some(stage.wall_s)),
-        time("on a CPU", Some(stage.cpu_s)),
-        time("waits for a CPU", stage.queued_s),
-        time("waits to read", stage.read_wait_s),
-        time("waits to write", stage.write_wait_s),
-        Some(format!("exit {}", stage.exit)),
-    ];
-    lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
+    let time = |name: &str, time_s: f64| format!("{name} {}", Unit::Seconds.text(time_s));
+    let mut lines = vec![stage.command.clone()];
+    lines.extend(stage.held_up.then(|| HELD_UP.to_owned()));
+    lines.push(time("ran for", stage.wall_s));
+    lines
+        .extend(PARTS.iter().zip(times_s(stage)).filter_map(|((name, _), time_s)| Some(time(name, time_s?))));
+    lines.push(format!("exit {}", stage.exit));
+    lines.join("\n")
 }

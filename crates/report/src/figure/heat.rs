@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use stats::estimate::median;
 
 use super::axis::{Range, can_show};
-use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text, with_tip};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
@@ -117,14 +117,16 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     });
     let fits = |words: &String| sans_width(words) <= layout.cell - 2.0;
     let shown = [format!("{words}{}", cell.spread(heat.unit)), words].into_iter().find(fits);
+    let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+    let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",
         None => "middle quiet",
     };
-    pointed_at(
+    with_tip(
         "cell",
-        &cell_tip(heat, (row, column), cell),
+        &cell.tip(&name, heat.unit, "not measured"),
         html! {
             rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(layout.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
             @if let Some(shown) = shown { (text(x + layout.cell / 2.0, y + 18.0, text_class, &shown)) }
@@ -136,12 +138,6 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
 fn step(range: &Range, value: f64) -> usize {
     let share = range.share(value).unwrap_or(0.5).clamp(0.0, 1.0);
     ((share * HEAT_STEPS as f64) as usize).min(HEAT_STEPS - 1)
-}
-
-fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
-    let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
-    let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
-    cell.tip(&name, heat.unit, "not measured")
 }
 
 /// The legend: the colours, and the smallest and largest value.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::axis::Range;
 use super::canvas::{Canvas, Drawing, labels_apart, mono_width, px, sans_width, shortened, text};
 use super::theme::SERIES_COLORS;
-use super::{Axis, Cell, Lines, Point, Series, SeriesStyle, Unit};
+use super::{Axis, Lines, Point, Series, SeriesStyle, Unit};
 
 /// Height of the frame on a desktop and on a phone.
 const HEIGHTS: [f64; 2] = [330.0, 260.0];
@@ -154,8 +154,7 @@ impl<'a> Frame<'a> {
 
     fn tip(&self, series: &Series, point: &Point) -> String {
         let name = format!("{} · {}", series.name, self.x.unit.text(point.x));
-        let Point { y, low, high, n, .. } = *point;
-        Cell { value: Some(y), low, high, n, ..Cell::default() }.tip(&name, self.y.unit, "")
+        point.cell().tip(&name, self.y.unit, "")
     }
 
     /// Lines without marks differ by dashes once the colours repeat.

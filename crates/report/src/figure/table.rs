@@ -1,11 +1,13 @@
 //! Figures as tables, for readers who cannot see a chart or want the numbers.
 
 use super::axis::percentile;
-use super::flow::amount;
+use super::flow::{HELD_UP, PARTS, REST, amount, times_s};
 use super::{
-    Bar, Bars, Cell, Chart, Figure, Flow, FlowStage, Heat, Lines, Reference, Series, SeriesStyle, Unit,
+    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Flow, FlowStage, Heat, Lines, Point, Reference, Series,
+    SeriesStyle, Unit,
 };
 use crate::interval;
+use crate::lists::joined_if_any;
 use crate::table::{ABSENT, Table};
 
 pub(super) fn table(figure: &Figure) -> Table {
@@ -21,52 +23,45 @@ pub(super) fn table(figure: &Figure) -> Table {
 
 fn lines_table(lines: &Lines) -> Table {
     let (x, y) = (&lines.x_axis, &lines.y_axis);
-    let points: Vec<_> =
-        lines.series.iter().flat_map(|one| one.points.iter().map(move |point| (one, point))).collect();
-    let with_interval = points.iter().filter(|(_, point)| point.low.is_some());
-    Table::from_items(
-        &points,
-        &[
-            ("series", &|(series, _)| with_origin(&series.name, series.style)),
-            (&x.label, &|(_, point)| x.unit.text(point.x)),
-            (&y.label, &|(_, point)| y.unit.text(point.y)),
-            (interval_heading(with_interval.map(|(_, point)| point.n)), &|(_, point)| {
-                known(y.unit, point.low)
-            }),
-            ("to", &|(_, point)| known(y.unit, point.high)),
-            ("n", &|(_, point)| number(point.n)),
-        ],
-    )
+    let of_series = |one: &Series| {
+        let name = with_origin(&one.name, one.style);
+        let row = |point: &Point| ([name.clone(), x.unit.text(point.x)], point.cell());
+        one.points.iter().map(row).collect::<Vec<FigureRow>>()
+    };
+    let rows: Vec<FigureRow> = lines.series.iter().flat_map(of_series).collect();
+    let mut table = figures_table(["series", &x.label], y, &rows);
+    // A point has no remark.
+    table.columns.pop();
+    table
 }
 
 fn bars_table(bars: &Bars) -> Table {
-    let unit = bars.axis.unit;
-    let reference = |one: &Reference| Bar {
-        name: one.name.clone(),
-        style: SeriesStyle::Reference,
-        cell: Cell { value: Some(one.value), ..Cell::default() },
-        samples: Vec::new(),
+    let all = bars.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
+    let row = |(group, bar): (&BarGroup, &Bar)| {
+        ([group.name.clone(), with_origin(&bar.name, bar.style)], bar.cell.clone())
     };
-    let references: Vec<Bar> = bars.references.iter().map(reference).collect();
-    let groups = bars.groups.iter().flat_map(|group| group.bars.iter().map(|bar| (group.name.as_str(), bar)));
-    let all: Vec<(&str, &Bar)> = groups.chain(references.iter().map(|bar| ("", bar))).collect();
-    let with_interval = all.iter().filter(|(_, bar)| bar.cell.low.is_some());
-    Table::from_items(
-        &all,
-        &[
-            ("group", &|(group, _)| (*group).to_owned()),
-            ("name", &|(_, bar)| with_origin(&bar.name, bar.style)),
-            (&bars.axis.label, &|(_, bar)| {
-                bar.cell.value.map_or(ABSENT.to_owned(), |value| unit.text(value))
-            }),
-            (interval_heading(with_interval.map(|(_, bar)| bar.cell.n)), &|(_, bar)| {
-                known(unit, bar.cell.low)
-            }),
-            ("to", &|(_, bar)| known(unit, bar.cell.high)),
-            ("n", &|(_, bar)| number(bar.cell.n)),
-            ("remark", &|(_, bar)| bar.cell.note.clone()),
-        ],
-    )
+    let reference = |one: &Reference| {
+        ([String::new(), one.name.clone()], Cell { value: Some(one.value), ..Cell::default() })
+    };
+    let rows: Vec<FigureRow> = all.map(row).chain(bars.references.iter().map(reference)).collect();
+    figures_table(["group", "name"], &bars.axis, &rows)
+}
+
+/// A figure and its two names.
+type FigureRow = ([String; 2], Cell);
+
+/// A row for each figure: its names, its value and interval, the number of its samples, and a remark.
+fn figures_table([first, second]: [&str; 2], axis: &Axis, rows: &[FigureRow]) -> Table {
+    let with_interval = rows.iter().filter(|(_, cell)| cell.low.is_some());
+    let low = interval_heading(with_interval.map(|(_, cell)| cell.n));
+    let text = |value: Option<f64>| known(axis.unit, value);
+    let row = |(names, cell): &FigureRow| {
+        let value = cell.value.map_or(ABSENT.to_owned(), |value| axis.unit.text(value));
+        let n = cell.n.map(|n| n.to_string()).unwrap_or_default();
+        let figures = [value, text(cell.low), text(cell.high), n, cell.note.clone()];
+        names.iter().cloned().chain(figures).collect()
+    };
+    Table::new("", [first, second, &axis.label, low, "to", "n", "remark"], rows.iter().map(row))
 }
 
 fn heat_table(heat: &Heat) -> Table {
@@ -101,26 +96,20 @@ fn percentile_table(lines: &Lines) -> Table {
 }
 
 fn flow_table(flow: &Flow) -> Table {
-    let remark = |stage: &FlowStage| {
-        let held_up = if stage.held_up { "holds the pipeline up" } else { "" };
-        let note = stage.link.as_ref().map_or("", |link| link.note.as_str());
-        [held_up, note].into_iter().filter(|text| !text.is_empty()).collect::<Vec<&str>>().join("; ")
+    let row = |stage: &FlowStage| {
+        let link = stage.link.as_ref().map(|link| (amount(link), link.spec.clone(), link.note.clone()));
+        let (passes_on, over, note) = link.unwrap_or_default();
+        let remarks = stage.held_up.then(|| HELD_UP.to_owned()).into_iter().chain([note]);
+        let remark = joined_if_any(remarks.filter(|remark| !remark.is_empty()), "; ").unwrap_or_default();
+        let times = times_s(stage).map(|time_s| known(Unit::Seconds, time_s));
+        let first = [stage.command.clone(), Unit::Seconds.text(stage.wall_s)];
+        let last = [stage.exit.clone(), passes_on, over, remark];
+        first.into_iter().chain(times).chain(last).collect()
     };
-    Table::from_items(
-        &flow.stages,
-        &[
-            ("stage", &|stage| stage.command.clone()),
-            ("ran for", &|stage| Unit::Seconds.text(stage.wall_s)),
-            ("on a CPU", &|stage| Unit::Seconds.text(stage.cpu_s)),
-            ("waits for a CPU", &|stage| known(Unit::Seconds, stage.queued_s)),
-            ("waits to read", &|stage| known(Unit::Seconds, stage.read_wait_s)),
-            ("waits to write", &|stage| known(Unit::Seconds, stage.write_wait_s)),
-            ("exit", &|stage| stage.exit.clone()),
-            ("passes on", &|stage| stage.link.as_ref().map(amount).unwrap_or_default()),
-            ("over", &|stage| stage.link.as_ref().map(|link| link.spec.clone()).unwrap_or_default()),
-            ("remark", &remark),
-        ],
-    )
+    let parts = PARTS.iter().map(|(name, _)| *name).filter(|name| *name != REST);
+    let columns =
+        ["stage", "ran for"].into_iter().chain(parts).chain(["exit", "passes on", "over", "remark"]);
+    Table::new("", columns, flow.stages.iter().map(row))
 }
 
 fn with_origin(name: &str, style: SeriesStyle) -> String {
@@ -132,10 +121,6 @@ fn with_origin(name: &str, style: SeriesStyle) -> String {
 
 fn known(unit: Unit, value: Option<f64>) -> String {
     value.map(|value| unit.text(value)).unwrap_or_default()
-}
-
-fn number(n: Option<u32>) -> String {
-    n.map(|n| n.to_string()).unwrap_or_default()
 }
 
 /// The heading of the column of lower ends, from the number of trials of each row.

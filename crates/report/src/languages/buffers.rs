@@ -3,7 +3,7 @@
 use model::{BenchRecord, CaseRecord, Sample, SlowOffsets};
 
 use super::{title, worker};
-use crate::lists::distinct;
+use crate::lists::{distinct, joined_if_any};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -20,11 +20,9 @@ fn of_case(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
     let why = format!("this CPU copies there at {speed} of its speed (docs/ALIGNMENT.md).");
     let read = read_offset(case).filter(|offset| is_slow(*offset));
     let before_end = write_offset(case).map(|offset| PAGE_BYTES - offset).filter(|bytes| is_slow(*bytes));
-    let reads =
-        read.map(|offset| format!("{title} reads into a buffer {offset} bytes past a page's start: {why}"));
-    let writes = before_end
-        .map(|bytes| format!("{title} writes from a buffer {bytes} bytes before a page's end: {why}"));
-    reads.into_iter().chain(writes).collect()
+    let reads = |offset| format!("{title} reads into a buffer {offset} bytes past a page's start: {why}");
+    let writes = |bytes| format!("{title} writes from a buffer {bytes} bytes before a page's end: {why}");
+    read.map(reads).into_iter().chain(before_end.map(writes)).collect()
 }
 
 /// "Page offsets of buffers, writer's and reader's: C tuned 0 and 0; Fortran idiomatic 16 and 16."
@@ -35,9 +33,8 @@ pub(super) fn offsets(record: &BenchRecord) -> Option<String> {
         write.or(read)?;
         Some(format!("{} {} and {}", title(worker(case)?), text(write), text(read)))
     };
-    let offsets = distinct(record.cases.iter().filter_map(of_case));
-    (!offsets.is_empty())
-        .then(|| format!("Page offsets of buffers, writer's and reader's: {}.", offsets.join("; ")))
+    let offsets = joined_if_any(distinct(record.cases.iter().filter_map(of_case)), "; ")?;
+    Some(format!("Page offsets of buffers, writer's and reader's: {offsets}."))
 }
 
 /// The offset, if it was the same in all trials in which it was seen.

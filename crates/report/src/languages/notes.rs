@@ -7,7 +7,7 @@ use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
 use super::{PlacedCases, buffers, is_pair, title, worker};
 use crate::case_figure::{estimated, speed};
-use crate::lists::distinct;
+use crate::lists::{distinct, joined_if_any};
 use crate::{numbers, remarks};
 
 /// Smallest slowdown of idiomatic code that is reported.
@@ -57,11 +57,10 @@ pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
     let mut ceilings = record.cases.iter().filter(|case| case.role == Role::Ceiling);
     let ceiling = ceilings.find_map(|case| Some((&case.spec, speed(case)?)));
     let sockets = measured().filter(|case| case.mechanism == "socketpair");
-    let sockets = distinct(sockets.filter_map(|case| Some(title(worker(case)?)))).join(", ");
+    let sockets = joined_if_any(distinct(sockets.filter_map(|case| Some(title(worker(case)?)))), ", ");
     let remarks = [
         ceiling.map(|(spec, speed)| format!("ceiling {spec} {}", numbers::throughput(speed))),
-        (!sockets.is_empty())
-            .then(|| format!("{sockets}: a pair of sockets joins it to its child, not a pipe.")),
+        sockets.map(|names| format!("{names}: a pair of sockets joins it to its child, not a pipe.")),
         measured()
             .any(is_pair)
             .then(|| "CPU s/GB is of whole processes, with start-up and warm-up.".to_owned()),

@@ -1,26 +1,25 @@
 //! One workload in many languages: the ranking, and every writer against every reader as a matrix.
 
 use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart, Workload};
-use stats::figure;
 
 use super::matrix::Matrix;
-use super::{PlacedCases, findings, peers};
-use crate::case_figure::{figure_cell, quantity, speed};
+use super::{PlacedCases, findings, peers, ranking};
+use crate::case_figure::{figure_bar, figure_cell, quantity, speed};
 use crate::document::{Block, Section, labelled};
-use crate::figure::{Bar, BarGroup, Bars, Chart, Figure, Heat, SeriesStyle, Unit};
+use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Unit};
 use crate::table::Table;
 
 /// The section of a record's workers; `None` if it has none.
 pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
     let is_of_peers = peers::is_of_peers(record);
     let tables = if is_of_peers { Vec::new() } else { PlacedCases::all(record) };
-    let mut blocks: Vec<Block> = ranking(record, &tables, number).map(Block::Figure).into_iter().collect();
+    let mut blocks: Vec<Block> = throughput(record, &tables, number).map(Block::Figure).into_iter().collect();
     if is_of_peers {
         blocks.extend(peers::tables(record).into_iter().map(|table| Block::Table(table.texts())));
     }
     for (place, table) in tables.iter().enumerate() {
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
-        if let Some(ranking) = table.ranking() {
+        if let Some(ranking) = ranking::table(table) {
             let title = format!("By language: time, system calls, CPU time and start-up{apart}");
             blocks.push(Block::Table(Table { title, ..ranking.texts() }));
         }
@@ -42,12 +41,17 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
     })
 }
 
-fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Figure> {
+fn throughput(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Figure> {
     let group = |table: &PlacedCases| {
         let mut cases: Vec<&CaseRecord> = table.started_by(WorkerStart::Pair).collect();
         let rank = |case: &CaseRecord| speed(case).unwrap_or(f64::NEG_INFINITY);
         model::sort_by(&mut cases, |a, b| rank(b).total_cmp(&rank(a)));
-        let bars = cases.into_iter().filter_map(|case| bar(record, case)).collect();
+        let bars = cases.into_iter().filter_map(|case| {
+            let writer = &case.worker.as_ref()?.writer;
+            let toolchain = writer.toolchain.clone().unwrap_or_default();
+            Some(figure_bar(writer.label(), case, record.settings.interrupted, toolchain))
+        });
+        let bars = bars.collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
     };
     let groups: Vec<BarGroup> = tables.iter().map(group).filter(|group| !group.bars.is_empty()).collect();
@@ -59,16 +63,6 @@ fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Optio
             .to_owned(),
         chart: Chart::Bars(Bars { axis: quantity(Workload::Stream).axis(), groups, references: Vec::new() }),
     })
-}
-
-fn bar(record: &BenchRecord, case: &CaseRecord) -> Option<Bar> {
-    let writer = &case.worker.as_ref()?.writer;
-    let samples = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
-    let mut cell = figure_cell(case, record.settings.interrupted);
-    if cell.value.is_some() {
-        cell.note = writer.toolchain.clone().unwrap_or_default();
-    }
-    Some(Bar { name: writer.label(), style: SeriesStyle::Measured, cell, samples })
 }
 
 fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) -> Option<Figure> {

@@ -4,8 +4,9 @@ use model::{BenchRecord, CaseRecord, Role, Tasks, Workload};
 use stats::{Estimate, figure};
 
 use super::{start_up_ns, worker};
+use crate::case_figure::quantity;
 use crate::interval::plus_minus;
-use crate::layout::{self, Tone};
+use crate::layout;
 use crate::lists::grouped;
 use crate::table::{Column, Table};
 use crate::{numbers, words};
@@ -78,14 +79,12 @@ fn table(mut cases: Vec<&CaseRecord>) -> Table {
     add(Column::right("start-up").drop(4), &|case| {
         start_up_ns(case).filter(|_| case.worker.is_some()).map(numbers::time)
     });
-    if let Some(first) = table.rows.first_mut().filter(|_| cases.len() > 1) {
-        first.tone = Tone::Bold;
-    }
+    table.embolden((cases.len() > 1).then_some(0));
     table
 }
 
 fn heading(case: &CaseRecord) -> String {
-    let what = if case.workload == Workload::Stream { "streams" } else { "round trips" };
+    let what = quantity(case.workload).name_of_several();
     let ends = words::ends(Tasks::Processes, case.placement, &case.cpus);
     let ends = ends.replace("two processes", "two ends");
     format!("{what} of {} messages, {ends}", numbers::size(case.block_bytes))

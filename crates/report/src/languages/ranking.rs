@@ -3,20 +3,24 @@
 use model::{CaseRecord, Workload};
 use stats::{Estimate, figure, trials_by_cpus};
 
-use super::{PlacedCases, is_yardstick, start_up_ns, title, worker};
+use super::{PlacedCases, start_up_ns, title, worker};
 use crate::case_figure::{figure_text, speed};
 use crate::columns::group_text;
-use crate::layout::{self, Tone};
+use crate::layout;
 use crate::numbers;
 use crate::table::{Column, Table};
 
+/// The label of the row with which all others are compared, if it was measured.
+const YARDSTICK: &str = "c:tuned";
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-pub(super) fn table(placed: &PlacedCases) -> Table {
+/// `None` if no worker started its own child.
+pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     let ranked = placed.ranked();
     let best = ranked.first().and_then(|case| speed(case));
-    let yardstick = ranked.iter().copied().find(|case| is_yardstick(case)).and_then(speed);
+    let is_yardstick = |case: &&&CaseRecord| worker(case).is_some_and(|it| it.writer.label() == YARDSTICK);
+    let yardstick = ranked.iter().find(is_yardstick).and_then(|case| speed(case));
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
         table.add(column, ranked.iter().map(|case| cell(case)));
@@ -34,10 +38,8 @@ pub(super) fn table(placed: &PlacedCases) -> Table {
     add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case)? / yardstick?, 2)));
     add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));
     add(Column::right("start-up").drop(4), &|case| start_up_ns(case).map(numbers::time));
-    if let Some(first) = table.rows.first_mut().filter(|_| ranked.len() > 1) {
-        first.tone = Tone::Bold;
-    }
-    table
+    table.embolden((ranked.len() > 1).then_some(0));
+    (!ranked.is_empty()).then_some(table)
 }
 
 /// Mean and standard deviation of the trials' times, as in the published study. They are scaled to 10^9 bytes, because a slow worker

@@ -1,6 +1,6 @@
 //! Checks of a record beyond its types: numbers that can be measured, indexes that exist, histograms that can be read.
 
-use model::{CaseRecord, Chain, FleetRecord, Record, RunRecord, decode_histogram};
+use model::{CaseRecord, Chain, ChainLink, FleetRecord, Record, RunRecord, decode_histogram};
 use serde_json::Value;
 
 /// Largest number that a record may hold: no rate, time or share that can be measured is larger, nor a quotient of two of them.
@@ -65,12 +65,8 @@ fn histograms(cases: &[CaseRecord]) -> Result<(), String> {
 fn check_fleet(record: &FleetRecord) -> Result<(), String> {
     let ranks = record.meetings.iter().flat_map(|meeting| [meeting.from, meeting.to]);
     indexes("a rank in `meetings`", 0, ranks, "nodes", record.nodes.len())?;
-    record
-        .nodes
-        .iter()
-        .filter_map(|node| node.bench.as_ref())
-        .try_for_each(|bench| histograms(&bench.cases))?;
-    record.meetings.iter().try_for_each(|meeting| histograms(&meeting.cases))
+    let own = record.nodes.iter().filter_map(|node| Some(&node.bench.as_ref()?.cases));
+    own.chain(record.meetings.iter().map(|meeting| &meeting.cases)).try_for_each(|cases| histograms(cases))
 }
 
 fn check_run(record: &RunRecord) -> Result<(), String> {
@@ -84,23 +80,15 @@ fn check_chain(chain: &Chain) -> Result<(), String> {
         return Err("a chain has no `stages`".to_owned());
     }
     indexes("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
-    let joined: usize = chain
-        .links
-        .iter()
-        .map(|link| link.writers.len().saturating_mul(link.readers.len()))
-        .fold(0, usize::saturating_add);
+    let pairs = |link: &ChainLink| link.writers.len().saturating_mul(link.readers.len());
+    let joined = chain.links.iter().map(pairs).fold(0, usize::saturating_add);
     if joined > JOINED_MAX {
         return Err(format!("the links of a chain join {joined} pairs of stages"));
     }
     let ends = chain.links.iter().flat_map(|link| link.writers.iter().chain(&link.readers));
     indexes("an end of a link", 1, ends.copied(), "stages", stages)?;
-    indexes(
-        "`waits_at`",
-        1,
-        chain.stages.iter().filter_map(|stage| stage.waits_at),
-        "links",
-        chain.links.len(),
-    )
+    let waits_at = chain.stages.iter().filter_map(|stage| stage.waits_at);
+    indexes("`waits_at`", 1, waits_at, "links", chain.links.len())
 }
 
 /// Checks that all indexes are before the end of a list. In the record they count from `first`.

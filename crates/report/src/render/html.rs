@@ -35,7 +35,8 @@ fn policy(script: &str) -> String {
 impl Document {
     /// The page as text.
     pub fn html(&self) -> String {
-        let script = script();
+        // One function, so that nothing of the scripts can be reached from outside.
+        let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
         let markup = html! {
             (DOCTYPE)
             html lang="en" {
@@ -79,11 +80,6 @@ fn variables() -> String {
          :root[data-theme=dark]{{color-scheme:dark;{dark}}}\n\
          @media print{{:root:root,:root:root[data-theme]{{color-scheme:light;{light}}}}}\n"
     )
-}
-
-/// The files as one function, so that nothing of it can be reached from outside.
-fn script() -> String {
-    format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat())
 }
 
 fn header(page: &Document) -> Markup {

@@ -41,12 +41,8 @@ impl Block {
             Self::Figure(figure) => titled(&figure.table()),
             Self::Table(table) => titled(table),
             Self::Folded(title, tables) => {
-                let tables: Vec<String> = tables.iter().map(Table::markdown).collect();
-                format!(
-                    "<details>\n<summary>{}</summary>\n\n{}\n</details>",
-                    escaped(title),
-                    tables.join("\n")
-                )
+                let tables = tables.iter().map(Table::markdown).collect::<Vec<String>>().join("\n");
+                format!("<details>\n<summary>{}</summary>\n\n{tables}\n</details>", escaped(title))
             }
             Self::Note(text) | Self::Line(text) | Self::Paragraph(text) => escaped(text),
             Self::Remarks(remarks) => joined(remarks, "- ", "\n"),

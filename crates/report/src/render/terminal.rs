@@ -56,11 +56,7 @@ fn notes(texts: &[String], style: &Style) -> Vec<Line> {
 impl Block {
     /// Whether a blank line sets it apart from what is above it.
     fn is_apart(&self) -> bool {
-        match self {
-            Self::Title(_) | Self::Command(_) | Self::Figure(_) | Self::Table(_) | Self::Folded(..) => true,
-            Self::Paragraph(_) | Self::Code(_) => true,
-            Self::Heading(_) | Self::Notice(_) | Self::Note(_) | Self::Remarks(_) | Self::Line(_) => false,
-        }
+        !matches!(self, Self::Heading(_) | Self::Notice(_) | Self::Note(_) | Self::Remarks(_) | Self::Line(_))
     }
 
     fn lines(&self, style: &Style) -> Vec<Line> {

@@ -1,4 +1,4 @@
-//! Records as text, as they were when they were looked at last: all in one program, so that it is linked once.
+//! Golden tests of every output, and properties of it. All are one program, so that it is linked once.
 mod mock;
 
 mod axes;

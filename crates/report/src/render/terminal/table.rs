@@ -36,10 +36,9 @@ impl Table {
 
     /// The lines of the heading and the rows, without title and notes.
     pub(crate) fn lines(&self, style: &Style) -> Vec<Line> {
-        let mut shown = self.fitting(style);
+        let shown = self.fitting(style);
         let mut lines = Vec::new();
-        let mut others = if shown.is_empty() { Vec::new() } else { shown.split_off(1) };
-        let Some(first) = shown.first() else { return lines };
+        let Some((first, mut others)) = shown.split_first() else { return lines };
         loop {
             let mut used = MARGIN.len() + first.width;
             let fits = |column: &&ShownColumn| {
@@ -47,8 +46,8 @@ impl Table {
                 used <= style.width
             };
             let count = others.iter().take_while(fits).count().max(1).min(others.len());
-            let later = others.split_off(count);
-            let columns: Vec<&ShownColumn> = std::iter::once(first).chain(&others).collect();
+            let (now, later) = others.split_at(count);
+            let columns: Vec<&ShownColumn> = std::iter::once(first).chain(now).collect();
             self.grid(&columns, style, &mut lines);
             if later.is_empty() {
                 return lines;
