@@ -65,7 +65,7 @@ impl Cleaner {
     /// signal to the group that kills the cleaner early then also kills this process.
     ///
     /// # Errors
-    /// An error of pipe2(2) or fork(2); [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
+    /// An error of pipe2(2) or fork(2); no memory; [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
     pub fn start() -> io::Result<Self> {
         Self::start_with(|_| ())
     }
@@ -81,7 +81,7 @@ impl Cleaner {
         let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
         let marks = format!("{VARIABLE}={name}");
         let maker = std::process::id();
-        let mut announced = Announced::new();
+        let mut announced = Announced::new(MEMORY_BYTES)?;
         // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
         // allocates no memory: what it needs was allocated above.
         match unsafe { fork() }? {
@@ -261,11 +261,10 @@ fn end_group(group: &CStr) {
 
 /// The announcements that have not been withdrawn, in memory that is allocated once.
 struct Announced {
+    /// Whole messages, and an incomplete last message. It does not grow beyond its capacity.
     memory: Vec<u8>,
     /// Bytes of whole messages.
     whole: usize,
-    /// Bytes of whole messages and of an incomplete last message.
-    filled: usize,
     /// There is no room for the incomplete message.
     is_full: bool,
 }
@@ -274,8 +273,10 @@ struct Announced {
 const MEMORY_BYTES: usize = 1 << 20;
 
 impl Announced {
-    fn new() -> Self {
-        Self { memory: vec![0; MEMORY_BYTES], whole: 0, filled: 0, is_full: false }
+    fn new(memory_bytes: usize) -> io::Result<Self> {
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(memory_bytes)?;
+        Ok(Self { memory, whole: 0, is_full: false })
     }
 
     /// Receives announcements from standard input until the maker ends; returns whether it ended normally.
@@ -297,21 +298,21 @@ impl Announced {
     /// Adds a byte; returns whether it completes [`Announcement::Over`]. An incomplete message, of a maker that was killed, is ignored: half a
     /// path may be another path.
     fn push(&mut self, byte: u8) -> bool {
-        if self.filled == self.memory.len() {
-            (self.filled, self.is_full) = (self.whole, true);
+        if self.memory.len() == self.memory.capacity() {
+            self.memory.truncate(self.whole);
+            self.is_full = true;
         }
-        self.memory[self.filled] = byte;
-        self.filled += 1;
+        self.memory.push(byte);
         if byte != 0 {
             return false;
         }
         if std::mem::take(&mut self.is_full) {
-            self.filled = self.whole;
+            self.memory.truncate(self.whole);
         } else if self.memory[self.whole] == Announcement::Withdrawn as u8 {
             self.withdraw();
         } else {
-            let is_over = self.memory[self.whole..self.filled] == [Announcement::Over as u8, 0];
-            self.whole = self.filled;
+            let is_over = self.memory[self.whole..] == [Announcement::Over as u8, 0];
+            self.whole = self.memory.len();
             return is_over;
         }
         false
@@ -319,7 +320,7 @@ impl Announced {
 
     /// Removes the announcement that the last message withdraws.
     fn withdraw(&mut self) {
-        let (messages, last) = self.memory[..self.filled].split_at(self.whole);
+        let (messages, last) = self.memory.split_at(self.whole);
         let mut begin = 0;
         for message in messages.split_inclusive(|byte| *byte == 0) {
             let length = message.len();
@@ -335,7 +336,7 @@ impl Announced {
             }
             begin += length;
         }
-        self.filled = self.whole;
+        self.memory.truncate(self.whole);
     }
 
     /// The letter and the name of each announcement.
@@ -353,7 +354,7 @@ mod tests {
     use super::*;
 
     fn remaining_after(bytes: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
-        let mut announced = Announced { memory: vec![0; memory_bytes], ..Announced::new() };
+        let mut announced = Announced::new(memory_bytes).expect("memory");
         let over = bytes.iter().any(|byte| announced.push(*byte));
         let name = |(letter, name): (u8, &CStr)| (letter, name.to_string_lossy().into_owned());
         (announced.all().map(name).collect(), over)
