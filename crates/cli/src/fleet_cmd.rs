@@ -28,7 +28,7 @@ const START_OPTIONS: [&str; 2] = ["on", "hosts"];
 #[command(after_help = include_str!("help/fleet.txt"))]
 pub(crate) struct FleetArgs {
     /// Print the job for a launcher that starts the nodes
-    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Slurm, Launcher::Mpi, Launcher::Ssh]))]
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(Launcher::OF_FLEET))]
     on: Option<Launcher>,
 
     /// Submit the job to the launcher, wait for it, and show the merged record

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     args.launcher_args.check(args)?;
     let launcher = args.launcher_args.launcher();
     // Slurm, Spark and --check need all of the input before they begin.
-    let is_cut_at_once = matches!(launcher, Launcher::Local | Launcher::Ssh) && args.check.is_none();
+    let is_cut_at_once = launcher.starts_each() && args.check.is_none();
     let inputs = match reads_stdin {
         true if is_cut_at_once => Vec::new(),
         true => args.launcher_args.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let mut is_whole = failures.is_empty() && !stop.is_set();
     let status = match job.launcher {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
-        Launcher::Local | Launcher::Ssh => {
+        launcher if launcher.starts_each() => {
             // With a record on standard output, the output of the reduce goes to standard error.
             let aside = args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
             job.reduce(aside, &mut || stop.is_set()).context("running the reduce")?

@@ -37,6 +37,19 @@ model::words! {
 }
 
 impl Launcher {
+    /// Those of `spread`.
+    pub const OF_SPREAD: &[Self] = &[Self::Local, Self::Slurm, Self::Spark, Self::Ssh];
+    /// Those of `fleet`.
+    pub const OF_FLEET: &[Self] = &[Self::Slurm, Self::Mpi, Self::Ssh];
+
+    /// Whether hosepipe starts each program by itself. Otherwise it writes a program for the launcher, which starts them all.
+    pub fn starts_each(self) -> bool {
+        match self {
+            Self::Local | Self::Ssh => true,
+            Self::Slurm | Self::Mpi | Self::Spark => false,
+        }
+    }
+
     /// The file of the program that must be installed here.
     ///
     /// # Errors

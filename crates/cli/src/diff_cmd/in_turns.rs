@@ -23,8 +23,8 @@ use crate::{record, script};
 
 /// Default of `--time`: no pair begins later.
 const BUDGET: Duration = Duration::from_secs(300);
-/// Options of `bench` that `diff` sets for each trial.
-const RESERVED_OPTIONS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
+/// Options of `bench` that `diff` sets for each trial, as the output formats.
+const RESERVED_OPTIONS: [&str; 3] = ["trials", "seed", "dry-run"];
 
 /// Runs the pairs and prints the result.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
@@ -68,7 +68,9 @@ fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])
     if let [Some(old), Some(new)] = versions {
         let is_reserved = |word: &&OsString| {
             let word = word.to_string_lossy();
-            RESERVED_OPTIONS.iter().any(|option| word.split('=').next() == Some(option))
+            let option = word.strip_prefix("--").and_then(|option| option.split('=').next());
+            let formats = report::FORMATS.iter().map(|format| format.flag);
+            option.is_some_and(|option| formats.chain(RESERVED_OPTIONS).any(|reserved| reserved == option))
         };
         if let Some(word) = args.arguments.iter().find(is_reserved) {
             let word = word.to_string_lossy();

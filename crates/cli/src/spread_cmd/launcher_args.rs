@@ -17,7 +17,7 @@ use crate::typed;
 #[derive(Debug, Args)]
 pub(crate) struct LauncherArgs {
     /// The launcher of the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
-    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(&[Launcher::Local, Launcher::Slurm, Launcher::Spark, Launcher::Ssh]))]
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::one_of(Launcher::OF_SPREAD))]
     on: Option<Launcher>,
 
     /// The hosts that ssh reaches; alone it means --on ssh
@@ -40,14 +40,9 @@ impl LauncherArgs {
         self.on.unwrap_or(default)
     }
 
-    /// Whether a program for Slurm or Spark is written.
-    fn writes_program(&self) -> bool {
-        matches!(self.launcher(), Launcher::Slurm | Launcher::Spark)
-    }
-
-    /// Whether that program is printed, and nothing is run.
+    /// Whether a program for Slurm or Spark is printed, and nothing is run.
     pub(super) fn only_prints(&self) -> bool {
-        self.writes_program() && !self.submit
+        !self.launcher().starts_each() && !self.submit
     }
 
     /// The path of sbatch, spark-submit or ssh; `None` if none of them is needed.
@@ -66,7 +61,7 @@ impl LauncherArgs {
         let needs_submit = args.stats || !args.outputs.is_empty();
         refuse([
             (
-                !self.writes_program() && has_program_options,
+                launcher.starts_each() && has_program_options,
                 "--submit and --engine-option are for --on slurm or --on spark",
             ),
             (

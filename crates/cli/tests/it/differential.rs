@@ -136,6 +136,9 @@ fn the_page_of_links_has_every_link_and_every_difference() {
     for line in links::tables().lines().filter(|line| !line.is_empty()) {
         assert!(page.contains(line), "docs/LINKS.md lacks this line:\n{line}");
     }
+    for link in pipeline::link::LinkSpec::names() {
+        assert!(LINKS.iter().any(|known| known.spec == link), "`{link}` is not in LINKS");
+    }
     let rows = |text: &str| text.lines().filter(|line| line.starts_with("| ")).count();
     assert_eq!(rows(&page), rows(&links::tables()), "docs/LINKS.md has rows that no table of the test has");
 }

@@ -54,9 +54,10 @@ impl SpreadJob<'_> {
         progress: &mut dyn FnMut(usize, usize) -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<String>> {
-        let failures = match self.launcher {
-            Launcher::Local | Launcher::Ssh => self.map_each(blocks, progress, remark),
-            _ => self.map_submitted(progress),
+        let failures = if self.launcher.starts_each() {
+            self.map_each(blocks, progress, remark)
+        } else {
+            self.map_submitted(progress)
         };
         self.work.tidy();
         failures
