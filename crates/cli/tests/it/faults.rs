@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{
     self, Done, ENDS, Entry, Lab, Running, alone, error_of, full, promptly, read_record, registry,
-    short_time, signal, skip, soon, until,
+    short_time, signal, skip, soon, typed, until,
 };
 use model::{CaseRecord, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -76,14 +76,14 @@ fn an_asker_or_answerer_that_is_killed_costs_its_row() {
                 "--trials",
                 "1",
                 "--time",
-                &short_time(),
+                &typed(short_time()),
             ];
             let mut running = start(&lab, &args);
             let pid = running.child_in_a_long_trial(end);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);
-            assert!(killed.elapsed() < promptly(), "{spec} {end}: {:?}", killed.elapsed());
+            assert!(killed.elapsed() < promptly() + short_time(), "{spec} {end}: {:?}", killed.elapsed());
             let name = spec.split(':').next().unwrap_or(spec);
             let error = error_of(&done.only_case(name)).clone();
             assert_eq!(error.kind, ErrorKind::Died, "{spec} {end}: {error:?}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::{CaseRecord, DataLevel, ErrorKind, Role, Workload};
 use rustix::process::Signal;
 
-use crate::common::{ENDS, Lab, alone, error_of, registry, short_time, signal, soon};
+use crate::common::{ENDS, Lab, alone, error_of, promptly, registry, short_time, signal, soon, typed};
 
 fn ranked(cases: &[CaseRecord]) -> impl Iterator<Item = &CaseRecord> {
     cases.iter().filter(|case| case.role == Role::Ranked)
@@ -170,14 +170,14 @@ fn a_killed_end_of_one_of_four_pairs_costs_the_row_and_is_named() {
             let lab = Lab::new();
             let amount =
                 ["bench", "--json", "-", spec, "--block", "4096", "--count", "100000000", "--trials", "1"];
-            let time = short_time();
+            let time = typed(short_time());
             let args = [&amount[..], &args, &["--time", &time]].concat();
             let mut running = lab.start(lab.command(&args));
             let pid = running.child_in_a_long_trial(ENDS[0]);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);
-            assert!(killed.elapsed() < Duration::from_secs(4), "{args:?}: {:?}", killed.elapsed());
+            assert!(killed.elapsed() < promptly() * 2 + short_time(), "{args:?}: {:?}", killed.elapsed());
             let error = error_of(&done.only_case(spec)).clone();
             assert_eq!(error.kind, ErrorKind::Died, "{args:?}: {error:?}");
             assert!(

@@ -45,8 +45,13 @@ pub(crate) fn soon() -> Duration {
 }
 
 /// A `--time` in which a trial begins and is seen to have begun: a test that looks late wants a longer trial as well.
-pub(crate) fn short_time() -> String {
-    format!("{}ms", 600 * busy() * busy())
+pub(crate) fn short_time() -> Duration {
+    Duration::from_millis(600) * busy() * busy()
+}
+
+/// A `--time`, as it is typed.
+pub(crate) fn typed(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
 }
 
 /// The two ends where there are two processes, as /proc/PID/comm has them.
