@@ -13,6 +13,7 @@ pub(crate) enum Unit {
     Bytes,
     Nanoseconds,
     Seconds,
+    Percent,
     /// A number, or a share.
     Count,
 }
@@ -174,6 +175,7 @@ fn text(unit: Unit, figure: f64) -> String {
         Unit::Bytes => format!("{:.1} MiB", figure / f64::from(1 << 20)),
         Unit::Nanoseconds if figure >= 1000.0 => format!("{:.2} µs", figure / 1e3),
         Unit::Nanoseconds => format!("{figure:.2} ns"),
+        Unit::Percent => format!("{figure:.2} %"),
         Unit::Count => format!("{figure}"),
         Unit::Seconds if figure < 1.0 => format!("{:.2} ms", figure * 1e3),
         Unit::Seconds => format!("{figure:.2} s"),

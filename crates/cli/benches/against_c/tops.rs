@@ -46,8 +46,8 @@ fn cost(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let kinds = [(" idle", "sleep 1000"), (" busy", "while :; do head -c 100000 /dev/zero; sleep 0.5; done")];
     let row = |(more, each): (&str, &str)| {
         let _chains = Chains::start(each)?;
-        let (name, wanted) = (format!("{name}{more}"), Wanted::AtMost(0.01));
-        Ok(BenchRow::alone(name, Unit::Count, lab.repeat(3, share)?, wanted))
+        let (name, wanted) = (format!("{name}{more}"), Wanted::AtMost(1.0));
+        Ok(BenchRow::alone(name, Unit::Percent, lab.repeat(3, || Ok(share()? * 100.0))?, wanted))
     };
     kinds.into_iter().map(row).collect()
 }
