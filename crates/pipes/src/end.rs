@@ -13,7 +13,7 @@ use crate::sys::{self, SIGKILL, SIGSTOP};
 const PARENT_ENDED: c_int = 64;
 /// The server kills everything within this time, except on a busy machine.
 const SERVER_MS: i64 = 100;
-/// Longest list of children that is read, and the most generations.
+/// Longest list of children that is read, and the most generations. Children beyond that are left.
 const CHILDREN_BYTES_MAX: usize = 2048;
 const GENERATIONS_MAX: u32 = 16;
 
@@ -52,8 +52,9 @@ extern "C" fn parent_ended(_: c_int) {
 fn end_children(file: &CStr, generations: u32) {
     let mut list = [0; CHILDREN_BYTES_MAX];
     let len = sys::read_file(file, &mut list);
-    let numbers = list[..len].split(|byte| *byte == b' ').filter(|digits| !digits.is_empty());
-    for digits in numbers {
+    // Each number has a space behind it. The beginning of a longer number, at the end of a full list, is another process.
+    for number in list[..len].split_inclusive(|byte| *byte == b' ') {
+        let Some(digits) = number.strip_suffix(b" ") else { break };
         let child = digits.iter().fold(0, |number, digit| number * 10 + i32::from(digit - b'0'));
         sys::kill(child, SIGSTOP);
         let mut path = [0; 64];

@@ -211,7 +211,7 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
         assert_eq!(failure.kind, ErrorKind::Hung);
         let said = format!("this worker {}", name.trim_start_matches("awkward:"));
         assert_eq!(failure.message, format!("{name} took longer than 300ms; it said: {said}"));
-        assert_eq!(marked_by(launcher.folder.path()), 0, "{name} left somebody behind");
+        assert_eq!(marked_by(launcher.folder.path()), 0, "{name} left a process behind");
         let between = Launch { start: WorkerStart::Harness, ..pair };
         let stopped = launcher.run(&between, &job, job.limit(), &|| true);
         assert_eq!(stopped, Err(NoSample::Stopped));
