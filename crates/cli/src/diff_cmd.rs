@@ -131,7 +131,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         Some(text) => {
             // Standard output has the format: text for the user goes to standard error.
             let tables = report::terminal(&loaded.record, &terminal::style_of_stderr(), study::view);
-            terminal::remark_painted(&tables);
+            terminal::remark_painted(tables.trim_end());
             args.outputs.write(&[loaded])?;
             Destination::Stdout.write(&text)?;
         }

@@ -57,7 +57,7 @@ pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
     match (data, check) {
         (DataLevel::None, _) => "payload never touched",
         (DataLevel::Write, _) => "every byte written, none checked",
-        (DataLevel::Verify, Some(Check::Xor)) => "every byte checked (by XOR, blind to order)",
+        (DataLevel::Verify, Some(Check::Xor)) => "every byte checked (by XOR, which misses a changed order)",
         (DataLevel::Verify, _) => "every byte checked",
     }
 }
