@@ -255,12 +255,12 @@ fn a_signal_keeps_what_was_finished() {
     let pid = running.pid();
     // Its fourth child is of a pair that counts.
     let mut seen = std::collections::HashSet::new();
-    until("four turns", std::time::Duration::from_secs(60), || {
+    until("four turns", 3 * soon(), || {
         seen.extend(running.children().into_iter().map(|(pid, _)| pid));
         (seen.len() >= 4).then_some(())
     });
     signal(pid, Signal::INT);
-    let done = running.wait_within(std::time::Duration::from_secs(20)).expect_code(130);
+    let done = running.wait_within(soon()).expect_code(130);
     let record: DiffRecord = serde_json::from_str(&done.stdout).expect("a record");
     assert!(record.interrupted && record.changes.iter().all(|change| change.old.len() == change.new.len()));
 }
