@@ -130,9 +130,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         None => args.outputs.show(loaded, &style)?,
         Some(text) => {
             // Standard output has the format: text for the user goes to standard error.
-            let tables = report::terminal(&loaded.record, &terminal::style_of_stderr(), study::view);
-            terminal::remark_painted(tables.trim_end());
-            args.outputs.write(&[loaded])?;
+            args.outputs.show_on_stderr(loaded, true)?;
             Destination::Stdout.write(&text)?;
         }
     }
