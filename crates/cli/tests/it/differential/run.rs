@@ -162,9 +162,10 @@ impl Watched {
     /// Whether something of the group is alive for long after the command has ended.
     fn others_stay(&self) -> bool {
         let deadline = Instant::now() + LEAVES_WITHIN;
-        while test_kill_process_group(self.group).is_ok() {
+        // There is nobody to send a signal to, or zombies alone.
+        while test_kill_process_group(self.group).is_ok() && alive_in(self.group) {
             if Instant::now() > deadline {
-                return alive_in(self.group);
+                return true;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
