@@ -344,8 +344,7 @@ fn two_fingers_and_the_wheel_zoom() {
     );
     let line = "document.querySelector('#throughput svg.narrow .series .line').getAttribute('d')";
     let whole = browser.text(line);
-    let [left, top, width, height] = browser.place("#throughput svg.narrow .ground");
-    let touch = |browser: &mut Browser, what: &str, shares: &[f64]| {
+    let touch = |browser: &mut Browser, [left, top, width, height]: [f64; 4], what: &str, shares: &[f64]| {
         let fingers: Vec<_> = shares
             .iter()
             .enumerate()
@@ -355,11 +354,13 @@ fn two_fingers_and_the_wheel_zoom() {
     };
     // A busy browser may take the moves of one gesture for one.
     for _ in 0..10 {
-        touch(&mut browser, "touchStart", &[0.45, 0.55]);
+        // The page may have moved since the last gesture.
+        let place = browser.place("#throughput svg.narrow .ground");
+        touch(&mut browser, place, "touchStart", &[0.45, 0.55]);
         for spread in [0.1, 0.2, 0.3] {
-            touch(&mut browser, "touchMove", &[0.45 - spread, 0.55 + spread]);
+            touch(&mut browser, place, "touchMove", &[0.45 - spread, 0.55 + spread]);
         }
-        touch(&mut browser, "touchEnd", &[]);
+        touch(&mut browser, place, "touchEnd", &[]);
         if browser.text(line) != whole {
             break;
         }

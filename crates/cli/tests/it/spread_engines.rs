@@ -171,9 +171,14 @@ fn one_spark() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const QUICK_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
+
 /// With two executors, which are processes of their own; nothing of it can be reached from elsewhere.
 fn on_spark(home: &Path, lab: &Lab, args: &[&str]) -> Command {
-    let options = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false"];
+    // Programs that end after seconds are not worth a second compilation.
+    let executors = format!("spark.executor.extraJavaOptions={QUICK_JAVA}");
+    let options =
+        ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--conf", &executors];
     let options: Vec<String> = options.iter().map(|option| format!("--engine-option={option}")).collect();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let submit = ["spread", "--on", "spark", "--submit"];
@@ -182,7 +187,7 @@ fn on_spark(home: &Path, lab: &Lab, args: &[&str]) -> Command {
         .env("SPARK_HOME", home)
         .env("SPARK_LOCAL_IP", "127.0.0.1")
         .env("SPARK_WORKER_DIR", lab.here("spark"));
-    command.env("SPARK_LOCAL_DIRS", lab.here("spark"));
+    command.env("SPARK_LOCAL_DIRS", lab.here("spark")).env("SPARK_SUBMIT_OPTS", QUICK_JAVA);
     command
 }
 

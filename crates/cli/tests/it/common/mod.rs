@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
@@ -77,6 +77,16 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 /// Whether this process may do anything.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Where Python is: `python3` may be a script that looks for it, in a fifth of a second, and is itself read on.
+pub(crate) fn python() -> &'static str {
+    static FOUND: OnceLock<String> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut python = Command::new("python3");
+        let done = python.args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+        String::from_utf8(done.stdout).expect("a path").trim().to_owned()
+    })
 }
 
 /// Says on standard error why a test proves nothing here.

@@ -14,7 +14,7 @@ use model::{CaseRecord, Tasks, Workload};
 use rustix::process::Signal;
 
 use super::{answer, case, record};
-use crate::common::{Lab, files_in, promptly, read_record, signal, skip, until};
+use crate::common::{Lab, files_in, promptly, python, read_record, signal, skip, until};
 
 /// Everything that can be recommended, and what must be asked for so that it is.
 const ALL: [(&str, &[&str]); 13] = [
@@ -319,12 +319,12 @@ fn every_program_in_python_sends_and_receives() {
     for program in programs(&lab, "python") {
         fs::write(lab.here("program.py"), &program.text).expect("a file");
         for count in [1, 1000] {
-            let mut python = Command::new("python3");
+            let mut python = Command::new(python());
             python.args(["-W", "error", "program.py"]).args(program.arguments(count));
             program.expect_success(&mut python, &lab);
         }
         let run = |count: &str| {
-            let mut python = Command::new("python3");
+            let mut python = Command::new(python());
             python.args(["-W", "error", "program.py", count, &program.meeting]);
             python
         };

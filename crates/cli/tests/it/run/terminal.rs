@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
 use super::window::Window;
-use crate::common::{CACHES, Lab, promptly, signal, soon, until};
+use crate::common::{CACHES, Lab, promptly, python, signal, soon, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
 const LEADER: [&str; 2] = ["setsid", "--ctty"];
@@ -270,11 +270,7 @@ for at in range(8): f.read(4096); sys.stdout.buffer.write(m[at << 20:at + 1 << 2
     let back_and_forth = "import sys, time
 f = open('big', 'rb', buffering=0)
 for at in (7, 1, 6, 1, 5, 1, 4, 1, 3): f.seek(at << 20); sys.stdout.buffer.write(f.read(4096)); time.sleep(0.1)";
-    // `python3` may be a script that looks for the program, and is itself read on.
-    let mut python = Command::new("python3");
-    let found = python.args(["-c", "import sys; print(sys.executable)"]).output().expect("python3").stdout;
-    let python = String::from_utf8(found).expect("a path");
-    let python = |text| format!("{} -c \"{text}\"", python.trim());
+    let python = |text| format!("{} -c \"{text}\"", python());
     for first in ["yes".to_owned(), python(in_memory), python(back_and_forth)] {
         let window = Window::new();
         let text = format!("{first} | for i in $(seq 10); do head -c 64K; sleep 0.1; done >/dev/null");
