@@ -9,8 +9,9 @@ job=${job%%;*}
 while sleep 0.5 || true; do
     # A controller that does not answer may do so again.
     [ -z "$stopped" ] || scancel "$job" || true
-    # Slurm forgets a job some time after its end.
-    case $(squeue -h -o %T -j "$job" 2>&1) in
+    # Slurm forgets a job some time after its end. A squeue that a signal has ended says nothing of it.
+    state=$(squeue -h -o %T -j "$job" 2>&1) || state=${state:-unknown}
+    case $state in
     COMPLETED) exit 0 ;;
     '' | FAILED | CANCELLED | TIMEOUT | DEADLINE | NODE_FAIL | BOOT_FAIL | OUT_OF_MEMORY | *'Invalid job id'*) break ;;
     esac

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{
     self, Done, ENDS, Entry, Lab, Running, alone, error_of, full, promptly, read_record, registry,
-    short_time, signal, skip, soon, typed, until,
+    short_time, signal, skip, soon, state_of, typed, until,
 };
 use model::{CaseRecord, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -19,15 +19,14 @@ fn start<'a>(lab: &'a Lab, args: &[&str]) -> Running<'a> {
 }
 
 fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    state_of(pid).is_some_and(|state| state != 'Z')
 }
 
 /// Kills one end of a mechanism by SIGKILL in the midst of a long trial.
 fn kill_an_end(entry: &Entry, end: &str) -> (u32, Done) {
     let lab = Lab::new();
     let mut running = start(&lab, &entry.endless_stream());
-    let pid = running.child_in_a_long_trial(end);
+    let pid = running.child_stopped_in_a_long_trial(end);
     // On a busy machine the other end may get its name later.
     let ends = until(&format!("{}: two ends", entry.name), soon(), || {
         let children = running.children().into_iter().filter(|(_, name)| ENDS.contains(&name.as_str()));
@@ -79,7 +78,7 @@ fn an_asker_or_answerer_that_is_killed_costs_its_row() {
                 &typed(short_time()),
             ];
             let mut running = start(&lab, &args);
-            let pid = running.child_in_a_long_trial(end);
+            let pid = running.child_stopped_in_a_long_trial(end);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);
@@ -99,7 +98,7 @@ fn the_process_that_holds_both_ends_can_be_killed_too() {
         let lab = Lab::new();
         let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "600ms"];
         let mut running = start(&lab, &[&args[..], &["--tasks", tasks]].concat());
-        let pid = running.child_in_a_long_trial("hosepipe-tasks");
+        let pid = running.child_stopped_in_a_long_trial("hosepipe-tasks");
         signal(pid, Signal::KILL);
         let done = running.wait_within(promptly()).expect_code(1);
         let error = error_of(&done.only_case("pipe")).clone();
@@ -116,7 +115,7 @@ fn the_other_mechanisms_of_the_run_have_their_figures() {
     let specs = ["pipe", "fifo", "socketpair", "null", "memcpy"];
     let mut running =
         start(&lab, &[&specs[..], &["--workload", "stream", "--bytes", "1GiB", "--trials", "1"]].concat());
-    let pid = running.child_in_a_long_trial("hosepipe-recv");
+    let pid = running.child_stopped_in_a_long_trial("hosepipe-recv");
     signal(pid, Signal::KILL);
     let done = running.wait_within(common::HANGS_AFTER).expect_code(1);
     let record = done.record();

@@ -54,7 +54,8 @@ fn an_end_that_is_killed_costs_its_row_which_names_it() {
     for entry in round_trips_only() {
         for process in processes_of(&entry) {
             let lab = Lab::new();
-            let (running, pid) = start_endless(&lab, &entry, process);
+            let (mut running, _) = start_endless(&lab, &entry, process);
+            let pid = running.child_stopped_in_a_long_trial(process);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);

@@ -11,8 +11,9 @@ use std::time::Duration;
 use model::{FleetRecord, Workload};
 use rustix::process::Signal;
 
+use crate::common::programs::has;
 use crate::common::slurm::{NODES, Slurm};
-use crate::common::sshd::{Sshd, has};
+use crate::common::sshd::Sshd;
 use crate::common::{CACHES, Lab, files_in, signal, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");

@@ -173,7 +173,7 @@ fn a_killed_end_of_one_of_four_pairs_costs_the_row_and_is_named() {
             let time = typed(short_time());
             let args = [&amount[..], &args, &["--time", &time]].concat();
             let mut running = lab.start(lab.command(&args));
-            let pid = running.child_in_a_long_trial(ENDS[0]);
+            let pid = running.child_stopped_in_a_long_trial(ENDS[0]);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(soon()).expect_code(1);

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
-use crate::common::{Lab, read_record};
+use crate::common::{Lab, busy, read_record};
 use model::{BenchRecord, Spec, Workload};
 use report::document::Block;
 use report::figure::Theme;
@@ -388,7 +388,7 @@ fn twenty_thousand_samples_open_in_two_seconds() {
     assert!(count(&rows) + count(&lines) >= 20_000, "{} and {}", count(&rows), count(&lines));
     let html = page(&lab, &[write(&lab, "rows.json", &rows), write(&lab, "lines.json", &lines)]);
     let took = (0..3).map(|_| browser.open(&html, DESKTOP)).min().expect("three times");
-    assert!(took < OPENS_WITHIN, "opened in {took:?}");
+    assert!(took < OPENS_WITHIN * busy(), "opened in {took:?}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

@@ -151,6 +151,27 @@ fn on_slurm_an_interruption_cancels_and_keeps() {
     contains(&done, &["was not run to its end", "invalid partition"]);
 }
 
+/// Happened: Ctrl-C also ended the `squeue` of that moment, whose silence was taken for the end of the job, which went on.
+#[test]
+fn an_interruption_of_squeue_too_cancels_the_job() {
+    for shell in ["bash", "sh"] {
+        let lab = lab();
+        let squeue = "if [ -e cancelled ]; then echo CANCELLED; else kill -INT 0; sleep 10; fi";
+        for (name, does) in [("sbatch", "echo 7"), ("squeue", squeue), ("scancel", "echo $1 > cancelled")] {
+            let file = lab.here(name);
+            fs::write(&file, format!("#!/bin/bash\n{does}\n")).expect("written");
+            fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+        }
+        let script = include_str!("../../../remote/src/slurm.sh");
+        let mut command = Command::new(shell);
+        command.args(["-c", script, shell, "log"]).current_dir(lab.here("")).process_group(0);
+        let path = std::env::var("PATH").expect("a PATH");
+        command.env("PATH", format!("{}:{path}", lab.here("").display()));
+        assert_eq!(command.status().expect("it runs").code(), Some(130), "{shell}");
+        assert_eq!(fs::read_to_string(lab.here("cancelled")).expect("it was cancelled"), "7\n", "{shell}");
+    }
+}
+
 /// Where Spark is: `None`, said on standard error, where it is not. Under `CI=true` that is a failure.
 fn spark_home() -> Option<PathBuf> {
     let of_the_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/spark/pyspark").into();

@@ -3,10 +3,12 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
+pub(crate) mod programs;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
 pub(crate) mod slurm;
 pub(crate) mod sshd;
+mod times;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
@@ -22,37 +24,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
 pub(crate) use self::pty::CACHES;
-
-/// No run of these tests takes longer, nor those of real sizes: what does, hangs.
-pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(300);
-
-/// How many programs share a CPU, at least 1: what takes a second on a quiet machine takes this many here.
-pub(crate) fn busy() -> u32 {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let running: f64 = load.split(' ').next().and_then(|mean| mean.parse().ok()).unwrap_or(1.0);
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    (running / cpus as f64).ceil().clamp(1.0, 16.0) as u32
-}
-
-/// What the contract calls prompt, on a quiet machine.
-pub(crate) fn promptly() -> Duration {
-    Duration::from_secs(2) * busy()
-}
-
-/// How long a run may go on that has nothing left to do but its floor and ceiling.
-pub(crate) fn soon() -> Duration {
-    Duration::from_secs(20) * busy()
-}
-
-/// A `--time` in which a trial begins and is seen to have begun: a test that looks late wants a longer trial as well.
-pub(crate) fn short_time() -> Duration {
-    Duration::from_millis(600) * busy() * busy()
-}
-
-/// A `--time`, as it is typed.
-pub(crate) fn typed(time: Duration) -> String {
-    format!("{}ms", time.as_millis())
-}
+pub(crate) use self::times::{HANGS_AFTER, busy, promptly, short_time, soon, typed};
 
 /// The two ends where there are two processes, as /proc/PID/comm has them.
 pub(crate) const ENDS: [&str; 2] = ["hosepipe-send", "hosepipe-recv"];
@@ -77,16 +49,6 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 /// Whether this process may do anything.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Where Python is: `python3` may be a script that looks for it, in a fifth of a second, and is itself read on.
-pub(crate) fn python() -> &'static str {
-    static FOUND: OnceLock<String> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let mut python = Command::new("python3");
-        let done = python.args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
-        String::from_utf8(done.stdout).expect("a path").trim().to_owned()
-    })
 }
 
 /// Says on standard error why a test proves nothing here.
@@ -257,6 +219,12 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
+/// The letter of a process's state, such as `Z` for a zombie; `None` if it has gone.
+pub(crate) fn state_of(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// A run under way.
 pub(crate) struct Running<'a> {
     lab: &'a Lab,
@@ -294,6 +262,20 @@ impl Running<'_> {
             );
             assert!(Instant::now() < deadline, "no {name} runs for {LONG:?}");
             std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// The same, stopped by SIGSTOP in its trial: who kills it then has not killed what had just ended by itself.
+    pub(crate) fn child_stopped_in_a_long_trial(&mut self, name: &str) -> u32 {
+        loop {
+            let pid = self.child_in_a_long_trial(name);
+            signal(pid, Signal::STOP);
+            let state = until("a process stops or ends", soon(), || {
+                [Some('T'), Some('Z'), None].into_iter().find(|state| *state == state_of(pid))
+            });
+            if state == Some('T') {
+                return pid;
+            }
         }
     }
 

@@ -4,21 +4,10 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{is_root, skip, until};
-
-/// Whether a program is there; without it a test skips, and fails where everything has to be there.
-pub(crate) fn has(program: &str) -> bool {
-    let there = model::file_on_path(Path::new(program)).is_some();
-    assert!(there || std::env::var_os("CI").is_none(), "{program} is not installed");
-    if !there {
-        skip(&format!("{program} is not installed"));
-    }
-    there
-}
+use super::{is_root, programs::has, until};
 
 /// An sshd, and an `ssh` that reaches it under any name of a few.
 pub(crate) struct Sshd {

@@ -228,7 +228,7 @@ fn a_way_that_breaks_leaves_nothing_on_the_far_side() {
 fn an_end_here_that_dies_is_told_of_and_the_far_one_goes() {
     let (near, far) = (Lab::new(), Lab::new());
     let (mut running, far) = long_stream(&near, &far);
-    signal(running.child_in_a_long_trial("hosepipe-send"), Signal::KILL);
+    signal(running.child_stopped_in_a_long_trial("hosepipe-send"), Signal::KILL);
     // The other way has its row all the same.
     running.child_in_a_long_trial("hosepipe-recv");
     signal(running.pid(), Signal::INT);

@@ -14,7 +14,8 @@ use model::{CaseRecord, Tasks, Workload};
 use rustix::process::Signal;
 
 use super::{answer, case, record};
-use crate::common::{Lab, files_in, promptly, python, read_record, signal, skip, until};
+use crate::common::programs::python;
+use crate::common::{Lab, files_in, promptly, read_record, signal, skip, until};
 
 /// Everything that can be recommended, and what must be asked for so that it is.
 const ALL: [(&str, &[&str]); 13] = [

@@ -8,7 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
 use super::window::Window;
-use crate::common::{CACHES, Lab, promptly, python, signal, soon, until};
+use crate::common::programs::python;
+use crate::common::{CACHES, Lab, promptly, signal, soon, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
 const LEADER: [&str; 2] = ["setsid", "--ctty"];

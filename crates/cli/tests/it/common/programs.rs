@@ -1,0 +1,27 @@
+//! Programs that tests start.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::skip;
+
+/// Whether a program is there; without it a test skips, and fails where everything has to be there.
+pub(crate) fn has(program: &str) -> bool {
+    let there = model::file_on_path(Path::new(program)).is_some();
+    assert!(there || std::env::var_os("CI").is_none(), "{program} is not installed");
+    if !there {
+        skip(&format!("{program} is not installed"));
+    }
+    there
+}
+
+/// Where Python is: `python3` may be a script that looks for it, in a fifth of a second, and is itself read on.
+pub(crate) fn python() -> &'static str {
+    static FOUND: OnceLock<String> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut python = Command::new("python3");
+        let done = python.args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+        String::from_utf8(done.stdout).expect("a path").trim().to_owned()
+    })
+}
