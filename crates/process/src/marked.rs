@@ -11,7 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::proc::Stat;
+use crate::proc::{Stat, stat_field};
 
 /// The process name of a cleaner.
 pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
@@ -36,7 +36,7 @@ pub(crate) fn end_marked(mark: &[u8]) {
     }
 }
 
-/// Kills the marked processes that exist now. Returns whether there were any.
+/// Kills the marked processes that exist now. Returns whether there were any, or may be.
 fn end_all_found(mark: &[u8]) -> bool {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(processes) = open("/proc", folder, Mode::empty()) else { return false };
@@ -48,11 +48,12 @@ fn end_all_found(mark: &[u8]) -> bool {
         let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
         // The pidfd is opened first: it refers to the examined process even if the number is reused.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if has_mark(processes.as_fd(), name, mark) {
+        let is_marked = has_mark(processes.as_fd(), name, mark);
+        if is_marked == Some(true) {
             // It is no error if it has just ended.
             let _ = pidfd_send_signal(&process, Signal::KILL);
-            found = true;
         }
+        found |= is_marked != Some(false);
     }
     found
 }
@@ -68,29 +69,41 @@ pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 
-/// Whether a process has the mark in its environment. False if the environment may not be read, and for the cleaner of another hosepipe that a
-/// marked process has started: it ends by itself.
-fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
+/// Whether a process has the mark in its environment; `None` if it has no environment yet. False if the environment may not be read, and for the
+/// cleaner of another hosepipe that a marked process has started: it ends by itself.
+fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
     let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
     let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
     let file = |name| process.as_ref().ok().and_then(|it| openat(it, name, read_only, Mode::empty()).ok());
-    let (Some(name), Some(environment)) = (file("comm"), file("environ")) else { return false };
+    let (Some(name), Some(environment)) = (file("comm"), file("environ")) else { return Some(false) };
     let mut part = [0u8; 2 * PART_BYTES];
     let len = rustix::io::read(&name, &mut part).unwrap_or(0);
     if part[..len].strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
-        return false;
+        return Some(false);
     }
-    let mut kept = 0;
+    let (mut kept, mut is_empty) = (0, true);
     while let Ok(len @ 1..) = rustix::io::read(&environment, &mut part[kept..]) {
+        is_empty = false;
         let filled = kept + len;
         if part[..filled].windows(mark.len()).any(|text| text == mark) {
-            return true;
+            return Some(true);
         }
         // The end of this part may be the beginning of a mark.
         kept = filled.min(mark.len());
         part.copy_within(filled - kept..filled, 0);
     }
-    false
+    let Some(stat) = file("stat").filter(|_| is_empty) else { return Some(false) };
+    let len = rustix::io::read(stat, &mut part).unwrap_or(0);
+    (!gets_environment(&part[..len])).then_some(false)
+}
+
+/// Whether a process whose environment was empty has got one since, or will: its `stat` shows memory, and not yet where in it the environment ends.
+/// For some milliseconds of execve(2) that is so.
+fn gets_environment(stat: &[u8]) -> bool {
+    let number = |field| stat_field(stat, field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    // Fields of proc_pid_stat(5). A kernel thread and a process that has ended have no memory.
+    let (memory_bytes, begins, ends) = (number(23), number(50), number(51));
+    memory_bytes > 0 && (ends == 0 || ends > begins)
 }
 
 #[cfg(test)]
@@ -98,6 +111,18 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+
+    /// Happened: a shell was killed while its child executed a program and so had no environment: the child went on.
+    #[test]
+    fn a_process_that_begins_a_program_is_ended_too() {
+        let mark = format!("{}-begins.1", std::process::id());
+        for _ in 0..200 {
+            // The child has its new memory when `spawn` returns, and perhaps nothing in it.
+            let mut child = Command::new("sleep").arg("2").env(VARIABLE, &mark).spawn().expect("sleep runs");
+            end_marked(format!("{VARIABLE}={mark}\0").as_bytes());
+            assert_eq!(child.wait().expect("waited for").signal(), Some(libc::SIGKILL));
+        }
+    }
 
     #[test]
     fn only_processes_with_the_mark_are_ended() {

@@ -265,6 +265,13 @@ fn a_signal_keeps_what_was_finished() {
     assert!(record.interrupted && record.changes.iter().all(|change| change.old.len() == change.new.len()));
 }
 
+/// Whether a SIGINT to the process waits to be taken in: proc_pid_status(5), bit 1 of `ShdPnd`.
+fn is_pending(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let signals = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a set of signals");
+    u64::from_str_radix(signals.trim(), 16).expect("hexadecimal") & 1 << (Signal::INT.as_raw() - 1) != 0
+}
+
 /// Expected: who asks twice means it, and what is killed leaves nothing behind.
 /// Happened: a command that ignores signals was waited for to its end, and outlived a hosepipe that was killed.
 #[test]
@@ -282,7 +289,7 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
         }
         signal(running.pid(), Signal::INT);
         // A signal that is still to be taken in is not counted twice.
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        until("the first signal is taken in", soon(), || (!is_pending(running.pid())).then_some(()));
         signal(running.pid(), Signal::INT);
         running.wait_within(soon()).expect_code(130);
     }
