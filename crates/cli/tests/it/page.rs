@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
-use crate::common::{Lab, busy, read_record};
+use crate::common::{Lab, busy, read_record, soon};
 use model::{BenchRecord, Spec, Workload};
 use report::document::Block;
 use report::figure::Theme;
@@ -352,8 +352,9 @@ fn two_fingers_and_the_wheel_zoom() {
             .collect();
         browser.call("Input.dispatchTouchEvent", serde_json::json!({"type": what, "touchPoints": fingers}));
     };
-    // A busy browser may take the moves of one gesture for one.
-    for _ in 0..10 {
+    // A busy browser takes the moves of a gesture for one, and gives up a gesture whose events the page has not answered in time.
+    let deadline = Instant::now() + soon();
+    while Instant::now() < deadline {
         // The page may have moved since the last gesture.
         let place = browser.place("#throughput svg.narrow .ground");
         touch(&mut browser, place, "touchStart", &[0.45, 0.55]);
