@@ -11,7 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::proc::{Stat, stat_field};
+use crate::proc::{Stat, stat_fields};
 
 /// The process name of a cleaner.
 pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
@@ -81,9 +81,8 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
     if part[..len].strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
         return Some(false);
     }
-    let (mut kept, mut is_empty) = (0, true);
+    let mut kept = 0;
     while let Ok(len @ 1..) = rustix::io::read(&environment, &mut part[kept..]) {
-        is_empty = false;
         let filled = kept + len;
         if part[..filled].windows(mark.len()).any(|text| text == mark) {
             return Some(true);
@@ -92,7 +91,7 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
         kept = filled.min(mark.len());
         part.copy_within(filled - kept..filled, 0);
     }
-    let Some(stat) = file("stat").filter(|_| is_empty) else { return Some(false) };
+    let Some(stat) = file("stat").filter(|_| kept == 0) else { return Some(false) };
     let len = rustix::io::read(stat, &mut part).unwrap_or(0);
     (!gets_environment(&part[..len])).then_some(false)
 }
@@ -100,8 +99,10 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
 /// Whether a process whose environment was empty has got one since, or will: its `stat` shows memory, and not yet where in it the environment ends.
 /// For some milliseconds of execve(2) that is so.
 fn gets_environment(stat: &[u8]) -> bool {
-    let number = |field| stat_field(stat, field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    // Fields of proc_pid_stat(5). A kernel thread and a process that has ended have no memory.
+    let fields = stat_fields(stat).unwrap_or_default();
+    let field = |field: usize| fields.split_ascii_whitespace().nth(field - 3);
+    let number = |number| field(number).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    // A kernel thread and a process that has ended have no memory.
     let (memory_bytes, begins, ends) = (number(23), number(50), number(51));
     memory_bytes > 0 && (ends == 0 || ends > begins)
 }

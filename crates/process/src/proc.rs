@@ -102,8 +102,9 @@ impl Stat {
 
     /// Parses the bytes of such a file. Allocates no memory.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let field = |number| stat_field(bytes, number);
-        let number = |number| field(number)?.parse::<u64>().ok();
+        let fields = stat_fields(bytes)?;
+        let field = |field: usize| fields.split_ascii_whitespace().nth(field - 3);
+        let number = |number: usize| field(number)?.parse::<u64>().ok();
         Some(Self {
             state: field(3)?.chars().next()?,
             parent: i32::try_from(number(4)?).ok()?,
@@ -117,12 +118,10 @@ impl Stat {
     }
 }
 
-/// A field of such a file, by its number in proc_pid_stat(5), from the third one on. Allocates no memory.
-pub(crate) fn stat_field(bytes: &[u8], number: usize) -> Option<&str> {
-    // The name may hold anything, parentheses too. What follows it begins with the third field.
+/// The fields of such a file from the third one on: the second one, the name, may hold anything, parentheses too.
+pub(crate) fn stat_fields(bytes: &[u8]) -> Option<&str> {
     let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
-    let fields = std::str::from_utf8(&bytes[name_end + 1..]).ok()?;
-    fields.split_ascii_whitespace().nth(number.checked_sub(3)?)
+    std::str::from_utf8(&bytes[name_end + 1..]).ok()
 }
 
 /// The value after `name:` in a file of lines such as /proc/PID/status.

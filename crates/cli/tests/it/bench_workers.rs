@@ -274,7 +274,7 @@ const BUILT_WITHIN: Duration = Duration::from_secs(900);
 /// A run of peers' streams or round trips.
 fn peers(lab: &Lab, workers: &str, workload: &str) -> BenchRecord {
     let words = ["--workers", workers, "--workload", workload, "--block", "4,1000", "--trials", "1"];
-    let bench = lab.command(&[&["bench", "--json", "-"], &words[..], &["--bytes", "8000"]].concat());
+    let bench = lab.command(&[&["bench", "--json", "-"], &words[..], &["--bytes", "20000"]].concat());
     record(&lab.start(bench).wait_within(BUILT_WITHIN))
 }
 
@@ -296,7 +296,7 @@ fn transports_of_others_are_measured_with_both_ends_their_own() {
             }
             assert_eq!((case.error.as_ref(), case.workload), (None, Workload::PingPong), "{transport}");
             let sample = &case.samples[0];
-            assert!(sample.bytes > 8_000 && sample.checksum.as_deref() != Some("00"), "{sample:?}");
+            assert!(sample.bytes > 20_000 && sample.checksum.as_deref() != Some("00"), "{sample:?}");
             assert!(sample.user_ns + sample.system_ns > 0, "{sample:?}");
         }
     }

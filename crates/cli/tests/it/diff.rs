@@ -1,6 +1,7 @@
 //! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and commands in turns.
 
 use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, PeerRecord, Sample, Toward};
+use process::proc::field_value;
 use rustix::process::Signal;
 
 use crate::common::{Done, Lab, signal, soon, until};
@@ -267,9 +268,8 @@ fn a_signal_keeps_what_was_finished() {
 
 /// Whether a SIGINT to the process waits to be taken in: proc_pid_status(5), bit 1 of `ShdPnd`.
 fn is_pending(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let signals = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a set of signals");
-    u64::from_str_radix(signals.trim(), 16).expect("hexadecimal") & 1 << (Signal::INT.as_raw() - 1) != 0
+    let signals = field_value(&format!("/proc/{pid}/status"), "ShdPnd").expect("it runs");
+    u64::from_str_radix(&signals, 16).expect("hexadecimal") & 1 << (Signal::INT.as_raw() - 1) != 0
 }
 
 /// Expected: who asks twice means it, and what is killed leaves nothing behind.

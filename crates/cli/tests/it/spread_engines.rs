@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::common::programs::script;
 use crate::common::slurm::Slurm;
 use crate::common::{Done, HANGS_AFTER, Lab, files_in, full, signal, skip, soon, until};
 use crate::spread::{by_bash, lab};
@@ -158,13 +159,11 @@ fn an_interruption_of_squeue_too_cancels_the_job() {
         let lab = lab();
         let squeue = "if [ -e cancelled ]; then echo CANCELLED; else kill -INT 0; sleep 10; fi";
         for (name, does) in [("sbatch", "echo 7"), ("squeue", squeue), ("scancel", "echo $1 > cancelled")] {
-            let file = lab.here(name);
-            fs::write(&file, format!("#!/bin/bash\n{does}\n")).expect("written");
-            fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+            script(&lab, name, &format!("#!/bin/bash\n{does}\n"));
         }
-        let script = include_str!("../../../remote/src/slurm.sh");
+        let follows = include_str!("../../../remote/src/slurm.sh");
         let mut command = Command::new(shell);
-        command.args(["-c", script, shell, "log"]).current_dir(lab.here("")).process_group(0);
+        command.args(["-c", follows, shell, "log"]).current_dir(lab.here("")).process_group(0);
         let path = std::env::var("PATH").expect("a PATH");
         command.env("PATH", format!("{}:{path}", lab.here("").display()));
         assert_eq!(command.status().expect("it runs").code(), Some(130), "{shell}");
@@ -192,11 +191,11 @@ fn one_spark() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Programs that end after seconds are not worth a second compilation.
 const QUICK_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// With two executors, which are processes of their own; nothing of it can be reached from elsewhere.
 fn on_spark(home: &Path, lab: &Lab, args: &[&str]) -> Command {
-    // Programs that end after seconds are not worth a second compilation.
     let executors = format!("spark.executor.extraJavaOptions={QUICK_JAVA}");
     let options =
         ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--conf", &executors];

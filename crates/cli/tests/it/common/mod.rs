@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
+use process::proc::Stat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
@@ -221,8 +222,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 
 /// The letter of a process's state, such as `Z` for a zombie; `None` if it has gone.
 pub(crate) fn state_of(pid: u32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
+    Stat::of(pid as i32).map(|stat| stat.state)
 }
 
 /// A run under way.

@@ -1,10 +1,12 @@
 //! Programs that tests start.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::skip;
+use super::{Lab, skip};
 
 /// Whether a program is there; without it a test skips, and fails where everything has to be there.
 pub(crate) fn has(program: &str) -> bool {
@@ -24,4 +26,11 @@ pub(crate) fn python() -> &'static str {
         let done = python.args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
         String::from_utf8(done.stdout).expect("a path").trim().to_owned()
     })
+}
+
+/// A script in the lab's folder, which can be run as `./NAME` there.
+pub(crate) fn script(lab: &Lab, name: &str, text: &str) {
+    let path = lab.here(name);
+    fs::write(&path, text).expect("a script");
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("chmod");
 }

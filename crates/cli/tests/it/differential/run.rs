@@ -162,7 +162,7 @@ impl Watched {
     /// Whether something of the group is alive for long after the command has ended.
     fn others_stay(&self) -> bool {
         let deadline = Instant::now() + LEAVES_WITHIN;
-        // There is nobody to send a signal to, or zombies alone.
+        // A group of zombies exists, too.
         while test_kill_process_group(self.group).is_ok() && alive_in(self.group) {
             if Instant::now() > deadline {
                 return true;

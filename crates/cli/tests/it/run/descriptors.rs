@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use super::place::{PARALLEL, has_line, run, script};
+use super::place::{PARALLEL, has_line, run};
+use crate::common::programs::script;
 use crate::common::{Lab, soon, until};
 
 /// `./fds FILE`: what the script's own shell holds, as ls(1) lists it, into a file.

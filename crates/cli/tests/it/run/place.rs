@@ -1,7 +1,6 @@
 //! What these tests run, and where.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -33,13 +32,6 @@ pub(crate) fn run(lab: &Lab, args: &[&str]) -> Done {
 /// `hosepipe ARGS` as `nobody`.
 pub(crate) fn as_nobody(lab: &Lab, args: &[&str]) -> Command {
     another_user::script(NOBODY, lab, "exec ./program \"$@\"", args)
-}
-
-/// A script that stages can run as `./NAME`.
-pub(crate) fn script(lab: &Lab, name: &str, text: &str) {
-    let path = lab.here(name);
-    fs::write(&path, text).expect("a script");
-    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("chmod");
 }
 
 /// What bash makes of a text: its status as a shell shows it, and its output.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::place::{bash, has_line, links, run, script};
+use super::place::{bash, has_line, links, run};
+use crate::common::programs::script;
 use crate::common::{Lab, promptly, signal, skip, soon, until};
 
 /// `./hears SIGNAL FILE`: waits for the signal, writes that it came, and ends by it.

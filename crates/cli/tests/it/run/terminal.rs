@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use std::os::unix::process::ExitStatusExt;
 
-use super::place::{has_line, script};
+use super::place::has_line;
 use super::window::Window;
-use crate::common::programs::python;
+use crate::common::programs::{python, script};
 use crate::common::{CACHES, Lab, promptly, signal, soon, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
