@@ -3,16 +3,16 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
-use crate::common::{Lab, read_record, soon, until};
+use crate::common::{Lab, busy, read_record, soon, until};
 use model::{BenchRecord, Spec, Workload};
 use report::document::Block;
 use report::figure::Theme;
 use report::read::{Loaded, read};
 
-/// What the contract allows a page of 20,000 samples.
+/// What the contract allows a page of 20,000 samples: of time on a quiet machine, and of processor time on any.
 const OPENS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A record of a sweep, of one block size with a mechanism that has no figures, of a run, of a comparison: made once,
@@ -384,8 +384,13 @@ fn twenty_thousand_samples_open_in_two_seconds() {
     let count = |record: &BenchRecord| record.cases.iter().map(|case| case.samples.len()).sum::<usize>();
     assert!(count(&rows) + count(&lines) >= 20_000, "{} and {}", count(&rows), count(&lines));
     let html = page(&lab, &[write(&lab, "rows.json", &rows), write(&lab, "lines.json", &lines)]);
-    let took = (0..3).map(|_| browser.open(&html, DESKTOP)).min().expect("three times");
-    assert!(took < OPENS_WITHIN, "opened in {took:?}");
+    let mut open = || {
+        let began = Instant::now();
+        (browser.processor_time_to_open(&html, DESKTOP), began.elapsed())
+    };
+    let (used, took) = (0..3).map(|_| open()).min().expect("three times");
+    assert!(used < OPENS_WITHIN, "opened with {used:?} of processor time");
+    assert!(took < OPENS_WITHIN * busy(), "opened in {took:?}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

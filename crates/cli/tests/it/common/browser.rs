@@ -1,7 +1,7 @@
 //! A real Chromium, driven over the DevTools protocol through a pair of pipes (`--remote-debugging-pipe`): it reads
 //! messages from descriptor 3 and writes its own to descriptor 4, each ended by a zero byte.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -120,17 +120,34 @@ impl Browser {
         }
     }
 
-    /// Opens a file and waits until it is loaded and drawn; returns what that took.
-    pub(crate) fn open(&mut self, file: &Path, window: Window) -> Duration {
+    /// Opens a file and waits until it is loaded and drawn.
+    pub(crate) fn open(&mut self, file: &Path, window: Window) {
         self.set(window);
         self.events.clear();
-        let began = Instant::now();
         self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
         self.wait_for("Page.loadEventFired");
         self.evaluate(
             "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))",
         );
-        began.elapsed()
+    }
+
+    /// How much processor time all processes of the browser together used while a file was opened.
+    pub(crate) fn processor_time_to_open(&mut self, file: &Path, window: Window) -> Duration {
+        let before = self.processor_times();
+        self.open(file, window);
+        let used = |(process, seconds): (u64, f64)| seconds - before.get(&process).copied().unwrap_or(0.0);
+        Duration::from_secs_f64(self.processor_times().into_iter().map(used).sum())
+    }
+
+    /// The seconds of processor time that each process of the browser has used, by its number.
+    fn processor_times(&mut self) -> HashMap<u64, f64> {
+        // A page is refused this; the browser is not.
+        let session = self.session.take();
+        let answer = self.call("SystemInfo.getProcessInfo", json!({}));
+        self.session = session;
+        let used = |process: &Value| Some((process["id"].as_u64()?, process["cpuTime"].as_f64()?));
+        let processes = answer["processInfo"].as_array().expect("a list");
+        processes.iter().map(|process| used(process).unwrap_or_else(|| panic!("{process}"))).collect()
     }
 
     /// Sets the window's size and the reader's theme.
