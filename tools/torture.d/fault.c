@@ -1,9 +1,9 @@
 /* Runs a program and makes one system call of it fail, or a signal come with it: `strace -e inject` for single processes.
  *
  * strace -f counts calls in every process that it follows, so that it would also break the user's own programs (cat, bash). This one
- * follows only processes that run the program itself: forks of it, named 0, 0.1, 0.2, 0.1.1 … in the order in which each maker made
- * them, threads too; what executes another program is let go. With --library, also bash, and there the calls from inside the library
- * that hosepipe preloads into it.
+ * counts only in processes that run the program itself: forks of it, named 0, 0.1, 0.2, 0.1.1 … in the order in which each maker made
+ * them, threads too; not in what executes another program, nor in its children. With --library, also bash, and there the calls from inside
+ * the library that hosepipe preloads into it. Where one call is to fail, a seccomp filter stops a process at that call alone.
  *
  * fault FILE [--library] record COMMAND…               counts the calls
  * fault FILE [--library] error WHO CALL N ERRNO COMMAND…   the N-th CALL (a number) of process WHO fails, and is not made
@@ -34,19 +34,21 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/filter.h>
 #include <linux/ptrace.h>
+#include <linux/seccomp.h>
 
 enum { CALLS = 480, TASKS = 4096, HANG_S = 20, LEAVE_S = 6, STOP_S = 1 };
 struct task {
     pid_t pid;
     char name[56];
-    int forks, failing, waits, started; /* failing: the error that the call under way returns; waits: until its maker has named it;
-                                           started: executes the program */
+    int forks, failing, waits, started, other; /* failing: the error that the call under way returns; waits: until its maker has named
+                                                  it; started: executes the program; other: it or its maker executes another one */
     unsigned count[CALLS];
     unsigned long long from, to; /* the code whose calls count, or do not: the library, the loader ld.so */
     unsigned long long asked;    /* of brk(2) */
 } *tasks[TASKS];
-static int task_count, library;
+static int task_count, library, filtered; /* filtered: processes stop at the one call only */
 static const char *mode, *who;
 static unsigned long call, when, what, storm;
 static char program[PATH_MAX];
@@ -147,9 +149,27 @@ static void shorten(struct task *task, struct user_regs_struct *regs) {
     when++;
 }
 
+/* Makes this process and all that it starts stop at the one call. */
+static int stop_at_the_call(void) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof rules / sizeof *rules, rules};
+    if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 0;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+/* Goes on to the next stop: at any call, at the one call, or at the end of a call that is to fail. */
+static void go_on(struct task *task, int signal) {
+    ptrace(filtered && !task->failing ? PTRACE_CONT : PTRACE_SYSCALL, task->pid, 0, signal);
+}
+
 static void entry(struct task *task, struct ptrace_syscall_info *info) {
     unsigned long nr = info->entry.nr;
-    if (!task->started || nr >= CALLS || !counts(task, info->instruction_pointer)) return;
+    if (!task->started || task->other || nr >= CALLS || !counts(task, info->instruction_pointer)) return;
     task->count[nr]++;
     struct user_regs_struct regs;
     if (!strcmp(mode, "short")) {
@@ -194,15 +214,17 @@ static void follow(pid_t pid, int status) {
         ptrace(PTRACE_GETEVENTMSG, pid, 0, &child);
         struct task *made = task_of(child);
         snprintf(made->name, sizeof made->name, "%.40s.%d", task->name, ++task->forks);
-        made->started = task->started;
+        made->started = task->started, made->other = task->other;
         made->from = task->from, made->to = task->to;
-        if (made->waits == 2) ptrace(PTRACE_SYSCALL, child, 0, 0);
+        if (made->waits == 2) go_on(made, 0);
         made->waits = 0;
         signal = 0;
     } else if (event == PTRACE_EVENT_EXEC) {
         task->from = task->to = 0;
         task->started = 1;
-        if (!ours(pid)) {
+        task->other |= !ours(pid);
+        /* Without a tracer, a call that the filter stops would fail. */
+        if (task->other && !filtered) {
             ptrace(PTRACE_DETACH, pid, 0, 0);
             return forget(pid);
         }
@@ -217,14 +239,15 @@ static void follow(pid_t pid, int status) {
             return;
         }
         signal = 0;
-    } else if (signal == (SIGTRAP | 0x80)) {
+    } else if (event == PTRACE_EVENT_SECCOMP || signal == (SIGTRAP | 0x80)) {
         if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) > 0) {
-            if (info.op == PTRACE_SYSCALL_INFO_ENTRY) entry(task, &info);
+            /* The number and the arguments are at the same places of both. */
+            if (info.op == PTRACE_SYSCALL_INFO_ENTRY || info.op == PTRACE_SYSCALL_INFO_SECCOMP) entry(task, &info);
             else if (info.op == PTRACE_SYSCALL_INFO_EXIT) leave(task);
         }
         signal = 0;
     }
-    ptrace(PTRACE_SYSCALL, pid, 0, signal);
+    go_on(task, signal);
 }
 
 /* Every process below this one: `left NAME`, or SIGKILL. */
@@ -293,6 +316,7 @@ int main(int count, char **args) {
         at += 4;
     }
     storm = what;
+    filtered = !strcmp(mode, "error") || !strcmp(mode, "signal");
     result = fopen(args[1], "we");
     if (!result || at >= count || !realpath(args[at], program)) return 98;
     setvbuf(result, NULL, _IOLBF, 0);
@@ -303,14 +327,14 @@ int main(int count, char **args) {
     if (!first) {
         char byte;
         close(gate[1]);
-        if (read(gate[0], &byte, 1) < 0) _exit(98);
+        if (read(gate[0], &byte, 1) < 0 || (filtered && stop_at_the_call())) _exit(98);
         execv(program, args + at);
         _exit(98);
     }
     struct task *task = task_of(first);
     strcpy(task->name, "0");
     task->waits = 0;
-    if (ptrace(PTRACE_SEIZE, first, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)) return 98;
+    if (ptrace(PTRACE_SEIZE, first, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL)) return 98;
     close(gate[0]);
     close(gate[1]);
     struct sigaction action = {.sa_handler = tick};
@@ -344,7 +368,7 @@ int main(int count, char **args) {
             ended = now();
             fprintf(result, "exit %d %.2f\n", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), ended - begin);
         }
-        if (WIFSIGNALED(status) && strchr((char[]){SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, 0}, WTERMSIG(status)))
+        if (WIFSIGNALED(status) && !task_of(pid)->other && strchr((char[]){SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, 0}, WTERMSIG(status)))
             fprintf(result, "crash %s %d\n", task_of(pid)->name, WTERMSIG(status));
         forget(pid);
     }

@@ -81,23 +81,29 @@ fn growth<T>(most: usize, make: impl Fn(usize) -> T, work: impl Fn(&T)) -> f64 {
 
 #[test]
 fn very_many_cases_are_shown_in_time_that_grows_with_them() {
-    for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
-        let loaded = |cases| [Loaded::new("many.json", many(apart, cases))];
-        let as_table = |records: &[Loaded; 1]| {
-            let shown = report::terminal(&records[0].record, &Style::default(), StudyView::unknown);
-            let Record::Bench(record) = &records[0].record else { panic!("a bench record") };
-            assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
-            drop(report::advice(record));
-        };
-        let as_files = |records: &[Loaded; 1]| {
-            for format in FORMATS {
-                let text = (format.render)(records, StudyView::unknown).expect("a text");
-                assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
-            }
-        };
-        let growth = [growth(CASES, loaded, as_table), growth(CASES, loaded, as_files)];
-        assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
-    }
+    std::thread::scope(|tests| {
+        for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
+            tests.spawn(move || many_are_shown_in_time_that_grows_with_them(apart));
+        }
+    });
+}
+
+fn many_are_shown_in_time_that_grows_with_them(apart: Apart) {
+    let loaded = |cases| [Loaded::new("many.json", many(apart, cases))];
+    let as_table = |records: &[Loaded; 1]| {
+        let shown = report::terminal(&records[0].record, &Style::default(), StudyView::unknown);
+        let Record::Bench(record) = &records[0].record else { panic!("a bench record") };
+        assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
+        drop(report::advice(record));
+    };
+    let as_files = |records: &[Loaded; 1]| {
+        for format in FORMATS {
+            let text = (format.render)(records, StudyView::unknown).expect("a text");
+            assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
+        }
+    };
+    let growth = [growth(CASES, loaded, as_table), growth(CASES, loaded, as_files)];
+    assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
 }
 
 /// A run of one long pipeline, a comparison of very many pipelines that begin alike, and a chain of very many processes.
