@@ -35,15 +35,18 @@
 #include <time.h>
 #include <unistd.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/ptrace.h>
 #include <linux/seccomp.h>
 
 enum { CALLS = 480, TASKS = 4096, HANG_S = 20, LEAVE_S = 6, STOP_S = 1 };
+#define NAMED_WITHIN_S 0.5
 struct task {
     pid_t pid;
     char name[56];
     int forks, failing, waits, started, other; /* failing: the error that the call under way returns; waits: until its maker has named
                                                   it; started: executes the program; other: it or its maker executes another one */
+    double since; /* stopped since this time, to wait for its name */
     unsigned count[CALLS];
     unsigned long long from, to; /* the code whose calls count, or do not: the library, the loader ld.so */
     unsigned long long asked;    /* of brk(2) */
@@ -149,6 +152,17 @@ static void shorten(struct task *task, struct user_regs_struct *regs) {
     when++;
 }
 
+/* The process of a thread, which may end before it: SIGCONT is for the process. */
+static pid_t process_of(pid_t thread) {
+    char name[64], line[128];
+    int process = thread;
+    snprintf(name, sizeof name, "/proc/%d/status", thread);
+    FILE *status = fopen(name, "r");
+    while (status && fgets(line, sizeof line, status)) if (sscanf(line, "Tgid: %d", &process) == 1) break;
+    if (status) fclose(status);
+    return process;
+}
+
 /* Makes this process and all that it starts stop at the one call. */
 static int stop_at_the_call(void) {
     struct sock_filter rules[] = {
@@ -167,9 +181,15 @@ static void go_on(struct task *task, int signal) {
     ptrace(filtered && !task->failing ? PTRACE_CONT : PTRACE_SYSCALL, task->pid, 0, signal);
 }
 
+/* Whether this is a futex(2) that does not wait. The kernel never lets a wake-up fail, and a lost one is for ever. */
+static int wakes_up(struct ptrace_syscall_info *info) {
+    int operation = info->entry.args[1] & FUTEX_CMD_MASK;
+    return info->entry.nr == SYS_futex && operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET;
+}
+
 static void entry(struct task *task, struct ptrace_syscall_info *info) {
     unsigned long nr = info->entry.nr;
-    if (!task->started || task->other || nr >= CALLS || !counts(task, info->instruction_pointer)) return;
+    if (!task->started || task->other || nr >= CALLS || wakes_up(info) || !counts(task, info->instruction_pointer)) return;
     task->count[nr]++;
     struct user_regs_struct regs;
     if (!strcmp(mode, "short")) {
@@ -183,7 +203,7 @@ static void entry(struct task *task, struct ptrace_syscall_info *info) {
         if (!strcmp(mode, "error")) task->failing = what;
         else {
             kill(task->pid, what);
-            if (what == SIGSTOP) stopped.pid = task->pid, stopped.at = now();
+            if (what == SIGSTOP) stopped.pid = process_of(task->pid), stopped.at = now();
         }
     }
     /* close(2) releases its descriptor whatever it returns; a brk(2) that fails returns where the break is. */
@@ -231,7 +251,7 @@ static void follow(pid_t pid, int status) {
         signal = 0;
     } else if (event == PTRACE_EVENT_STOP) {
         if (task->waits) {
-            task->waits = 2;
+            task->waits = 2, task->since = now();
             return;
         }
         if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
@@ -248,6 +268,15 @@ static void follow(pid_t pid, int status) {
         signal = 0;
     }
     go_on(task, signal);
+}
+
+/* Lets go on what waits for a name and gets none: its maker was killed as it had made it. */
+static void let_nameless_go_on(void) {
+    for (int i = 0; i < task_count; i++)
+        if (tasks[i]->waits == 2 && now() - tasks[i]->since > NAMED_WITHIN_S) {
+            tasks[i]->waits = 0, tasks[i]->other = 1;
+            go_on(tasks[i], 0);
+        }
 }
 
 /* Every process below this one: `left NAME`, or SIGKILL. */
@@ -346,6 +375,7 @@ int main(int count, char **args) {
         int status;
         pid_t pid = waitpid(-1, &status, __WALL);
         if (pid < 0 && errno == ECHILD) break;
+        let_nameless_go_on();
         if (stopped.pid && now() - stopped.at > STOP_S) kill(stopped.pid, SIGCONT), stopped.pid = 0;
         if (!ending && !ended && now() - begin > HANG_S) {
             fprintf(result, "hang\n");

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -77,12 +77,12 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
     let file = |name| process.as_ref().ok().and_then(|it| openat(it, name, read_only, Mode::empty()).ok());
     let (Some(name), Some(environment)) = (file("comm"), file("environ")) else { return Some(false) };
     let mut part = [0u8; 2 * PART_BYTES];
-    let len = rustix::io::read(&name, &mut part).unwrap_or(0);
+    let len = read(&name, &mut part).unwrap_or(0);
     if part[..len].strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
         return Some(false);
     }
     let mut kept = 0;
-    while let Ok(len @ 1..) = rustix::io::read(&environment, &mut part[kept..]) {
+    while let Ok(len @ 1..) = read(&environment, &mut part[kept..]) {
         let filled = kept + len;
         if part[..filled].windows(mark.len()).any(|text| text == mark) {
             return Some(true);
@@ -92,8 +92,12 @@ fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
         part.copy_within(filled - kept..filled, 0);
     }
     let Some(stat) = file("stat").filter(|_| kept == 0) else { return Some(false) };
-    let len = rustix::io::read(stat, &mut part).unwrap_or(0);
+    let len = read(&stat, &mut part).unwrap_or(0);
     (!gets_environment(&part[..len])).then_some(false)
+}
+
+fn read(file: &OwnedFd, room: &mut [u8]) -> rustix::io::Result<usize> {
+    rustix::io::retry_on_intr(|| rustix::io::read(file, &mut *room))
 }
 
 /// Whether a process whose environment was empty has got one since, or will: its `stat` shows memory, and not yet where in it the environment ends.

@@ -182,9 +182,9 @@ impl Queue<'_> {
             self.waiting.pop_front();
             let idle = &mut self.tasks[at];
             idle.runs = Some(runs);
-            // Its end is noticed later: a task that got no number would wait for ever.
+            // Its end is noticed later: a task that got no number would wait for ever, also after a SIGTERM that comes before it waits.
             if idle.wire.write(format!("{}\n", runs.0).as_bytes(), GRACE).is_err() {
-                idle.child.ask_to_end();
+                idle.child.kill();
             }
         }
         Ok(())
