@@ -47,8 +47,8 @@ impl Job {
         Self { bytes: self.bytes.saturating_add(more), ..self }
     }
 
-    /// A time limit that no working program reaches: a minute for the start, then 10 MB/s, or 5000 blocks a second; as often as
-    /// processes share a CPU.
+    /// A time limit that no working program reaches: a minute for the start, then 10 MB/s, or 5000 blocks a second; times the number of
+    /// processes that share a CPU.
     pub fn limit(&self) -> Duration {
         self.limit_beside(processes_per_cpu())
     }
