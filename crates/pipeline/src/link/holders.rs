@@ -284,8 +284,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("temp dir");
         let (mut shell, mut holders) =
             writing_shell(folder.path(), "echo begun >> \"$0\"; read go; echo x; read end");
-        go(&mut shell);
-        assert_eq!(holders.stop_writing_once_counted(2, PATIENCE), Writing::MayEnd);
+        std::thread::scope(|both| {
+            both.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                go(&mut shell);
+            });
+            assert_eq!(holders.stop_writing_once_counted(2, PATIENCE), Writing::MayEnd);
+        });
         assert_eq!(shell.wait().expect("waited for").signal(), Some(libc::SIGPIPE));
     }
 }
