@@ -65,7 +65,7 @@ pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     let process = openat(processes, pid, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let stat = openat(process, "stat", flags, Mode::empty()).ok()?;
     let mut bytes = [0u8; PART_BYTES];
-    let len = rustix::io::read(stat, &mut bytes).ok()?;
+    let len = read(&stat, &mut bytes).ok()?;
     Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 

@@ -23,8 +23,8 @@ const SIGPIPE_WAIT: Duration = Duration::from_millis(100);
 const HIDDEN_WRITER_WAIT: Duration = Duration::from_secs(1);
 const WRITER_PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest time until the kernel has counted bytes that are in the file. It counts them at the end of write(2), and between a writer may lose
-/// its CPU, to who watches the file as well.
+/// Longest time until the kernel has counted bytes that are in the file. It counts them at the end of write(2), and before that a writer may
+/// lose its CPU, for example to the process that watches the file.
 const COUNTED_WITHIN: Duration = Duration::from_millis(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
