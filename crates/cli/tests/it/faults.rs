@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    self, Done, ENDS, Entry, Lab, Running, alone, error_of, full, promptly, read_record, registry,
-    short_time, signal, skip, soon, state_of, typed, until,
+    self, Done, ENDS, Entry, Lab, Running, alone, error_of, full, holds_both_ends, promptly, read_record,
+    registry, short_time, signal, skip, soon, state_of, typed, until,
 };
 use model::{CaseRecord, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -96,11 +96,18 @@ fn the_process_that_holds_both_ends_can_be_killed_too() {
     let _turn = alone();
     for tasks in ["threads", "single"] {
         let lab = Lab::new();
-        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "600ms"];
-        let mut running = start(&lab, &[&args[..], &["--tasks", tasks]].concat());
-        let pid = running.child_stopped_in_a_long_trial("hosepipe-tasks");
-        signal(pid, Signal::KILL);
-        let done = running.wait_within(promptly()).expect_code(1);
+        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--tasks", tasks];
+        let mut running = start(&lab, &[&args[..], &["--time", &typed(short_time())]].concat());
+        // On a busy machine the trials of the references take long, too.
+        until("a process holds both ends of a pipe", soon(), || {
+            let pid = running.child_stopped_in_a_long_trial("hosepipe-tasks");
+            let found = holds_both_ends(pid);
+            signal(pid, if found { Signal::KILL } else { Signal::CONT });
+            found.then_some(())
+        });
+        let killed = Instant::now();
+        let done = running.wait_within(soon()).expect_code(1);
+        assert!(killed.elapsed() < promptly() + short_time(), "{tasks}: {:?}", killed.elapsed());
         let error = error_of(&done.only_case("pipe")).clone();
         assert_eq!(error.kind, ErrorKind::Died, "{tasks}: {error:?}");
         assert!(error.message.contains("SIGKILL"), "{tasks}: {error:?}");

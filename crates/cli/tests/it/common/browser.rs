@@ -30,6 +30,10 @@ pub(crate) const DESKTOP: Window = Window { width: 1280, height: 900, dark: fals
 /// A window as wide as a small phone's.
 pub(crate) const PHONE: Window = Window { width: 360, height: 740, dark: false };
 
+/// Resolves when what was changed before is on the screen, where gestures find it.
+const DRAWN: &str =
+    "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))";
+
 /// A browser with one page.
 pub(crate) struct Browser {
     child: Child,
@@ -126,9 +130,7 @@ impl Browser {
         self.events.clear();
         self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
         self.wait_for("Page.loadEventFired");
-        self.evaluate(
-            "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))",
-        );
+        self.evaluate(DRAWN);
     }
 
     /// How much processor time all processes of the browser together used while a file was opened.
@@ -202,8 +204,8 @@ impl Browser {
     /// Scrolls an element into the middle of the window, and tells where it lies: left, top, width, height.
     pub(crate) fn place(&mut self, selector: &str) -> [f64; 4] {
         let script = format!(
-            "(() => {{ const it = document.querySelector({selector:?}); \
-             it.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
+            "(async () => {{ const it = document.querySelector({selector:?}); \
+             it.scrollIntoView({{block: 'center', behavior: 'instant'}}); await {DRAWN}; \
              const box = it.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; }})()"
         );
         let numbers = self.evaluate(&script);

@@ -3,6 +3,7 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
+mod descriptors;
 pub(crate) mod programs;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
@@ -24,6 +25,7 @@ use process::proc::Stat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
+pub(crate) use self::descriptors::holds_both_ends;
 pub(crate) use self::pty::CACHES;
 pub(crate) use self::times::{HANGS_AFTER, busy, promptly, short_time, soon, typed};
 
