@@ -214,8 +214,9 @@ fn a_last_small_block_is_not_held_back() {
     let (done, _) =
         over_loopback(&["tcp", "--workload", "stream", "--block", "1", "--count", "125", "--trials", "9"]);
     for case in done.expect_code(0).record().cases {
-        let throughput = case.throughput.expect("a figure").median_bytes_per_s;
-        assert!(throughput > 10_000.0, "{throughput} B/s; 125 B in 40 ms are 3,125 B/s");
+        // A block that is held back is so in every trial. On a busy machine each end may lose its CPU for as long in some of them.
+        let fastest = case.samples.iter().map(|sample| sample.elapsed_ns).min().expect("a sample");
+        assert!(fastest < 12_500_000, "{fastest} ns");
     }
 }
 

@@ -431,6 +431,9 @@ fn without_a_compiler_the_reason_is_a_sentence() {
     assert!(said.contains("int main("), "{said}");
 }
 
+/// What starting a program takes more than another time, on a busy machine.
+const STARTS: Duration = Duration::from_millis(1);
+
 /// Expected: the programs run where their rows ran. Happened: with --place same they ran on two CPUs.
 #[test]
 fn programs_keep_to_the_cpus_of_their_rows() {
@@ -442,10 +445,16 @@ fn programs_keep_to_the_cpus_of_their_rows() {
     lab.run(&[&question[..], &["--time", "2s", "--json", "run.json"]].concat()).expect_code(0);
     let text = fs::read_to_string(lab.here("run.json")).expect("a file");
     let programs = read_record(&text).recommendation.expect("an answer").programs;
-    let runs = programs.iter().flat_map(|program| program.time_ns.iter().zip(&program.cpu_ns));
-    assert!(runs.clone().count() > 0);
-    // Two ends on one CPU use no more CPU time than passes; the rest is what starting a program takes more than another time.
-    for (time_ns, cpu_ns) in runs {
-        assert!(*cpu_ns < 1.3 * time_ns, "{cpu_ns} ns of CPU time in {time_ns} ns: {text}");
+    assert!(programs.iter().any(|program| !program.cpu_ns.is_empty()));
+    for program in &programs {
+        for (time_ns, cpu_ns) in program.time_ns.iter().zip(&program.cpu_ns) {
+            // Two ends on one CPU use no more CPU time than passes; the rest is what starting a program takes more than another time.
+            let starts = STARTS.as_nanos() as f64 / program.messages as f64;
+            assert!(
+                *cpu_ns < 1.3 * time_ns + starts,
+                "{}: {cpu_ns} ns of CPU time in {time_ns} ns: {text}",
+                program.spec
+            );
+        }
     }
 }

@@ -130,11 +130,14 @@ class Plot {
 
   press(event) {
     this.group.focus({ preventScroll: true });
+    const touches = event.pointerType === "touch";
+    // A menu may take the release of another button.
+    if (!touches && event.button !== 0) return;
+    // The release comes here, wherever it is, and whatever is drawn anew before it.
+    this.group.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, event);
     if (this.pointers.size === 2) { this.drag = null; return; }
-    if (event.pointerType === "touch") { this.move(event); return; }
-    if (event.button !== 0) return;
-    this.group.setPointerCapture(event.pointerId);
+    if (touches) { this.move(event); return; }
     this.drag = { from: this.place(event), view: this.view, pans: event.shiftKey, band: made("rect", { class: "band c0" }) };
   }
 
