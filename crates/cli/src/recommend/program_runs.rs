@@ -14,7 +14,7 @@ use crate::signals::StopRequest;
 
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
-/// Runs of as many messages before they are taken to be enough.
+/// A number of messages is taken after this many runs of it.
 const TRIES: u32 = 3;
 /// A compiler, or a run, that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -144,7 +144,8 @@ impl CompiledProgram<'_> {
     }
 }
 
-/// The number of messages of a run that takes about `run_time`. `run` has a run of so many, and tells the nanoseconds of one.
+/// The number of messages of a run that takes about `run_time`. `run` makes a run of a number of messages, and returns the wall time of a
+/// message in nanoseconds.
 ///
 /// # Errors
 /// Those of `run`.

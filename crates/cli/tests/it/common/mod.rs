@@ -3,7 +3,6 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
-mod descriptors;
 pub(crate) mod programs;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
@@ -21,11 +20,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
+use observe::end::{End, IpcFile, ends};
 use process::proc::Stat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
-pub(crate) use self::descriptors::holds_both_ends;
 pub(crate) use self::pty::CACHES;
 pub(crate) use self::times::{HANGS_AFTER, busy, promptly, short_time, soon, typed};
 
@@ -225,6 +224,15 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 /// The letter of a process's state, such as `Z` for a zombie; `None` if it has gone.
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     Stat::of(pid as i32).map(|stat| stat.state)
+}
+
+/// Whether a process has descriptors of both ends of one pipe.
+pub(crate) fn holds_both_ends(pid: u32) -> bool {
+    let open: Vec<End> = ends(pid as i32).into_iter().flatten().collect();
+    let is_other_end = |one: &End, other: &End| one.reads && other.writes && one.ipc_file == other.ipc_file;
+    let of_pipes =
+        || open.iter().filter(|end| matches!(end.ipc_file, IpcFile::Pipe(_)) && end.reads != end.writes);
+    of_pipes().any(|one| of_pipes().any(|other| is_other_end(one, other)))
 }
 
 /// A run under way.
