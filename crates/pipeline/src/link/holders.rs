@@ -239,14 +239,13 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// A shell that writes into a file, once it has made the file named by its `$0`; and the holders of the first file then.
+    /// A shell that has opened a file for writing, and the holders of that file then. It opens the file itself, so that no process that another
+    /// test starts meanwhile has it for a moment.
     fn writing_shell(folder: &Path, text: &str) -> (Child, Holders) {
         let [path, begun] = ["file", "begun"].map(|name| folder.join(name));
         let mut shell = Command::new("sh");
-        shell.args(["-c", text]).arg(&begun).stdin(Stdio::piped()).stderr(Stdio::null());
-        shell.stdout(File::options().create_new(true).append(true).open(&path).expect("a file"));
-        let started = shell.spawn().expect("sh");
-        drop(shell);
+        shell.args(["-c", &format!("exec >> file; {text}")]).current_dir(folder);
+        let started = shell.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("sh");
         until(&|| begun.exists());
         let file = OwnedFd::from(File::open(&path).expect("the file"));
         (started, Holders::find_for(&file).expect("looked for"))
@@ -269,7 +268,7 @@ mod tests {
     #[test]
     fn a_child_that_ended_without_writing_hides_no_writer() {
         let folder = tempfile::tempdir().expect("temp dir");
-        let text = "sleep 1000 & child=$!; echo begun >> \"$0\"; read go; kill $child; wait $child; echo x; read end";
+        let text = "sleep 1000 & child=$!; : >> begun; read go; kill $child; wait $child; echo x; read end";
         let (mut shell, mut holders) = writing_shell(folder.path(), text);
         go(&mut shell);
         until(&|| fs::metadata(folder.path().join("file")).is_ok_and(|file| file.len() == 2));
@@ -282,8 +281,7 @@ mod tests {
     #[test]
     fn a_writer_is_found_whose_bytes_are_counted_late() {
         let folder = tempfile::tempdir().expect("temp dir");
-        let (mut shell, mut holders) =
-            writing_shell(folder.path(), "echo begun >> \"$0\"; read go; echo x; read end");
+        let (mut shell, mut holders) = writing_shell(folder.path(), ": >> begun; read go; echo x; read end");
         std::thread::scope(|both| {
             both.spawn(|| {
                 std::thread::sleep(Duration::from_millis(100));
