@@ -169,13 +169,18 @@ impl FigureText {
 
     /// "10.5 GB/s ±12 %", "0.60–4.9 GB/s", "830 ns–15 ms".
     pub(crate) fn in_own_unit(&self) -> String {
+        self.parts().concat()
+    }
+
+    /// The figure in its own unit, and its interval: "10.5 GB/s" and " ±12 %".
+    fn parts(&self) -> [String; 2] {
         let (factor, name) = self.unit.step(self.largest());
         let figure = if self.is_readable_in(factor) {
             format!("{} {name}", self.digits(factor))
         } else {
             joined(self.values(), |value| self.unit.text(value))
         };
-        figure + &self.spread(|value| self.unit.text(value))
+        [figure, self.spread(|value| self.unit.text(value))]
     }
 
     fn is_readable_in(&self, factor: f64) -> bool {
@@ -208,7 +213,12 @@ pub(crate) fn common_unit(texts: impl Iterator<Item = FigureText>) -> Option<(f6
 
 /// The figure of a case with its interval and unit: "10.5 GB/s ±12 %".
 pub fn figure_text(case: &CaseRecord) -> Option<String> {
-    Some(FigureText::new(case, figures_by_cpus(case))?.in_own_unit())
+    Some(figure_and_interval(case)?.concat())
+}
+
+/// The figure of a case with its unit, and its interval: "10.5 GB/s" and " ±12 %".
+pub(crate) fn figure_and_interval(case: &CaseRecord) -> Option<[String; 2]> {
+    Some(FigureText::new(case, figures_by_cpus(case))?.parts())
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub struct Document {
 pub struct Highlight {
     /// The figure, as in "24.1 GB/s".
     pub figure: String,
+    /// Its interval, as in " ±12 %" or " (9.8 GB/s–31.2 GB/s)". Empty for a single trial.
+    pub interval: String,
     /// Its label, as in "fastest stream, every byte checked".
     pub what: String,
     /// The spec that was measured, as in "shm-ring:wait=spin".

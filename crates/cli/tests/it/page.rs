@@ -88,6 +88,33 @@ fn it_opens_on_desktops_and_phones_without_a_complaint_or_a_request() {
     }
 }
 
+/// Expected: a page is as wide as the window, also if the intervals of its main figures are wide. Happened: "43.7 MB/s (37.4 MB/s–95.1 MB/s)"
+/// stood in one line, a phone showed a page of 566 px, and two fingers on a plot missed it.
+#[test]
+fn main_figures_with_wide_intervals_fit() {
+    let Some(mut browser) = Browser::start() else { return };
+    let lab = Lab::new();
+    let mut record = read_record(&std::fs::read_to_string(&records(&lab)[0]).expect("the record"));
+    for case in &mut record.cases {
+        let Some(found) = case.throughput.as_mut() else { continue };
+        case.samples = vec![case.samples[0].clone(); 9];
+        (found.low, found.high) = (0.3 * found.median_bytes_per_s, 2.7 * found.median_bytes_per_s);
+    }
+    let html = page(&lab, &[write(&lab, "wide.json", &record)]);
+    for window in [DESKTOP, PHONE] {
+        browser.open(&html, window);
+        let cards = "[...document.querySelectorAll('.highlights > div')]";
+        let intervals =
+            browser.text(&format!("{cards}.map(card => card.querySelector('small').textContent)"));
+        assert!(intervals.contains('–'), "{intervals}");
+        let wide =
+            browser.text(&format!("{cards}.filter(card => card.scrollWidth > card.clientWidth).length"));
+        assert_eq!(wide, "0", "cards whose text is wider than they are, at {window:?}: {intervals}");
+        let width = browser.evaluate("document.documentElement.scrollWidth").as_u64();
+        assert!(width <= Some(u64::from(window.width)), "{width:?} wide at {window:?}: {intervals}");
+    }
+}
+
 /// Expected: the labels of an axis do not overlap and are within the chart at every width, also of a distribution with many nines, and
 /// what scrolls sideways has a shade at its edge. Happened: percentiles were cut at 1300 px and overlapped at 400.
 #[test]

@@ -2,7 +2,7 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Role, Spec, Workload};
 
-use crate::case_figure::{figure_text, speed};
+use crate::case_figure::{figure_and_interval, speed};
 use crate::document::Highlight;
 use crate::numbers;
 use crate::view::ranked;
@@ -28,7 +28,8 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
             Workload::Stream => format!("{what}, {size} blocks"),
             Workload::PingPong => format!("{what} of {size}"),
         };
-        Highlight { figure: figure_text(case).unwrap_or_default(), what, spec: case.spec.to_string() }
+        let [figure, interval] = figure_and_interval(case).unwrap_or_default();
+        Highlight { figure, interval, what, spec: case.spec.to_string() }
     };
     let highlights = [
         (fastest, "fastest stream, every byte checked"),

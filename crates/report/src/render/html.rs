@@ -115,7 +115,7 @@ fn highlights(highlights: &[Highlight]) -> Markup {
             @for highlight in highlights {
                 div {
                     dt { (highlight.what) }
-                    dd { strong { (highlight.figure) } code { (highlight.spec) } }
+                    dd { strong { (highlight.figure) } small { (highlight.interval) } code { (highlight.spec) } }
                 }
             }
         }

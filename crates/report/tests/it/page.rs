@@ -177,7 +177,10 @@ fn text(page: &Document) -> String {
     let mut text = format!("{}\n{}\n", page.title, page.subtitle);
     page.notices.iter().for_each(|notice| text.push_str(&format!("! {notice}\n")));
     for highlight in &page.highlights {
-        text.push_str(&format!("* {} {}: {}\n", highlight.figure, highlight.spec, highlight.what));
+        text.push_str(&format!(
+            "* {}{} {}: {}\n",
+            highlight.figure, highlight.interval, highlight.spec, highlight.what
+        ));
     }
     for section in &page.sections {
         text.push_str(&format!("\n## {} ({})\n", section.title, section.id));
@@ -292,7 +295,7 @@ fn tiles_and_ceilings_have_their_block_and_their_interval() {
         ]),
     )]);
     for tile in &page.highlights {
-        assert!(tile.figure.contains(" ±") && tile.figure.ends_with(" %"), "{tile:?}");
+        assert!(tile.interval.starts_with(" ±") && tile.interval.ends_with(" %"), "{tile:?}");
     }
     assert_eq!(page.highlights.len(), 3, "{:?}", page.highlights);
     let table = rows(&figures(&page)[0].table());
