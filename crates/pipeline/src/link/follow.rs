@@ -78,7 +78,8 @@ impl FileFollower {
             self.lines.count(&self.seen[..read]);
             self.counted_bytes += read as u64;
         }
-        self.counted_bytes = self.passed_bytes;
+        // A pipe that was full did not take all bytes of a piece whose lines were counted.
+        self.counted_bytes = self.counted_bytes.max(self.passed_bytes);
     }
 
     /// Whether the last writer ends by itself, which most do sooner than they could be found.

@@ -65,6 +65,18 @@ fn the_bytes_are_the_same_over_every_link() {
     assert_eq!(done.stdout, "y\n");
 }
 
+/// Expected: each line counts once. Happened: when a full pipe took a part of a piece, the rest counted again, 249,939 lines of 200,000.
+#[test]
+fn lines_that_wait_for_a_full_pipe_are_counted_once() {
+    let lab = Lab::new();
+    for via in ["tmpfile", "file"] {
+        let (record, whole) = latency(&lab, via, "seq 200000 | (sleep 0.3; cat) | cat");
+        let lines: Vec<Option<u64>> = record.links.iter().map(|link| link.lines).collect();
+        assert_eq!(lines, [Some(200_000); 2], "{via}");
+        assert_eq!(whole.matched, Matched::Content, "{via}");
+    }
+}
+
 #[test]
 fn what_has_no_latency_says_why() {
     let lab = Lab::new();
