@@ -74,8 +74,7 @@ fn it_opens_on_desktops_and_phones_without_a_complaint_or_a_request() {
     for window in [DESKTOP, PHONE, Window { dark: true, ..DESKTOP }, Window { dark: true, ..PHONE }] {
         browser.open(&html, window);
         assert_charts_are_drawn(&mut browser, window);
-        let width = browser.evaluate("document.documentElement.scrollWidth").as_u64();
-        assert!(width <= Some(u64::from(window.width)), "{width:?} wide at {window:?}");
+        assert_fits(&mut browser, window);
         let paper = browser.text("getComputedStyle(document.documentElement).getPropertyValue('--paper')");
         assert_eq!(paper == "#ffffff", !window.dark, "{paper} at {window:?}");
         assert_eq!(browser.complaints(), Vec::<String>::new(), "{window:?}");
@@ -110,9 +109,14 @@ fn main_figures_with_wide_intervals_fit() {
         let wide =
             browser.text(&format!("{cards}.filter(card => card.scrollWidth > card.clientWidth).length"));
         assert_eq!(wide, "0", "cards whose text is wider than they are, at {window:?}: {intervals}");
-        let width = browser.evaluate("document.documentElement.scrollWidth").as_u64();
-        assert!(width <= Some(u64::from(window.width)), "{width:?} wide at {window:?}: {intervals}");
+        assert_fits(&mut browser, window);
     }
+}
+
+/// The page is no wider than its window.
+fn assert_fits(browser: &mut Browser, window: Window) {
+    let width = browser.evaluate("document.documentElement.scrollWidth").as_u64();
+    assert!(width <= Some(u64::from(window.width)), "{width:?} wide at {window:?}");
 }
 
 /// Expected: the labels of an axis do not overlap and are within the chart at every width, also of a distribution with many nines, and
