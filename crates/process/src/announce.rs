@@ -4,6 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::io::retry_on_intr;
+
 use crate::remove::TRIES;
 
 /// An announcement is this letter, a path or the number of a process group, and a NUL, which no path holds.
@@ -53,8 +55,8 @@ impl Announcer {
     }
 }
 
-/// Writes a message that a pipe takes whole. A failed call is repeated, because it may fail only once.
+/// Writes a message that a pipe takes whole. A failed call is repeated, because it may fail only once; an interrupted one as often as it takes.
 pub(crate) fn write_with_retry(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
-    let write = || rustix::io::write(&pipe, message);
+    let write = || retry_on_intr(|| rustix::io::write(&pipe, message));
     (1..TRIES).fold(write(), |written, _| written.or_else(|_| write()))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use nix::unistd::{ForkResult, fork};
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, setsid, waitpid,
@@ -163,7 +163,7 @@ impl CleanerProcess {
     /// Waits for its end; gives the paths that it could not remove.
     fn end(&mut self) -> Vec<PathBuf> {
         let Some((pid, mut left)) = self.0.take() else { return Vec::new() };
-        let _ = waitpid(Some(pid), WaitOptions::empty());
+        let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
         let (mut paths, mut part) = (Vec::new(), [0; 4096]);
         // If the cleaner is another process's child, waitpid(2) fails, and the end of the stream shows that it has ended. A process that was forked
         // meanwhile may have a copy of the other end of the pipe: then the stream does not end.
@@ -350,6 +350,9 @@ impl Announced {
 mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal::SIGUSR2, sigaction};
 
     use super::*;
 
@@ -392,6 +395,32 @@ mod tests {
     }
 
     /// Happened: a folder was announced when it was there, and one whose maker was killed in between stayed.
+    #[test]
+    fn its_end_is_waited_for_though_signals_interrupt() {
+        extern "C" fn nothing(_: i32) {}
+        let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(SIGUSR2, &action) }.expect("a handler");
+        let (reads, _writes) = std::io::pipe().expect("a pipe");
+        #[expect(clippy::zombie_processes, reason = "it is waited for as a cleaner is")]
+        let child = std::process::Command::new("sleep").arg("0.3").spawn().expect("sleep");
+        let pid = Pid::from_child(&child);
+        // SAFETY: only the number of this thread.
+        let (waits, is_over) = (unsafe { libc::pthread_self() }, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // SAFETY: that thread does not end before this one.
+                    unsafe { libc::pthread_kill(waits, libc::SIGUSR2) };
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            CleanerProcess(Some((pid, OwnedFd::from(reads).into()))).end();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(Stat::of(child.id().cast_signed()).is_none(), "it was not waited for");
+    }
+
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
