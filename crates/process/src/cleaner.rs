@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(sleeper.wait().expect("waited for").signal(), Some(libc::SIGKILL));
     }
 
-    /// Happened: a folder was announced when it was there, and one whose maker was killed in between stayed.
+    /// Happened: after one interrupted waitpid(2) the cleaner was not waited for, and outlived its maker.
     #[test]
     fn its_end_is_waited_for_though_signals_interrupt() {
         extern "C" fn nothing(_: i32) {}
@@ -421,6 +421,7 @@ mod tests {
         assert!(Stat::of(child.id().cast_signed()).is_none(), "it was not waited for");
     }
 
+    /// Happened: a folder was announced when it was there, and one whose maker was killed in between stayed.
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
