@@ -68,7 +68,11 @@ impl Contender {
     }
 
     /// Makes a trial between its preparation and its conclusion.
-    fn run(&self, start: &Start<'_>, stderr: TrialStderr) -> Result<Result<Trial, RunError>, NotPrepared> {
+    fn run(
+        &self,
+        start: &Start<'_>,
+        stderr: TrialStderr<'_>,
+    ) -> Result<Result<Trial, RunError>, NotPrepared> {
         let beside = |option, text: &Option<String>| {
             text.as_ref().map_or(Ok(()), |text| run_beside(start.shell, option, text))
         };

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -63,12 +63,14 @@ pub struct Trial {
 }
 
 /// The standard error of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrialStderr {
+#[derive(Debug, Clone, Copy)]
+pub enum TrialStderr<'a> {
     /// The same as hosepipe's.
     Shown,
     /// /dev/null, because an earlier run has shown the messages.
     Hidden,
+    /// This file.
+    To(BorrowedFd<'a>),
 }
 
 /// Writes the summary of this run, or the reason why it could not be run, into the file that the comparison which started it reads.
@@ -87,7 +89,7 @@ pub fn trial(
     start: &Start<'_>,
     text: &str,
     trial_options: &TrialOptions,
-    stderr: TrialStderr,
+    stderr: TrialStderr<'_>,
 ) -> Result<Trial, RunError> {
     let system = |call| start.shell.refused(call);
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
@@ -157,11 +159,13 @@ pub(crate) fn run_text(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<
 }
 
 /// The standard streams of a trial and their numbers. The descriptors themselves are above 2, so that installing one does not close another.
-fn streams(writing: OwnedFd, stderr: TrialStderr) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+fn streams(writing: OwnedFd, stderr: TrialStderr<'_>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
     let mut streams = vec![(null()?, 0), (writing, 1)];
-    if stderr == TrialStderr::Hidden {
-        streams.push((null()?, 2));
+    match stderr {
+        TrialStderr::Shown => {}
+        TrialStderr::Hidden => streams.push((null()?, 2)),
+        TrialStderr::To(file) => streams.push((file.try_clone_to_owned()?, 2)),
     }
     streams.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(&fd, 3)?, number))).collect()
 }

@@ -106,6 +106,18 @@ fn stover() {
     }
 }
 
+#[test]
+fn a_pipeline_of_stover_that_fails_says_why() {
+    let lab = Lab::new();
+    let small_files = ["sh", "-c", "ulimit -f 100; exec \"$@\"", "sh"];
+    let words = ["reproduce", "stover", "--part", "columns", "--scale", "0.001", "--json", "-"];
+    let done = lab.finish(lab.wrapped(&small_files, &words)).expect_code(1);
+    let record = read(&done.stdout);
+    let file = &part(&record, "columns").measures[1];
+    let error = file.error.as_deref().expect("no file may be so large");
+    assert!(error.contains("ended with status") && error.contains("File too large"), "{error}");
+}
+
 /// A folder of workers with one language, so that a test does not wait for ten compilers.
 fn one_language(lab: &Lab) -> std::path::PathBuf {
     let workers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers");

@@ -2,6 +2,10 @@
 //!
 //! Four of the ways are command lines of two filters, which a shell runs. Two are a mechanism with forked ends, which the engine runs.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -11,12 +15,16 @@ use model::{Amount, ByteSize, Case, DataLevel, Measure, PayloadKind, Silent, Tas
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
 use pipeline::{Start, TrialOptions, TrialStderr, trial};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
 use crate::run::{PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
 use crate::view::{fill, texts};
+
+/// Bytes at most of a failed pipeline's standard error that become part of the error.
+const MESSAGE_BYTES: usize = 1000;
 
 /// What runs one way.
 enum Runner {
@@ -121,8 +129,9 @@ fn run_filters(
     }
     let start = Start { hosepipe: run.job.hosepipe, shell };
     let over = TrialOptions { via: Some(LinkSpec::parse("pipe")?), ..TrialOptions::default() };
-    // `sink` reports on standard error how much it has read, in each trial.
-    let error = match trial(&start, text, &over, TrialStderr::Hidden) {
+    // Of a pipeline that does not fail it is not shown: `sink` reports there how much it has read, in each trial.
+    let stderr = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
+    let error = match trial(&start, text, &over, TrialStderr::To(stderr.as_fd())) {
         Ok(made) => match made.ended_by {
             Some(signal) => {
                 (run.job.note_signal)(signal);
@@ -133,8 +142,20 @@ fn run_filters(
         },
         Err(error) => error.to_string(),
     };
-    run.made.measures[column].error = Some(error);
+    run.made.measures[column].error = Some(with_messages(error, &stderr)?);
     Ok(None)
+}
+
+/// The error, and the first lines that the pipeline wrote to its standard error.
+fn with_messages(mut error: String, stderr: &File) -> io::Result<String> {
+    let mut start = vec![0; MESSAGE_BYTES];
+    let length = stderr.read_at(&mut start, 0)?;
+    let messages = String::from_utf8_lossy(&start[..length]);
+    for line in messages.lines().filter(|line| !line.trim().is_empty()) {
+        error.push_str("; ");
+        error.push_str(line.trim());
+    }
+    Ok(error)
 }
 
 pub(super) fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
