@@ -99,32 +99,45 @@ impl Member<'_> {
         self.node.rendezvous.put(name, measured)
     }
 
-    /// The file of the secret. If none was given, the node with the lowest rank of those that have come makes one. All nodes must have the
-    /// version of hosepipe of that node.
+    /// The file of the secret. If none was given, the node with the lowest rank of those that have come makes one; if it is gone before it has, the
+    /// next one. All nodes must have the version of hosepipe of that node.
     fn token(&self) -> Result<PathBuf, NodeError> {
         let Node { rank, rendezvous, .. } = *self.node;
-        let mut first = rank;
+        let given = self.node.token_file.as_ref();
         for lower in 0..rank {
-            if let Some(status) = unless_gone(self.wait(lower, |status| Some(status.clone())))? {
-                difference(&self.node.status, &status).map_or(Ok(()), |why| Err(NodeError::Gone(why)))?;
-                first = lower;
-                break;
+            let Some(status) = unless_gone(self.wait(lower, |status| Some(status.clone())))? else {
+                continue;
+            };
+            difference(&self.node.status, &status).map_or(Ok(()), |why| Err(NodeError::Gone(why)))?;
+            if let Some(given) = given {
+                return Ok(given.clone());
+            }
+            if let Some(secret) = self.secret_of(lower)? {
+                return Ok(self.keep_secret(&secret)?);
             }
         }
-        if let Some(given) = &self.node.token_file {
+        if let Some(given) = given {
             return Ok(given.clone());
         }
-        let name = format!("token-{first}");
-        if first == rank {
-            rendezvous.put(&name, &new_token()?)?;
-        }
-        let secret = loop {
-            if let Some(secret) = rendezvous.get::<String>(&name)? {
-                break secret;
+        let secret = new_token()?;
+        rendezvous.put(&secret_name(rank), &secret)?;
+        Ok(self.keep_secret(&secret)?)
+    }
+
+    /// The secret that another node has made; `None` if it is gone and has made none.
+    fn secret_of(&self, rank: usize) -> Result<Option<String>, NodeError> {
+        loop {
+            let is_gone = self.read(rank)?.gone.is_some();
+            let secret = self.node.rendezvous.get(&secret_name(rank))?;
+            if secret.is_some() || is_gone {
+                return Ok(secret);
             }
-            self.wait(first, |_| Some(()))?;
+            self.check_running()?;
             std::thread::sleep(process::POLL_INTERVAL);
-        };
+        }
+    }
+
+    fn keep_secret(&self, secret: &str) -> io::Result<PathBuf> {
         let path = self.node.folder.join("token");
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         io::Write::write_all(&mut file, secret.as_bytes())?;
@@ -249,6 +262,10 @@ pub fn merged(rendezvous: &Rendezvous, gone: &[Option<String>]) -> io::Result<Me
         meetings.push(FleetMeeting { from, to, cases, failure });
     }
     Ok((nodes, meetings))
+}
+
+fn secret_name(rank: usize) -> String {
+    format!("token-{rank}")
 }
 
 /// `None` if the other node is gone, which is no failure of this one.

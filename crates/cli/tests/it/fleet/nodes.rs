@@ -9,7 +9,7 @@ use model::Tool;
 use rustix::process::Signal;
 
 use super::{BENCH, HOW, assert_whole, read};
-use crate::common::{Lab, signal, until};
+use crate::common::{HANGS_AFTER, Lab, signal, until};
 
 /// Processes that no launcher of ours has started, and one of them with another hosepipe.
 #[test]
@@ -36,6 +36,23 @@ fn as_pods_of_an_indexed_job_with_another_version_among_them() {
     assert!(done.stdout.contains("– has hosepipe 9.9.9"), "{}", done.stdout);
     let record = read(&fs::read_to_string(lab.here("work/fleet")).expect("a record"));
     assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
+}
+
+/// Expected: where the node that makes the secret is gone before it has made one, the next node does. Happened: it waited for it without end.
+#[test]
+fn a_first_node_that_is_gone_before_it_makes_the_secret_is_not_waited_for() {
+    let lab = Lab::new();
+    fs::create_dir(lab.here("work")).expect("a folder");
+    let words = [&["fleet", "--nodes", "2", "--folder", "work", "--rank", "1"][..], &HOW, &BENCH].concat();
+    let second = lab.start(lab.command(&words));
+    let mut status = until("a status", Duration::from_secs(20), || {
+        serde_json::from_slice::<serde_json::Value>(&fs::read(lab.here("work/node-1")).ok()?).ok()
+    });
+    status["failure"] = "lost its disk".into();
+    fs::write(lab.here("work/node-0"), status.to_string()).expect("written");
+    let done = second.wait_within(HANGS_AFTER).expect_code(1);
+    assert!(done.stdout.contains("– lost its disk"), "{}", done.stdout);
+    assert!(lab.here("work/token-1").exists() && !lab.here("work/token-0").exists());
 }
 
 /// As the manifest in docs/SCALE.md starts them: they meet at the first one, by the secret that all have.
