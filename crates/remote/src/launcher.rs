@@ -189,8 +189,10 @@ fn failure(child: &Child<'_>) -> String {
     let starts = ["hosepipe: ", "error: "];
     let sentence =
         said.lines().rev().find_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
+    // A panic's message is in the line after its place; a backtrace may follow.
+    let panic = || said.lines().skip_while(|line| !line.contains(" panicked at ")).nth(1);
     let words = || said.lines().rfind(|line| line.contains(char::is_alphanumeric));
-    let last = sentence.or_else(words).unwrap_or_default();
+    let last = panic().or(sentence).or_else(words).unwrap_or_default();
     if last.is_empty() { how } else { format!("{last} ({how})") }
 }
 
@@ -216,4 +218,30 @@ pub fn last_words(log: &Path, from: u64) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     if last.is_empty() { String::new() } else { format!(": {}", last.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: what a program said last of why it ended. Happened: "stack backtrace:", or a remark from before the panic.
+    #[test]
+    fn why_a_program_failed_is_its_sentence_its_panics_message_or_its_last_words() {
+        let cleaner = Cleaner::start().expect("a cleaner");
+        let why = |script: &str| {
+            let mut program = Command::new("sh");
+            program.args(["-c", script]).stdin(Stdio::null());
+            let mut launched = Launched::start(vec![program], Capture::Both, &cleaner).expect("started");
+            launched.wait(Duration::from_secs(60)).expect("waited");
+            launched.failure()
+        };
+        let panic = r#"echo "thread 'main' panicked at x.rs:1:9:"; echo no folder; echo stack backtrace:"#;
+        assert_eq!(
+            why(&format!("echo hosepipe: it is short; {panic}; kill -9 $$")),
+            "no folder (was ended by SIGKILL)"
+        );
+        assert_eq!(why("echo hosepipe: no disk; echo bye; exit 3"), "no disk (exited with 3)");
+        assert_eq!(why("echo one; echo two; echo ---; exit 1"), "two (exited with 1)");
+        assert_eq!(why("exit 1"), "exited with 1");
+    }
 }
