@@ -18,7 +18,9 @@ static BEFORE_MAIN: extern "C" fn() = note_closed_streams;
 extern "C" fn note_closed_streams() {
     for (number, was_closed) in WAS_CLOSED.iter().enumerate() {
         // SAFETY: F_GETFD uses no memory.
-        was_closed.store(unsafe { libc::fcntl(number as i32, libc::F_GETFD) } < 0, Relaxed);
+        let found = unsafe { libc::fcntl(number as i32, libc::F_GETFD) };
+        let error = std::io::Error::last_os_error().raw_os_error();
+        was_closed.store(found < 0 && error == Some(libc::EBADF), Relaxed);
     }
 }
 

@@ -87,8 +87,13 @@ impl Shell {
             return Err(NoShell::NoPreload(path, "a script"));
         }
         // The loader preloads libraries.
-        if Elf::open(&path).and_then(|elf| elf.loader()).is_none() {
-            return Err(NoShell::NoPreload(path, "statically linked"));
+        let why_not = match Elf::open(&path) {
+            None => Some("unreadable, or no 64-bit program"),
+            Some(elf) if elf.loader().is_none() => Some("statically linked"),
+            Some(_) => None,
+        };
+        if let Some(why_not) = why_not {
+            return Err(NoShell::NoPreload(path, why_not));
         }
         Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint, path })
     }
@@ -170,8 +175,8 @@ mod tests {
         wild[32..40].fill(0xff);
         let programs: [(&[u8], Option<&str>); 4] = [
             (&own, None),
-            (&own[..40], Some("statically linked")),
-            (b"\x7fELF", Some("statically linked")),
+            (&own[..40], Some("no 64-bit program")),
+            (b"\x7fELF", Some("no 64-bit program")),
             (&wild, Some("statically linked")),
         ];
         for (bytes, expected) in programs {
