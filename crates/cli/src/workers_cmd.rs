@@ -56,7 +56,9 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     } else {
         terminal::print(&table(&entries, &terminal::style()))?;
     }
-    let failed = entries.iter().any(|entry| entry.state == "failed");
+    // Of all languages, some may not be installed; those that are named are wanted.
+    let is_named = args.build && !args.languages.is_empty();
+    let failed = entries.iter().any(|entry| entry.state == "failed" || is_named && entry.state == "missing");
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

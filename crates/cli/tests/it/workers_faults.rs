@@ -137,7 +137,8 @@ fn a_build_error_shows_the_compilers_words() {
     assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     assert!(table.contains("failed") && table.contains("missing") && table.contains("ready"), "{table}");
-    // Looking is no failure.
+    // One that is named is wanted; looking is no failure.
+    assert_eq!(run(&["workers", "--build", "absent"]).status.code(), Some(1));
     let output = run(&["workers", "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let entries: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
