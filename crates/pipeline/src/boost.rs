@@ -114,8 +114,10 @@ pub fn attach(
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
     // The number of a thread that is not its process's first thread is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
+    let has_ended = || ready_within(&opened, PollFlags::IN, Some(Duration::ZERO)).is_ok_and(|ended| ended);
     match std::fs::read_dir(format!("/proc/{pid}/fd")) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        // One that has ended and is not reaped yet is root's, whoever started it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_ended() => {
             return Err(BoostError::NotOurs(pid));
         }
         _ => {}
