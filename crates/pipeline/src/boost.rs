@@ -114,9 +114,9 @@ pub fn attach(
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
     // The number of a thread that is not its process's first thread is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
-    let has_ended = || ready_within(&opened, PollFlags::IN, Some(Duration::ZERO)).is_ok_and(|ended| ended);
+    let has_ended = || ready_within(&opened, PollFlags::IN, Some(Duration::ZERO)).unwrap_or(false);
     match std::fs::read_dir(format!("/proc/{pid}/fd")) {
-        // One that has ended and is not reaped yet is root's, whoever started it.
+        // The /proc files of a zombie belong to root.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_ended() => {
             return Err(BoostError::NotOurs(pid));
         }
