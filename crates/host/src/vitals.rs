@@ -173,9 +173,9 @@ mod tests {
     use super::*;
     use crate::fake::Fake;
 
-    /// The vitals of a machine of files, without the file systems, which are always this machine's.
-    fn without_file_systems(roots: &Roots) -> Vitals {
-        Vitals { shm: None, temporary: None, ..Vitals::read(roots) }
+    /// The vitals of a machine of files, without its file systems and the rights of its user, which are always this machine's.
+    fn of_files(roots: &Roots) -> Vitals {
+        Vitals { shm: None, temporary: None, confinement: Confinement::default(), ..Vitals::read(roots) }
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
             numa_balancing: Some(true),
             ..Vitals::default()
         };
-        assert_eq!(without_file_systems(&fake.roots()), expected);
+        assert_eq!(of_files(&fake.roots()), expected);
     }
 
     #[test]
@@ -217,8 +217,7 @@ mod tests {
         let fake = Fake::new();
         fake.sys("devices/system/cpu/cpufreq/boost", "0");
         assert_eq!(boost(&fake.roots()).map(|boost| (boost.on, boost.off)), Some((false, "0")));
-        let nothing = without_file_systems(&Fake::new().roots());
-        assert_eq!(Vitals { confinement: Confinement::default(), ..nothing }, Vitals::default());
+        assert_eq!(of_files(&Fake::new().roots()), Vitals::default());
     }
 
     #[test]

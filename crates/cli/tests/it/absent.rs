@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Lab, error_of, files_in, is_root, sandbox, skip, until};
+use crate::common::namespaces::unshare;
+use crate::common::{Lab, error_of, files_in, sandbox, skip, until};
 use libc::c_long;
 use model::ErrorKind;
 use serde::Deserialize;
@@ -62,11 +63,8 @@ fn assert_absent_without(call: c_long, errno: i32, absence: &Absence<'_>) {
 
 /// [`assert_absent`] in new namespaces (`unshare` FLAGS), after a script of the shell.
 fn assert_absent_in(flags: &[&str], script: &str, absence: &Absence<'_>) {
-    if !is_root() {
-        return skip(&format!("{}: only root makes namespaces", absence.mechanism));
-    }
     let script = format!("{script} && exec \"$0\" \"$@\"");
-    let wrapper = [&["unshare"], flags, &["sh", "-c", &script]].concat();
+    let Some(wrapper) = unshare(flags, &script) else { return };
     assert_absent(absence, |lab, args| lab.wrapped(&wrapper, args));
 }
 
@@ -75,11 +73,8 @@ fn assert_absent_in(flags: &[&str], script: &str, absence: &Absence<'_>) {
 #[test]
 fn inotify_instances_that_are_spent() {
     let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
-    let without = ["unshare", "--user", "--map-root-user", "sh", "-c", script];
-    let tried = Command::new(without[0]).args(&without[1..]).arg("true").status();
-    if !tried.is_ok_and(|status| status.success()) {
-        return skip("no user namespace with limits of its own can be made here");
-    }
+    // Limits of its own has a user namespace, also as root.
+    let Some(without) = unshare(&["--user", "--map-root-user"], script) else { return };
     let lab = Lab::new();
     let args = ["bench", "--json", "-", "file", "--count", "4", "--trials", "1"];
     let done = lab.finish(lab.wrapped(&without, &args)).expect_code(1);
@@ -108,9 +103,6 @@ fn a_sandbox_without_io_uring() {
 /// 2 while a filter answers as the kernel then would. The setting of the machine stays as it is.
 #[test]
 fn io_uring_that_was_disabled() {
-    if !is_root() {
-        return skip("only root can show a run another /proc");
-    }
     for (value, reason) in [
         ("1", "kernel.io_uring_disabled is 1: only for root"),
         ("2", "kernel.io_uring_disabled is 2: off for all users, root too"),
@@ -118,7 +110,7 @@ fn io_uring_that_was_disabled() {
         let script = format!(
             "echo {value} > ../setting && mount --bind ../setting /proc/sys/kernel/io_uring_disabled && exec \"$0\" \"$@\""
         );
-        let wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+        let Some(wrapper) = unshare(&["--mount"], &script) else { return };
         let remedy = "sysctl -w kernel.io_uring_disabled=0";
         assert_absent(&Absence { mechanism: "io-uring", reason, remedy }, |lab, args| {
             let mut command = lab.wrapped(&wrapper, args);

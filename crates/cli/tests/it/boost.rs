@@ -14,6 +14,7 @@ use observe::resize::resize;
 use process::proc::children;
 use rustix::process::Signal;
 
+use crate::common::namespaces::{rights, unshare};
 use crate::common::{CACHES, Done, Lab, another_user, full, is_root, promptly, signal, skip, soon, until};
 
 /// The size of a pipe that was not changed, and the largest that boost gives it, in bytes.
@@ -300,20 +301,23 @@ fn signals_stops_and_the_end_of_a_stream_pass_as_without() {
 /// Numbers in a /proc of another namespace are other processes'.
 #[test]
 fn a_proc_of_another_namespace_is_not_taken_for_ours() {
-    const APART: [&str; 4] = ["unshare", "--user", "--map-root-user", "--pid"];
-    let tried = Command::new(APART[0]).args(&APART[1..]).args(["--fork", "true"]).output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        return skip("this user may not make namespaces");
-    }
+    let Some(wrapper) = unshare(&["--pid", "--fork"], "exec \"$0\" \"$@\"") else { return };
     let lab = Lab::new();
-    let wrapper = [&APART[..], &["--fork"]].concat();
     let done = lab.start(lab.wrapped(&wrapper, &["boost", "bash", "-c", "yes | head -c 9 | wc -c; exit 5"]));
     let done = done.wait_within(soon()).expect_code(5);
     assert_eq!(done.stdout, "9\n");
     assert!(done.stderr.contains("/proc is not of this PID namespace"), "{}", done.stderr);
     // One that was made for another namespace, looked at from here.
-    let mut apart = Command::new(APART[0]);
-    apart.args(&APART[1..]).args(["--fork", "--kill-child", "--mount-proc", "sh", "-c", "yes | sleep 100"]);
+    let mut apart = Command::new("unshare");
+    apart.args(rights()).args([
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        "yes | sleep 100",
+    ]);
     let mut apart = apart.env("TMPDIR", lab.tmp()).spawn().expect("unshare");
     let running = lab.start(lab.command(&["boost", "--pid", &apart.id().to_string()]));
     let yes = writer(&lab, "yes");

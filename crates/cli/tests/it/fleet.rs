@@ -152,7 +152,7 @@ fn ctrl_c_ends_what_mpirun_has_started() {
 
 #[test]
 fn through_ssh_and_past_a_host_that_is_not_there() {
-    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let Some(sshd) = Sshd::start(&["a", "b"], "") else { return };
     let lab = Lab::new();
     let job = ["fleet", "--hosepipe", HOSEPIPE, "--json", "-"];
     let run = |hosts: &str| {
@@ -181,7 +181,7 @@ fn through_ssh_and_past_a_host_that_is_not_there() {
 
 #[test]
 fn however_the_launcher_ends_nodes_behind_ssh_end_with_it() {
-    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let Some(sshd) = Sshd::start(&["a", "b"], "") else { return };
     let lab = Lab::new();
     // What runs there is known by its folder for temporary files, as everywhere.
     let there = lab.here("there");

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use model::{BenchRecord, CaseRecord, DataLevel, Toward, Workload};
 
-use crate::common::{Done, Lab, Running, is_root, skip, soon, until};
+use crate::common::namespaces::{enter_network, rights, unshare};
+use crate::common::{Done, Lab, Running, skip, soon, until};
 
 /// What every trouble of another host is told within: 4 s of patience, and a loaded machine's time to end.
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(8);
@@ -77,30 +78,30 @@ fn case<'r>(record: &'r BenchRecord, spec: &str, workload: Workload, toward: Tow
     record.cases.iter().find(is).unwrap_or_else(|| panic!("{spec} {workload} {toward}"))
 }
 
+fn words(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
+}
+
 /// Two hosts: namespaces that are joined by a veth pair, 10.9.0.1 and 10.9.0.2.
 struct Hosts([Child; 2]);
 
 impl Hosts {
     /// `None`, with the reason, where that takes rights that we do not have.
     fn new() -> Option<Self> {
-        if !is_root() {
-            assert!(std::env::var_os("CI").is_none(), "CI runs as root");
-            skip("network namespaces need root");
-            return None;
-        }
-        let host = || {
+        unshare(&["--net"], "exec \"$0\" \"$@\"")?;
+        let host = |wrapper: &[&str]| {
             let script = "ip link set lo up && echo && exec sleep 600";
-            let mut command = Command::new("unshare");
-            let mut child = command
-                .args(["-n", "sh", "-c", script])
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("unshare(1), of util-linux");
+            let mut command = Command::new(wrapper[0]);
+            let command = command.args(&wrapper[1..]).args(["--net", "sh", "-c", script]);
+            let mut child = command.stdout(Stdio::piped()).spawn().expect(wrapper[0]);
             let out = child.stdout.take().expect("piped");
             BufReader::new(out).read_line(&mut String::new()).expect("it is up");
             child
         };
-        let hosts = Self([host(), host()]);
+        let first = host(&[&["unshare"], rights()].concat());
+        // In the same user namespace: what joins the two takes rights in both.
+        let second = host(&[&words(&enter_network(first.id()))[..], &["unshare"]].concat());
+        let hosts = Self([first, second]);
         let far = hosts.0[1].id().to_string();
         hosts.on(0, &["ip", "link", "add", "v", "type", "veth", "peer", "name", "v", "netns", &far]);
         for (host, address) in [(0, "10.9.0.1/24"), (1, "10.9.0.2/24")] {
@@ -111,8 +112,8 @@ impl Hosts {
     }
 
     /// What becomes of a command before it starts there.
-    fn wrapper(&self, host: usize) -> [String; 2] {
-        ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.0[host].id())]
+    fn wrapper(&self, host: usize) -> Vec<String> {
+        enter_network(self.0[host].id())
     }
 
     fn on(&self, host: usize, words: &[&str]) {
@@ -120,8 +121,14 @@ impl Hosts {
     }
 
     fn tries(&self, host: usize, words: &[&str]) -> bool {
-        let [nsenter, net] = self.wrapper(host);
-        Command::new(nsenter).arg(net).args(words).stderr(Stdio::null()).status().expect("nsenter").success()
+        let wrapper = self.wrapper(host);
+        Command::new(&wrapper[0])
+            .args(&wrapper[1..])
+            .args(words)
+            .stderr(Stdio::null())
+            .status()
+            .expect("nsenter")
+            .success()
     }
 
     /// Benches from the first to the second.
@@ -129,10 +136,10 @@ impl Hosts {
         let (near, far) = (Lab::new(), Lab::new());
         let token = token(&near, TOKEN);
         let (here, there) = (self.wrapper(0), self.wrapper(1));
-        let far = far_side(&far, &there.each_ref().map(String::as_str), "10.9.0.2:0");
+        let far = far_side(&far, &words(&there), "10.9.0.2:0");
         let address = format!("tcp://{}", far.address);
         let args = against(&address, &token, args);
-        let done = near.finish(near.wrapped(&here.each_ref().map(String::as_str), &args));
+        let done = near.finish(near.wrapped(&words(&here), &args));
         far.running.wait_within(soon()).expect_code(0);
         done
     }

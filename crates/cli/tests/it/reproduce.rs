@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Done, Lab, is_root, promptly, signal, skip, soon, until};
+use crate::common::{Done, Lab, namespaces::unshare, promptly, signal, soon, until};
 use crate::outputs::csv_rows;
 use model::{SCHEMA, StudyPart, StudyRecord};
 use rustix::process::Signal;
@@ -228,15 +228,12 @@ fn what_is_lacking_is_told_before_anything_runs() {
 /// On a file system of its own that has little room, or few inodes.
 #[test]
 fn a_small_disk_is_told_before_anything_runs() {
-    if !is_root() {
-        return skip("only root can mount a small file system");
-    }
     for (options, study, words) in
         [("size=100m", "stover", "544MiB of disk"), ("size=2g,nr_inodes=5000", "comp517", "122501 files")]
     {
         let lab = Lab::new();
         let script = format!("mount -t tmpfs -o {options} none \"$TMPDIR\" && exec \"$0\" \"$@\"");
-        let wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+        let Some(wrapper) = unshare(&["--mount"], &script) else { return };
         let done = lab.finish(lab.wrapped(&wrapper, &["reproduce", study])).expect_code(2);
         assert!(done.stderr.contains(words) && done.stderr.contains("TMPDIR"), "{}", done.stderr);
         assert_eq!(done.stdout, "");

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{CACHES, skip};
+use crate::common::{CACHES, namespaces::unshare, skip};
 use crate::sh_prompt::there_is;
 
 fn hosepipe(arguments: &[&str], input: &str) -> Output {
@@ -157,17 +157,14 @@ fn nothing_of_ours_is_found_in_odd_places() {
     let plain = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().expect("ls");
     assert_eq!(stdout(&told), stdout(&plain));
     assert!(stderr(&told).contains("cannot be distinguished from its other pipes"), "{}", stderr(&told));
-    let apart =
-        |what: &'static str| ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", what, "sh"];
-    let tried = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        return skip("this user may not make namespaces");
-    }
+    let apart = |script| unshare(&["--mount"], script);
+    let Some(without_proc) = apart("mount -t tmpfs none /proc && exec \"$0\" \"$@\"") else { return };
+    let Some(without_dev) = apart("mount -t tmpfs none /dev && exec \"$0\" \"$@\"") else { return };
     let text = ["--via", "socketpair", "-c", "env | grep LD_PRELOAD; seq 3 | wc -l"];
-    let without_proc = run(&apart("mount -t tmpfs none /proc && exec \"$@\""), &text);
+    let without_proc = run(&without_proc, &text);
     assert_eq!(stdout(&without_proc), "3\n", "{}", stderr(&without_proc));
     std::fs::remove_dir_all(home.path().join("run")).expect("removed");
     std::fs::create_dir(home.path().join("run")).expect("made");
-    let without_dev = run(&apart("mount -t tmpfs none /dev && exec \"$@\""), &text);
+    let without_dev = run(&without_dev, &text);
     assert_eq!((stdout(&without_dev).as_str(), stderr(&without_dev).as_str()), ("3\n", ""));
 }

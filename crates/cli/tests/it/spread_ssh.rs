@@ -36,7 +36,7 @@ fn assert_ends(pid: u32) {
 
 #[test]
 fn hosts_give_what_bash_gives() {
-    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let Some(sshd) = Sshd::start(&["a", "b"], "") else { return };
     let lab = lab();
     let text = "sort -n | uniq -c";
     let args = ["--hosts", "a,b", "--map", text, "--split", "20k", "--stats", "--json", "r.json"];
@@ -62,7 +62,7 @@ fn hosts_give_what_bash_gives() {
 
 #[test]
 fn a_failure_on_a_host_costs_its_partition() {
-    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let Some(sshd) = Sshd::start(&["a", "b"], "") else { return };
     let lab = lab();
     let map = "read -r n; echo >>tried-${n%% *}; [ -e mended ] || [ \"$n\" != 'x' ] || { echo boo >&2; exit 255; }; echo \"$n\"";
     fs::write(lab.here("x"), "x\n").expect("written");
@@ -83,7 +83,7 @@ fn a_failure_on_a_host_costs_its_partition() {
 
 #[test]
 fn a_host_that_cannot_be_used_is_left_out_and_the_last_one_is_a_failure() {
-    let Some(sshd) = Sshd::start(&["a"]) else { return };
+    let Some(sshd) = Sshd::start(&["a"], "") else { return };
     let lab = lab();
     let words = ["--map", "cat", "--reduce", "cat", "in2", "in4"];
     let expected = by_bash(&lab, "cat in2 in4");
@@ -121,7 +121,7 @@ fn a_host_that_cannot_be_used_is_left_out_and_the_last_one_is_a_failure() {
 
 #[test]
 fn however_ssh_or_spread_ends_the_program_on_the_host_ends_with_it() {
-    let Some(sshd) = Sshd::start(&["a"]) else { return };
+    let Some(sshd) = Sshd::start(&["a"], "") else { return };
     let lab = lab();
     let map = "[ -e done ] && { echo $$ >slow; sleep 1000; }; touch done; cat";
     let args = ["--hosts", "a", "-j", "1", "--map", map, "--reduce", "cat", "in1", "in2"];

@@ -3,6 +3,7 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
+pub(crate) mod namespaces;
 pub(crate) mod programs;
 pub(crate) mod pty;
 pub(crate) mod sandbox;

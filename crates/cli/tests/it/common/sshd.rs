@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Starts it; `hosts` are names for it. `None` where it is not installed.
-    pub(crate) fn start(hosts: &[&str]) -> Option<Self> {
+    /// Starts it; `hosts` are names for it, and `more` lines of its configuration. `None` where it is not installed.
+    pub(crate) fn start(hosts: &[&str], more: &str) -> Option<Self> {
         if !["/usr/sbin/sshd", "ssh", "ssh-keygen"].iter().all(|program| has(program)) {
             return None;
         }
@@ -28,17 +29,18 @@ impl Sshd {
             let made = Command::new("ssh-keygen").args(words).arg(at(name)).status().expect("ssh-keygen");
             assert!(made.success(), "a key");
         }
+        fs::copy(at("user.pub"), at("authorized")).expect("copied");
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let config = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\n\
-             PermitRootLogin yes\n",
+             PermitRootLogin yes\n{more}",
             at("host"),
-            at("user.pub"),
+            at("authorized"),
         );
         fs::write(at("sshd_config"), config).expect("written");
         let config = format!(
-            "Host {}\nHostName 127.0.0.1\nPort {port}\nIdentityFile {}\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n\
+            "Host {}\nHostName 127.0.0.1\nPort {port}\nIdentityFile {}\nIdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n\
              LogLevel ERROR\nHost *\nConnectTimeout 5\n",
             hosts.join(" "),
             at("user"),
@@ -62,6 +64,11 @@ impl Sshd {
         let sshd = Self { daemon: command.spawn().expect("sshd"), folder };
         until("sshd", Duration::from_secs(20), || TcpStream::connect(("127.0.0.1", port)).ok());
         Some(sshd)
+    }
+
+    /// A file of it: `authorized`, the keys it takes, or `config`, of those who reach it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// A PATH on which its `ssh` is found first.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::proxy::{Proxy, Spoil};
-use super::{FarSide, Hosts, TOKEN, TOLD_WITHIN, against, far_side, token};
+use super::{FarSide, Hosts, TOKEN, TOLD_WITHIN, against, far_side, token, words};
 use crate::common::{Lab, Running, promptly, signal, soon};
 
 const LONG_STREAM: [&str; 7] = ["tcp", "--workload", "stream", "--bytes", "4TiB", "--trials", "1"];
@@ -213,10 +213,10 @@ fn a_way_that_breaks_leaves_nothing_on_the_far_side() {
     let (near, far) = (Lab::new(), Lab::new());
     let token = token(&near, TOKEN);
     let [wrapper, there] = [0, 1].map(|host| hosts.wrapper(host));
-    let far = far_side(&far, &there.each_ref().map(String::as_str), "10.9.0.2:0");
+    let far = far_side(&far, &words(&there), "10.9.0.2:0");
     let address = straight(&far.address);
     let args = against(&address, &token, &LONG_STREAM);
-    let mut running = near.start(near.wrapped(&wrapper.each_ref().map(String::as_str), &args));
+    let mut running = near.start(near.wrapped(&words(&wrapper), &args));
     running.child_in_a_long_trial("hosepipe-send");
     hosts.on(0, &["ip", "link", "set", "v", "down"]);
     let said = said(&running.wait_within(TOLD_WITHIN).expect_code(1));

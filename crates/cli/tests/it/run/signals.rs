@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::place::{bash, has_line, links, run};
+use crate::common::namespaces::unshare;
 use crate::common::programs::script;
-use crate::common::{Lab, promptly, signal, skip, soon, until};
+use crate::common::{Lab, promptly, signal, soon, until};
 
 /// `./hears SIGNAL FILE`: waits for the signal, writes that it came, and ends by it.
 const HEARS: &str = "\
@@ -247,15 +248,11 @@ fn a_shell_that_stops_itself_stops_us() {
 /// numbers (`unshare --fork`, some containers) and has the number 0 in it.
 #[test]
 fn a_group_from_outside_of_the_namespace_has_no_number() {
-    const APART: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
-    let tried = std::process::Command::new(APART[0]).args(&APART[1..]).arg("true").output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        return skip("this user may not make namespaces");
-    }
+    // The first process of a namespace cannot be stopped from within: it is a shell.
+    let shell = "\"$0\" \"$@\"; exit $?";
+    let Some(wrapper) = unshare(&["--pid", "--fork", "--mount-proc"], shell) else { return };
     let lab = Lab::new();
     let text = "(sleep 0.2; kill -CONT 0) & kill -STOP $$; echo resumed | cat";
-    // The first process of a namespace cannot be stopped from within: it is a shell.
-    let wrapper = [&APART[..], &["sh", "-c", "\"$0\" \"$@\"; exit $?"]].concat();
     let mut command = lab.wrapped(&wrapper, &["run", text]);
     // A group of its own: what goes on in ours, other tests have stopped.
     command.process_group(0);

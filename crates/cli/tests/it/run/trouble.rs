@@ -2,43 +2,24 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use rustix::process::Signal;
 
 use super::place::{as_nobody, recorded};
-use crate::common::{Lab, full, is_root, sandbox, signal, skip, soon, until};
+use crate::common::{Lab, full, is_root, namespaces::unshare, sandbox, signal, skip, soon, until};
 
-/// A file system of 1 MiB, which goes with the run.
-const SMALL: [&str; 7] = [
-    "unshare",
-    "--mount",
-    "--propagation",
-    "private",
-    "sh",
-    "-c",
-    "mkdir small && mount -t tmpfs -o size=1m none small && exec \"$0\" \"$@\"",
-];
-
-fn may_mount() -> bool {
-    let tried =
-        Command::new(SMALL[0]).args(&SMALL[1..4]).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
-    let may = tried.is_ok_and(|output| output.status.success());
-    if !may {
-        skip("a small file system cannot be mounted here");
-    }
-    may
+/// A command with a file system of 1 MiB, `small`, which goes with it; `None` where it cannot be mounted.
+fn on_small_disk() -> Option<Vec<&'static str>> {
+    unshare(&["--mount"], "mkdir small && mount -t tmpfs -o size=1m none small && exec \"$0\" \"$@\"")
 }
 
 #[test]
 fn a_full_disk_is_the_writers_error_and_is_explained() {
-    if !may_mount() {
-        return;
-    }
+    let Some(small) = on_small_disk() else { return };
     for via in ["tmpfile", "file", "tmpfile:order=sequential", "file:order=sequential"] {
         let lab = Lab::new();
         let text = "seq 1000000 | wc -c; echo ${PIPESTATUS[*]}";
-        let mut command = lab.wrapped(&SMALL, &["run", "--via", via, text]);
+        let mut command = lab.wrapped(&small, &["run", "--via", via, text]);
         command.env("TMPDIR", lab.here("small"));
         let done = lab.finish(command).expect_code(0);
         assert_eq!(done.stdout, "1048576\n1 0\n", "{via}");
@@ -126,14 +107,12 @@ fn a_server_that_is_stopped_is_waited_for() {
 
 #[test]
 fn a_writer_that_fails_for_want_of_room_counts_under_pipefail() {
-    if !may_mount() {
-        return;
-    }
+    let Some(small) = on_small_disk() else { return };
     let lab = Lab::new();
     // As any writer's error.
     for (more, status) in [(&["--pipefail"][..], 1), (&[], 0)] {
         let args = [&["run", "--via", "tmpfile"], more, &["seq 1000000 | tail -c 1"]].concat();
-        let mut command = lab.wrapped(&SMALL, &args);
+        let mut command = lab.wrapped(&small, &args);
         command.env("TMPDIR", lab.here("small"));
         lab.finish(command).expect_code(status);
         fs::remove_dir(lab.here("small")).expect("where it was mounted");
@@ -142,13 +121,11 @@ fn a_writer_that_fails_for_want_of_room_counts_under_pipefail() {
 
 #[test]
 fn what_cannot_all_be_kept_does_not_spoil_the_pipeline() {
-    if !may_mount() {
-        return;
-    }
+    let Some(small) = on_small_disk() else { return };
     for via in ["pipe", "socketpair", "tmpfile"] {
         let lab = Lab::new();
         let args = ["run", "--via", via, "--keep", "small/kept", "seq 1000000 | wc -c"];
-        let done = lab.finish(lab.wrapped(&SMALL, &args)).expect_code(0);
+        let done = lab.finish(lab.wrapped(&small, &args)).expect_code(0);
         assert_eq!(done.stdout, "6888896\n", "{via}: {}", done.stderr);
         assert!(done.stderr.contains("ENOSPC") && done.stderr.contains("kept"), "{via}: {}", done.stderr);
     }
@@ -219,11 +196,8 @@ fn where_there_is_no_tee_a_pipe_is_not_kept() {
 /// Happened: it says that it has no blocks at all, so that trials were refused and links "full".
 #[test]
 fn a_file_system_without_a_limit_has_room() {
-    if !may_mount() {
-        return;
-    }
     let script = "mkdir small && mount -t tmpfs -o size=0 none small && exec \"$0\" \"$@\"";
-    let endless = [&SMALL[..6], &[script]].concat();
+    let Some(endless) = unshare(&["--mount"], script) else { return };
     for args in [
         &["run", "--via", "tmpfile", "seq 100000 | tail -1"][..],
         &["bench", "tmpfile", "file", "--count", "4", "--trials", "1"],

@@ -158,6 +158,8 @@ impl Wine {
     fn environment(&self, command: &mut Command) {
         let home = self.folder.path().join("here");
         command.env("WINEPREFIX", self.prefix()).env("HOME", home).env("WINEDEBUG", "-all");
+        // Wine takes arguments and names of files for text of the locale.
+        command.env("LC_ALL", "C.UTF-8");
         // Nothing of a desktop: no .NET, no browser, no menus.
         command.env("WINEDLLOVERRIDES", "mscoree,mshtml,winemenubuilder.exe=");
         command.env_remove("DISPLAY").env_remove("WINESERVER").env_remove("WINELOADER");
