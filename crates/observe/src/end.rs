@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use process::proc::Stat;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, fstat, lstat, statx};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::open_file::Identity;
@@ -111,7 +113,12 @@ fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
 }
 
 fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| {
+        // Of a process that exits the folder is root's, whoever's it was.
+        let has_ended = || Stat::of(pid).is_none_or(|stat| stat.is_exiting);
+        let denied = error.kind() == io::ErrorKind::PermissionDenied;
+        if denied && has_ended() { Errno::NOENT.into() } else { error }
+    })?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 

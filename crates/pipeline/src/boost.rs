@@ -15,6 +15,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::{BoostRecord, RecordHead, describe_errno, file_on_path, sudo};
+use observe::end::ends;
 use observe::pace::Pace;
 use process::{Reach, Supervisor, ready_within, shown_status, spawn};
 use rustix::event::PollFlags;
@@ -114,13 +115,8 @@ pub fn attach(
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
     // The number of a thread that is not its process's first thread is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
-    let has_ended = || ready_within(&opened, PollFlags::IN, Some(Duration::ZERO)).unwrap_or(false);
-    match std::fs::read_dir(format!("/proc/{pid}/fd")) {
-        // The /proc files of a zombie belong to root.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_ended() => {
-            return Err(BoostError::NotOurs(pid));
-        }
-        _ => {}
+    if ends(pid).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        return Err(BoostError::NotOurs(pid));
     }
     let (mut pace, mut sampler) = (pace(), TreeSampler::new(pid, copies_slowly));
     while !stopped() {

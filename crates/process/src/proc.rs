@@ -85,10 +85,13 @@ pub struct Stat {
     pub cpu: u32,
     /// Whether it is a kernel thread.
     pub is_kernel_thread: bool,
+    /// Whether it has begun to exit, or is a zombie. From then on its files in /proc belong to root.
+    pub is_exiting: bool,
 }
 
-/// `PF_KTHREAD` of the kernel's include/linux/sched.h.
+/// `PF_KTHREAD` and `PF_EXITING` of the kernel's include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+const EXITING: u64 = 0x4;
 
 impl Stat {
     pub fn of(pid: i32) -> Option<Self> {
@@ -114,6 +117,7 @@ impl Stat {
             started_ticks: number(22)?,
             cpu: u32::try_from(number(39)?).ok()?,
             is_kernel_thread: number(9)? & KERNEL_THREAD != 0,
+            is_exiting: number(9)? & EXITING != 0,
         })
     }
 }
@@ -175,6 +179,9 @@ mod tests {
             Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, ..Stat::default() };
         let expected = Stat { cpu: 39, started_ticks: 22, ..partial };
         assert_eq!(stat, Some(expected));
+        let exiting = rest.replacen(" 9 ", " 4 ", 1);
+        let stat = Stat::parse(format!("7 (a) Z {exiting}\n").as_bytes());
+        assert_eq!(stat, Some(Stat { state: 'Z', is_exiting: true, ..expected }));
         assert_eq!(Stat::parse(b""), None);
         let bytes = [b"7 (\xff\xfe) S ", rest.as_bytes()].concat();
         assert_eq!(Stat::parse(&bytes), Some(Stat { state: 'S', ..expected }), "a name need not be text");

@@ -1,6 +1,9 @@
 //! Which chains `hosepipe top` shows.
 
+use std::io::ErrorKind;
+
 use model::{Chain, TopSnapshot};
+use observe::end::ends;
 use process::proc::Stat;
 
 use crate::terminal::usage;
@@ -26,9 +29,7 @@ impl ChainFilter {
         if pid <= 0 || Stat::of(pid).is_none() {
             return usage(format!("there is no process {pid}"));
         }
-        if std::fs::read_dir(format!("/proc/{pid}/fd"))
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-        {
+        if ends(pid).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
             return usage(format!(
                 "process {pid} belongs to another user, and its open files cannot be read: try sudo hosepipe top {pid}"
             ));
