@@ -160,6 +160,13 @@ fn file_name(command: &str) -> String {
     if name.is_empty() { "stage".to_owned() } else { name.to_owned() }
 }
 
+impl Drop for Keep {
+    fn drop(&mut self) {
+        // A child between fork(2) and execve(2) has the same open folder, and would keep it locked.
+        let _ = flock(&self.folder, FlockOperation::Unlock);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
