@@ -19,7 +19,7 @@ pub(crate) fn granted<const N: usize>(sizes: [(&str, u64); N]) -> Granted {
 #[error("{message}")]
 pub struct OpenError {
     /// `Limit`: more than the mechanism can do on this machine. `Unsupported`: the combination has no meaning for this mechanism.
-    /// `Open`: the system refused.
+    /// `Unavailable`: a sandbox forbids it. `Open`: the system refused.
     pub kind: ErrorKind,
     /// The request and the limit, or the call that failed, with its main arguments and the system's error.
     pub message: String,
@@ -37,6 +37,16 @@ impl OpenError {
         let source = source.into();
         let message = format!("{}: {}", call.into(), describe_errno(&source));
         Self { kind: ErrorKind::Open, message, remedy, source: Some(source), largest_message: None }
+    }
+
+    /// A system call that a filter of the process refuses (seccomp(2)), with the filter's error.
+    pub(crate) fn forbidden(call: &str, error: &io::Error) -> Self {
+        let message = format!(
+            "{call}: {}: a sandbox forbids it (seccomp, as containers have it)",
+            describe_errno(error)
+        );
+        let remedy = format!("outside of the container, or a seccomp profile that allows {call}");
+        Self { kind: ErrorKind::Unavailable, ..Self::limit(message, remedy) }
     }
 
     /// A combination that has no meaning.

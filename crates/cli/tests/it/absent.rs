@@ -95,8 +95,43 @@ fn inotify_instances_that_are_spent() {
 #[test]
 fn a_sandbox_without_io_uring() {
     let absence = |reason| Absence { mechanism: "io-uring", reason, remedy: "seccomp" };
-    assert_absent_without(libc::SYS_io_uring_setup, libc::EPERM, &absence("EPERM: a sandbox forbids it"));
+    assert_absent_without(
+        libc::SYS_io_uring_setup,
+        libc::EPERM,
+        &absence("EPERM (Operation not permitted): a sandbox forbids it"),
+    );
     assert_absent_without(libc::SYS_io_uring_setup, libc::ENOSYS, &absence("ENOSYS"));
+}
+
+/// Expected: rows of vmsplice(2) have a reason and a remedy, and the others are measured.
+/// Happened: in a container they failed during their trial, without a remedy, and `bench` ended with 1.
+#[test]
+fn a_sandbox_without_vmsplice() {
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        let lab = Lab::new();
+        let specs = ["pipe:send=vmsplice", "splice:to=socket,send=vmsplice", "pipe", "splice:to=socket"];
+        let args =
+            [&["bench", "--json", "-", "--data", "none,verify", "--count", "4", "--trials", "1"], &specs[..]];
+        let mut command = lab.command(&args.concat());
+        sandbox::forbid(&mut command, libc::SYS_vmsplice, errno);
+        let record = lab.finish(command).expect_code(0).record();
+        let cases = record.cases.iter().filter(|case| ["pipe", "splice"].contains(&case.mechanism.as_str()));
+        for case in cases {
+            if !case.spec.to_string().contains("vmsplice") {
+                assert_eq!(case.error, None, "{}", case.spec);
+                continue;
+            }
+            let error = error_of(case);
+            assert_eq!(
+                (error.kind, error.expected),
+                (ErrorKind::Unavailable, true),
+                "{}: {error:?}",
+                case.spec
+            );
+            assert!(error.message.contains("a sandbox forbids it"), "{error:?}");
+            assert!(error.remedy.as_ref().is_some_and(|text| text.contains("seccomp profile")), "{error:?}");
+        }
+    }
 }
 
 /// What the administrator has set is told from a sandbox by the setting itself, which is shown to the run as 1 or

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{self, Done, Entry, Lab, full, is_root, registry};
+use crate::common::{self, Done, Entry, Lab, full, is_root, registry, sandbox};
 use model::{
     BenchRecord, CaseError, CaseRecord, Check, DataLevel, ErrorKind, PayloadKind, Placement, Record, Tasks,
     Wait, Workload,
@@ -93,6 +93,11 @@ fn is_a_limit(case: &CaseRecord) -> bool {
     match case.mechanism.as_str() {
         // An ordinary user may lock little memory, and another test has some of it.
         "io-uring" if !is_root() && case.error.as_ref().is_some_and(is_of_locked_memory) => true,
+        "pipe" | "splice"
+            if case.spec.to_string().contains("send=vmsplice") && !sandbox::allows_vmsplice() =>
+        {
+            true
+        }
         "sysv-msgq" => block > kernel("kernel/msgmax").min(kernel("kernel/msgmnb")),
         "posix-mq" => block > kernel("fs/mqueue/msgsize_max"),
         // One task that sends a block before it receives needs room for the whole block.

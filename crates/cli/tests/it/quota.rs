@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip};
+use crate::common::{Done, Lab, another_user, error_of, is_root, registry, sandbox, skip};
 use model::{ErrorKind, Tasks, Workload};
 
 /// A user without any other process: the other tests run programs as `nobody`, whose budget must not be spent.
@@ -115,6 +115,9 @@ fn every_mechanism_has_figures_or_a_reason() {
 /// By reference into /dev/null, nothing looked at: the roads that work on the pipe itself.
 #[test]
 fn bytes_by_reference_pass_a_small_pipe() {
+    if !sandbox::allows_vmsplice() {
+        return skip("vmsplice(2) is forbidden here");
+    }
     let Some(poor) = Poor::new() else { return };
     let specs = ["pipe:send=vmsplice,recv=splice", "pipe:send=tee,recv=splice"];
     let args = ["--workload", "stream", "--data", "none", "--count", "32", "--trials", "1"];
@@ -136,6 +139,9 @@ fn the_filters_go_on_with_a_small_pipe() {
 /// Past the soft quota new pipes have two pages (one before Linux 5.14), and `top` names the user who has spent it.
 #[test]
 fn top_shows_the_user_who_has_spent_the_quota() {
+    if !another_user::are_seen() {
+        return skip("only root sees the pipes of another user, and only with CAP_SYS_PTRACE");
+    }
     let Some(poor) = Poor::new() else { return };
     let made = poor.pipes.last().and_then(|pipe| rustix::pipe::fcntl_getpipe_size(pipe).ok());
     let page = rustix::param::page_size();

@@ -191,10 +191,7 @@ fn why_not(error: io::Error) -> OpenError {
             "kernel.io_uring_disabled is 2: off for all users, root too",
             format!("{}sysctl -w kernel.io_uring_disabled=0", sudo()),
         ),
-        (Some(libc::EPERM | libc::EACCES), _) => OpenError::unsupported(
-            "io_uring_setup: EPERM: a sandbox forbids it (seccomp, as containers have it)",
-            "outside of the container, or a seccomp profile that allows io_uring_setup",
-        ),
+        (Some(libc::EPERM | libc::EACCES), _) => OpenError::forbidden("io_uring_setup", &error),
         (Some(libc::ENOSYS), _) => OpenError::unsupported(
             "io_uring_setup: ENOSYS: the kernel has no io_uring, or a sandbox says so",
             "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup",

@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use super::by_reference::{Content, FilePages, FileSender, PageSender};
 use super::evidence::{but_copied, try_transfer};
 use super::pipe::file_ring::{FileLayout, FileRing};
-use super::pipe::page_ring::{Lengths, refer};
+use super::pipe::page_ring::{Lengths, check_vmsplice, refer};
 use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked};
 use super::sockets::{SNDBUF_OPTION, rcvbuf_bytes, sndbuf_bytes, unix_pair};
 use crate::assembly::no_chain;
@@ -64,6 +64,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
     if !asked.vmspliced {
         return asked.open(request, |_, own_pipe| own_pipe);
     }
+    check_vmsplice()?;
     asked.open(request, |granted, own_pipe| {
         let layout = FileLayout::new(request.block_bytes, granted["sndbuf_bytes"] as usize, Lengths::Equal);
         // Relays splice: this is the only end that sends from memory.

@@ -18,6 +18,13 @@ const LARGE_BYTES: usize = 1 << 20;
 /// More of them than the largest budget that is worth spending here (the kernel's default is 64).
 const PIPES_MAX: usize = 256;
 
+/// Whether the open files of other users' processes are seen: only with CAP_SYS_PTRACE, which root has except in a container.
+pub(crate) fn are_seen() -> bool {
+    const CAP_SYS_PTRACE: u64 = 19;
+    let effective = process::proc::field_value("/proc/self/status", "CapEff").expect("capabilities");
+    u64::from_str_radix(&effective, 16).expect("a mask") >> CAP_SYS_PTRACE & 1 == 1
+}
+
 /// A script of the shell, run by the user `id`: `./program` is a copy of hosepipe that anybody may run (the folder that
 /// cargo builds in may be closed to others), and `"$@"` the arguments.
 pub(crate) fn script(id: u32, lab: &Lab, script: &str, args: &[&str]) -> Command {

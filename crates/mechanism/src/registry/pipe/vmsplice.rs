@@ -3,7 +3,7 @@
 use rustix::param::page_size;
 
 use super::super::by_reference::{Content, PageSender, Pages};
-use super::page_ring::{Layout, Lengths, PageRing, check_one_page_per_slot, refer};
+use super::page_ring::{Layout, Lengths, PageRing, check_one_page_per_slot, check_vmsplice, refer};
 use crate::prelude::*;
 
 /// The writing end of a pipe, and the pages that are passed to it.
@@ -20,6 +20,7 @@ impl PipePages {
         end: FdEnd,
         pipe_bytes: u64,
     ) -> Result<(PageSender<Self>, u64), OpenError> {
+        check_vmsplice()?;
         let (block_bytes, content) = (request.block_bytes, Content::for_request(request));
         let layout = if let Content::Constant { .. } = content {
             Layout::constant(block_bytes, page_size())
