@@ -52,6 +52,16 @@ pub fn sudo() -> &'static str {
     }
 }
 
+/// What lets `command` see the open files of another user's process (ptrace(2), "Ptrace access mode checking"): to run it as root; root
+/// itself lacks a capability, as in a container.
+pub fn to_see_other_users(command: &str) -> String {
+    match sudo() {
+        "" => "that takes CAP_SYS_PTRACE, which a container has if it is started with --cap-add SYS_PTRACE"
+            .to_owned(),
+        sudo => format!("{sudo}{command}"),
+    }
+}
+
 /// Replaces `sudo ` in a command by this user's prefix ([`sudo`]).
 pub fn for_root(command: &str, sudo: &str) -> String {
     match sudo {

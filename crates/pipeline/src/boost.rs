@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::{BoostRecord, RecordHead, describe_errno, file_on_path, sudo};
+use model::{BoostRecord, RecordHead, describe_errno, file_on_path, to_see_other_users};
 use observe::end::ends;
 use observe::pace::Pace;
 use process::{Reach, Supervisor, ready_within, shown_status, spawn};
@@ -47,7 +47,7 @@ pub enum BoostError {
     #[error("there is no process {0}: `ps -e` lists the processes")]
     NoProcess(i32),
     /// Its descriptors may not be read.
-    #[error("process {pid} belongs to another user: {sudo}hosepipe boost --pid {pid}", pid = .0, sudo = sudo())]
+    #[error("process {pid} belongs to another user: {remedy}", pid = .0, remedy = to_see_other_users(&format!("hosepipe boost --pid {}", .0)))]
     NotOurs(i32),
     /// /proc belongs to another PID namespace.
     #[error("/proc is not of this PID namespace: mount one (mount -t proc proc /proc)")]

@@ -98,6 +98,12 @@ impl Stat {
         Self::at(&format!("/proc/{pid}"))
     }
 
+    /// Whether nothing of the process runs any more: it is a zombie, or about to be one. A process whose first thread has ended
+    /// may have others.
+    pub fn has_ended(&self) -> bool {
+        self.is_exiting && self.threads <= 1
+    }
+
     /// Reads the `stat` of the process or thread with this folder.
     pub fn at(folder: &str) -> Option<Self> {
         Self::parse(&read_short_file(&format!("{folder}/stat"))?)

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use model::{Chain, TopSnapshot};
+use model::{Chain, TopSnapshot, to_see_other_users};
 use observe::end::ends;
 use process::proc::Stat;
 
@@ -26,12 +26,13 @@ impl ChainFilter {
     /// There is no such process, or it belongs to another user.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let Ok(pid) = text.parse() else { return Ok(Self::named(text)) };
-        if pid <= 0 || Stat::of(pid).is_none() {
+        if pid <= 0 || has_ended(pid) {
             return usage(format!("there is no process {pid}"));
         }
         if ends(pid).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            let remedy = to_see_other_users(&format!("hosepipe top {pid}"));
             return usage(format!(
-                "process {pid} belongs to another user, and its open files cannot be read: try sudo hosepipe top {pid}"
+                "process {pid} belongs to another user, and its open files cannot be read: {remedy}"
             ));
         }
         Ok(Self::Of(pid))
@@ -55,7 +56,7 @@ impl ChainFilter {
     pub(super) fn explain_none(&self, snapshot: &TopSnapshot) -> Option<String> {
         let reason = match self {
             Self::All => return None,
-            Self::Of(pid) if Stat::of(*pid).is_none() => format!("Process {pid} has ended."),
+            Self::Of(pid) if has_ended(*pid) => format!("Process {pid} has ended."),
             Self::Of(pid) if observe::sockets::has_pair(*pid) => {
                 format!(
                     "Process {pid} is in no chain: the direction of bytes in its pair of sockets is unknown."
@@ -68,10 +69,15 @@ impl ChainFilter {
         };
         let foreign = match snapshot.foreign_processes {
             0 => "",
-            _ => " Only root sees those of other users.",
+            _ => " Those of other users are seen with CAP_SYS_PTRACE (root) only.",
         };
         Some(reason + foreign)
     }
+}
+
+/// Whether there is no process with this number, or only a zombie, for which nobody has waited.
+fn has_ended(pid: i32) -> bool {
+    Stat::of(pid).is_none_or(|stat| stat.has_ended())
 }
 
 /// Whether a process is `ancestor` or one of its descendants.

@@ -14,7 +14,7 @@ use observe::resize::resize;
 use process::proc::children;
 use rustix::process::Signal;
 
-use crate::common::namespaces::{rights, unshare};
+use crate::common::namespaces::unshare;
 use crate::common::{CACHES, Done, Lab, another_user, full, is_root, promptly, signal, skip, soon, until};
 
 /// The size of a pipe that was not changed, and the largest that boost gives it, in bytes.
@@ -312,16 +312,10 @@ fn a_proc_of_another_namespace_is_not_taken_for_ours() {
     assert_eq!(done.stdout, "9\n");
     assert!(done.stderr.contains("/proc is not of this PID namespace"), "{}", done.stderr);
     // One that was made for another namespace, looked at from here.
-    let mut apart = Command::new("unshare");
-    apart.args(rights()).args([
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-        "sh",
-        "-c",
-        "yes | sleep 100",
-    ]);
+    let with_proc = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+    let Some(wrapper) = unshare(&with_proc, "exec \"$0\" \"$@\"") else { return };
+    let mut apart = Command::new(wrapper[0]);
+    apart.args(&wrapper[1..]).args(["sh", "-c", "yes | sleep 100"]);
     let mut apart = apart.env("TMPDIR", lab.tmp()).spawn().expect("unshare");
     let running = lab.start(lab.command(&["boost", "--pid", &apart.id().to_string()]));
     let yes = writer(&lab, "yes");

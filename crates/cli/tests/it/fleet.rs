@@ -261,7 +261,21 @@ fn mistakes_are_told_before_anything_runs() {
         (vec!["--on", "ssh", "--hosts", "a,b"], "--folder DIR"),
         (on(&["--nodes", "2", "--rank", "1"]), "cannot be used with"),
         (on(&["--nodes", "2", "--", "pipe", "--json", "x"]), "gives its record to the fleet"),
-        (vec!["--rank", "0", "--nodes", "2", "--meet", ":7117", "--token-file", "token"], "is not HOST:PORT"),
+        (
+            vec![
+                "--rank",
+                "0",
+                "--nodes",
+                "2",
+                "--toward",
+                "127.0.0.1",
+                "--meet",
+                ":7117",
+                "--token-file",
+                "token",
+            ],
+            "is not HOST:PORT",
+        ),
         (on(&[]), "--nodes N"),
         (on(&["--nodes", "1"]), "two nodes at least"),
         (on(&["--nodes", "3", "--hosts", "a,b"]), "--nodes says 3"),
@@ -276,7 +290,7 @@ fn mistakes_are_told_before_anything_runs() {
         (on(&["--nodes", "2", "--json", "x"]), "need --submit"),
         (on(&["--nodes", "2", "--hosepipe", ""]), "--hosepipe"),
         (vec!["--rank", "0", "--nodes", "2", "--hosepipe", "h"], "is for a job"),
-        (vec!["--rank", "0", "--nodes", "2"], "--folder DIR"),
+        (vec!["--rank", "0", "--nodes", "2", "--toward", "127.0.0.1"], "--folder DIR"),
         (vec!["--rank", "2", "--nodes", "2", "--folder", "f"], "counted from 0"),
     ];
     for (words, sentence) in cases {

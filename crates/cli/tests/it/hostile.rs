@@ -184,7 +184,7 @@ fn a_name_of_two_lines_makes_no_message() {
         &["gen", "--payload", &of("file:")],
         &["spread", "--map", "wc", &of("")],
         &["spread", "--map", "wc", "--work", &of("/dev/null/"), "/proc/version"],
-        &["fleet", "--rank", "0", "--nodes", "2", "--folder", &of("/dev/null/")],
+        &["fleet", "--rank", "0", "--nodes", "2", "--toward", "127.0.0.1", "--folder", &of("/dev/null/")],
         &[&of("")],
     ] {
         let done = lab.run(args);

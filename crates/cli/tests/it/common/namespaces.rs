@@ -1,12 +1,18 @@
-//! Commands in namespaces of their own, also for an ordinary user, who is root in a user namespace.
+//! Commands in namespaces of their own, also for an ordinary user, and for root in a container, who have the right to that in a user
+//! namespace only.
 
 use std::process::Command;
+use std::sync::OnceLock;
 
-use super::{is_root, skip};
+use super::skip;
 
 /// Options of unshare(1) without which this user may make no other namespace.
 pub(crate) fn rights() -> &'static [&'static str] {
-    if is_root() { &[] } else { &["--user", "--map-root-user"] }
+    static MAY: OnceLock<bool> = OnceLock::new();
+    let may = || {
+        Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|tried| tried.status.success())
+    };
+    if *MAY.get_or_init(may) { &[] } else { &["--user", "--map-root-user"] }
 }
 
 /// What comes before a command that starts in namespaces (options of unshare(1)), after a script of the shell that ends with
@@ -24,7 +30,7 @@ pub(crate) fn unshare<'a>(options: &[&'a str], script: &'a str) -> Option<Vec<&'
         return Some(wrapper);
     }
     let why = String::from_utf8_lossy(&tried.stderr);
-    assert!(!is_root() || std::env::var_os("CI").is_none(), "{wrapper:?}: {why}");
+    assert!(!rights().is_empty() || std::env::var_os("CI").is_none(), "{wrapper:?}: {why}");
     skip(&format!("this user may not make namespaces: {}", why.trim()));
     None
 }
@@ -32,6 +38,6 @@ pub(crate) fn unshare<'a>(options: &[&'a str], script: &'a str) -> Option<Vec<&'
 /// What comes before a command that starts in the network of a process, and in its user namespace where it has another.
 pub(crate) fn enter_network(pid: u32) -> Vec<String> {
     let user = format!("--user=/proc/{pid}/ns/user");
-    let rights = if is_root() { vec![] } else { vec!["--preserve-credentials".to_owned(), user] };
+    let rights = if rights().is_empty() { vec![] } else { vec!["--preserve-credentials".to_owned(), user] };
     [vec!["nsenter".to_owned()], rights, vec![format!("--net=/proc/{pid}/ns/net")]].concat()
 }
