@@ -37,7 +37,8 @@ const KNOWN_PROGRAMS: &[KnownProgram] = &[
     program(&["rg", "ugrep"], "`{} --line-buffered`", Arguments(&["--line-buffered"])),
     program(&["sed"], "`{} -u`", Library),
     program(&["jq"], "`{} --unbuffered`", Library),
-    program(&["mawk"], "`{} -W interactive`, or `fflush()` after `print`", Arguments(&["-W", "interactive"])),
+    // Of a small letter mawk makes a capital one of the locale: in a Turkish one `i` is no `I`.
+    program(&["mawk"], "`{} -W INTERACTIVE`, or `fflush()` after `print`", Arguments(&["-W", "INTERACTIVE"])),
     program(&["awk", "gawk", "original-awk", "bwk"], "`fflush()` after `print`", Library),
     program(
         &["python", "pypy"],

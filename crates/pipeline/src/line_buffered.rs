@@ -191,7 +191,7 @@ mod tests {
         assert!(way(&python, &["python3", "-sE", "x"]).description.contains("ignore PYTHONUNBUFFERED"));
         let mawk = file("mawk", "\x7fELF");
         let plain = way(&mawk, &["awk", "{print}"]);
-        assert_eq!((plain.description.as_str(), plain.terminal), ("by -W interactive", false));
+        assert_eq!((plain.description.as_str(), plain.terminal), ("by -W INTERACTIVE", false));
         assert!(plain.changes.ends_with(&[b"--W".to_vec(), b"-interactive".to_vec()]), "{:?}", plain.changes);
         assert!(way(&mawk, &["awk", "BEGIN{RS=\"\"}{print}"]).description.starts_with("as it is"));
         let script = file("script", &format!("#!{} -u\nx\n", python.display()));

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::programs::in_english;
 use crate::common::{CACHES, namespaces::unshare, skip};
 use crate::sh_prompt::there_is;
 
@@ -11,7 +12,7 @@ fn hosepipe(arguments: &[&str], input: &str) -> Output {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hosepipe"));
     command.arg("sh").args(arguments).env("HOME", home.path()).env("TMPDIR", home.path());
-    command.env("XDG_RUNTIME_DIR", CACHES);
+    in_english(&mut command).env("XDG_RUNTIME_DIR", CACHES);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("read");

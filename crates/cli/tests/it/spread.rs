@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::common::programs::in_english;
 use crate::common::{Done, HANGS_AFTER, Lab, files_in, is_root, promptly, signal, soon, until};
 
 pub(crate) fn lab() -> Lab {
@@ -30,7 +31,8 @@ fn spread(lab: &Lab, args: &[&str]) -> Done {
 }
 
 pub(crate) fn by_bash(lab: &Lab, text: &str) -> String {
-    let output = Command::new("bash").args(["-c", text]).current_dir(lab.here("")).output().expect("bash");
+    let mut bash = Command::new("bash");
+    let output = in_english(&mut bash).args(["-c", text]).current_dir(lab.here("")).output().expect("bash");
     String::from_utf8(output.stdout).expect("text")
 }
 

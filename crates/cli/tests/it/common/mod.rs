@@ -116,7 +116,7 @@ impl Lab {
         let words = [wrapper, &[env!("CARGO_BIN_EXE_hosepipe")], args, place].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.here("")).env("TMPDIR", self.tmp());
-        command.env("XDG_RUNTIME_DIR", CACHES);
+        programs::in_english(&mut command).env("XDG_RUNTIME_DIR", CACHES);
         command.env_remove("COLUMNS").env_remove("NO_COLOR").env("RUST_BACKTRACE", "0");
         let file = |name| File::create(self.folder.path().join(name)).expect("a file for the output");
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));

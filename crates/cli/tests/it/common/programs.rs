@@ -34,3 +34,12 @@ pub(crate) fn script(lab: &Lab, name: &str, text: &str) {
     fs::write(&path, text).expect("a script");
     fs::set_permissions(path, Permissions::from_mode(0o755)).expect("chmod");
 }
+
+/// Has a program write its messages in English, of which tests know words; all else is as the locale has it.
+pub(crate) fn in_english(command: &mut Command) -> &mut Command {
+    // LC_ALL would count for more than LC_MESSAGES, and LANGUAGE for more than both (gettext(3)).
+    if let Some(locale) = std::env::var_os("LC_ALL") {
+        command.env_remove("LC_ALL").env("LANG", locale);
+    }
+    command.env("LC_MESSAGES", "C").env_remove("LANGUAGE")
+}

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use model::RunRecord;
 
+use crate::common::programs::in_english;
 use crate::common::{CACHES, Done, Lab, another_user};
 
 /// Links whose reader runs with the writer.
@@ -38,7 +39,7 @@ pub(crate) fn as_nobody(lab: &Lab, args: &[&str]) -> Command {
 pub(crate) fn bash(lab: &Lab, options: &[&str], text: &str) -> (i32, String) {
     let mut command = Command::new("bash");
     command.args(options).args(["-c", text]).current_dir(lab.here("")).env("TMPDIR", lab.tmp());
-    command.env("XDG_RUNTIME_DIR", CACHES);
+    in_english(&mut command).env("XDG_RUNTIME_DIR", CACHES);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("bash");
     let signal = output.status.signal().map(|signal| 128 + signal);
     let status = output.status.code().or(signal).expect("an end");

@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::has_line;
 use super::window::Window;
+use crate::common::programs::in_english;
 use crate::common::programs::{python, script};
 use crate::common::{CACHES, Lab, promptly, signal, soon, until};
 
@@ -80,7 +81,7 @@ fn shell(lab: &Lab, window: &Window) -> std::process::Child {
     let mut command = Command::new(LEADER[0]);
     command.args(&LEADER[1..]).args(["bash", "--norc", "--noprofile", "-i"]);
     command.current_dir(lab.here("")).env("TMPDIR", lab.tmp()).env("PS1", "> ").env("TERM", "dumb");
-    command.env("XDG_RUNTIME_DIR", CACHES).env_remove("PROMPT_COMMAND");
+    in_english(&mut command).env("XDG_RUNTIME_DIR", CACHES).env_remove("PROMPT_COMMAND");
     window.start(command)
 }
 

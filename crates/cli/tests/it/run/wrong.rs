@@ -1,6 +1,7 @@
 //! Command lines that are wrong: a sentence that points at the place, status 2, and nothing has run.
 
 use super::place::run;
+use crate::common::programs::in_english;
 use crate::common::{Done, Lab, promptly};
 
 fn refused(args: &[&str], words: &[&str]) -> Done {
@@ -28,7 +29,8 @@ fn a_syntax_error_is_the_shells_own() {
         "(echo a",
         "if true; then echo a",
     ] {
-        let bash = std::process::Command::new("bash").args(["-c", text]).output().expect("bash");
+        let mut bash = std::process::Command::new("bash");
+        let bash = in_english(&mut bash).args(["-c", text]).output().expect("bash");
         for via in ["pipe", "tmpfile"] {
             let lab = Lab::new();
             let done =
