@@ -87,20 +87,6 @@ impl Drop for PayloadPages {
     }
 }
 
-/// Whether a filter of system calls, such as a container's, forbids vmsplice(2): what needs it is not tested then.
-#[cfg(test)]
-pub(crate) fn vmsplice_is_forbidden() -> bool {
-    let (_reader, writer) = rustix::pipe::pipe().expect("pipe");
-    // SAFETY: no memory is given.
-    let forbidden = unsafe { vmsplice(&writer, &[], SpliceFlags::NONBLOCK) }.is_err();
-    assert!(!forbidden || std::env::var_os("CI").is_none(), "CI allows vmsplice(2)");
-    if forbidden {
-        let said = b"SKIPPED: vmsplice(2) is forbidden here\n";
-        std::io::Write::write_all(&mut std::io::stderr(), said).expect("standard error");
-    }
-    forbidden
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_payload_and_survives_its_mapping_in_a_pipe() {
-        if vmsplice_is_forbidden() {
+        // A test of `model` says so.
+        if model::vmsplice_refusal().is_some() {
             return;
         }
         let tile = Tile::make(&PayloadKind::Random, 5, Period::Filter).expect("no file involved");

@@ -41,10 +41,11 @@ impl OpenError {
 
     /// A system call that a filter of the process refuses (seccomp(2)), with the filter's error.
     pub(crate) fn forbidden(call: &str, error: &io::Error) -> Self {
-        let message = format!(
-            "{call}: {}: a sandbox forbids it (seccomp, as containers have it)",
-            describe_errno(error)
-        );
+        let why = match error.raw_os_error() {
+            Some(libc::ENOSYS) => "the kernel does not have it, or a sandbox says so",
+            _ => "a sandbox forbids it (seccomp, as containers have it)",
+        };
+        let message = format!("{call}: {}: {why}", describe_errno(error));
         let remedy = format!("outside of the container, or a seccomp profile that allows {call}");
         Self { kind: ErrorKind::Unavailable, ..Self::limit(message, remedy) }
     }

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+
 /// The name and text of a system call's error: `ENOSPC (No space left on device)`. Another error's own text.
 pub fn describe_errno(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) => {
-            let errno = nix::errno::Errno::from_raw(code);
+            let errno = Errno::from_raw(code);
             format!("{errno:?} ({})", errno.desc())
         }
         None => error.to_string(),
@@ -52,13 +54,23 @@ pub fn sudo() -> &'static str {
     }
 }
 
-/// What lets `command` see the open files of another user's process (ptrace(2), "Ptrace access mode checking"): to run it as root; root
-/// itself lacks a capability, as in a container.
+/// What to do where this user may not see what another user's process has open (ptrace(2), "Ptrace access mode checking"): run
+/// `command` as root. Root itself may lack what that takes.
 pub fn to_see_other_users(command: &str) -> String {
     match sudo() {
-        "" => "that takes CAP_SYS_PTRACE, which a container has if it is started with --cap-add SYS_PTRACE"
+        "" => "here root lacks CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH for it, as in a container (--cap-add SYS_PTRACE)"
             .to_owned(),
         sudo => format!("{sudo}{command}"),
+    }
+}
+
+/// The error with which vmsplice(2) is refused here, whatever it is given: EPERM, EACCES or ENOSYS of a filter of system calls such as a
+/// container's (seccomp(2)), or ENOSYS of a kernel without it. `None` if it may be called.
+pub fn vmsplice_refusal() -> Option<io::Error> {
+    let (_reader, writer) = nix::unistd::pipe().ok()?;
+    match nix::fcntl::vmsplice(&writer, &[], nix::fcntl::SpliceFFlags::SPLICE_F_NONBLOCK) {
+        Err(refusal @ (Errno::EPERM | Errno::EACCES | Errno::ENOSYS)) => Some(refusal.into()),
+        _ => None,
     }
 }
 
@@ -80,6 +92,16 @@ pub fn monotonic_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What needs vmsplice(2) is tested where it may be called, and that is so in CI.
+    #[test]
+    fn vmsplice_may_be_called_in_ci() {
+        if let Some(refusal) = vmsplice_refusal() {
+            assert!(std::env::var_os("CI").is_none(), "{refusal}");
+            let said = format!("SKIPPED: what needs vmsplice(2): {}\n", describe_errno(&refusal));
+            io::Write::write_all(&mut io::stderr(), said.as_bytes()).expect("standard error");
+        }
+    }
 
     #[test]
     fn errors_are_named() {

@@ -113,19 +113,31 @@ fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
 }
 
 fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| {
-        // Of a process that exits the folder is root's, whoever's it was.
-        let has_ended = || Stat::of(pid).is_none_or(|stat| stat.is_exiting);
-        let denied = error.kind() == io::ErrorKind::PermissionDenied;
-        if denied && has_ended() { Errno::NOENT.into() } else { error }
-    })?;
+    let is_denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    // Root in a container may list descriptors without the right to see their files. This link needs the same right.
+    let refused = fs::read_link(format!("/proc/{pid}/cwd")).err().filter(is_denied);
+    let entries = refused
+        .map_or_else(|| fs::read_dir(format!("/proc/{pid}/fd")), Err)
+        .map_err(|error| if is_denied(&error) && is_exiting(pid) { Errno::NOENT.into() } else { error })?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+}
+
+/// Whether the first thread of a process has ended or begins to: its files in /proc are root's then, whoever started it.
+fn is_exiting(pid: i32) -> bool {
+    // With hidepid=1 no file of another user's process can be read, but it is seen that there is one (proc(5)).
+    let has_gone = || !Path::new(&format!("/proc/{pid}")).exists();
+    Stat::of(pid).map_or_else(has_gone, |stat| stat.is_exiting)
+}
+
+/// Whether this user may not see what a process has open.
+pub fn are_hidden(pid: i32) -> bool {
+    numbers(pid).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// The ends that a process has open, read one by one.
 ///
 /// # Errors
-/// ENOENT if it has ended, EACCES if it is another user's (ptrace(2), "ptrace access mode checking").
+/// ENOENT if its first thread has ended, EACCES if this user may not see them (ptrace(2), "Ptrace access mode checking").
 pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
     Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
 }

@@ -37,7 +37,7 @@ const KNOWN_PROGRAMS: &[KnownProgram] = &[
     program(&["rg", "ugrep"], "`{} --line-buffered`", Arguments(&["--line-buffered"])),
     program(&["sed"], "`{} -u`", Library),
     program(&["jq"], "`{} --unbuffered`", Library),
-    // Of a small letter mawk makes a capital one of the locale: in a Turkish one `i` is no `I`.
+    // mawk makes its option upper case with toupper(3), which does not make `I` of `i` in a Turkish locale.
     program(&["mawk"], "`{} -W INTERACTIVE`, or `fflush()` after `print`", Arguments(&["-W", "INTERACTIVE"])),
     program(&["awk", "gawk", "original-awk", "bwk"], "`fflush()` after `print`", Library),
     program(

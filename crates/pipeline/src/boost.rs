@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::{BoostRecord, RecordHead, describe_errno, file_on_path, to_see_other_users};
-use observe::end::ends;
+use observe::end::are_hidden;
 use observe::pace::Pace;
 use process::{Reach, Supervisor, ready_within, shown_status, spawn};
 use rustix::event::PollFlags;
@@ -47,7 +47,7 @@ pub enum BoostError {
     #[error("there is no process {0}: `ps -e` lists the processes")]
     NoProcess(i32),
     /// Its descriptors may not be read.
-    #[error("process {pid} belongs to another user: {remedy}", pid = .0, remedy = to_see_other_users(&format!("hosepipe boost --pid {}", .0)))]
+    #[error("process {pid} belongs to another user, or has more rights: {remedy}", pid = .0, remedy = to_see_other_users(&format!("hosepipe boost --pid {}", .0)))]
     NotOurs(i32),
     /// /proc belongs to another PID namespace.
     #[error("/proc is not of this PID namespace: mount one (mount -t proc proc /proc)")]
@@ -115,7 +115,7 @@ pub fn attach(
     let number = Pid::from_raw(pid).ok_or(BoostError::NoProcess(pid))?;
     // The number of a thread that is not its process's first thread is refused, too.
     let opened = pidfd_open(number, PidfdFlags::empty()).map_err(|_| BoostError::NoProcess(pid))?;
-    if ends(pid).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+    if are_hidden(pid) {
         return Err(BoostError::NotOurs(pid));
     }
     let (mut pace, mut sampler) = (pace(), TreeSampler::new(pid, copies_slowly));

@@ -94,9 +94,9 @@ impl LineBufferingMethods {
             Some(Method::Variable(variable, _)) => {
                 return terminal(&format!("its options make it ignore {variable}"));
             }
-            // With -W interactive the records of mawk end with a line feed, even if RS is set.
+            // With -W INTERACTIVE the records of mawk end with a line feed, even if RS is set.
             Some(Method::Arguments(_)) if name == "mawk" && program.arguments_contain(b"RS") => {
-                return way("as it is: with -W interactive it would ignore its RS");
+                return way("as it is: with -W INTERACTIVE it would ignore its RS");
             }
             Some(Method::Arguments(more)) if !program.is_script => {
                 let mut way = way(&format!("by {}", more.join(" ")));
@@ -192,7 +192,7 @@ mod tests {
         let mawk = file("mawk", "\x7fELF");
         let plain = way(&mawk, &["awk", "{print}"]);
         assert_eq!((plain.description.as_str(), plain.terminal), ("by -W INTERACTIVE", false));
-        assert!(plain.changes.ends_with(&[b"--W".to_vec(), b"-interactive".to_vec()]), "{:?}", plain.changes);
+        assert!(plain.changes.ends_with(&[b"--W".to_vec(), b"-INTERACTIVE".to_vec()]), "{:?}", plain.changes);
         assert!(way(&mawk, &["awk", "BEGIN{RS=\"\"}{print}"]).description.starts_with("as it is"));
         let script = file("script", &format!("#!{} -u\nx\n", python.display()));
         assert_eq!(way(&script, &["script", "-E"]).description, "by PYTHONUNBUFFERED");

@@ -85,7 +85,7 @@ pub struct Stat {
     pub cpu: u32,
     /// Whether it is a kernel thread.
     pub is_kernel_thread: bool,
-    /// Whether it has begun to exit, or is a zombie. From then on its files in /proc belong to root.
+    /// Whether it has begun to exit, or is a zombie. Most of its files in /proc are root's before it is one.
     pub is_exiting: bool,
 }
 

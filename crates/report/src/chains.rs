@@ -113,10 +113,10 @@ fn notes(seen: &TopSnapshot) -> Vec<String> {
     let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
     let at_most = seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most);
     let foreign = match seen.foreign_processes {
-        1 => "1 process of another user does not show what it has open: that takes CAP_SYS_PTRACE (root)."
+        1 => "1 process of another user does not show what it has open: that takes root's capabilities."
             .to_owned(),
         many => format!(
-            "{many} processes of other users do not show what they have open: that takes CAP_SYS_PTRACE (root)."
+            "{many} processes of other users do not show what they have open: that takes root's capabilities."
         ),
     };
     let pairs = count_of(seen.two_way_sockets, "pair of sockets", "pairs of sockets");

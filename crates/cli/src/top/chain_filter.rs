@@ -1,9 +1,7 @@
 //! Which chains `hosepipe top` shows.
 
-use std::io::ErrorKind;
-
 use model::{Chain, TopSnapshot, to_see_other_users};
-use observe::end::ends;
+use observe::end::are_hidden;
 use process::proc::Stat;
 
 use crate::terminal::usage;
@@ -23,16 +21,16 @@ impl ChainFilter {
     /// Parses a PID or a part of a name.
     ///
     /// # Errors
-    /// There is no such process, or it belongs to another user.
+    /// There is no such process, or this user may not see what it has open.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let Ok(pid) = text.parse() else { return Ok(Self::named(text)) };
         if pid <= 0 || has_ended(pid) {
             return usage(format!("there is no process {pid}"));
         }
-        if ends(pid).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        if are_hidden(pid) {
             let remedy = to_see_other_users(&format!("hosepipe top {pid}"));
             return usage(format!(
-                "process {pid} belongs to another user, and its open files cannot be read: {remedy}"
+                "process {pid} belongs to another user, or has more rights, and its open files cannot be read: {remedy}"
             ));
         }
         Ok(Self::Of(pid))
@@ -69,7 +67,7 @@ impl ChainFilter {
         };
         let foreign = match snapshot.foreign_processes {
             0 => "",
-            _ => " Those of other users are seen with CAP_SYS_PTRACE (root) only.",
+            _ => " Those of other users are seen with root's capabilities only.",
         };
         Some(reason + foreign)
     }

@@ -1,8 +1,6 @@
 //! What is not there, or not allowed, is said with its reason and its remedy, and costs its own rows only: each
 //! reason that a mechanism has for being absent is provoked here. Nothing of the machine is changed for it: the
 //! surroundings are a seccomp filter, a namespace or a limit of the run's own.
-//!
-//! Without root, what takes a namespace is skipped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -73,7 +71,7 @@ fn assert_absent_in(flags: &[&str], script: &str, absence: &Absence<'_>) {
 #[test]
 fn inotify_instances_that_are_spent() {
     let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
-    // Limits of its own has a user namespace, also as root.
+    // A user namespace has limits of its own, also for root.
     let Some(without) = unshare(&["--user", "--map-root-user"], script) else { return };
     let lab = Lab::new();
     let args = ["bench", "--json", "-", "file", "--count", "4", "--trials", "1"];
@@ -107,7 +105,7 @@ fn a_sandbox_without_io_uring() {
 /// Happened: in a container they failed during their trial, without a remedy, and `bench` ended with 1.
 #[test]
 fn a_sandbox_without_vmsplice() {
-    for errno in [libc::EPERM, libc::ENOSYS] {
+    for (errno, why) in [(libc::EPERM, "a sandbox forbids it"), (libc::ENOSYS, "or a sandbox says so")] {
         let lab = Lab::new();
         let specs = ["pipe:send=vmsplice", "splice:to=socket,send=vmsplice", "pipe", "splice:to=socket"];
         let args =
@@ -116,6 +114,7 @@ fn a_sandbox_without_vmsplice() {
         sandbox::forbid(&mut command, libc::SYS_vmsplice, errno);
         let record = lab.finish(command).expect_code(0).record();
         let cases = record.cases.iter().filter(|case| ["pipe", "splice"].contains(&case.mechanism.as_str()));
+        let mut refused = 0;
         for case in cases {
             if !case.spec.to_string().contains("vmsplice") {
                 assert_eq!(case.error, None, "{}", case.spec);
@@ -128,9 +127,11 @@ fn a_sandbox_without_vmsplice() {
                 "{}: {error:?}",
                 case.spec
             );
-            assert!(error.message.contains("a sandbox forbids it"), "{error:?}");
+            assert!(error.message.contains(why), "{error:?}");
             assert!(error.remedy.as_ref().is_some_and(|text| text.contains("seccomp profile")), "{error:?}");
+            refused += 1;
         }
+        assert_eq!(refused, 8, "two specs, of each a stream and a round trip at two levels");
     }
 }
 

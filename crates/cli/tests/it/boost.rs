@@ -15,6 +15,7 @@ use process::proc::children;
 use rustix::process::Signal;
 
 use crate::common::namespaces::unshare;
+use crate::common::programs::in_english;
 use crate::common::{CACHES, Done, Lab, another_user, full, is_root, promptly, signal, skip, soon, until};
 
 /// The size of a pipe that was not changed, and the largest that boost gives it, in bytes.
@@ -69,7 +70,7 @@ fn a_command_is_as_it_would_be_without() {
         assert_eq!(done.stderr.is_empty(), words[0] == "--quiet", "{words:?}: {}", done.stderr);
     }
     // sh sets variables of its own in either case.
-    let bare = Command::new("env")
+    let bare = in_english(&mut Command::new("env"))
         .env(EVEN.0, EVEN.1)
         .env("TMPDIR", lab.tmp())
         .env("XDG_RUNTIME_DIR", CACHES)

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{self, Done, Entry, Lab, full, is_root, registry, sandbox};
+use crate::common::{self, Done, Entry, Lab, full, is_root, registry};
 use model::{
     BenchRecord, CaseError, CaseRecord, Check, DataLevel, ErrorKind, PayloadKind, Placement, Record, Tasks,
     Wait, Workload,
@@ -94,7 +94,7 @@ fn is_a_limit(case: &CaseRecord) -> bool {
         // An ordinary user may lock little memory, and another test has some of it.
         "io-uring" if !is_root() && case.error.as_ref().is_some_and(is_of_locked_memory) => true,
         "pipe" | "splice"
-            if case.spec.to_string().contains("send=vmsplice") && !sandbox::allows_vmsplice() =>
+            if case.spec.to_string().contains("send=vmsplice") && model::vmsplice_refusal().is_some() =>
         {
             true
         }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::common::{Done, Lab, another_user, error_of, is_root, registry, sandbox, skip};
+use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip};
 use model::{ErrorKind, Tasks, Workload};
 
 /// A user without any other process: the other tests run programs as `nobody`, whose budget must not be spent.
@@ -115,7 +115,7 @@ fn every_mechanism_has_figures_or_a_reason() {
 /// By reference into /dev/null, nothing looked at: the roads that work on the pipe itself.
 #[test]
 fn bytes_by_reference_pass_a_small_pipe() {
-    if !sandbox::allows_vmsplice() {
+    if model::vmsplice_refusal().is_some() {
         return skip("vmsplice(2) is forbidden here");
     }
     let Some(poor) = Poor::new() else { return };

@@ -304,6 +304,13 @@ fn processes_of_other_users_are_said_to_be_so() {
         "{}",
         refused.stderr
     );
+    // Root that lacks the right, as in a container.
+    let bound = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"];
+    for verb in [&["top", "--once"][..], &["boost", "--pid"]] {
+        let refused = lab.finish(lab.wrapped(&bound, &[verb, &[&theirs]].concat())).expect_code(2);
+        let said = refused.stderr.replace('\n', " ");
+        assert!(said.contains("another user") && said.contains("CAP_SYS_PTRACE"), "{said}");
+    }
     let done = look(&theirs).expect_code(0);
     let drawn = format!("(outside) ─0 B/s→ sleep {theirs}");
     assert!(

@@ -1,5 +1,4 @@
-//! Commands in namespaces of their own, also for an ordinary user, and for root in a container, who have the right to that in a user
-//! namespace only.
+//! Commands in namespaces of their own. An ordinary user, and root in a container, may make them only inside a new user namespace.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -30,7 +29,7 @@ pub(crate) fn unshare<'a>(options: &[&'a str], script: &'a str) -> Option<Vec<&'
         return Some(wrapper);
     }
     let why = String::from_utf8_lossy(&tried.stderr);
-    assert!(!rights().is_empty() || std::env::var_os("CI").is_none(), "{wrapper:?}: {why}");
+    assert!(std::env::var_os("CI").is_none(), "{wrapper:?}: {why}");
     skip(&format!("this user may not make namespaces: {}", why.trim()));
     None
 }

@@ -37,9 +37,12 @@ pub(crate) fn script(lab: &Lab, name: &str, text: &str) {
 
 /// Has a program write its messages in English, of which tests know words; all else is as the locale has it.
 pub(crate) fn in_english(command: &mut Command) -> &mut Command {
-    // LC_ALL would count for more than LC_MESSAGES, and LANGUAGE for more than both (gettext(3)).
-    if let Some(locale) = std::env::var_os("LC_ALL") {
-        command.env_remove("LC_ALL").env("LANG", locale);
+    // LC_ALL counts for more than LC_MESSAGES (locale(7)).
+    if let Some(locale) = std::env::var_os("LC_ALL").filter(|locale| !locale.is_empty()) {
+        command.env_remove("LC_ALL");
+        for category in ["LC_COLLATE", "LC_CTYPE", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"] {
+            command.env(category, &locale);
+        }
     }
-    command.env("LC_MESSAGES", "C").env_remove("LANGUAGE")
+    command.env("LC_MESSAGES", "C")
 }

@@ -11,16 +11,6 @@ const NUMBER_AT: u32 = 0;
 const FIRST_ARGUMENT_AT: u32 = 16;
 const ARGUMENT_BYTES: u32 = 8;
 
-/// Whether vmsplice(2) may be called here; many containers forbid it.
-pub(crate) fn allows_vmsplice() -> bool {
-    // SAFETY: there is no such descriptor (EBADF), and no memory is given.
-    let refused = unsafe { libc::vmsplice(-1, std::ptr::null(), 0, 0) };
-    assert_eq!(refused, -1, "no descriptor has a number below 0");
-    let allowed = io::Error::last_os_error().raw_os_error() == Some(libc::EBADF);
-    assert!(allowed || std::env::var_os("CI").is_none(), "CI allows vmsplice(2)");
-    allowed
-}
-
 /// Has the command's system calls of this number answered with `errno` instead of being made.
 pub(crate) fn forbid(command: &mut Command, call: libc::c_long, errno: i32) {
     forbid_with(command, call, None, errno);

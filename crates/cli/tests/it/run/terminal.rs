@@ -8,8 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use super::place::has_line;
 use super::window::Window;
-use crate::common::programs::in_english;
-use crate::common::programs::{python, script};
+use crate::common::programs::{in_english, python, script};
 use crate::common::{CACHES, Lab, promptly, signal, soon, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).

@@ -11,7 +11,6 @@
 //! mechanisms here have no such reader. [`check_one_page_per_slot`] checks that a slot holds one page.
 #![allow(unsafe_code)]
 
-use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, vmsplice};
 
@@ -124,13 +123,7 @@ pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix
 
 /// Checks that vmsplice(2) may be called: a filter of system calls, such as a container's, can forbid it.
 pub(crate) fn check_vmsplice() -> Result<(), OpenError> {
-    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).in_call("pipe2")?;
-    match refer(&writer, &[], SpliceFlags::NONBLOCK) {
-        Err(error @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
-            Err(OpenError::forbidden("vmsplice", &error.into()))
-        }
-        tried => tried.map(drop).in_call("vmsplice"),
-    }
+    model::vmsplice_refusal().map_or(Ok(()), |refusal| Err(OpenError::forbidden("vmsplice", &refusal)))
 }
 
 /// Checks that a slot of this kernel's pipes takes one page, which the safety of the ring requires: a pipe of S slots must
@@ -168,18 +161,6 @@ pub(crate) fn page_is_passed<F: AsFd>(
     let mut read = [0u8; 64];
     let len = rustix::io::read(end, &mut read)?;
     Ok(len > 0 && read[..len].iter().all(|byte| *byte == AFTER))
-}
-
-/// Whether a sandbox forbids vmsplice(2): what needs it is not tested then.
-#[cfg(test)]
-pub(crate) fn vmsplice_is_forbidden() -> bool {
-    let forbidden = check_vmsplice().is_err();
-    assert!(!forbidden || std::env::var_os("CI").is_none(), "CI allows vmsplice(2)");
-    if forbidden {
-        let said = b"SKIPPED: vmsplice(2) is forbidden here\n";
-        std::io::Write::write_all(&mut std::io::stderr(), said).expect("standard error");
-    }
-    forbidden
 }
 
 #[cfg(test)]
@@ -252,7 +233,8 @@ mod tests {
 
     #[test]
     fn the_blocks_in_a_full_pipe_do_not_change_while_the_next_block_is_produced() {
-        if vmsplice_is_forbidden() {
+        // A test of `model` says so.
+        if model::vmsplice_refusal().is_some() {
             return;
         }
         assert!(survives(16), "a pipe has 16 slots by itself");
@@ -262,7 +244,8 @@ mod tests {
 
     #[test]
     fn a_slot_of_this_kernel_takes_one_page() {
-        if vmsplice_is_forbidden() {
+        // A test of `model` says so.
+        if model::vmsplice_refusal().is_some() {
             return;
         }
         check_one_page_per_slot().expect("fs/splice.c, iter_to_pipe");
