@@ -7,6 +7,7 @@ mod whole;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::programs::in_english;
 use crate::common::{Done, Lab, promptly, skip};
 
 /// A pipe that the shell makes itself, a link that is handed to it, and ones with a relay.
@@ -61,8 +62,8 @@ const PLAIN: &[&str] = &[
 
 fn bare(shell: &str, arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(shell);
-    command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("RUST_BACKTRACE", "0");
-    command.output().expect(shell)
+    in_english(&mut command).args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env("RUST_BACKTRACE", "0").output().expect(shell)
 }
 
 /// Runs a shell's arguments with and without hosepipe; both must do the same.
