@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use process::proc::Stat;
+use process::proc::{Stat, is_listed};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, fstat, lstat, statx};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -124,9 +124,7 @@ fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
 
 /// Whether the first thread of a process has ended or begins to: its files in /proc are root's then, whoever started it.
 fn is_exiting(pid: i32) -> bool {
-    // With hidepid=1 no file of another user's process can be read, but it is seen that there is one (proc(5)).
-    let has_gone = || !Path::new(&format!("/proc/{pid}")).exists();
-    Stat::of(pid).map_or_else(has_gone, |stat| stat.is_exiting)
+    Stat::of(pid).map_or_else(|| !is_listed(pid), |stat| stat.is_exiting)
 }
 
 /// Whether this user may not see what a process has open.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use model::NamedProcess;
 use rustix::param::clock_ticks_per_second;
@@ -126,6 +127,16 @@ impl Stat {
             is_exiting: number(9)? & EXITING != 0,
         })
     }
+}
+
+/// Whether there is no process with this number, or only a zombie, for which nobody has waited.
+pub fn has_ended(pid: i32) -> bool {
+    Stat::of(pid).map_or_else(|| !is_listed(pid), |stat| stat.has_ended())
+}
+
+/// Whether there is a process with this number. With hidepid=1 that can be seen of another user's process, and nothing else (proc(5)).
+pub fn is_listed(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The fields of such a file from the third one on: the second one, the name, may hold anything, parentheses too.

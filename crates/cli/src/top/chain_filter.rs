@@ -2,7 +2,7 @@
 
 use model::{Chain, TopSnapshot, to_see_other_users};
 use observe::end::are_hidden;
-use process::proc::Stat;
+use process::proc::{Stat, has_ended};
 
 use crate::terminal::usage;
 
@@ -71,11 +71,6 @@ impl ChainFilter {
         };
         Some(reason + foreign)
     }
-}
-
-/// Whether there is no process with this number, or only a zombie, for which nobody has waited.
-fn has_ended(pid: i32) -> bool {
-    Stat::of(pid).is_none_or(|stat| stat.has_ended())
 }
 
 /// Whether a process is `ancestor` or one of its descendants.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use model::{Chain, ChainLinkKind, StageActivity, TopRecord};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::common::namespaces::unshare;
 use crate::common::{Lab, another_user, skip, soon, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
@@ -304,6 +305,12 @@ fn processes_of_other_users_are_said_to_be_so() {
         "{}",
         refused.stderr
     );
+    // Where nothing is seen of it but that it is there. The first process of the namespace is root's.
+    let hidden = "mount -t proc -o hidepid=1 proc /proc; setpriv --reuid=65534 --regid=65534 --clear-groups \"$0\" \"$@\"; exit $?";
+    if let Some(wrapper) = unshare(&["--mount", "--pid", "--fork"], hidden) {
+        let refused = lab.finish(lab.wrapped(&wrapper, &["top", "--once", "1"])).expect_code(2);
+        assert!(refused.stderr.contains("another user"), "{}", refused.stderr);
+    }
     // Root that lacks the right, as in a container.
     let bound = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"];
     for verb in [&["top", "--once"][..], &["boost", "--pid"]] {
