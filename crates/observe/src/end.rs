@@ -122,7 +122,7 @@ fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// Whether the first thread of a process has ended or begins to: its files in /proc are root's then, whoever started it.
+/// Whether the first thread of a process has ended or begins to: its files in /proc are root's then.
 fn is_exiting(pid: i32) -> bool {
     Stat::of(pid).map_or_else(|| !is_listed(pid), |stat| stat.is_exiting)
 }

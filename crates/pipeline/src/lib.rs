@@ -23,6 +23,8 @@ mod serve;
 pub mod shell;
 mod socket;
 mod stage_sampler;
+#[cfg(test)]
+mod testing;
 mod text;
 mod trial;
 

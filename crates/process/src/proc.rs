@@ -86,7 +86,7 @@ pub struct Stat {
     pub cpu: u32,
     /// Whether it is a kernel thread.
     pub is_kernel_thread: bool,
-    /// Whether it has begun to exit, or is a zombie. Most of its files in /proc are root's before it is one.
+    /// Whether its first thread has begun to exit. While it does, most of its files in /proc become root's.
     pub is_exiting: bool,
 }
 
@@ -129,7 +129,7 @@ impl Stat {
     }
 }
 
-/// Whether there is no process with this number, or only a zombie, for which nobody has waited.
+/// Whether there is no process with this number, or only a zombie.
 pub fn has_ended(pid: i32) -> bool {
     Stat::of(pid).map_or_else(|| !is_listed(pid), |stat| stat.has_ended())
 }
@@ -150,6 +150,12 @@ pub fn field_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     values.next().map(|value| value.trim().to_owned())
+}
+
+/// Whether this process has CAP_SYS_PTRACE: bit 19 of the effective set (capabilities(7), proc_pid_status(5)).
+pub fn has_ptrace_capability() -> bool {
+    let effective = field_value("/proc/self/status", "CapEff");
+    effective.and_then(|set| u64::from_str_radix(&set, 16).ok()).is_some_and(|set| set >> 19 & 1 == 1)
 }
 
 /// Whether the process with this number was started before a time of CLOCK_MONOTONIC, in ns. If not, the process that had the number at that

@@ -270,7 +270,7 @@ fn somebody_elses_process_is_refused_in_words() {
     let args = ["boost", "bash", "-c", "yes | sleep 0.3"];
     let done = lab.finish(another_user::script(NOBODY, &lab, "exec ./program \"$@\"", &args)).expect_code(0);
     assert!(done.stderr.contains("1 pipe enlarged"), "{}", done.stderr);
-    // Nor is a process that has ended, and that nobody has waited for, called somebody else's.
+    // A zombie is not counted as another user's process.
     let args = ["boost", "bash", "-c", "true & exec sleep 0.3"];
     let done = lab.finish(another_user::script(NOBODY, &lab, "exec ./program \"$@\"", &args)).expect_code(0);
     assert!(!done.stderr.contains("could not be sampled"), "{}", done.stderr);

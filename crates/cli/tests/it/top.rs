@@ -276,7 +276,7 @@ fn what_cannot_be_shown_is_said() {
     drop(scene);
     let done = run.wait_within(soon()).expect_code(0);
     assert!(done.stdout.contains(&format!("Process {pid} has ended.")), "{}", done.stdout);
-    // Happened: one for which nobody waits, as in a container whose first process does not, was said to be in no chain.
+    // Happened: a zombie, as in a container whose first process reaps none, was said to be in no chain.
     let mut ended = std::process::Command::new("true").spawn().expect("true");
     let pid = ended.id();
     until("its end", soon(), || {
@@ -291,7 +291,7 @@ fn what_cannot_be_shown_is_said() {
 #[test]
 fn processes_of_other_users_are_said_to_be_so() {
     if !another_user::are_seen() {
-        return skip("only root can run as nobody, and sees nobody's files with CAP_SYS_PTRACE only");
+        return skip("to run as another user and to see its files takes root with CAP_SYS_PTRACE");
     }
     let lab = Lab::new();
     let scene = Scene::new("sleep 1000 | setpriv --reuid=65534 --regid=65534 --clear-groups sleep 1001");

@@ -7,6 +7,7 @@ use std::ffi::c_void;
 use std::fs;
 
 use payload::Block;
+use process::proc::has_ptrace_capability;
 
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
 use crate::prelude::*;
@@ -64,13 +65,6 @@ fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), OpenError> {
         // At 1 the sender itself permits it (see `MemorySender::prepare`).
         _ => Ok(()),
     }
-}
-
-/// CAP_SYS_PTRACE is bit 19 of the effective set (capabilities(7), proc_pid_status(5)).
-fn has_ptrace_capability() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> 19 & 1 == 1)
 }
 
 /// Copies from another process's memory; returns the number of bytes.

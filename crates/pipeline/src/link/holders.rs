@@ -237,7 +237,7 @@ mod tests {
     use std::path::Path;
     use std::process::{Child, Command, Stdio};
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    use crate::testing::{PATIENCE, until};
 
     /// A shell that has opened a file for writing, and the holders of that file then. It opens the file itself, so that no process that another
     /// test starts meanwhile has it for a moment.
@@ -246,17 +246,9 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("exec >> file; {text}")]).current_dir(folder);
         let started = shell.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("sh");
-        until(&|| begun.exists());
+        until(|| begun.exists());
         let file = OwnedFd::from(File::open(&path).expect("the file"));
         (started, Holders::find_for(&file).expect("looked for"))
-    }
-
-    fn until(is_there: &dyn Fn() -> bool) {
-        let began = Instant::now();
-        while !is_there() {
-            assert!(began.elapsed() < PATIENCE, "not there");
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     fn go(shell: &mut Child) {
@@ -271,7 +263,7 @@ mod tests {
         let text = "sleep 1000 & child=$!; : >> begun; read go; kill $child; wait $child; echo x; read end";
         let (mut shell, mut holders) = writing_shell(folder.path(), text);
         go(&mut shell);
-        until(&|| fs::metadata(folder.path().join("file")).is_ok_and(|file| file.len() == 2));
+        until(|| fs::metadata(folder.path().join("file")).is_ok_and(|file| file.len() == 2));
         assert_eq!(holders.stop_writing_once_counted(2, PATIENCE), Writing::MayEnd);
         assert_eq!(shell.wait().expect("waited for").signal(), Some(libc::SIGPIPE));
     }

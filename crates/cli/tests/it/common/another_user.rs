@@ -18,11 +18,9 @@ const LARGE_BYTES: usize = 1 << 20;
 /// More of them than the largest budget that is worth spending here (the kernel's default is 64).
 const PIPES_MAX: usize = 256;
 
-/// Whether it is seen what processes of other users have open: by root, except in most containers.
+/// Whether this user may see what processes of other users have open. Root may, except in most containers.
 pub(crate) fn are_seen() -> bool {
-    const CAP_SYS_PTRACE: u64 = 19;
-    let effective = process::proc::field_value("/proc/self/status", "CapEff").expect("capabilities");
-    let seen = u64::from_str_radix(&effective, 16).expect("a mask") >> CAP_SYS_PTRACE & 1 == 1;
+    let seen = process::proc::has_ptrace_capability();
     assert!(seen || !super::is_root() || std::env::var_os("CI").is_none(), "root in CI has CAP_SYS_PTRACE");
     seen
 }

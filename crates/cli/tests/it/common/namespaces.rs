@@ -36,7 +36,9 @@ pub(crate) fn unshare<'a>(options: &[&'a str], script: &'a str) -> Option<Vec<&'
 
 /// What comes before a command that starts in the network of a process, and in its user namespace where it has another.
 pub(crate) fn enter_network(pid: u32) -> Vec<String> {
-    let user = format!("--user=/proc/{pid}/ns/user");
-    let rights = if rights().is_empty() { vec![] } else { vec!["--preserve-credentials".to_owned(), user] };
-    [vec!["nsenter".to_owned()], rights, vec![format!("--net=/proc/{pid}/ns/net")]].concat()
+    let mut command = vec!["nsenter".to_owned(), format!("--net=/proc/{pid}/ns/net")];
+    if !rights().is_empty() {
+        command.extend(["--preserve-credentials".to_owned(), format!("--user=/proc/{pid}/ns/user")]);
+    }
+    command
 }
