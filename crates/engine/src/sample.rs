@@ -46,7 +46,11 @@ impl<'a> Ends<'a> {
         let sent = self.reports.first()?.pieces?;
         let received: Vec<BlockTotals> = self.last().map(|end| end.pieces).collect::<Option<_>>()?;
         let byte_sum: u64 = received.iter().map(|pieces| pieces.byte_sum).sum();
-        let whole_blocks: u64 = received.iter().map(|pieces| pieces.whole_blocks).sum();
+        // A single receiver has every block, also one that came in two reads.
+        let whole_blocks: u64 = match received.as_slice() {
+            [_] => sent.whole_blocks,
+            several => several.iter().map(|pieces| pieces.whole_blocks).sum(),
+        };
         sent.whole_blocks.checked_sub(whole_blocks).filter(|_| byte_sum == sent.byte_sum)
     }
 
@@ -270,5 +274,19 @@ mod tests {
         assert_eq!(torn([(4, 100), (1, 60), (1, 40)]), Some(2), "two were divided");
         assert_eq!(torn([(4, 100), (3, 80), (1, 19)]), None, "a byte was changed");
         assert_eq!(torn([(4, 100), (3, 80), (2, 20)]), None, "one came twice");
+        let alone = |byte_sum| {
+            let load = Load { receivers: Some(1), ..Load::default() };
+            let end = |whole_blocks, byte_sum| EndReport {
+                pieces: Some(BlockTotals { whole_blocks, byte_sum }),
+                ..EndReport::default()
+            };
+            let case = Case { load, ..case.clone() };
+            Ends { case: &case, blocks: 4, reports: &[end(4, 100), end(2, byte_sum)] }.torn_blocks()
+        };
+        assert_eq!(
+            [alone(100), alone(99)],
+            [Some(0), None],
+            "two came in several reads: nothing was divided"
+        );
     }
 }

@@ -70,6 +70,11 @@ impl Load {
     pub fn shares_an_end(&self) -> bool {
         self.senders.or(self.receivers).is_some()
     }
+
+    /// Whether more than one task holds an end: only then can blocks be mixed or divided.
+    pub fn has_several_at_an_end(&self) -> bool {
+        self.ends() > 2
+    }
 }
 
 /// One cell of the matrix.

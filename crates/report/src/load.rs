@@ -5,7 +5,7 @@ use stats::{figure, load};
 
 use crate::case_figure::{estimated, figure_text};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
-use crate::lists::{grouped, joined_if_any};
+use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
 use crate::view::Axes;
@@ -100,7 +100,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     });
     add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
     add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
-    add(right("torn blocks").short("torn").drop(2), &|case| load::torn_share(case).map(numbers::percent));
+    add(right("torn blocks").short("torn").drop(2), &|case| torn_percent(case));
     add(right("p50").drop(1), &|case| figure_text(case).filter(|_| case.latency_ns.is_some()));
     add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
     add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
@@ -113,6 +113,12 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
         row.reasons = reason(case, interrupted).into_iter().collect();
     }
     table
+}
+
+/// The share of blocks that did not arrive in one piece; one that is not 0 does not read as 0.
+pub(crate) fn torn_percent(case: &CaseRecord) -> Option<String> {
+    let share = load::torn_share(case)?;
+    Some(if share > 0.0 && share < 0.0005 { "<0.1 %".to_owned() } else { numbers::percent(share) })
 }
 
 fn per_s(rate: f64) -> String {
@@ -193,7 +199,9 @@ fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
     let torn = loaded(record).filter(|case| has_load(case.load()));
     let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
     let named = grouped(torn.map(|case| (case.spec.to_string(), numbers::size(case.block_bytes))));
-    joined_if_any(named.into_iter().map(|(spec, blocks)| format!("{spec} ({})", blocks.join(", "))), "; ")
+    // A size has a row for each number of senders or receivers.
+    let with_sizes = |(spec, blocks)| format!("{spec} ({})", distinct(blocks).join(", "));
+    joined_if_any(named.into_iter().map(with_sizes), "; ")
 }
 
 fn crowded(record: &BenchRecord) -> Option<String> {

@@ -3,10 +3,12 @@
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
+use stats::load::torn_share;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
 use crate::lists::{distinct, first_names, first_of, grouped};
+use crate::load::torn_percent;
 use crate::numbers;
 use crate::view::{RankedRow, Ranking, View, transports};
 use crate::words::{self, whereabouts};
@@ -62,7 +64,8 @@ fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
         ((case.workload, case.load(), case.block_bytes, case.tasks, case.placement, case.data), case)
     };
     let similar = grouped(cases.map(with_key)).into_iter();
-    similar.filter_map(|(_, cases)| Candidates::among(cases).sentences(&view.record.settings)).collect()
+    let candidates = similar.map(|(_, cases)| Candidates::among(cases));
+    candidates.filter_map(|one| one.sentences(&view.record.settings).or_else(|| one.all_torn())).collect()
 }
 
 /// Which to take at a size of a sweep.
@@ -180,11 +183,32 @@ impl<'a> Candidates<'a> {
     /// Which to take, how the others compare with it, and what is faster by spinning.
     fn sentences(&self, settings: &Settings) -> Option<Vec<String>> {
         let taken = self.taken()?;
-        let standing = [self.lead(), Some(self.shared(taken)), self.undecided(taken, settings)];
+        let torn = self.torn().map(|torn| format!("; left out, as {}: {torn}", torn_how(taken)));
+        let unchecked = taken.load().has_several_at_an_end() && torn_share(taken).is_none();
+        let unchecked =
+            unchecked.then(|| format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken)));
+        let standing =
+            [self.lead(), Some(self.shared(taken)), self.undecided(taken, settings), torn, unchecked];
         let standing: String = standing.into_iter().flatten().collect();
         let take = format!("take `{}` ({}){standing}.", taken.spec, figures(taken));
         let sentence = format!("{}: {take}", what(taken));
         Some(std::iter::once(sentence).chain(self.better_by_spinning(taken)).collect())
+    }
+
+    /// The names of the cases whose blocks did not all arrive in one piece, and how many did not: "`pipe` (58 %), `fifo` (61 %)".
+    fn torn(&self) -> Option<String> {
+        let torn = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TornBlocks));
+        let with_share =
+            |one: &RankedCase| Some(format!("{} ({})", self.name(one.at), torn_percent(self.cases[one.at])?));
+        let names: Vec<String> = torn.filter_map(with_share).collect();
+        (!names.is_empty()).then(|| first_names(&names, NAMES_MAX))
+    }
+
+    /// That none of several cases is to be taken, because of torn blocks.
+    fn all_torn(&self) -> Option<Vec<String>> {
+        let first = self.cases.first().filter(|_| self.cases.len() > 1)?;
+        let torn = self.torn()?;
+        Some(vec![format!("{}: none to take, as {}: {torn}.", what(first), torn_how(first))])
     }
 
     /// Why there are not two to choose from; `None` if nothing was measured.
@@ -270,6 +294,14 @@ impl<'a> Candidates<'a> {
         let busy = if on_one_cpu { "its CPU" } else { "two CPUs" };
         let verb = quantity(fastest.workload).faster(times);
         Some(format!("`{}` {verb}, but keeps {busy} busy while it waits.", fastest.spec))
+    }
+}
+
+/// What happens to blocks that do not arrive in one piece.
+fn torn_how(case: &CaseRecord) -> &'static str {
+    match case.load().senders {
+        Some(_) => "blocks of several senders were mixed",
+        None => "blocks were divided among receivers",
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which of several measured mechanisms to take: one rule for the advice under a table of `bench` and for `hosepipe recommend`
 //! (docs/RECOMMEND.md explains it).
 //!
-//! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
+//! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data. Where several senders or
+//!    receivers share an end, a mechanism whose blocks did not all arrive in one piece is excluded.
 //! 2. A mechanism whose ends spin is excluded unless it stays within a CPU budget: its ends use CPUs between two messages,
 //!    too, which no figure per message shows. One CPU is counted for each end, even if both ran on the same one.
 //! 3. If a rate is required, a mechanism is excluded if the interval of its rate reaches below that; with a CPU budget, if the interval
@@ -21,6 +22,7 @@ use crate::Estimate;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
+use crate::load::torn_share;
 use crate::race::{RoundCosts, Standing, is_same, race};
 
 /// What can be recommended: mechanisms that a standard library, or a few lines, can set up. The simplest are first: inherited
@@ -94,6 +96,8 @@ pub enum Excluded {
     NoFigures,
     /// Its data were not touched, or checked less than those of another case.
     LessData,
+    /// Blocks of several senders were mixed, or blocks were divided among several receivers.
+    TornBlocks,
     /// Its ends are busy while they wait.
     Spins,
     /// Its ends are busy while they wait, and the scheduler put both on one CPU in some trials.
@@ -149,6 +153,7 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
             _ if case.error.is_some() => Some(Excluded::NoFigures),
             None => Some(Excluded::NoFigures),
             Some(_) if case.data == DataLevel::None || Some(case.data) != data => Some(Excluded::LessData),
+            Some(_) if torn_share(case).is_some_and(|share| share > 0.0) => Some(Excluded::TornBlocks),
             Some(cost) => exclusion(case, cost, demand),
         };
         RankedCase { at, cost, excluded, shares_first_place: false }

@@ -278,6 +278,7 @@ impl Answer<'_> {
         let why = match why {
             Excluded::NoFigures => return case.error.as_ref().map_or("no figures".to_owned(), reason),
             Excluded::LessData => "its bytes were checked less than those of others".to_owned(),
+            Excluded::TornBlocks => "its blocks did not all arrive in one piece".to_owned(),
             Excluded::Spins if self.args.question.cpu_budget.is_some() => {
                 format!("its ends spin while they wait, and may take {cpu} of a CPU")
             }

@@ -79,3 +79,41 @@ fn loads_are_tables_of_their_own() {
     }
     assert!(!page.contains("NaN") && !page.contains("inf "), "no figure that is none");
 }
+
+/// Several senders, or receivers, of a mechanism, and how many of the blocks of each trial did not arrive in one piece.
+fn torn(spec: &str, gb_per_s: f64, [senders, receivers]: [Option<u32>; 2], torn: Option<u64>) -> Mock {
+    Mock::stream(spec).gb_per_s(gb_per_s, 1.0, Work::Copying).with(|case| {
+        (case.senders, case.receivers) = (senders, receivers);
+        case.samples.iter_mut().for_each(|sample| sample.torn_blocks = torn);
+    })
+}
+
+/// Expected: what mixes blocks is not advised. Happened: `pipe` was, with 58 % of its blocks mixed.
+#[test]
+fn what_tears_blocks_is_never_taken() {
+    let said = |cases: Vec<Mock>| plain(&record(cases), 200).replace('\n', " ");
+    let (four, four_receivers) = ([Some(4), None], [None, Some(4)]);
+    let text = said(vec![torn("pipe", 3.0, four, Some(7)), torn("unix-dgram", 1.0, four, Some(0))]);
+    assert!(text.contains("take `unix-dgram` ("), "{text}");
+    assert!(text.contains("left out, as blocks of several senders were mixed: `pipe` ("), "{text}");
+    let text = said(vec![torn("pipe", 3.0, four, Some(7)), torn("fifo", 1.0, four, Some(1))]);
+    assert!(text.contains("none to take, as blocks of several senders were mixed: `pipe` ("), "{text}");
+    let both = [torn("tcp", 3.0, four_receivers, Some(7)), torn("pipe", 1.0, four_receivers, Some(0))];
+    let text = said(both.into());
+    assert!(text.contains("take `pipe` (") && text.contains("divided among receivers: `tcp` ("), "{text}");
+    let both = ["pipe", "fifo"].map(|spec| torn(spec, 3.0, four, None).data(DataLevel::Write));
+    let text = said(both.into());
+    let unchecked = "not checked (--data write): whether blocks of several senders were mixed";
+    assert!(text.contains(unchecked), "{text}");
+}
+
+/// Expected: one receiver has every block. Happened: "Blocks were divided among receivers on tcp (64 KiB, 64 KiB, 64 KiB)", of one, two
+/// and four receivers.
+#[test]
+fn one_receiver_divides_nothing_and_a_size_is_named_once() {
+    let rows = [1, 2, 4].map(|receivers| torn("tcp", 1.0, [None, Some(receivers)], Some(7)));
+    let text = plain(&record(rows.to_vec()), 200);
+    assert!(text.contains("divided among receivers on tcp (64 KiB):"), "{text}");
+    let text = plain(&record(rows[..1].to_vec()), 200);
+    assert!(!text.contains("divided"), "{text}");
+}

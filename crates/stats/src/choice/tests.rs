@@ -335,3 +335,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_tears_blocks_is_excluded() {
+    let shared = |spec, torn_blocks| {
+        let mut case = CaseRecord { senders: Some(4), ..case(spec, 100.0, 100.0, 0.01) };
+        case.samples.iter_mut().for_each(|sample| sample.torn_blocks = Some(torn_blocks));
+        case
+    };
+    let cases =
+        [shared("pipe", 1), CaseRecord { senders: Some(4), ..case("unix-dgram", 900.0, 900.0, 0.01) }];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("unix-dgram"));
+    assert_eq!(excluded(&cases, PLAIN, 0), Some(Excluded::TornBlocks));
+    assert_eq!(excluded(&[shared("pipe", 0)], PLAIN, 0), None);
+}
