@@ -90,7 +90,11 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let (record, stop) = match &args.from {
         Some(path) => (bench_record(record::load(path)?)?, None),
         None => {
-            let line = bench_command(args, &available(&candidates), args.place);
+            let specs = available(&candidates);
+            if specs.is_empty() {
+                return usage(none_is_here(&candidates));
+            }
+            let line = bench_command(args, &specs, args.place);
             let (record, stop) = measure(&line, demand)?;
             (record, Some(stop))
         }
@@ -169,6 +173,16 @@ fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
 fn available(candidates: &[Candidate]) -> Vec<String> {
     let available = candidates.iter().filter(|one| one.missing.is_none() && one.unfit.is_none());
     available.map(|candidate| candidate.spec.to_string()).collect()
+}
+
+/// Why none of the candidates can be measured.
+fn none_is_here(candidates: &[Candidate]) -> String {
+    let missing = |one: &Candidate| {
+        Some(format!("`{}` is not there on this machine: {}", one.spec, one.missing.as_ref()?))
+    };
+    let why: Vec<String> =
+        candidates.iter().filter_map(|one| one.left_out().or_else(|| missing(one))).collect();
+    format!("no mechanism can be measured: {}", why.join("; "))
 }
 
 /// The `bench` that measures the figures of the answer, as a command line without the name of the program.

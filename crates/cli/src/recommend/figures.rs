@@ -77,7 +77,7 @@ impl<'a> Figures<'a> {
                 AXES.iter().all(|axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none());
             is_plain
                 && case.role == Role::Ranked
-                && candidates.iter().any(|candidate| candidate.spec == case.spec)
+                && candidates.iter().any(|candidate| candidate.spec == case.spec && candidate.unfit.is_none())
                 && (case.workload, case.tasks) == (workload, tasks)
         };
         let mut cases: Vec<&CaseRecord> = record.cases.iter().filter(fits).collect();

@@ -73,6 +73,9 @@ pub(crate) struct Question {
     pub(super) must: Vec<Must>,
 }
 
+/// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
+const REPLIES_TO_EACH: [&str; 3] = ["unix-stream", "unix-dgram", "tcp"];
+
 /// A mechanism that could be the answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
@@ -80,7 +83,14 @@ pub(crate) struct Candidate {
     /// Why this machine does not have it.
     pub(crate) missing: Option<String>,
     /// Why it is no answer to this question on any machine.
-    pub(crate) unfit: Option<&'static str>,
+    pub(crate) unfit: Option<String>,
+}
+
+impl Candidate {
+    /// "`fifo` is left out: …", if it is no answer on any machine.
+    pub(super) fn left_out(&self) -> Option<String> {
+        self.unfit.as_ref().map(|why| format!("`{}` is left out: {why}", self.spec))
+    }
 }
 
 impl Pattern {
@@ -134,15 +144,35 @@ impl Question {
                 unfit: self.unfit(mechanism),
             })
             .collect();
-        if candidates.is_empty() { Err(self.impossible()) } else { Ok(candidates) }
+        if candidates.is_empty() {
+            return Err(self.impossible());
+        }
+        let unfit: Vec<String> = candidates.iter().filter_map(Candidate::left_out).collect();
+        if unfit.len() == candidates.len() {
+            return Err(format!("no mechanism does all of that: {}", unfit.join("; ")));
+        }
+        Ok(candidates)
     }
 
     /// Why a mechanism that fulfils each condition does not fulfil all of them together.
-    fn unfit(&self, mechanism: &Mechanism) -> Option<&'static str> {
-        let replies_to_many = self.pattern == Pattern::RequestReply && self.must.contains(&Must::ManySenders);
-        (replies_to_many && ["pipe", "fifo"].contains(&mechanism.name)).then_some(
-            "a reply cannot be sent to one of several senders, so that each would need one of its own",
-        )
+    fn unfit(&self, mechanism: &Mechanism) -> Option<String> {
+        if !self.must.contains(&Must::ManySenders) {
+            return None;
+        }
+        let (atomic, message) = (mechanism.atomic_bytes, self.message.0);
+        match self.pattern {
+            Pattern::RequestReply => (!REPLIES_TO_EACH.contains(&mechanism.name)).then(|| {
+                "a reply cannot be sent to one of several senders, so that each would need one of its own"
+                    .to_owned()
+            }),
+            Pattern::Stream if atomic >= message => None,
+            Pattern::Stream => {
+                let larger = if atomic > 0 { format!(" of more than {atomic} bytes") } else { String::new() };
+                Some(format!(
+                    "messages{larger} of several senders are mixed in one stream; each sender would need a stream of its own, or a lock"
+                ))
+            }
+        }
     }
 
     /// The options of the question, and whether a mechanism fulfils each.

@@ -107,10 +107,10 @@ impl Answer<'_> {
         }
         notes.extend(self.slow_copies());
         for candidate in self.candidates {
-            let (spec, missing, unfit) = (&candidate.spec, &candidate.missing, candidate.unfit);
+            let (spec, missing) = (&candidate.spec, &candidate.missing);
             let missing = missing.as_ref().map(|why| in_own_options(why));
             notes.extend(missing.map(|why| format!("`{spec}` is not there on this machine: {why}.")));
-            notes.extend(unfit.map(|why| format!("`{spec}` is left out: {why}.")));
+            notes.extend(candidate.left_out().map(|text| text + "."));
         }
         if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
             let language = self.args.code.facts().name;

@@ -1,6 +1,7 @@
 //! `hosepipe recommend`: the rule through the command line, over records made by hand; and a short measurement.
 
 mod programs;
+mod senders;
 
 use crate::common::{Lab, read_record};
 use model::{

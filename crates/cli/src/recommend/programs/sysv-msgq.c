@@ -1,7 +1,8 @@
 #include <sys/ipc.h>
 #include <sys/msg.h>
 static int queue[2]; /* of each end: the same one, since a message has a kind that says for whom it is */
-static struct { long kind; char bytes[BYTES]; } text[2];
+@fork static struct { long kind; char bytes[BYTES]; } text[2];
+@threads static _Thread_local struct { long kind; char bytes[BYTES]; } text[2]; /* several senders fill one each */
 
 static key_t key; /* NAME is the key, a number that both know */
 

@@ -189,7 +189,7 @@ pub(super) fn is_there(program: &str) -> bool {
 }
 
 /// What a command line of a compiler makes of these files, under `-o`: as it was made of the same before, or made now.
-fn compiled(what: &str, words: &[&str], files: &[(String, String)], lab: &Lab) -> PathBuf {
+pub(super) fn compiled(what: &str, words: &[&str], files: &[(String, String)], lab: &Lab) -> PathBuf {
     let version = Command::new(words[0]).arg("--version").output().expect("it starts").stdout;
     let mut hasher = DefaultHasher::new();
     (words, files, version).hash(&mut hasher);
