@@ -162,6 +162,30 @@ fn replies_to_several_senders_go_over_no_pipe_and_no_fifo() {
     assert!(said.contains("`fifo` is left out: a reply cannot be sent to one of several senders"), "{said}");
 }
 
+/// Expected: above PIPE_BUF no stream that all senders share. Happened: `fifo`, of whose messages four senders mixed 38 %.
+#[test]
+fn a_stream_that_mixes_messages_is_left_out_with_the_reason() {
+    let lab = Lab::new();
+    let of_6000 = |spec, time| CaseRecord { block_bytes: 6000, ..case(spec, time, time) };
+    record(&lab, "run.json", vec![of_6000("fifo", 900), of_6000("unix-dgram", 2000)]);
+    let ask = |words: &[&str], code| {
+        let question = ["recommend", "--message", "6000", "--must", "many-senders", "--from", "run.json"];
+        let done = lab.run(&[&question[..], words].concat()).expect_code(code);
+        done.stdout.clone() + &done.stderr
+    };
+    let said = ask(&[], 0).replace("\n   ", " ");
+    assert!(said.contains("Take `unix-dgram`"), "{said}");
+    assert!(
+        said.contains("`fifo` is left out: messages of more than 4096 bytes of several senders are mixed"),
+        "{said}"
+    );
+    let none = ask(&["--must", "cross-host"], 2);
+    assert!(
+        none.contains("`tcp` is left out: messages of several senders are mixed in one stream;"),
+        "{none}"
+    );
+}
+
 #[test]
 fn what_does_not_reach_the_rate_is_out() {
     let lab = Lab::new();

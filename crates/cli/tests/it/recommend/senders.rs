@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use model::CaseRecord;
 
@@ -71,10 +72,13 @@ fn advised(lab: &Lab, language: &str, between: &str) -> Vec<Advised> {
 }
 
 /// Runs a program with four senders; it prints how many messages were mixed.
-fn expect_whole(mut run: Command, one: &Advised, number: usize, lab: &Lab) {
+fn expect_whole(mut run: Command, one: &Advised, lab: &Lab) {
+    // Tests run at the same time, and names of queues are those of the whole machine.
+    static MEETINGS: AtomicU32 = AtomicU32::new(0);
+    let number = MEETINGS.fetch_add(1, Ordering::Relaxed) % 64;
     let meeting = match one.spec {
         "posix-mq" => format!("/hosepipe-senders-{}-{number}", std::process::id()),
-        "sysv-msgq" => (0x4000_0000 | std::process::id() << 6 | number as u32 % 64).to_string(),
+        "sysv-msgq" => (0x4000_0000 | (std::process::id() << 6) | number).to_string(),
         _ => format!("meeting{number}"),
     };
     let done = run.arg(meeting).arg(&one.name).current_dir(lab.here("")).output().expect("it starts");
@@ -168,7 +172,7 @@ fn in_c(between: &str, main: &str) {
     let sources = files.iter().map(|(name, _)| name.as_str());
     let words: Vec<&str> = ["cc", "-pthread"].into_iter().chain(sources).chain(["-lrt"]).collect();
     let all = compiled(&format!("senders-{between}"), &words, &files, &lab);
-    programs.iter().enumerate().for_each(|(at, one)| expect_whole(limited(&all), one, at, &lab));
+    programs.iter().for_each(|one| expect_whole(limited(&all), one, &lab));
 }
 
 /// Expected: what is advised for several senders keeps their messages whole. Happened: `fifo` was, and four senders mixed 38 % of 6,000 B.
@@ -233,7 +237,7 @@ fn four_senders_in_rust_mix_no_message() {
     );
     files.push(("all.rs".to_owned(), main));
     let all = compiled("senders-rust", &["rustc", "--edition=2021", "all.rs"], &files, &lab);
-    programs.iter().enumerate().for_each(|(at, one)| expect_whole(limited(&all), one, at, &lab));
+    programs.iter().for_each(|one| expect_whole(limited(&all), one, &lab));
 }
 
 const IN_PYTHON: &str = r#"
@@ -262,7 +266,7 @@ fn four_senders_in_python_mix_no_message() {
         return;
     }
     let lab = Lab::new();
-    for (at, one) in advised(&lab, "python", "parent-child").iter().enumerate() {
+    for one in &advised(&lab, "python", "parent-child") {
         let (functions, _) = one.text.split_once("\ntry:\n    make_meeting_place()").expect("the main part");
         // The printed program takes a COUNT before its NAME.
         let text = functions.replace("import sys\n", "import sys\nsys.argv.insert(1, \"1\")\n") + IN_PYTHON;
@@ -270,6 +274,6 @@ fn four_senders_in_python_mix_no_message() {
         fs::write(&program, text).expect("a file");
         let mut run = limited(Path::new(python()));
         run.arg(program);
-        expect_whole(run, one, at, &lab);
+        expect_whole(run, one, &lab);
     }
 }
