@@ -165,6 +165,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         (false, false) => LINKS,
     };
     let vias = links(args.via.as_deref().unwrap_or(default));
+    vias.iter().filter(|via| via.contains([' ', ';'])).try_for_each(|via| script::link(via).map(drop))?;
     let is_shell =
         |via: &&String| *via == SHELL || *via == shell.kind.word() || via.contains("order=sequential");
     if let Some(via) = vias.iter().find(is_shell).filter(|_| by_latency) {

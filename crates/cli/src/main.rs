@@ -32,6 +32,7 @@ mod sink_cmd;
 mod spread_cmd;
 mod standard;
 mod terminal;
+mod tips;
 mod top;
 mod topics;
 mod typed;

@@ -9,6 +9,7 @@ use pipeline::shell::{Kind, Shell};
 use pipeline::{Ran, ShellUse, Text};
 
 use crate::terminal::{UsageError, usage};
+use crate::tips;
 
 /// Refuses a text without a command.
 ///
@@ -47,7 +48,15 @@ pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
 /// # Errors
 /// There is no such link.
 pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
-    Ok(LinkSpec::parse(text).map_err(UsageError::new)?)
+    Ok(LinkSpec::parse(text).map_err(|problem| {
+        match tips::several(text, |one| LinkSpec::parse(one).is_ok()) {
+            Some(links) => UsageError(format!(
+                "`{text}` is several links: only `hosepipe compare` takes several, with commas (--via {})",
+                links.join(",")
+            )),
+            None => UsageError::new(problem),
+        }
+    })?)
 }
 
 /// Finds a shell.

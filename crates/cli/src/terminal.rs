@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use model::{describe_errno, one_line, visible};
 use report::Style;
 pub(crate) use report::wrap;
 
-use crate::help;
+use crate::{help, tips};
 
 /// An error of the command line that the parser cannot find: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -80,16 +80,15 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
         remark(&help::first_steps(style.width));
         return ExitCode::from(2);
     }
-    let (answer, is_safe) =
-        match help::laid_out(crate::Cli::command(), style.width).try_get_matches_from(&arguments) {
-            Err(mut answer) => {
-                if let Some(tip) = quotes(&answer, &arguments) {
-                    answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-                }
-                (answer, true)
-            }
-            Ok(_) => (answer, false),
-        };
+    let mut command = help::laid_out(crate::Cli::command(), style.width);
+    command = tips::with_negative_values(command, &arguments);
+    let (answer, is_safe) = match command.try_get_matches_from_mut(&arguments) {
+        Err(mut answer) => {
+            tips::add(&mut answer, &command, &arguments);
+            (answer, true)
+        }
+        Ok(_) => (answer, false),
+    };
     let text = answer.render();
     let text = if style.color && is_safe { text.ansi().to_string() } else { visible(&text.to_string()) };
     let text = help::rendered(&text);
@@ -98,22 +97,6 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
         return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));
     }
     print_painted(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
-}
-
-/// The tip for a pipeline that was typed without quotes, as several words.
-fn quotes(answer: &clap::Error, words: &[String]) -> Option<String> {
-    let is_unknown = answer.kind() == ErrorKind::UnknownArgument;
-    let takes_a_pipeline = words.get(1).is_some_and(|verb| verb == "run" || verb == "compare");
-    if !is_unknown || !takes_a_pipeline || answer.get(ContextKind::SuggestedArg).is_some() {
-        return None;
-    }
-    let Some(ContextValue::String(unknown)) = answer.get(ContextKind::InvalidArg) else { return None };
-    let first = words.iter().skip(2).position(|word| !word.starts_with('-'))? + 2;
-    let several = !words[first].contains(' ') && words[first + 1..].contains(unknown);
-    // After an option it may be the option's value.
-    let line = if first == 2 { words[2..].join(" ") } else { "a | b".to_owned() };
-    let line = model::shell_quoted(line.as_bytes());
-    several.then(|| format!("a pipeline is one word, in quotes: hosepipe {} {line}", words[1]))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,5 +1,6 @@
 //! Sizes and durations: parsing what users type, and printing.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub struct ByteSize(pub u64);
 #[error("`{text}` {wrong}")]
 pub struct QuantityError {
     text: String,
-    wrong: &'static str,
+    wrong: Cow<'static, str>,
 }
 
 impl QuantityError {
@@ -26,8 +27,8 @@ impl QuantityError {
         "is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB";
     const TOO_LARGE: &str = "is larger than this machine can count (16 EiB)";
 
-    fn new(text: &str, wrong: &'static str) -> Self {
-        Self { text: text.to_owned(), wrong }
+    fn new(text: &str, wrong: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.to_owned(), wrong: wrong.into() }
     }
 }
 
@@ -83,8 +84,15 @@ pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
 /// # Errors
 /// The text is wrong; the message has examples of what is right.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let wrong = "is not a duration: write a number and a unit, as in 500ms, 30s, 2m";
-    humantime::parse_duration(text.trim()).map_err(|_| QuantityError::new(text, wrong))
+    let number = text.trim();
+    let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    humantime::parse_duration(number).map_err(|_| match is_whole {
+        true => QuantityError::new(text, format!("has no unit: write {number}s, {number}m or {number}ms")),
+        false => QuantityError::new(
+            text,
+            "is not a duration: write a whole number and a unit, as in 500ms, 30s, 2m",
+        ),
+    })
 }
 
 /// A duration as [`parse_duration`] reads it: "1s500ms".
@@ -219,6 +227,8 @@ mod tests {
         assert_eq!(parse_duration("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         assert!(parse_duration("soon").is_err());
+        let without_unit = parse_duration("5").expect_err("no unit").to_string();
+        assert_eq!(without_unit, "`5` has no unit: write 5s, 5m or 5ms");
     }
 
     proptest! {

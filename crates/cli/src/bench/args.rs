@@ -11,7 +11,7 @@ use model::{
 use super::peer_args::PeerArgs;
 use super::workers::WorkersArgs;
 use crate::outputs::Outputs;
-use crate::typed;
+use crate::{tips, typed};
 
 /// Options that conflict with `--suite`, because the suite decides their values.
 fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
@@ -184,13 +184,17 @@ impl std::fmt::Display for PlaceArgument {
 fn spec() -> typed::Listed<Spec> {
     typed::Listed {
         read: |text| {
-            let spec: Spec = text.parse().map_err(|error: model::SpecError| error.to_string())?;
-            mechanism::resolve(&spec).map_err(|problem| problem.to_string())?;
-            Ok(spec)
+            known_spec(text).map_err(|problem| tips::of_spec(text, problem, |one| known_spec(one).is_ok()))
         },
         values: || {
             let all = mechanism::all().iter();
             all.map(|has| PossibleValue::new(has.name).help(has.summary)).collect()
         },
     }
+}
+
+fn known_spec(text: &str) -> Result<Spec, String> {
+    let spec: Spec = text.parse().map_err(|error: model::SpecError| error.to_string())?;
+    mechanism::resolve(&spec).map_err(|problem| problem.to_string())?;
+    Ok(spec)
 }

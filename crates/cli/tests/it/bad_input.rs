@@ -68,6 +68,44 @@ fn a_pipeline_of_several_words_is_refused_with_the_quotes_it_needs() {
     }
 }
 
+/// Happened: "unknown mechanism `pipe,fifo`", and "a similar value exists: 'stream'".
+#[test]
+fn several_values_typed_as_one_are_refused_with_what_separates_them() {
+    for (args, tip) in [
+        (&["bench", "pipe,fifo"][..], "put a space between them, as in pipe fifo"),
+        (&["bench", "pipe:size=1MiB,fifo"], "as in pipe:size=1MiB fifo"),
+        (&["bench", "pipe", "--block", "4k", "8k"], "separated by commas, as in --block 4KiB,8KiB"),
+        (&["bench", "pipe", "--block", "4k 8k"], "separated by commas: --block 4k,8k"),
+        (&["bench", "pipe", "--workload", "stream,pingpong"], "--workload takes one value"),
+        (&["recommend", "--message", "1k", "--must", "filter,boundaries"], "--must filter --must boundaries"),
+        (&["run", "--via", "pipe,file", "true"], "only `hosepipe compare` takes several"),
+        (&["compare", "--via", "pipe file", "true"], "(--via pipe,file)"),
+    ] {
+        assert_refused(args, &[tip]);
+    }
+}
+
+/// Happened: "unexpected argument '-5' found", and a tip that made a mechanism of it.
+#[test]
+fn a_negative_number_is_refused_as_the_value_that_it_is() {
+    for (args, word) in [
+        (&["bench", "pipe", "--block", "-5"][..], "`-5` is not a size: write bytes or a unit"),
+        (&["bench", "pipe", "--time", "-5s"], "`-5s` is not a duration: write a whole number and a unit"),
+        (&["recommend", "--message", "-5"], "`-5` is not a size"),
+        (&["compare", "true", "--trials", "-3"], "`-3` is not a whole number from 1 to"),
+        (&["gen", "--bytes", "-1"], "`-1` is not a size"),
+    ] {
+        assert_refused(args, &[word]);
+    }
+    for verb in [
+        &["bench", "pipe", "--time"][..],
+        &["recommend", "--message", "1k", "--time"],
+        &["top", "--interval"],
+    ] {
+        assert_refused(&[verb, &["5"]].concat(), &["`5` has no unit: write 5s, 5m or 5ms"]);
+    }
+}
+
 #[test]
 fn a_wrong_value_is_refused_with_what_would_be_right() {
     let huge = "99999999999999999999";
@@ -352,7 +390,7 @@ fn a_block_that_does_not_fit_in_memory_is_a_row() {
     for mechanism in ["pipe", "shm-ring", "memcpy", "null", "file"] {
         let lab = Lab::new();
         let args = ["--workload", "stream", "--block", "1PiB", "--count", "1", "--trials", "1"];
-        let done = lab.bench(&[&[mechanism], &args[..]].concat()).expect_code(0);
+        let done = lab.bench(&[&[mechanism], &args[..]].concat()).expect_code(1);
         assert!(done.cases_of(mechanism).iter().all(|case| error_of(case).expected), "{}", done.stdout);
     }
 }
@@ -378,7 +416,7 @@ fn an_amount_beyond_counting_is_refused() {
 fn more_bytes_than_the_disk_has_are_a_row_with_the_remedy() {
     let lab = Lab::new();
     let args = ["file", "tmpfile", "--bytes", "1PiB", "--trials", "1", "--workload", "stream"];
-    let done = lab.bench(&[&args[..], &["--tasks", "threads", "--time", "100ms"]].concat()).expect_code(0);
+    let done = lab.bench(&[&args[..], &["--tasks", "threads", "--time", "100ms"]].concat()).expect_code(1);
     for mechanism in ["file", "tmpfile"] {
         let case = done.only_case(mechanism);
         let error = error_of(&case);
