@@ -32,9 +32,10 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     // A dry run measures nothing.
     let Some((record, stop)) = measured else { return Ok(ExitCode::SUCCESS) };
     let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
+    let is_empty = record.is_without_samples(&args.specs);
     let style = Style { explain: args.explain, ..terminal::style() };
     args.outputs.show(Loaded::new("this run", record), &style)?;
-    Ok(stop.exit_code(failed))
+    Ok(stop.exit_code_of(is_empty, failed))
 }
 
 fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopRequest)>> {
@@ -99,6 +100,7 @@ fn measure_plan(
         seed: plan.seed,
         trials,
         interrupted: outcome.interrupted,
+        stopped_by: outcome.interrupted.then(|| stop.reason()),
         precision_percent: args.precision,
         suite,
         took_s: Some(took_s),

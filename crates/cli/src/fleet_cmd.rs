@@ -146,6 +146,7 @@ fn recorder() -> impl Fn(Measured) -> FleetRecord {
 fn show(args: &FleetArgs, record: FleetRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let failed = record.nodes.iter().any(|node| node.failure.is_some())
         || record.meetings.iter().any(|meeting| meeting.failure.is_some());
+    let is_empty = record.is_without_samples();
     args.outputs.show(Loaded::new("this fleet", record), &terminal::style())?;
-    Ok(stop.exit_code(failed))
+    Ok(stop.exit_code_of(is_empty, failed))
 }

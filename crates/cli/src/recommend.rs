@@ -127,7 +127,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         choice: &choice,
         taken_by_loops,
         race: &race,
-        is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
+        stopped_by: stop.as_ref().filter(|stop| stop.is_set()).map(StopRequest::reason),
         took,
     };
     let program = choice.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, question));

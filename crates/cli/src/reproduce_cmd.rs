@@ -79,10 +79,11 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let failed = record.parts.iter().any(study::failed);
+    let is_empty = study::is_without_figures(&record);
     args.outputs.show(Loaded::new(args.study.name, record), &terminal::style())?;
     // An error of a part is reported after the finished parts were shown and saved.
     outcome?;
-    Ok(stop.exit_code(failed))
+    Ok(stop.exit_code_of(is_empty, failed))
 }
 
 /// Checks the arguments before anything is run.

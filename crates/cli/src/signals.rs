@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::terminal;
 use anyhow::Context;
+use model::StopReason;
 use process::signals::{ignore, to_default, was_ignored};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
 
@@ -61,9 +63,27 @@ impl StopRequest {
         (signal != 0).then_some(signal as i32)
     }
 
+    /// What ended a run early: one of these signals, or else its time.
+    pub(crate) fn reason(&self) -> StopReason {
+        match self.signal() {
+            None => StopReason::Time,
+            Some(SIGTERM) => StopReason::Terminate,
+            Some(SIGHUP) => StopReason::HangUp,
+            Some(_) => StopReason::Interrupt,
+        }
+    }
+
     /// The exit status that a shell shows for the signal: 130 for Ctrl-C.
     pub(crate) fn exit_status(&self) -> Option<u8> {
         self.signal().map(|signal| 128 + signal as u8)
+    }
+
+    /// As [`Self::exit_code`]; where nothing was measured, a sentence and status 1.
+    pub(crate) fn exit_code_of(&self, is_empty: bool, failed: bool) -> ExitCode {
+        if is_empty && !self.is_set() {
+            terminal::remark("hosepipe: nothing was measured: each row has its reason");
+        }
+        self.exit_code(is_empty || failed)
     }
 
     /// That status, or else 1 if anything failed.

@@ -19,6 +19,15 @@ pub struct FleetRecord {
     pub meetings: Vec<FleetMeeting>,
 }
 
+impl FleetRecord {
+    /// Whether no node and no pair of nodes has a sample.
+    pub fn is_without_samples(&self) -> bool {
+        let mut meetings = self.meetings.iter().flat_map(|meeting| &meeting.cases);
+        let mut benches = self.nodes.iter().filter_map(|node| node.bench.as_ref());
+        meetings.all(|case| case.samples.is_empty()) && benches.all(|bench| bench.is_without_samples(&[]))
+    }
+}
+
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -83,6 +83,16 @@ pub struct BenchRecord {
     pub cases: Vec<CaseRecord>,
 }
 
+impl BenchRecord {
+    /// Whether nothing that was asked for has a sample: no mechanism, and no floor or ceiling among `named`. (A run adds floors and
+    /// ceilings by itself.)
+    pub fn is_without_samples(&self, named: &[Spec]) -> bool {
+        let is_asked = |case: &&CaseRecord| case.role == Role::Ranked || named.contains(&case.spec);
+        let asked = || self.cases.iter().filter(is_asked);
+        asked().next().is_some() && asked().all(|case| case.samples.is_empty())
+    }
+}
+
 /// Another host that ran one end of each case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,6 +118,9 @@ pub struct Settings {
     pub trials: u32,
     /// Whether Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
+    /// What ended it then; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StopReason>,
     /// The half width of the interval, in percent of the median, at which a case ended early (`--precision`); absent without that
     /// option.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +134,20 @@ pub struct Settings {
     /// Rounds that were repeated because other programs used the CPUs; absent without `--precision`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated_rounds: Option<u32>,
+}
+
+crate::words! {
+    /// What ended a run before every trial was made.
+    pub recorded enum StopReason {
+        /// Its time (`--time`) was over.
+        Time = "time",
+        /// SIGINT, as Ctrl-C sends it.
+        Interrupt = "interrupt",
+        /// SIGTERM.
+        Terminate = "terminate",
+        /// SIGHUP.
+        HangUp = "hang-up",
+    }
 }
 
 /// A fixed set of cases; another version is another set.

@@ -70,12 +70,12 @@ fn trial_range(record: &BenchRecord) -> String {
 /// A sentence if the run was stopped before its end.
 pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
     let settings = &record.settings;
-    let range = trial_range(record);
+    let (range, by) = (trial_range(record), words::stopped_by(settings.stopped_by));
     settings.interrupted.then(|| match settings.precision_percent {
-        Some(percent) => {
-            format!("Stopped before every case was within {percent} % of its median: {range} trials of each were made.")
-        }
-        None => format!("Stopped early, by --time or Ctrl-C: {range} of {} trials were made.", settings.trials),
+        Some(percent) => format!(
+            "Stopped early{by}, before every case was within {percent} % of its median: {range} trials of each were made."
+        ),
+        None => format!("Stopped early{by}: {range} of {} trials were made.", settings.trials),
     })
 }
 

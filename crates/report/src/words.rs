@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, Tool, ZeroCopy};
+use model::{CaseRecord, Check, DataLevel, Host, Placement, StopReason, Tasks, Tool, ZeroCopy};
 
 use crate::numbers;
 
@@ -13,6 +13,17 @@ pub(crate) const NOT_KNOWN: &str =
     "?: unknown: the ends use other files, too, or their bytes are not counted.";
 pub(crate) const AT_LEAST: &str =
     "≥: only one end counts its bytes; bytes of splice(2) and similar calls are not counted.";
+
+/// What ended a run early, after "Stopped early": " by Ctrl-C (SIGINT)". Older records do not say which.
+pub fn stopped_by(reason: Option<StopReason>) -> &'static str {
+    match reason {
+        Some(StopReason::Time) => ", as its time was over (--time)",
+        Some(StopReason::Interrupt) => " by Ctrl-C (SIGINT)",
+        Some(StopReason::Terminate) => " by SIGTERM",
+        Some(StopReason::HangUp) => " by SIGHUP",
+        None => ", by --time or Ctrl-C",
+    }
+}
 
 /// The tasks of the ends and their CPUs: "two processes on CPUs 0,1".
 pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {

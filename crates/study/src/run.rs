@@ -238,6 +238,17 @@ pub fn failed(part: &StudyPart) -> bool {
     case || result || measure
 }
 
+/// Whether parts that measure were run, and none of their rows has a figure: the time of the parts was over before, or nothing could be
+/// measured.
+pub fn is_without_figures(record: &StudyRecord) -> bool {
+    let parts = || record.parts.iter().filter(|part| part.host.is_none());
+    let cases = parts().flat_map(|part| &part.cases).map(|case| case.samples.len());
+    let results = parts().flat_map(|part| &part.results).map(|result| result.times_s.len());
+    let measures = parts().flat_map(|part| &part.measures).map(|measure| measure.samples.len());
+    let figures: Vec<usize> = cases.chain(results).chain(measures).collect();
+    !figures.is_empty() && figures.iter().all(|figures| *figures == 0)
+}
+
 /// Checks that new figures can be added to the record. `host` is this machine; `None` if nothing will be run, and the record is only
 /// shown again.
 ///
@@ -306,6 +317,19 @@ mod tests {
             interrupted: true,
             parts: Vec::new(),
         }
+    }
+
+    /// Expected: status 1. Happened: of `stover --scale 100` no test had ended within its time, and the status was 0.
+    #[test]
+    fn a_record_whose_rows_have_no_figure_is_known() {
+        let part = |samples: Vec<f64>| StudyPart {
+            measures: vec![Measure::new("one", "s"), Measure { samples, ..Measure::new("two", "s") }],
+            ..StudyPart::default()
+        };
+        let of = |parts: Vec<StudyPart>| is_without_figures(&StudyRecord { parts, ..record() });
+        assert!(of(vec![StudyPart::default(), part(Vec::new())]));
+        assert!(!of(vec![part(Vec::new()), part(vec![1.0])]), "a row beside measured ones");
+        assert!(!of(vec![StudyPart::default()]), "a list of facts measures nothing");
     }
 
     #[test]

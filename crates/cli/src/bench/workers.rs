@@ -137,6 +137,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
         seed: plan.seed,
         trials: plan.trials,
         interrupted: outcome.interrupted,
+        stopped_by: outcome.interrupted.then(|| stop.reason()),
         ..Settings::default()
     };
     Ok(Some((record::bench(head, settings, outcome.cases)?, stop)))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Workload};
+use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, StopReason, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{first_of, numbers, words};
@@ -27,8 +27,8 @@ pub(super) struct Answer<'a> {
     /// The row that the loops of `bench` alone would take.
     pub(super) taken_by_loops: Option<usize>,
     pub(super) race: &'a ProgramRace,
-    /// Whether the user stopped the measurement.
-    pub(super) is_stopped: bool,
+    /// The signal by which the user stopped the measurement.
+    pub(super) stopped_by: Option<StopReason>,
     /// From the question to the answer; `None` if nothing was measured.
     pub(super) took: Option<Duration>,
 }
@@ -37,8 +37,9 @@ impl Answer<'_> {
     /// Everything except the program; `proof` is the command that repeats the measurement.
     pub(super) fn document(&self, proof: &str) -> Document {
         let mut blocks = Vec::new();
-        if self.is_stopped {
-            blocks.push(Block::Notice("Stopped early: only finished figures are shown.".to_owned()));
+        if let Some(signal) = self.stopped_by {
+            let by = words::stopped_by(Some(signal));
+            blocks.push(Block::Notice(format!("Stopped early{by}: only finished figures are shown.")));
         }
         blocks.push(Block::Title(title(&self.args.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));

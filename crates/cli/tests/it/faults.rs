@@ -144,7 +144,9 @@ fn let_trials_pass(running: &Running<'_>, trials: usize) {
 #[test]
 fn a_signal_ends_the_run_and_saves_what_was_finished() {
     let _turn = alone();
-    for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+    let signals =
+        [(Signal::INT, 130, "Ctrl-C (SIGINT)"), (Signal::TERM, 143, "SIGTERM"), (Signal::HUP, 129, "SIGHUP")];
+    for (sent, code, by) in signals {
         let lab = Lab::new();
         let file = lab.here("run.json");
         let path = file.to_str().expect("a plain path");
@@ -162,7 +164,7 @@ fn a_signal_ends_the_run_and_saves_what_was_finished() {
             assert!(!case.samples.is_empty() && case.error.is_none(), "{sent:?}: {case:?}");
             assert!(case.throughput.is_some(), "{sent:?}: {case:?}");
         }
-        assert!(done.stdout.contains("Stopped early"), "{}", done.stdout);
+        assert!(done.stdout.contains(&format!("Stopped early by {by}: ")), "{}", done.stdout);
     }
 }
 

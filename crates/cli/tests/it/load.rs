@@ -261,7 +261,7 @@ fn what_has_no_meaning_is_a_wrong_command_line() {
         lab.run(&[&["bench", "pipe"][..], &args].concat()).expect_code(2);
     }
     let small = lab.bench(&["pipe", "--senders", "2", "--block", "1", "--count", "1", "--time", "1s"]);
-    let error = error_of(&small.expect_code(0).only_case("pipe")).clone();
+    let error = error_of(&small.expect_code(1).only_case("pipe")).clone();
     assert!(error.message.contains("12 bytes"), "{error:?}");
 }
 

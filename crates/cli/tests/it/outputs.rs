@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::pty::{Person, home};
 use crate::common::{Lab, read_record, registry};
-use model::{ErrorKind, Role, Workload};
+use model::{ErrorKind, Role, StopReason, Workload};
 use serde_json::Value;
 
 const QUICK: [&str; 13] = [
@@ -251,7 +251,24 @@ fn a_case_that_got_no_time_says_so() {
     let done = lab.bench(&args).expect_code(1);
     let error = done.only_case("pipe").error.expect("an error");
     assert_eq!(error.kind, ErrorKind::Time, "{error:?}");
+    // Happened: "Stopped early, by --time or Ctrl-C".
+    assert_eq!(done.record().settings.stopped_by, Some(StopReason::Time));
     assert!(error.message.contains("0.1 s") && error.remedy.is_some_and(|remedy| remedy.contains("--time")));
+}
+
+/// Expected: a run in which no mechanism could be measured fails, with a sentence; a row that is refused beside measured ones does not.
+/// Happened: status 0 for a table of a reason.
+#[test]
+fn where_nothing_was_measured_the_status_is_1() {
+    let lab = Lab::new();
+    let small = ["--count", "1", "--trials", "1", "--place", "any"];
+    for refused in [&["pipe:size=1TiB"][..], &["posix-mq", "--block", "1GiB", "--workload", "stream"]] {
+        let done = lab.run(&[&["bench"], refused, &small].concat()).expect_code(1);
+        assert!(done.stderr.contains("nothing was measured: each row has its reason"), "{}", done.stderr);
+        assert!(done.stdout.contains(refused[0]), "{}", done.stdout);
+    }
+    let beside = lab.run(&[&["bench", "pipe:size=1TiB", "pipe"], &small[..]].concat()).expect_code(0);
+    assert!(!beside.stderr.contains("nothing was measured"), "{}", beside.stderr);
 }
 
 /// Columns that a line takes; every character of our tables takes one.
