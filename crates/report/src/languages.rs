@@ -61,7 +61,8 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
 pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(heading(record))];
     if record.settings.interrupted {
-        blocks.push(Block::Notice("Stopped early: only finished trials are shown.".to_owned()));
+        let by = words::stopped_by(record.settings.stopped_by);
+        blocks.push(Block::Notice(format!("Stopped early{by}: only finished trials are shown.")));
     }
     let groups = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
     if groups.is_empty() {
@@ -114,11 +115,6 @@ fn heading(record: &BenchRecord) -> Vec<String> {
 
 fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
     case.worker.as_ref()
-}
-
-/// Whether the worker started its own child.
-fn is_pair(case: &CaseRecord) -> bool {
-    worker(case).is_some_and(|worker| worker.start == WorkerStart::Pair)
 }
 
 fn start_up_ns(case: &CaseRecord) -> Option<f64> {

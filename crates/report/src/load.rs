@@ -112,6 +112,8 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     for (row, case) in table.rows.iter_mut().zip(cases) {
         row.reasons = reason(case, interrupted).into_iter().collect();
     }
+    table.explain("each", "each: the throughput of the median one while all of them ran.");
+    table.explain("fairness", "fairness: Jain's index of their progress, 1 if all are equal.");
     table
 }
 
@@ -175,10 +177,6 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
         )
     }));
     lines.extend(crowded(record));
-    let has_several = |case: &CaseRecord| case.pairs.is_some() || case.load().shares_an_end();
-    lines.extend(loaded(record).any(|case| !case.samples.is_empty() && has_several(case)).then(|| {
-        "each: the throughput of the median one while all of them ran; fairness: Jain's index of their progress, 1 if all are equal.".to_owned()
-    }));
     lines
 }
 

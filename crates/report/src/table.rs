@@ -1,6 +1,9 @@
 //! Tables. All tables of all output formats are made of this type.
 
+use std::collections::BTreeSet;
+
 pub use crate::layout::Tone;
+use crate::lists::joined_if_any;
 
 /// The mark of an absent figure.
 pub const ABSENT: &str = "–";
@@ -38,6 +41,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Lines below it, as the meaning of a mark.
     pub notes: Vec<String>,
+    /// Sentences that speak of one column: its heading, and the sentence, which is shown where the column is.
+    pub legends: Vec<(String, String)>,
 }
 
 /// A column. It is not shown if all its cells are empty.
@@ -105,7 +110,7 @@ impl Table {
     ) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
         let rows = rows.into_iter().map(|cells| Row { cells, ..Row::default() }).collect();
-        Self { title: title.into(), columns, rows, notes: Vec::new() }
+        Self { title: title.into(), columns, rows, ..Self::default() }
     }
 
     /// Adds a column with a cell for each row; `None` is a missing figure. A column of missing figures is left out, unless its `drop`
@@ -121,6 +126,25 @@ impl Table {
             row.cells.push(cell.unwrap_or_else(|| absent.to_owned()));
         }
         self.columns.push(column);
+    }
+
+    /// Adds a sentence on a column, if the table has it.
+    pub(crate) fn explain(&mut self, column: &str, sentence: &str) {
+        if self.columns.iter().any(|one| one.title == column) {
+            self.legends.push((column.to_owned(), sentence.to_owned()));
+        }
+    }
+
+    /// The sentences on the columns for which `is_shown` is true, as one line, without those in `known`, to which they are added; `None`
+    /// if there are none.
+    pub(crate) fn legend(
+        &self,
+        known: &mut BTreeSet<String>,
+        is_shown: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let shown = self.legends.iter().filter(|(column, _)| is_shown(column));
+        let new = shown.filter(|(_, sentence)| known.insert(sentence.clone()));
+        joined_if_any(new.map(|(_, sentence)| sentence.clone()), " ")
     }
 
     /// Makes a row bold, if there is one.
@@ -164,6 +188,7 @@ impl Table {
             columns: kept.chain(with_reasons.then(|| Column::left(WHY_NOT))).collect(),
             rows: self.rows.iter().map(row).collect(),
             notes: self.notes.clone(),
+            legends: self.legends.clone(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Bench records on a page, side by side if they have cases in common: streams, round trips, their distribution, languages.
 
+use std::collections::BTreeSet;
+
 use model::{BenchRecord, Workload};
 
 use super::cases::{self, CaseSet, Source};
@@ -42,9 +44,12 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
         let figures = load::figures(record, at).into_iter().map(Block::Figure);
-        let tables = load::tables(record).into_iter().map(Block::Table);
-        let remarks = Some(load::remarks(record)).filter(|lines| !lines.is_empty()).map(Block::Remarks);
-        let under_load = figures.chain(tables).chain(remarks).collect();
+        let tables = load::tables(record);
+        let mut known = BTreeSet::new();
+        let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
+        let remarks: Vec<String> = load::remarks(record).into_iter().chain(legends).collect();
+        let remarks = Some(remarks).filter(|lines| !lines.is_empty()).map(Block::Remarks);
+        let under_load = figures.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
         let costs = data_costs::table(record).into_iter().map(Block::Table).collect();
         for (id, title, blocks) in
             [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]

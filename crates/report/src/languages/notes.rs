@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::{BenchRecord, CaseRecord, Role};
 use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
-use super::{PlacedCases, buffers, is_pair, title, worker};
+use super::{PlacedCases, buffers, title, worker};
 use crate::case_figure::{estimated, speed};
 use crate::lists::{distinct, joined_if_any};
 use crate::{numbers, remarks};
@@ -61,9 +61,6 @@ pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
     let remarks = [
         ceiling.map(|(spec, speed)| format!("ceiling {spec} {}", numbers::throughput(speed))),
         sockets.map(|names| format!("{names}: a pair of sockets joins it to its child, not a pipe.")),
-        measured()
-            .any(is_pair)
-            .then(|| "CPU s/GB is of whole processes, with start-up and warm-up.".to_owned()),
         measured().any(is_mixed).then(|| {
             "The scheduler used one CPU in some trials and two in others, so the median is between two figures; --place same \
              and --place cross measure each."

@@ -1,5 +1,7 @@
 //! One workload in many languages: the ranking, and every writer against every reader as a matrix.
 
+use std::collections::BTreeSet;
+
 use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart, Workload};
 
 use super::matrix::Matrix;
@@ -32,6 +34,11 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
             .to_owned(),
     ];
     lead.extend(findings(record));
+    let mut known = BTreeSet::new();
+    lead.extend(blocks.iter().filter_map(|block| match block {
+        Block::Table(table) => table.legend(&mut known, |_| true),
+        _ => None,
+    }));
     (!blocks.is_empty()).then(|| Section {
         id: format!("languages-{number}"),
         title: labelled("Languages", label),

@@ -36,10 +36,7 @@ pub(super) fn notes(record: &BenchRecord) -> Vec<String> {
     let own = rows(record).any(|case| case.worker.is_none());
     let threads = rows(record).any(|case| case.worker.is_some() && case.tasks == Tasks::Threads);
     let notes = [
-        Some(
-            "A row's time is the time of a trial divided by its messages or round trips. CPU is that of both ends; for workers, of the \
-             whole processes, with start-up and warm-up.",
-        ),
+        Some("A row's time is the time of a trial divided by its messages or round trips."),
         own.then_some(
             "hosepipe's rows (spec) were measured before the others, with the same bytes, check and CPUs.",
         ),
@@ -79,6 +76,10 @@ fn table(mut cases: Vec<&CaseRecord>) -> Table {
     add(Column::right("start-up").drop(4), &|case| {
         start_up_ns(case).filter(|_| case.worker.is_some()).map(numbers::time)
     });
+    table.explain(
+        "CPU each",
+        "CPU each is that of both ends; for workers, of the whole processes, with start-up and warm-up.",
+    );
     table.embolden((cases.len() > 1).then_some(0));
     table
 }

@@ -38,6 +38,7 @@ pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case)? / yardstick?, 2)));
     add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));
     add(Column::right("start-up").drop(4), &|case| start_up_ns(case).map(numbers::time));
+    table.explain("CPU s/GB", "CPU s/GB is of whole processes, with start-up and warm-up.");
     table.embolden((ranked.len() > 1).then_some(0));
     (!ranked.is_empty()).then_some(table)
 }

@@ -1,5 +1,7 @@
 //! A document as Markdown, with every column and all remarks, for an issue, a README or a pull request.
 
+use std::collections::BTreeSet;
+
 use model::visible;
 
 use crate::document::{Block, Document, Section};
@@ -9,10 +11,18 @@ use crate::table::{Column, Fit, Table};
 impl Document {
     /// The document as Markdown; it ends with a newline.
     pub fn markdown(&self) -> String {
-        let texts = self.sections.iter().flat_map(|section| {
-            heading(section).into_iter().chain(section.blocks.iter().map(Block::markdown))
-        });
-        texts.filter(|text| !text.is_empty()).collect::<Vec<String>>().join("\n\n") + "\n"
+        let (mut texts, mut explained) = (Vec::new(), BTreeSet::new());
+        for section in &self.sections {
+            texts.extend(heading(section));
+            for block in &section.blocks {
+                texts.push(block.markdown());
+                if let Block::Table(table) = block {
+                    texts.extend(table.legend(&mut explained, |_| true).map(|text| escaped(&text)));
+                }
+            }
+        }
+        texts.retain(|text| !text.is_empty());
+        texts.join("\n\n") + "\n"
     }
 }
 

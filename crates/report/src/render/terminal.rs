@@ -3,6 +3,8 @@
 mod chart;
 mod table;
 
+use std::collections::BTreeSet;
+
 use crate::document::{Block, Document, Section};
 use crate::layout::{self, Line, Tone};
 use crate::table::{Style, Table};
@@ -17,6 +19,8 @@ impl Document {
         let mut lines: Vec<Line> = Vec::new();
         // No blank line before the first line, nor between a section without a heading and the next heading.
         let mut titled = true;
+        // A column of several tables is explained below the first of them.
+        let mut explained = BTreeSet::new();
         for section in &self.sections {
             let heading = heading(section, style);
             if !heading.is_empty() && !titled {
@@ -31,6 +35,10 @@ impl Document {
                 }
                 titled = matches!(block, Block::Title(_) | Block::Command(_));
                 lines.extend(block.lines(style));
+                if let Block::Table(table) = block {
+                    let legend = table.legend_of_shown(style, &mut explained);
+                    lines.extend(legend.iter().flat_map(|text| note(text, style)));
+                }
             }
             titled = !has_heading;
         }

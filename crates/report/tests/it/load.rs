@@ -117,3 +117,18 @@ fn one_receiver_divides_nothing_and_a_size_is_named_once() {
     let text = plain(&record(rows[..1].to_vec()), 200);
     assert!(!text.contains("divided"), "{text}");
 }
+
+/// Expected: a sentence on a column is shown with the column. Happened: "each: … fairness: …" below a table that was too narrow for both.
+#[test]
+fn a_column_is_explained_where_it_is_shown() {
+    let record = loads();
+    for (width, each, fairness) in [(50, false, false), (120, true, true)] {
+        let text = plain(&record, width).replace("\n   ", " ");
+        assert_eq!(text.contains("each: the throughput of the median one"), each, "{text}");
+        assert_eq!(text.contains("fairness: Jain's index"), fairness, "{text}");
+    }
+    for other in ["md", "html"] {
+        let text = format(&record, other).replace("&#39;", "'");
+        assert!(text.contains("fairness: Jain's index"), "{other}: {text}");
+    }
+}

@@ -1,6 +1,8 @@
 //! A table in a terminal. If it is too wide, columns are left out, those with the highest `drop` first; columns that still do not fit are
 //! printed below.
 
+use std::collections::BTreeSet;
+
 use crate::layout::{self, Line, Tone, ascii_plus_minus, fill, left, right, shortened, width, wrap};
 use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
 
@@ -55,6 +57,12 @@ impl Table {
             lines.push(Line::default());
             others = later;
         }
+    }
+
+    /// The sentences on the columns that are shown, without those in `known`.
+    pub(crate) fn legend_of_shown(&self, style: &Style, known: &mut BTreeSet<String>) -> Option<String> {
+        let shown = self.fitting(style);
+        self.legend(known, |title| shown.iter().any(|one| one.column.title == title))
     }
 
     /// The columns that are shown: those with the highest `drop` are left out until the others fit.
