@@ -12,6 +12,7 @@ pub mod flow;
 pub mod fullness;
 pub mod held_back;
 pub mod line_buffering;
+pub mod locale;
 pub mod open_file;
 pub mod pace;
 pub mod quota;

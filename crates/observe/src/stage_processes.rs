@@ -5,6 +5,7 @@ use process::proc;
 use crate::activity::{Activity, Awaits};
 use crate::buffers::BufferOffsets;
 use crate::flow::Moved;
+use crate::locale::Locale;
 use crate::sampled_process::SampledProcess;
 use crate::waits::{Waits, pass_time};
 
@@ -71,6 +72,12 @@ impl StageProcesses {
     /// What they have moved, with what their ended children did; `None` where that may not be read.
     pub fn moved(&self) -> Option<Moved> {
         self.processes.iter().map(|process| process.last.moved).sum()
+    }
+
+    /// The locale of the program with this file name, if one of them executes it.
+    pub fn locale_of(&self, program: &str) -> Option<Locale> {
+        let mut processes = self.processes.iter();
+        Locale::of(processes.find(|process| process.name == program)?.pid)
     }
 
     /// Whether all of them only wait for time to pass, or for a child that does.

@@ -1,12 +1,11 @@
 //! The bottleneck of a pipeline: the stage that the others waited for, or the program before the first or after the last stage.
 
-use std::env;
-use std::path::PathBuf;
-
-use model::{Bottleneck, LinkRecord, StageRecord, file_on_path};
+use model::{Bottleneck, LinkRecord, StageRecord};
 use observe::blame::stands_out;
+use observe::locale::Locale;
 
 use crate::stage_sampler::Blame;
+use crate::tips::{Busy, real_name, tips_for};
 
 /// A shorter run consists mostly of the start of its programs, and has too few samples.
 const TOO_SHORT_NS: u64 = 50_000_000;
@@ -26,6 +25,8 @@ const COMMAND_CHARACTERS_MAX: usize = 40;
 pub(crate) struct Observed<'a> {
     /// Its stages, with the time that was attributed to each.
     pub(crate) stages: &'a [(StageRecord, Blame)],
+    /// The locale of each stage's program, if it is known.
+    pub(crate) locales: &'a [Option<Locale>],
     /// Its links.
     pub(crate) links: &'a [LinkRecord],
     /// Whether each stage began after the one before it had ended.
@@ -42,10 +43,6 @@ enum Culprit {
 
 /// Finds the bottleneck; its `stage` is an index into the pipeline's stages.
 pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
-    judge_in(pipeline, &Surroundings::read())
-}
-
-fn judge_in(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck> {
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
     let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
@@ -80,12 +77,12 @@ fn judge_in(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck
                 format!("{what}: for {percent} of the time there was no room for the output of {name}."),
             )
         }
-        Culprit::Stage(index) => say(Some(index), stage_sentence(pipeline, index, share, around)),
+        Culprit::Stage(index) => say(Some(index), stage_sentence(pipeline, index, share)),
     }
 }
 
-fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surroundings) -> String {
-    let (stage, blame) = &pipeline.stages[index];
+fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64) -> String {
+    let (_, blame) = &pipeline.stages[index];
     let alone = pipeline.stages.len() == 1;
     let name = named(pipeline, index);
     let begin = match (alone, pipeline.is_sequential) {
@@ -105,19 +102,30 @@ fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64, around: &Su
         format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
     } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
         let share = percent(queued);
+        let tip = tip(pipeline, index, true);
         format!(
-            "waited for a CPU for {share} of that, because others, stages of this pipeline or not, used the CPUs. It {computed}."
+            "waited for a CPU for {share} of that, because others, stages of this pipeline or not, used the CPUs. It {computed}.{tip}"
         )
     } else if disk >= WORTH_SAYING_SHARE && disk >= cpu {
         format!("waited for a disk for {} of that.", percent(disk))
     } else if cpu >= MAIN_SHARE {
-        let help = help_for(&stage.command, around).map(|help| format!(" Try {help}.")).unwrap_or_default();
-        format!("{computed} of that.{help}")
+        format!("{computed} of that.{}", tip(pipeline, index, false))
     } else {
         let computed = if cpu < 0.01 { String::new() } else { format!(" It {computed}.") };
         format!("slept, waiting for a timer or for something outside the pipeline.{computed}")
     };
     format!("{begin}{who} {did}")
+}
+
+/// What makes a stage that computes faster, as a sentence.
+fn tip(pipeline: &Observed<'_>, index: usize, shares_cpus: bool) -> String {
+    let busy = Busy {
+        command: &pipeline.stages[index].0.command,
+        locale: pipeline.locales.get(index).copied().flatten(),
+        is_before_others: index == 0 && pipeline.stages.len() > 1,
+        shares_cpus,
+    };
+    tips_for(&busy, real_name).map(|tips| format!(" Try {tips}.")).unwrap_or_default()
 }
 
 /// The sentence for a pipeline without a clear bottleneck; it names the two largest shares.
@@ -155,72 +163,6 @@ fn named(pipeline: &Observed<'_>, index: usize) -> String {
     }
 }
 
-/// The words in a command that make it compare bytes, not letters.
-const C_LOCALE: &str = "LC_ALL=C";
-
-/// Well-known programs, a word in a command that already follows the advice, and advice that makes the programs faster.
-const HELP: &[(&[&str], &str, &str)] = &[
-    (
-        &["sort"],
-        C_LOCALE,
-        "LC_ALL=C (bytes instead of the language's order), `sort --parallel` or a larger `-S`",
-    ),
-    (&["uniq"], C_LOCALE, "LC_ALL=C, which compares bytes and not letters"),
-    (&["grep", "egrep"], C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
-    (&["cut"], C_LOCALE, "LC_ALL=C, which cuts bytes and not letters"),
-    (&["tr", "sed"], C_LOCALE, "LC_ALL=C"),
-    (&["wc"], C_LOCALE, "LC_ALL=C, which counts bytes and not letters"),
-    (&["awk", "gawk"], C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
-    (&["gzip"], "--fast", "pigz, which uses every CPU, or zstd, which is several times as fast"),
-    (&["gunzip", "zcat"], "", "zstd for files of your own: it unpacks several times as fast"),
-    (&["bzip2"], "", "lbzip2, which uses every CPU"),
-    (&["bzcat"], "", "lbzip2 -dc, which uses every CPU"),
-    (&["xz"], "-T", "`xz -T0`, which uses every CPU"),
-    (&["xzcat"], "-T", "`xz -dc -T0`, which uses every CPU for files of many blocks"),
-    (&["zstd"], "-T", "`zstd -T0`, which uses every CPU"),
-    (&["md5sum"], "", "b3sum or xxhsum, if the sum is yours to choose"),
-    (&["sha256sum"], "", "b3sum, if the sum is yours to choose"),
-    (&["cat"], "", "giving the file to the next stage with `<`: cat only copies"),
-];
-
-/// The environment of the pipeline's programs.
-#[derive(Clone, Copy)]
-struct Surroundings {
-    /// Whether the locale is C, so that programs compare bytes.
-    c_locale: bool,
-    /// The file name of the program that a command's first word starts, with symbolic links resolved.
-    real_name: fn(&str) -> Option<String>,
-}
-
-impl Surroundings {
-    fn read() -> Self {
-        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        // The first variable that is set decides (locale(7)).
-        let is_c = |category| {
-            let locale = ["LC_ALL", category, "LANG"].into_iter().find_map(set);
-            locale.is_none_or(|locale| locale == "C" || locale == "POSIX")
-        };
-        Self { c_locale: is_c("LC_COLLATE") && is_c("LC_CTYPE"), real_name }
-    }
-}
-
-fn real_name(program: &str) -> Option<String> {
-    let place = if program.contains('/') { PathBuf::from(program) } else { file_on_path(program)? };
-    Some(place.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
-}
-
-/// Advice for a command, unless the command or the locale follows it already, or the name is a link to another program
-/// (awk to mawk, gzip to pigz).
-fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
-    let program = command.split_whitespace().find(|word| !word.contains('='))?;
-    let entry = |name: &str| HELP.iter().find(|(programs, ..)| programs.contains(&name));
-    let (_, already, help) = entry(program.rsplit('/').next()?)?;
-    let follows = !already.is_empty() && command.contains(already);
-    let by_locale = around.c_locale && *already == C_LOCALE;
-    let another = (around.real_name)(program).is_some_and(|real| entry(&real).is_none());
-    (!follows && !by_locale && !another).then_some(*help)
-}
-
 /// The beginning of a command, in one line.
 fn shortened(command: &str) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -236,6 +178,8 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use observe::locale::Letters;
+
     use super::*;
 
     const MS: f64 = 1e6;
@@ -250,15 +194,12 @@ mod tests {
         Blame { total_ns: total_ms * MS, cpu_ns: cpu_ms * MS, ..Blame::default() }
     }
 
-    /// A machine with a French locale, on which awk is mawk.
-    const AROUND: Surroundings = Surroundings {
-        c_locale: false,
-        real_name: |program| Some(program.replace("awk", "mawk").rsplit('/').next()?.to_owned()),
-    };
+    /// A French one.
+    const LOCALE: Option<Locale> = Some(Locale { collate: Letters::Language, ctype: Letters::Language });
 
     fn judged(stages: &[(StageRecord, Blame)], is_sequential: bool) -> (Option<usize>, String) {
-        let observed = Observed { stages, links: &[], is_sequential };
-        let bottleneck = judge_in(&observed, &AROUND).expect("stages");
+        let observed = Observed { stages, locales: &[LOCALE; 3], links: &[], is_sequential };
+        let bottleneck = judge(&observed).expect("stages");
         (bottleneck.stage, bottleneck.sentence)
     }
 
@@ -280,7 +221,7 @@ mod tests {
             (
                 among(Blame { queued_ns: 900.0 * MS, ..blame(1900.0, 900.0) }),
                 Some(1),
-                ["waited for a CPU", ""],
+                ["waited for a CPU", "LC_ALL=C"],
             ),
             (
                 among(Blame { disk_ns: 1500.0 * MS, ..blame(1900.0, 100.0) }),
@@ -313,38 +254,5 @@ mod tests {
         let stages = [stage("a", 300, blame(300.0, 290.0)), stage("b", 1000, blame(650.0, 600.0))];
         let (place, sentence) = judged(&stages, true);
         assert!(place == Some(1) && sentence.contains("after the other"), "{sentence}");
-    }
-
-    /// Expected: advice that changes something.
-    /// Happened: "try mawk" where awk was mawk, and LC_ALL=C in the C locale.
-    #[test]
-    fn help_is_not_what_is_done_already() {
-        let gawk = Surroundings { real_name: |_| Some("gawk".to_owned()), ..AROUND };
-        let bytes = Surroundings { c_locale: true, ..AROUND };
-        let cases = [
-            ("sort", AROUND, "LC_ALL=C"),
-            ("LC_ALL=C sort", AROUND, ""),
-            ("/usr/bin/gzip -c", AROUND, "pigz"),
-            ("frobnicate", AROUND, ""),
-            ("awk '{print $1}'", AROUND, ""),
-            ("awk '{print $1}'", gawk, "mawk"),
-            ("sort", bytes, ""),
-            ("gzip", bytes, "pigz"),
-        ];
-        for (command, around, expected) in cases {
-            let help = help_for(command, &around).unwrap_or_default();
-            assert!(help.contains(expected) && help.is_empty() == expected.is_empty(), "{command}: {help}");
-        }
-    }
-
-    #[test]
-    fn a_real_name_is_behind_all_links() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let link = folder.path().join("awk");
-        std::fs::write(folder.path().join("mawk"), "").expect("a file");
-        std::os::unix::fs::symlink("mawk", &link).expect("a link");
-        assert_eq!(real_name(&link.to_string_lossy()).as_deref(), Some("mawk"));
-        assert_eq!(real_name("no such program"), None);
-        assert!(real_name("sh").is_some(), "found on PATH");
     }
 }

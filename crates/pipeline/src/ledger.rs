@@ -12,6 +12,8 @@ use pipes::protocol::{Head, Usage};
 use process::proc::Stat;
 use process::shown_status;
 
+use crate::tips::file_name;
+
 /// The name of a stage that executed no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
@@ -372,6 +374,11 @@ impl Ledger {
         }
         format!("({})", names.join("; "))
     }
+    /// The file name of the program that a process has executed.
+    pub(crate) fn program(&self, index: usize) -> Option<&str> {
+        Some(file_name(self.processes[index].command.as_deref()?.split(' ').next()?))
+    }
+
 
     /// The record of a process; `None` if it was never reaped.
     pub(crate) fn stage(&self, number: u32, pipeline: &Pipeline, index: usize) -> Option<StageRecord> {

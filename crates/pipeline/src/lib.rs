@@ -26,6 +26,7 @@ mod stage_sampler;
 #[cfg(test)]
 mod testing;
 mod text;
+mod tips;
 mod trial;
 
 pub use capture::Output;

@@ -10,12 +10,14 @@ use observe::end::{end, process_files};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
+use observe::locale::Locale;
 use observe::open_file::{Identity, OpenFile};
 use observe::stage_processes::{KEPT_PROCESSES_MAX, StageProcesses};
 use process::proc::{descriptors, read_short_file};
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
+use crate::tips;
 
 /// Largest number of descriptors of a process that are searched for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
@@ -71,6 +73,8 @@ struct StageHistory {
     /// Whether its standard input is not a link and had bytes.
     has_input: bool,
     blame: Blame,
+    /// The locale of its program, where a tip may depend on that.
+    locale: Option<Locale>,
     /// The output that was held back for the longest time.
     longest_held_back: Option<HeldBack>,
 }
@@ -167,6 +171,12 @@ impl StageSampler {
         // The sum over several threads may exceed the elapsed time.
         stage.so_far.queued_ns += (slice.ns * slice.queued) as u64;
         stage.so_far.cpu_ns = activity.cpu_ns;
+        if stage.locale.is_none()
+            && slice.cpu > 0.0
+            && let Some(program) = ledger.program(index).filter(|program| tips::needs_locale(program))
+        {
+            stage.locale = stage.processes.locale_of(program);
+        }
         Some(slice)
     }
 
@@ -332,6 +342,11 @@ impl StageSampler {
             blame.before_ns += std::mem::take(&mut blame.perhaps_before_ns);
         }
         blame
+    }
+
+    /// The locale of a stage's program; `None` if it is not known.
+    pub(crate) fn locale(&self, index: usize) -> Option<Locale> {
+        self.stages.get(&index)?.locale
     }
 
     /// Completes the record of a stage.

@@ -110,6 +110,7 @@ impl Server<'_> {
                     programs.complete(&mut stage);
                 }
                 let Some(sampler) = &self.sampler else { return Some((stage, Blame::default())) };
+            let mut locales = Vec::new();
                 sampler.complete_stage(*index, &mut stage);
                 Some((stage, sampler.blame(*index)))
             });
@@ -118,10 +119,12 @@ impl Server<'_> {
             if self.sampler.is_some() && wall_ns > longest_ns {
                 longest_ns = wall_ns;
                 let is_sequential = self.text.via.order() == Order::Sequential && stages.len() > 1;
-                let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
+                let judged =
+                    judge(&Observed { stages: &stages, locales: &locales, links: &links, is_sequential });
                 summary.bottleneck = judged
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
             }
+                locales.push(sampler.locale(*index));
             let lines: Vec<_> =
                 pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
             summary.latency.extend(crate::latency::of_pipeline(number as u32, &lines));
