@@ -164,6 +164,10 @@ pub struct LinkRecord {
     /// Line feeds among them; absent without `--lines`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
+    /// Bytes that its writers wrote and its readers did not read, by their counters, although the writers ended with status 0; absent unless
+    /// a pipe of the usual size is too small for them, in which a writer gets SIGPIPE if the reader leaves early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_bytes: Option<u64>,
     /// Bytes that it stored in a file system; `null` if it stores none.
     pub stored_bytes: Option<u64>,
     /// The file that stored them, if it has a name.
@@ -201,6 +205,7 @@ impl LinkRecord {
         (self.bytes, self.bytes_is) = both.unzip();
         self.lines = sum(self.lines, other.lines);
         self.stored_bytes = sum(self.stored_bytes, other.stored_bytes);
+        self.left_bytes = self.left_bytes.max(other.left_bytes);
         self.trouble = self.trouble.take().or_else(|| other.trouble.clone());
         self.watched_ns = sum(self.watched_ns, other.watched_ns);
         self.full_ns = sum(self.full_ns, other.full_ns);

@@ -17,6 +17,12 @@ use crate::tips::file_name;
 /// The name of a stage that executed no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
+/// Most commands in the name of a subshell.
+const COMMANDS_MAX: usize = 4;
+
+/// How little the bytes of a tee(1), divided by those of its reader, differ from a whole number.
+const TEE_SHARE: f64 = 0.05;
+
 /// Limit on the steps from a stage to the first stage of its pipeline, or to the shell.
 const STEPS_MAX: usize = 10_000;
 
@@ -182,6 +188,18 @@ impl Ledger {
             Some(if writes { moved.written } else { moved.read })
         });
         moved.sum()
+    }
+
+    /// Bytes that the writers of a link have written and its readers have not read, where all writers ended with status 0; `None` if that is
+    /// not known. The counters include the readers' libraries, and other files of the writers: what tee(1) writes twice is not counted.
+    pub(crate) fn left_in(&self, link: u64) -> Option<u64> {
+        let mut writers = self.processes.iter().filter(|process| process.writes == Some(link));
+        let all_well = writers.all(|writer| writer.ended.is_some_and(|ended| ended.status == Some(0)));
+        let [written, read] = [true, false].map(|writes| self.moved_at_end(link, writes, |_| None));
+        let (written, read) = written.zip(read).filter(|_| all_well)?;
+        let times = written as f64 / read.max(1) as f64;
+        let is_tee = [2.0, 3.0].iter().any(|copies| (times / copies - 1.0).abs() < TEE_SHARE);
+        written.checked_sub(read).filter(|_| !is_tee)
     }
 
     /// Notes that a process was reaped.

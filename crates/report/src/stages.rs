@@ -227,9 +227,25 @@ fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
 /// The longest pipeline of a text with several, to which the bottleneck belongs.
 fn longest_pipeline(record: &RunRecord) -> String {
     let longest = record.stages.iter().max_by_key(|stage| stage.wall_ns);
+    sentences.extend(saved_by_size(record));
     let several = record.partitions.is_none() && record.stages.iter().any(|stage| stage.pipeline > 0);
     let Some(stage) = longest.filter(|_| several) else { return String::new() };
     let stages = record.stages.iter().filter(|other| other.pipeline == stage.pipeline);
+/// The first writer that may have got no SIGPIPE only because its pipe is larger than those of shells: a fault of the text is not seen.
+fn saved_by_size(record: &RunRecord) -> Option<String> {
+    let mut links = links_behind(record).into_iter().enumerate();
+    let (at, left_bytes) = links.find_map(|(at, link)| Some((at, link?.left_bytes?)))?;
+    let [writer, reader] = [at, at + 1].map(|at| {
+        let stage = &record.stages[at];
+        format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
+    });
+    let left = decimal_size(left_bytes);
+    Some(format!(
+        "{writer} wrote {left} more than {reader} read, and ended well, as the link holds more than a shell's own pipe. If the reader left \
+         early, the writer gets SIGPIPE (status 141) in a pipe of 64KiB: see with --via pipe:size=64KiB."
+    ))
+}
+
     let text = stages.map(|other| other.command.as_str()).collect::<Vec<_>>().join(" | ");
     let (text, wall) = (shortened(&text, COMMAND_CHARACTERS_MAX), time(stage.wall_ns as f64));
     format!("The longest pipeline, `{text}`, took {wall}. ")

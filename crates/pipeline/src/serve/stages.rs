@@ -15,6 +15,18 @@ use crate::link::Link;
 use crate::stage_sampler::{Blame, FillSource};
 use crate::text::{StageSnapshot, Summary};
 
+/// Whether bytes that a reader left in a link are more than a pipe of the usual size holds, and as few as this one may hold. (The counters of
+/// a writer include other files.)
+fn is_more_than_usual(link: &LinkRecord, left_bytes: u64) -> bool {
+    let pipe_bytes = link.granted.get("pipe_bytes").copied().unwrap_or(0);
+    let pipes = if link.relay { 2 } else { 1 };
+    (mechanism::default_pipe_bytes() + 1..=pipes * pipe_bytes).contains(&left_bytes)
+}
+
+fn in_parentheses(text: &str) -> String {
+    if text.starts_with('(') && text.ends_with(')') { text.to_owned() } else { format!("({text})") }
+}
+
 /// Time between two drawings.
 const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -138,6 +150,7 @@ impl Server<'_> {
         let record = |id: &u64| {
             let served = self.links.get(id)?;
             let (bytes, bytes_is) = self.flowed(*id, served).unzip();
+            record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
             let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..served.record.clone() };
             if let Some(sampler) = &self.sampler {
                 sampler.complete_link(*id, &mut record);

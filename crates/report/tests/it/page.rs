@@ -59,6 +59,7 @@ fn run(pipeline: &str) -> Loaded {
         bytes: Some(100_000_000),
         bytes_is: Some(model::Certainty::Exact),
         lines: None,
+        left_bytes: None,
         stored_bytes: stored,
         path: None,
         relay: false,

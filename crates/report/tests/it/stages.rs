@@ -37,6 +37,7 @@ fn link(bytes: Option<u64>) -> LinkRecord {
         stored_bytes: None,
         path: None,
         relay: false,
+        left_bytes: None,
         kept: None,
         trouble: None,
         watched_ns: Some(4_000_000_000),
