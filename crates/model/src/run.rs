@@ -227,11 +227,18 @@ pub enum Matched {
     Content,
     /// By position: the numbers of lines are equal, but their contents differ.
     Position,
-    /// Neither: from an incoming block to the next outgoing one.
+    /// Neither: from an incoming block to the next outgoing one, which need not carry its data, but none before it can: lower bounds.
     Block,
 }
 
-/// Times that lines, or blocks, took.
+impl Matched {
+    /// How times that were matched like this are known.
+    pub fn certainty(self) -> Certainty {
+        if self == Self::Block { Certainty::AtLeast } else { Certainty::Exact }
+    }
+}
+
+/// Times that lines, or blocks, took; lower bounds where blocks were matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delays {
@@ -273,7 +280,7 @@ pub struct StageLatency {
     pub stage: u32,
     /// From the link before it to the link after it, including the wait in the link before it.
     pub delays: Delays,
-    /// Its mean as a share of the sum of all stages' means; `null` if that sum is 0.
+    /// Its mean as a share of the sum of all stages' means, some of which may be lower bounds; `null` if that sum is 0.
     pub share: Option<f64>,
 }
 

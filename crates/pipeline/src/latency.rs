@@ -2,8 +2,8 @@
 //!
 //! Lines of two links are matched by the first of these rules that applies: lines with the same content that occur equally often
 //! in both (the stage is a filter or a sort); the n-th line with the n-th, if both have the same number of lines (the stage
-//! rewrites lines); else each block that entered the first link with the next block that entered the second. A rule does not apply if
-//! a line would leave the stage before it entered it.
+//! rewrites lines); else each block that entered the first link with the next block that entered the second, which is a lower bound. A rule
+//! does not apply if a line would leave the stage before it entered it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -101,9 +101,16 @@ fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     let by_position =
         || matched(&entry.by_position, &exit.by_position).map(|times| (Matched::Position, times));
     let by_block = || {
-        let next = |at_ns: &u64| exit.blocks_ns.get(exit.blocks_ns.partition_point(|out| out < at_ns));
-        let times = entry.blocks_ns.iter().filter_map(|at_ns| Some(next(at_ns)? - at_ns));
-        (Matched::Block, times.collect())
+        // A block that was not kept came shortly after one that was: within the spacing, and those before it, together at most twice that.
+        let not_kept_ns = 2 * exit.spacing_ns;
+        let bound_ns = |at_ns: &u64| {
+            let next = exit.blocks_ns.partition_point(|out| out < at_ns);
+            let next_ns = exit.blocks_ns.get(next)?;
+            let before_ns = next.checked_sub(1).map(|before| exit.blocks_ns[before]);
+            let perhaps_now = before_ns.is_some_and(|before_ns| at_ns - before_ns < not_kept_ns);
+            Some(if perhaps_now { 0 } else { next_ns - at_ns })
+        };
+        (Matched::Block, entry.blocks_ns.iter().filter_map(bound_ns).collect())
     };
     let (matched, mut times) =
         by_content().or_else(|| as_many.then(by_position).flatten()).unwrap_or_else(by_block);
@@ -183,6 +190,16 @@ mod tests {
     fn nothing_leaves_before_it_came() {
         let (entry, exit) = (stamps(&[("a\n", 10), ("b\n", 30)]), stamps(&[("a\n", 5), ("b\n", 40)]));
         assert_eq!(seen(&entry, &exit), Some((Matched::Block, 2, 10, 30)));
+    }
+
+    /// Expected: a lower bound. Happened: blocks that were not kept made the next output later.
+    #[test]
+    fn a_block_that_was_not_kept_may_have_been_the_next_output() {
+        let (mut entry, mut exit) = (Stamps::default(), Stamps::default());
+        entry.add(b"a", 1001);
+        // Not all of this number of outputs are kept.
+        (0..2 * KEPT_MAX as u64).for_each(|at_ns| exit.add(b"b", at_ns));
+        assert_eq!(seen(&entry, &exit), Some((Matched::Block, 1, 0, 0)));
     }
 
     #[test]

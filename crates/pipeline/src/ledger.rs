@@ -374,6 +374,11 @@ impl Ledger {
         }
     }
 
+    /// The file name of the program that a process has executed.
+    pub(crate) fn program(&self, index: usize) -> Option<&str> {
+        Some(file_name(self.processes[index].command.as_deref()?.split(' ').next()?))
+    }
+
     /// The name of a stage: the program that it executed, or those that it started.
     pub(crate) fn name(&self, index: usize) -> String {
         let process = &self.processes[index];
@@ -390,13 +395,8 @@ impl Ledger {
         if process.pid == self.shell || names.is_empty() {
             return IN_THE_SHELL.to_owned();
         }
-        format!("({})", names.join("; "))
+        format!("({})", without_repetitions(&names).join("; "))
     }
-    /// The file name of the program that a process has executed.
-    pub(crate) fn program(&self, index: usize) -> Option<&str> {
-        Some(file_name(self.processes[index].command.as_deref()?.split(' ').next()?))
-    }
-
 
     /// The record of a process; `None` if it was never reaped.
     pub(crate) fn stage(&self, number: u32, pipeline: &Pipeline, index: usize) -> Option<StageRecord> {
@@ -423,6 +423,25 @@ impl Ledger {
             ..StageRecord::default()
         })
     }
+}
+
+/// Each command once, because a loop starts the same ones again and again; if there are many, each program once.
+fn without_repetitions(commands: &[&str]) -> Vec<String> {
+    let mut known = HashSet::new();
+    let distinct: Vec<&str> = commands.iter().copied().filter(|command| known.insert(*command)).collect();
+    if distinct.len() <= COMMANDS_MAX {
+        return distinct.into_iter().map(str::to_owned).collect();
+    }
+    let program = |command: &&str| command.split(' ').next().unwrap_or_default().to_owned();
+    let several = |program: String| {
+        let mut same = distinct.iter().filter(|command| command.split(' ').next() == Some(&*program));
+        match (same.next(), same.next()) {
+            (Some(only), None) => (*only).to_owned(),
+            _ => format!("{program} …"),
+        }
+    };
+    let mut known = HashSet::new();
+    distinct.iter().map(program).filter(|program| known.insert(program.clone())).map(several).collect()
 }
 
 fn used_since(now: Usage, before: Usage) -> Usage {

@@ -34,6 +34,7 @@ mod costs;
 mod disjoint;
 mod dot;
 mod fleet;
+mod folded;
 mod formats;
 mod granted;
 mod hosts;

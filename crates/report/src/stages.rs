@@ -1,5 +1,6 @@
 //! The stages of a run: the table of `hosepipe run --stats`, and the flow on a page.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use model::{
@@ -9,6 +10,7 @@ use model::{
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
+use crate::folded::Folded;
 use crate::layout::shortened;
 use crate::lists::{grouped as grouped_by, joined_if_any};
 use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, with_certainty};
@@ -25,18 +27,27 @@ const SHOWN_NS_MIN: u64 = 1_000_000;
 
 /// The stages as a flow on a page, as a table in a text, and sentences on them.
 pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
+    let folded = Folded::new(record);
     let mut section = context.section("pipeline", "Pipeline");
     if context.is_page() {
         section.code = Some(record.pipeline.clone());
-        section.blocks.push(Block::Figure(figure(record, context.number)));
+        section.blocks.push(Block::Figure(figure(&folded, context.number)));
     } else if !record.stages.is_empty() {
-        section.blocks.push(Block::Table(table(record)));
+        section.blocks.push(Block::Table(table(&folded)));
     }
-    context.conclude(&mut section, sentences(record), Block::Line);
+    let mut sentences = sentences(record);
+    if folded.counts.iter().any(|count| *count > 1) {
+        sentences.push(
+            "×: so often was the same pipeline started, by a loop for example; its row has the sums."
+                .to_owned(),
+        );
+    }
+    context.conclude(&mut section, sentences, Block::Line);
     section
 }
 
-fn table(record: &RunRecord) -> Table {
+fn table(folded: &Folded) -> Table {
+    let record = &folded.record;
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(usize) -> String| {
         table.add(column, (0..record.stages.len()).map(|at| Some(cell(at))));
@@ -57,7 +68,7 @@ fn table(record: &RunRecord) -> Table {
         behind[at].and_then(|link| link.lines).map(shown).unwrap_or_default()
     };
     let latency = |at: usize, part: fn(&Delays) -> u64| {
-        latency_of(record, stage(at)).map(|known| time(part(&known.delays) as f64)).unwrap_or_default()
+        latency_of(record, stage(at)).map(|known| delay(&known.delays, part)).unwrap_or_default()
     };
     let per_s = |at: usize, amount: u64| amount as f64 * 1e9 / stage(at).wall_ns.max(1) as f64;
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
@@ -67,7 +78,7 @@ fn table(record: &RunRecord) -> Table {
             (Some(_), false) => "map ",
             (Some(_), true) => "reduce ",
         };
-        format!("{part}{} {}", stage(at).stage + 1, stage(at).command)
+        format!("{part}{} {}", stage(at).stage + 1, command(folded, at))
     });
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
@@ -87,10 +98,36 @@ fn table(record: &RunRecord) -> Table {
     table
 }
 
+/// The command of a stage, after the number of stages of which it is the sum.
+fn command(folded: &Folded, at: usize) -> String {
+    let command = &folded.record.stages[at].command;
+    match folded.counts[at] {
+        1 => command.clone(),
+        count => format!("{count} × {command}"),
+    }
+}
+
 /// The times of lines in a stage, if they were measured.
 fn latency_of<'a>(record: &'a RunRecord, stage: &StageRecord) -> Option<&'a StageLatency> {
     let mut known = record.latency.iter().flatten().filter(|known| known.pipeline == stage.pipeline);
     known.find_map(|known| known.stages.iter().find(|of| of.stage == stage.stage))
+}
+
+/// One of the times of lines, with the sign of a lower bound if it is one.
+fn delay(delays: &Delays, part: fn(&Delays) -> u64) -> String {
+    with_certainty(delays.matched.certainty(), time(part(delays) as f64))
+}
+
+/// The stage with the largest share of the times, and that share. `None` if the times of another stage are lower bounds, so that its share
+/// may be larger.
+fn largest_share(stages: &[StageLatency]) -> Option<(u32, String)> {
+    let by_share = |one: &&StageLatency, other: &&StageLatency| one.share.partial_cmp(&other.share);
+    let largest = stages.iter().max_by(|one, other| by_share(one, other).unwrap_or(Ordering::Equal))?;
+    let is_bound = |of: &StageLatency| of.delays.matched.certainty() != Certainty::Exact;
+    let is_certain = stages.iter().all(|of| of.stage == largest.stage || !is_bound(of));
+    let at_least = if is_bound(largest) { "at least " } else { "" };
+    let share = format!("{at_least}{}", percent(largest.share?));
+    (stages.len() > 1 && is_certain).then_some((largest.stage, share))
 }
 
 /// The times of lines in each pipeline, and the stage with the largest share.
@@ -109,21 +146,26 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
             Matched::Block => ("block", "each to the next output"),
         };
         let matched = grouped_count(whole.count, what);
-        let shares = stages.iter().filter_map(|one| Some((one.stage, one.share?)));
-        let largest = shares.max_by(|(_, one), (_, other)| one.total_cmp(other));
-        let largest = largest.filter(|_| stages.len() > 1).map(|(number, share)| {
+        let largest = largest_share(stages).map(|(number, share)| {
             let is_it = |stage: &&StageRecord| stage.pipeline == *pipeline && stage.stage == number;
             let command = record.stages.iter().find(is_it).map_or("", |stage| &stage.command);
             let command = shortened(command, COMMAND_CHARACTERS_MAX);
-            format!(" The largest share, {}, was in stage {}, `{command}`.", percent(share), number + 1)
+            format!(" The largest share, {share}, was in stage {}, `{command}`.", number + 1)
         });
-        let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| time(ns as f64));
+        let at_least = if whole.matched.certainty() == Certainty::Exact { "" } else { "at least " };
+        let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| format!("{at_least}{}", time(ns as f64)));
         let largest = largest.unwrap_or_default();
         format!(
             "{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({matched}, {how}).{largest}"
         )
     };
-    known.iter().map(sentence).collect()
+    let mut sentences: Vec<String> = known.iter().map(sentence).collect();
+    let mut stages = known.iter().flat_map(|known| &known.stages);
+    if stages.any(|stage| stage.delays.matched.certainty() == Certainty::AtLeast) {
+        let bound = "line p50 ≥, p99 ≥: no line could be found again behind that stage: the time until its next output, at least.";
+        sentences.push(bound.to_owned());
+    }
+    sentences
 }
 
 fn measured(ns: Option<u64>) -> String {
@@ -185,7 +227,23 @@ fn sentences(record: &RunRecord) -> Vec<String> {
         sentences.push(format!("The links stored {} in a file system.", decimal_size(stored)));
     }
     sentences.extend(record.links.iter().filter_map(|link| link.trouble.clone()));
+    sentences.extend(saved_by_size(record));
     sentences
+}
+
+/// The first writer that may have got no SIGPIPE only because its pipe is larger than those of shells: a fault of the text is not seen.
+fn saved_by_size(record: &RunRecord) -> Option<String> {
+    let mut links = links_behind(record).into_iter().enumerate();
+    let (at, left_bytes) = links.find_map(|(at, link)| Some((at, link?.left_bytes?)))?;
+    let [writer, reader] = [at, at + 1].map(|at| {
+        let stage = &record.stages[at];
+        format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
+    });
+    let left = decimal_size(left_bytes);
+    Some(format!(
+        "{writer} wrote {left} more than {reader} read, and ended well, as the link holds more than a shell's own pipe. If the reader left \
+         early, the writer gets SIGPIPE (status 141) in a pipe of 64KiB: see with --via pipe:size=64KiB."
+    ))
 }
 
 /// What the relays did, if there were any.
@@ -227,25 +285,9 @@ fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
 /// The longest pipeline of a text with several, to which the bottleneck belongs.
 fn longest_pipeline(record: &RunRecord) -> String {
     let longest = record.stages.iter().max_by_key(|stage| stage.wall_ns);
-    sentences.extend(saved_by_size(record));
     let several = record.partitions.is_none() && record.stages.iter().any(|stage| stage.pipeline > 0);
     let Some(stage) = longest.filter(|_| several) else { return String::new() };
     let stages = record.stages.iter().filter(|other| other.pipeline == stage.pipeline);
-/// The first writer that may have got no SIGPIPE only because its pipe is larger than those of shells: a fault of the text is not seen.
-fn saved_by_size(record: &RunRecord) -> Option<String> {
-    let mut links = links_behind(record).into_iter().enumerate();
-    let (at, left_bytes) = links.find_map(|(at, link)| Some((at, link?.left_bytes?)))?;
-    let [writer, reader] = [at, at + 1].map(|at| {
-        let stage = &record.stages[at];
-        format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
-    });
-    let left = decimal_size(left_bytes);
-    Some(format!(
-        "{writer} wrote {left} more than {reader} read, and ended well, as the link holds more than a shell's own pipe. If the reader left \
-         early, the writer gets SIGPIPE (status 141) in a pipe of 64KiB: see with --via pipe:size=64KiB."
-    ))
-}
-
     let text = stages.map(|other| other.command.as_str()).collect::<Vec<_>>().join(" | ");
     let (text, wall) = (shortened(&text, COMMAND_CHARACTERS_MAX), time(stage.wall_ns as f64));
     format!("The longest pipeline, `{text}`, took {wall}. ")
@@ -261,7 +303,8 @@ fn link_text(link: &LinkRecord) -> String {
 }
 
 /// The stages, the bytes between them, and the stage that held the others up.
-fn figure(record: &RunRecord, number: usize) -> Figure {
+fn figure(folded: &Folded, number: usize) -> Figure {
+    let record = &folded.record;
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let flows = links_behind(record).into_iter().enumerate();
     Figure {
@@ -274,16 +317,17 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         ),
         chart: Chart::Flow(Flow {
             wall_s: seconds(record.wall_ns),
-            stages: flows.map(|(at, behind)| flow_stage(record, at, behind, held_up == Some(at))).collect(),
+            stages: flows.map(|(at, behind)| flow_stage(folded, at, behind, held_up == Some(at))).collect(),
         }),
     }
 }
 
-fn flow_stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_up: bool) -> FlowStage {
+fn flow_stage(folded: &Folded, at: usize, behind: Option<&LinkRecord>, held_up: bool) -> FlowStage {
+    let record = &folded.record;
     let stage = &record.stages[at];
     let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
     FlowStage {
-        command: stage.command.clone(),
+        command: command(folded, at),
         wall_s: seconds(stage.wall_ns),
         cpu_s: seconds(stage.user_ns.saturating_add(stage.system_ns)),
         read_wait_s: stage.blocked_read_ns.map(seconds),

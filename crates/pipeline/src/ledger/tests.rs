@@ -121,6 +121,45 @@ fn what_a_shell_does_itself_has_no_program() {
     );
 }
 
+/// Expected: a name. Happened: "(sleep 0.05; sleep 0.05; sleep 0.05; …" of a loop.
+#[test]
+fn a_subshell_is_called_by_each_of_its_programs_once() {
+    let name = |commands: &[&[u8]]| {
+        let mut ledger = Ledger::new(1);
+        took(&mut ledger, 10, 7, 1, 1);
+        for (pid, command) in (20..).zip(commands) {
+            executes(&mut ledger, pid, 10, command, 3);
+        }
+        names(&ledger).remove(0).remove(0)
+    };
+    let [date, sleep] = [b"date\0".as_slice(), b"sleep\01\0"];
+    assert_eq!(name(&[date, sleep, date, sleep]), "(date; sleep 1)");
+    assert_eq!(name(&[b"grep\0a\0", b"grep\0b\0", date]), "(grep a; grep b; date)");
+    let grep: [&[u8]; 5] = [b"grep\0a\0", b"grep\0b\0", b"grep\0c\0", b"grep\0d\0", b"grep\0e\0"];
+    assert_eq!(name(&[grep.as_slice(), &[sleep]].concat()), "(grep …; sleep 1)");
+}
+
+/// Expected: a writer that got no SIGPIPE because its pipe is large is noticed. Happened: `seq 100000 | head -n1` had status 0, in bash 141.
+#[test]
+fn bytes_that_a_reader_left_are_known_if_all_writers_ended_well() {
+    let left = |written, read, status| {
+        let mut ledger = Ledger::new(1);
+        took(&mut ledger, 10, 7, 1, 1);
+        took(&mut ledger, 11, 7, 0, 1);
+        for (pid, written, read) in [(10, written, 5000), (11, 7, read)] {
+            ledger.moved(pid, Moved { read, written });
+        }
+        reaped(&mut ledger, 11, 2, 0);
+        assert_eq!(ledger.left_in(7), None, "its writer runs");
+        reaped(&mut ledger, 10, 3, status);
+        ledger.left_in(7)
+    };
+    assert_eq!(left(588_895, 13_000, 0), Some(575_895));
+    assert_eq!(left(588_895, 13_000, 13), None, "SIGPIPE");
+    assert_eq!(left(588_895, 595_000, 0), None, "it read all, and its libraries");
+    assert_eq!(left(600_000, 307_000, 0), None, "tee");
+}
+
 #[test]
 fn what_is_over_is_forgotten_with_all_that_it_started() {
     let mut ledger = Ledger::new(1);

@@ -10,7 +10,7 @@ use observe::fullness::Fill;
 use super::served::ServedLink;
 use super::server::Server;
 use crate::bottleneck::{Observed, judge};
-use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
+use crate::ledger::{Pipeline, typed_stages};
 use crate::link::Link;
 use crate::stage_sampler::{Blame, FillSource};
 use crate::text::{StageSnapshot, Summary};
@@ -110,20 +110,20 @@ impl Server<'_> {
         for (number, pipeline) in pipelines.iter().enumerate() {
             let links = self.link_records(number as u32, pipeline);
             let first = summary.stages.len();
+            let mut locales = Vec::new();
             let stages = pipeline.processes.iter().enumerate().filter_map(|(place, index)| {
                 let mut stage = self.ledger.stage(number as u32, pipeline, *index)?;
                 stage.stage = place as u32;
-                if stage.command == IN_THE_SHELL
-                    && let Some(typed) = typed.get(place)
-                {
-                    stage.command = format!("({})", typed.replace('\n', " "));
+                // Of a subshell.
+                if let Some(typed) = typed.get(place).filter(|_| stage.command.starts_with('(')) {
+                    stage.command = in_parentheses(&typed.replace('\n', " "));
                 }
                 if let Some(programs) = &self.programs {
                     programs.complete(&mut stage);
                 }
                 let Some(sampler) = &self.sampler else { return Some((stage, Blame::default())) };
-            let mut locales = Vec::new();
                 sampler.complete_stage(*index, &mut stage);
+                locales.push(sampler.locale(*index));
                 Some((stage, sampler.blame(*index)))
             });
             let stages: Vec<(StageRecord, Blame)> = stages.collect();
@@ -136,7 +136,6 @@ impl Server<'_> {
                 summary.bottleneck = judged
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
             }
-                locales.push(sampler.locale(*index));
             let lines: Vec<_> =
                 pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
             summary.latency.extend(crate::latency::of_pipeline(number as u32, &lines));
@@ -150,8 +149,8 @@ impl Server<'_> {
         let record = |id: &u64| {
             let served = self.links.get(id)?;
             let (bytes, bytes_is) = self.flowed(*id, served).unzip();
-            record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
             let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..served.record.clone() };
+            record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
             if let Some(sampler) = &self.sampler {
                 sampler.complete_link(*id, &mut record);
             }

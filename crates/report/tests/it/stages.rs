@@ -1,6 +1,9 @@
 //! The table of `hosepipe run --stats`, at several widths.
 
-use model::{Bottleneck, Certainty, LinkRecord, Record, RecordHead, RunRecord, StageRecord};
+use model::{
+    Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, Record, RecordHead, RunRecord,
+    StageLatency, StageRecord,
+};
 use report::read::Loaded;
 use report::study::StudyView;
 use report::{FORMATS, Style};
@@ -34,10 +37,10 @@ fn link(bytes: Option<u64>) -> LinkRecord {
         bytes,
         bytes_is: None,
         lines: None,
+        left_bytes: None,
         stored_bytes: None,
         path: None,
         relay: false,
-        left_bytes: None,
         kept: None,
         trouble: None,
         watched_ns: Some(4_000_000_000),
@@ -131,6 +134,53 @@ fn numbers_count_from_one_and_earlier_records_are_read() {
     assert!(problem.contains("`bottleneck.stage` is 4, and `stages` ends before it"), "{problem}");
     json["stages"][0]["stage"] = 0.into();
     assert!(read(&json).is_err());
+}
+
+/// Expected: a lower bound is called one, and no share is the largest if another may be larger.
+/// Happened: "line p50 6.43 ms" of a stage, "p50 176 µs" of the whole.
+#[test]
+fn times_of_blocks_are_lower_bounds() {
+    let delays =
+        |matched, mean_ns| Delays { matched, count: 5, mean_ns, p50_ns: 176_000, ..Delays::default() };
+    let text = |whole, stages: [Matched; 2]| {
+        let stages = (1..).zip(stages).map(|(stage, matched)| StageLatency {
+            stage,
+            delays: delays(matched, 10),
+            share: Some(0.25 * f64::from(stage)),
+        });
+        let latency = LatencyRecord { pipeline: 0, whole: delays(whole, 20), stages: stages.collect() };
+        let record = RunRecord { latency: Some(vec![latency]), ..record() };
+        report::terminal(&Record::Run(record), &Style { width: 400, ..Style::default() }, StudyView::unknown)
+    };
+    use Matched::{Block, Content};
+    let exact = text(Content, [Content, Content]);
+    assert!(
+        exact.contains("p50 176 µs") && !exact.contains("at least") && !exact.contains("≥176"),
+        "{exact}"
+    );
+    assert!(exact.contains("The largest share, 50 %, was in stage 3"), "{exact}");
+    let bound = text(Block, [Content, Block]);
+    assert!(bound.contains("p50 at least 176 µs") && bound.contains(" ≥176 µs "), "{bound}");
+    assert!(bound.contains("share, at least 50 %, was in stage 3") && bound.contains("p99 ≥: "), "{bound}");
+    assert!(!text(Block, [Block, Content]).contains("The largest share"));
+}
+
+/// Expected: a remark where only a large pipe saved a writer from SIGPIPE.
+#[test]
+fn a_fault_that_a_large_pipe_hides_is_a_remark() {
+    let mut record = record();
+    let mut text = |left_bytes| {
+        record.links[0].left_bytes = left_bytes;
+        let style = Style { width: 400, ..Style::default() };
+        report::terminal(&Record::Run(record.clone()), &style, StudyView::unknown)
+    };
+    assert!(!text(None).contains("size=64KiB"));
+    let shown = text(Some(576_000));
+    assert!(
+        shown.contains("(stage 1) wrote 576 kB more than `sort` (stage 2) read, and ended well"),
+        "{shown}"
+    );
+    assert!(shown.contains("--via pipe:size=64KiB"), "{shown}");
 }
 
 #[test]
