@@ -35,7 +35,7 @@ pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
     } else if !record.stages.is_empty() {
         section.blocks.push(Block::Table(table(&folded)));
     }
-    let mut sentences = sentences(record);
+    let mut sentences = sentences(record, &folded.record);
     if folded.counts.iter().any(|count| *count > 1) {
         sentences.push(
             "×: so often was the same pipeline started, by a loop for example; its row has the sums."
@@ -184,7 +184,8 @@ pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
     record.stages.iter().enumerate().map(behind).collect()
 }
 
-fn sentences(record: &RunRecord) -> Vec<String> {
+/// The sentences on a run; what explains the table is of its rows, `shown`.
+fn sentences(record: &RunRecord, shown: &RunRecord) -> Vec<String> {
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
     let sums = record
         .partitions
@@ -210,14 +211,14 @@ fn sentences(record: &RunRecord) -> Vec<String> {
     }
     sentences.extend(record.without.as_ref().map(|calls| format!("Refused to all programs: {calls}.")));
     sentences.extend(latency_sentences(record));
-    if record.links.iter().any(|link| link.watched_ns.is_some()) {
+    if shown.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push(
             "full, empty: the share of its time in which the link behind a stage was full or empty."
                 .to_owned(),
         );
     }
-    sentences.extend(bytes_notes(links_behind(record).into_iter().flatten()));
-    if record.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
+    sentences.extend(bytes_notes(links_behind(shown).into_iter().flatten()));
+    if shown.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
         sentences.push("queued: how long a stage was ready to run while no CPU was free.".to_owned());
     }
     sentences.extend(statuses::sentences(record));

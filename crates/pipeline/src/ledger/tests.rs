@@ -132,7 +132,7 @@ fn a_subshell_is_called_by_each_of_its_programs_once() {
         }
         names(&ledger).remove(0).remove(0)
     };
-    let [date, sleep] = [b"date\0".as_slice(), b"sleep\01\0"];
+    let [date, sleep] = [b"date\0".as_slice(), b"sleep\x001\0"];
     assert_eq!(name(&[date, sleep, date, sleep]), "(date; sleep 1)");
     assert_eq!(name(&[b"grep\0a\0", b"grep\0b\0", date]), "(grep a; grep b; date)");
     let grep: [&[u8]; 5] = [b"grep\0a\0", b"grep\0b\0", b"grep\0c\0", b"grep\0d\0", b"grep\0e\0"];

@@ -256,3 +256,28 @@ fn a_text_that_goes_elsewhere_takes_no_file_of_ours_along() {
         assert!(crate::common::files_in(&lab.here("temporary")).is_empty(), "{via}");
     }
 }
+
+/// Expected: a remark on a writer that ended well only because the pipe is larger than a shell's own.
+/// Happened: `seq 100000 | head -n1` ends with 0 here, with 141 in bash.
+#[test]
+fn a_writer_that_a_large_pipe_saves_from_sigpipe_is_a_remark() {
+    let lab = Lab::new();
+    // The reader reads nothing, and ends after its writer, which needs 589 kB of room.
+    let text = "{ seq 100000; echo > done; } | while [ ! -e done ]; do sleep 0.01; done; rm done";
+    let said = |via: &str| run(&lab, &["--stats", "--via", via, text]).expect_code(0).stderr;
+    assert!(said("pipe:size=1MiB").contains("--via pipe:size=64KiB"));
+    let reads_all = run(&lab, &["--stats", "--via", "pipe:size=1MiB", "seq 100000 | sort | wc -l"]);
+    assert!(!reads_all.expect_code(0).stderr.contains("size=64KiB"));
+}
+
+/// Expected: one row for what a loop starts, and all of it in the record. Happened: two rows for each turn.
+#[test]
+fn what_a_loop_starts_is_one_row() {
+    let lab = Lab::new();
+    let text = "for i in 1 2 3 4 5 6; do seq $i | wc -l; done";
+    let shown = run(&lab, &["--stats", text]).expect_code(0).stderr;
+    assert!(shown.contains(" 1 6 × seq …") && shown.contains(" 2 6 × wc -l"), "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.starts_with(" 1 ")).count(), 1, "{shown}");
+    let (_, record) = recorded(&lab, &[text]);
+    assert_eq!(record.stages.len(), 12);
+}
