@@ -30,9 +30,7 @@ pub use descriptor::{Capabilities, OptionKind, OptionSpec};
 pub use endpoint::{Endpoint, EndpointRole, Job};
 pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};
-pub use leftover::{
-    end_cleaner, ensure_cleaner, leave_cleaner, queue_of_program, remove_queues_of_programs, start_cleaner,
-};
+pub use leftover::{end_cleaner, ensure_cleaner, leave_cleaner, start_cleaner};
 pub use link::{LinkEnds, LinkKind, Order, Stored, default_pipe_bytes, large_pipe};
 pub use mechanism::Mechanism;
 pub use meeting::{

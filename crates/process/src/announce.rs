@@ -1,4 +1,4 @@
-//! Announcements to the cleaner: files that are about to be made, process groups that were started, and what has ended or is removed.
+//! Announcements to the cleaner: files and queues that are about to be made, process groups that were started, and what has ended or is removed.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustix::io::retry_on_intr;
 
 use crate::remove::TRIES;
 
-/// An announcement is this letter, a path or the number of a process group, and a NUL, which no path holds.
+/// An announcement is this letter, a path, the name of a queue or the number of a process group, and a NUL, which no path holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Announcement {
@@ -16,6 +16,10 @@ pub(crate) enum Announcement {
     File = b'f',
     /// A folder is about to be made, to be removed with all that is in it.
     Folder = b'd',
+    /// A System V message queue is about to be made, with this key.
+    SystemV = b'k',
+    /// A POSIX message queue is about to be made, with this name.
+    Posix = b'm',
     /// It is removed, or was not made: a file of this name belongs to another process.
     Withdrawn = b'-',
     /// A process group was started; behind its number, when its leader was started (proc_pid_stat(5), in clock ticks).

@@ -1,4 +1,4 @@
-//! The cleaner: a process that kills the processes and removes the files that this process leaves when it is killed.
+//! The cleaner: a process that kills the processes and removes the files and queues that this process leaves when it is killed.
 //!
 //! Every resource is owned by a value whose drop ends or removes it, also after a caught signal. After SIGKILL no destructor runs. Then the
 //! cleaner, which has a session of its own, notices that its maker (the process that started it) has ended, kills the
@@ -29,6 +29,7 @@ use crate::announce::{Announcement, Announcer, write_with_retry};
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::poll::ready_within;
 use crate::proc::Stat;
+use crate::queue::{remove_announced_key, unlink};
 use crate::remove::{remove, remove_file};
 use crate::signals::leave;
 use crate::temporary::TemporaryPath;
@@ -67,20 +68,10 @@ impl Cleaner {
     /// # Errors
     /// An error of pipe2(2) or fork(2); no memory; [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
     pub fn start() -> io::Result<Self> {
-        Self::start_with(|_| ())
-    }
-
-    /// As [`Cleaner::start`]; the cleaner also calls `last` at its end, with the number of this process, to remove resources that cannot be announced.
-    /// If this process has threads, `last` may only do what a signal handler may (signal-safety(7)).
-    ///
-    /// # Errors
-    /// As [`Cleaner::start`].
-    pub fn start_with(last: fn(u32)) -> io::Result<Self> {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         let (ready, says_ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
         let marks = format!("{VARIABLE}={name}");
-        let maker = std::process::id();
         let mut announced = Announced::new(MEMORY_BYTES)?;
         // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
         // allocates no memory: what it needs was allocated above.
@@ -88,7 +79,6 @@ impl Cleaner {
             ForkResult::Child => {
                 leave_process_group(&reads, &says_ready);
                 clean_up(&mut announced, marks.as_bytes());
-                last(maker);
                 leave(0)
             }
             ForkResult::Parent { child } => {
@@ -240,6 +230,14 @@ fn clean_up(announced: &mut Announced, marks: &[u8]) {
         let is_gone = match letter {
             b'f' => remove_file(path),
             b'd' => remove(path),
+            b'k' => {
+                remove_announced_key(path);
+                true
+            }
+            b'm' => {
+                unlink(path);
+                true
+            }
             _ => true,
         };
         if !is_gone {

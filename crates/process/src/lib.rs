@@ -10,6 +10,7 @@ mod marked;
 mod poll;
 mod private;
 pub mod proc;
+mod queue;
 mod reap;
 mod refused;
 mod remove;
@@ -29,6 +30,7 @@ pub use private::{
     close_to_others, create_at, is_open_to_others, make_own_folder, make_private_folder, open_own,
     why_open_to_others, write_anew,
 };
+pub use queue::{QueueName, TemporaryQueue};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};
 pub use signals::{leave, spawn_thread};

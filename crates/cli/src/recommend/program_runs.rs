@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{Spec, describe_errno};
-use process::{Capture, Captured, Child, Cleaner, Pinned, TemporaryPath, wait_for_all};
+use process::{
+    Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
+};
 
 use super::program::Program;
 use crate::signals::StopRequest;
@@ -36,8 +38,9 @@ pub(super) struct CompiledProgram<'a> {
     command: Vec<String>,
     /// The argument NAME: where the ends meet.
     name: String,
-    /// Shared memory that a killed program leaves behind: removed with this value, or by the cleaner.
+    /// Shared memory and queues that a killed program leaves behind: removed with this value, or by the cleaner.
     _shared_memory: TemporaryPath,
+    queues: [TemporaryQueue; 3],
 }
 
 /// Time per message as the program reports it, and CPU time of the whole run, in nanoseconds.
@@ -65,7 +68,9 @@ impl<'a> ProgramRunner<'a> {
             self.execute(&compiler, &[])?;
         }
         // Queues and shared memory have names outside of the folder.
-        let (queue, key) = mechanism::queue_of_program(number as u32);
+        let (queue, key) = (QueueName::random_name().to_string(), QueueName::random_key());
+        let names = [QueueName::posix(queue.clone()), QueueName::posix(format!("{queue}.back")), key.clone()];
+        let queues = names.map(|name| TemporaryQueue::announced(self.cleaner.announcer(), name));
         let shared = Path::new("/dev/shm").join(queue.trim_start_matches('/'));
         let (shared_memory, ()) =
             TemporaryPath::make(self.cleaner.announcer(), shared, |_| Ok::<_, io::Error>(()))?;
@@ -76,7 +81,7 @@ impl<'a> ProgramRunner<'a> {
             _ => format!("meeting{number}"),
         };
         let command = command.into_iter().map(str::to_owned).collect();
-        Ok(CompiledProgram { runner: self, command, name, _shared_memory: shared_memory })
+        Ok(CompiledProgram { runner: self, command, name, _shared_memory: shared_memory, queues })
     }
 
     /// Runs a command on these CPUs; returns its output and its CPU time in nanoseconds.
@@ -127,7 +132,7 @@ impl CompiledProgram<'_> {
         let executed = self.runner.execute(&words, self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
-            mechanism::remove_queues_of_programs();
+            self.queues.iter().for_each(TemporaryQueue::remove);
         }
         let (output, cpu_ns) = executed?;
         let time_ns = output.split(' ').next().and_then(|number| number.parse().ok());

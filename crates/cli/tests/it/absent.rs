@@ -198,7 +198,8 @@ fn a_list_that_is_killed_leaves_no_queue() {
         return skip("strace cannot end a process at a call here");
     }
     for call in ["msgctl", "mq_unlink"] {
-        let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when=1"));
+        let (trace, inject) =
+            (format!("trace=msgget,mq_open,{call}"), format!("inject={call}:signal=KILL:when=1"));
         let log = lab.here("log");
         let mut strace = Command::new("strace");
         strace.args(["-o"]).arg(&log).args(["-e", &trace, "-e", &inject]);
@@ -208,18 +209,26 @@ fn a_list_that_is_killed_leaves_no_queue() {
         assert!(!output.status.success(), "{call}: it was not killed");
         let killed = std::fs::read_to_string(&log).expect("a log");
         assert!(killed.contains("killed by SIGKILL"), "{killed}");
-        until("no queue is left", Duration::from_secs(5), || queues_of_the_dead().is_empty().then_some(()));
+        let made = queues_in(&killed);
+        assert!(!made.is_empty(), "{killed}");
+        until("no queue is left", Duration::from_secs(5), || (!made.iter().any(is_there)).then_some(()));
     }
 }
 
-/// Queues that a hosepipe made which has ended.
-fn queues_of_the_dead() -> Vec<String> {
-    let is_dead = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+/// The keys and names of the queues that a log of strace(1) names, as text.
+fn queues_in(log: &str) -> Vec<String> {
+    let made = log.lines().filter_map(|line| {
+        let words = line.strip_prefix("msgget(").or_else(|| line.strip_prefix("mq_open(\""))?;
+        words.split([',', '"']).next().map(str::to_owned)
+    });
+    made.collect()
+}
+
+/// Whether there is a queue with this key, in hexadecimal, or of this name.
+fn is_there(queue: &String) -> bool {
     let table = std::fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
-    let system_v = table.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok());
-    let system_v = system_v.filter(|key| key >> 28 == 6 && is_dead(key >> 6 & 0x3f_ffff));
-    let posix = files_in(Path::new("/dev/mqueue")).into_iter();
-    let maker = |name: &String| name.split_once("hosepipe-")?.1.split('-').next()?.parse().ok();
-    let posix = posix.filter(|name| maker(name).is_some_and(is_dead));
-    system_v.map(|key| format!("System V queue {key:#x}")).chain(posix).collect()
+    let key = queue.strip_prefix("0x").and_then(|key| i64::from_str_radix(key, 16).ok());
+    let has_key = |line: &str| line.split_whitespace().next().and_then(|found| found.parse().ok()) == key;
+    key.is_some_and(|_| table.lines().any(has_key))
+        || files_in(Path::new("/dev/mqueue")).iter().any(|name| name.ends_with(&format!("/{queue}")))
 }

@@ -12,6 +12,7 @@ mod boost;
 mod bottleneck;
 mod compare;
 mod conformance;
+mod containers;
 mod demo;
 mod diff;
 mod differential;

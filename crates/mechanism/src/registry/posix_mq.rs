@@ -1,21 +1,13 @@
 //! `posix-mq`: a POSIX message queue, mq_overview(7).
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
-use crate::leftover::with_cleaner;
+use crate::leftover::{announcer, with_cleaner};
 use crate::prelude::*;
+use process::{QueueName, TemporaryQueue};
 
 /// Requested capacity in messages: the default of fs.mqueue.msg_max (mq_overview(7)).
 const MESSAGES: i64 = 10;
-
-/// Most names that are tried if other processes have them.
-const NAMES_MAX: u32 = 256;
-
-/// The number in the next queue's name.
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 pub(super) static POSIX_MQ: Mechanism = Mechanism {
     name: "posix-mq",
@@ -97,25 +89,16 @@ impl PosixQueue {
         attributes.mq_msgsize = i64::try_from(message_bytes).unwrap_or(i64::MAX);
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let flags = if non_blocking { flags | libc::O_NONBLOCK } else { flags };
-        for _ in 0..NAMES_MAX {
-            let name =
-                CString::new(format!("/hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)))?;
-            // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT requires (mq_open(3)).
-            let descriptor =
-                unsafe { libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &mut attributes) };
-            if descriptor >= 0 {
-                // The name is removed at once: both ends inherit the descriptor, and a killed run leaves no queue.
-                // SAFETY: a C string.
-                unsafe { libc::mq_unlink(name.as_ptr()) };
-                return Ok(Self { descriptor });
-            }
-            let error = io::Error::last_os_error();
-            // A name that is taken belongs to another process, and is left alone.
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                return Err(error);
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EEXIST))
+        // The name is removed at once: both ends inherit the descriptor, and a killed run leaves no queue.
+        let (_name, descriptor) =
+            TemporaryQueue::make(&announcer(), QueueName::random_name, |name| match name {
+                // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT requires (mq_open(3)).
+                QueueName::Posix(name) => libc_result(unsafe {
+                    libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &mut attributes)
+                }),
+                QueueName::SystemV(_) => Err(io::ErrorKind::InvalidInput.into()),
+            })?;
+        Ok(Self { descriptor: descriptor as libc::mqd_t })
     }
 }
 
@@ -137,38 +120,5 @@ impl Queue for PosixQueue {
         let (start, len) = (message.as_mut_ptr().cast(), message.len());
         // SAFETY: the buffer is valid for its length, which is the queue's message size.
         libc_result(unsafe { libc::mq_receive(self.descriptor, start, len, std::ptr::null_mut()) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Expected: a queue of another process that has the name is not touched.
-    /// Happened: it was removed, and the trial failed with EEXIST.
-    #[test]
-    fn an_existing_queue_with_the_name_is_not_removed() {
-        let first = NEXT.load(Relaxed);
-        let names = (first..first + 4).map(|number| format!("/hosepipe-{}-{number}", std::process::id()));
-        let names: Vec<CString> = names.map(|name| CString::new(name).expect("no NUL")).collect();
-        let mut small: libc::mq_attr = no_attributes();
-        (small.mq_maxmsg, small.mq_msgsize) = (1, 1);
-        for name in &names {
-            // SAFETY: a C string, a mode and a pointer to attributes.
-            let made =
-                unsafe { libc::mq_open(name.as_ptr(), libc::O_CREAT | libc::O_RDWR, 0o600, &mut small) };
-            assert!(made >= 0, "{}", io::Error::last_os_error());
-        }
-        let opened = PosixQueue::open(1, 1, false).map(drop);
-        // SAFETY: C strings.
-        let stayed: Vec<bool> =
-            names.iter().map(|name| unsafe { libc::mq_unlink(name.as_ptr()) } == 0).collect();
-        assert_eq!(stayed, [true; 4]);
-        opened.expect("another name");
-    }
-
-    fn no_attributes() -> libc::mq_attr {
-        // SAFETY: all-zero is a valid mq_attr.
-        unsafe { std::mem::zeroed() }
     }
 }

@@ -4,8 +4,9 @@
 use std::mem::MaybeUninit;
 
 use super::queue::{Queue, QueueEnd, is_nonblocking, queue};
-use crate::leftover::{queue_keys, remove_queue, with_cleaner};
+use crate::leftover::{announcer, with_cleaner};
 use crate::prelude::*;
+use process::{QueueName, TemporaryQueue};
 
 pub(super) static SYSV_MSGQ: Mechanism = Mechanism {
     name: "sysv-msgq",
@@ -51,7 +52,6 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 fn not_made(error: io::Error) -> OpenError {
     let remedy = match error.raw_os_error() {
         Some(libc::ENOSPC) => Some("raise kernel.msgmni, or remove stale queues (ipcs -q, ipcrm -q ID)"),
-        Some(libc::EEXIST) => Some("hosepipe can have 64 queues at the same time: fewer --pairs"),
         Some(libc::ENOSYS) => Some("this kernel has no System V IPC (CONFIG_SYSVIPC)"),
         _ => None,
     };
@@ -78,25 +78,20 @@ struct SysvQueue {
     id: i32,
     /// IPC_NOWAIT, or 0.
     flags: i32,
-    owner: u32,
+    _removed_on_drop: TemporaryQueue,
 }
 
 impl SysvQueue {
     fn make(flags: i32) -> io::Result<Self> {
-        let owner = std::process::id();
-        for key in queue_keys(owner) {
-            // SAFETY: plain integers in and out.
-            let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
-            if id >= 0 {
-                return Ok(Self { id, flags, owner });
-            }
-            let error = io::Error::last_os_error();
-            // Another process may have the key.
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                return Err(error);
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EEXIST))
+        let (_removed_on_drop, id) =
+            TemporaryQueue::make(&announcer(), QueueName::random_key, |name| match name {
+                // SAFETY: plain integers in and out.
+                QueueName::SystemV(key) => {
+                    libc_result(unsafe { libc::msgget(*key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) })
+                }
+                QueueName::Posix(_) => Err(io::ErrorKind::InvalidInput.into()),
+            })?;
+        Ok(Self { id: id as i32, flags, _removed_on_drop })
     }
 
     fn status(&self) -> io::Result<libc::msqid_ds> {
@@ -112,14 +107,6 @@ impl SysvQueue {
         status.msg_qbytes = bytes;
         // SAFETY: IPC_SET reads the buffer, which IPC_STAT filled.
         libc_result(unsafe { libc::msgctl(self.id, libc::IPC_SET, &mut status) }).map(drop)
-    }
-}
-
-impl Drop for SysvQueue {
-    fn drop(&mut self) {
-        if self.owner == std::process::id() {
-            remove_queue(self.id);
-        }
     }
 }
 

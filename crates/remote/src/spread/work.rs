@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use model::{RunRecord, describe_errno};
 use process::{make_own_folder, open_own, write_anew};
@@ -303,9 +304,12 @@ impl Work {
     }
 }
 
-/// A name for this process that no process on another host has.
+/// A name for this process that no other process has. Containers may have the same host name and the same PIDs, so that a random number is in it.
 pub fn attempt_name() -> String {
-    format!("{}.{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id())
+    static RANDOM: OnceLock<u32> = OnceLock::new();
+    let (system, process) = (rustix::system::uname(), std::process::id());
+    let random = RANDOM.get_or_init(|| fastrand::u32(..));
+    format!("{}.{process}.{random:08x}", system.nodename().to_string_lossy())
 }
 
 fn is_of_a_partition(name: &str) -> bool {

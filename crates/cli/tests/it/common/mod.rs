@@ -203,14 +203,14 @@ fn name_of(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
-/// Keys of System V queues are 6, the maker's number, and which of up to 64 it is.
+/// Keys of System V queues are 6, 12 bits of the maker's number, and 16 random ones.
 fn message_queues_of(pid: u32) -> Vec<i32> {
-    let first = (0x6000_0000 | ((pid & 0x3f_ffff) << 6)) as i32;
+    let first = (0x6000_0000 | ((pid & 0xfff) << 16)) as i32;
     let table = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let of_ours = |line: &str| {
         let mut columns = line.split_whitespace().map(str::parse::<i32>);
         let (key, queue) = (columns.next()?.ok()?, columns.next()?.ok()?);
-        (first..first + 64).contains(&key).then_some(queue)
+        (first..first + 0x1_0000).contains(&key).then_some(queue)
     };
     table.lines().filter_map(of_ours).collect()
 }

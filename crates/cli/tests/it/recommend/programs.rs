@@ -108,6 +108,11 @@ impl Printed {
     }
 }
 
+/// Whether there is a queue of this name, which is a key if it is a number.
+fn is_queue(name: &str) -> bool {
+    if name.starts_with('/') { is_posix_queue(name) } else { is_system_v_queue(name) }
+}
+
 /// Whether there is a queue of this key, in decimal.
 fn is_system_v_queue(key: &str) -> bool {
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
@@ -399,23 +404,22 @@ fn no_queue_of_a_program_stays_after_a_kill() {
         return;
     }
     let question = ["recommend", "--message", "64B", "--must", "persistent", "--must", "boundaries"];
-    let system_v = |pid: u32, number: u32| {
-        is_system_v_queue(&(0x6000_0000 | ((pid & 0x3f_ffff) << 6) | number).to_string())
-    };
-    let posix = |pid: u32, number: u32| is_posix_queue(&format!("/hosepipe-{pid}-{number}"));
-    for queue in [&system_v as &dyn Fn(u32, u32) -> bool, &posix] {
+    for posix in [false, true] {
         let mut running =
             lab.start(lab.command(&[&question[..], &["--time", "600ms", "--place", "any"]].concat()));
         let pid = running.pid();
-        let is_there = || (0..2).any(|number| queue(pid, number));
-        until("a program has its queue", Duration::from_secs(60), || {
-            let runs = running.children().iter().any(|(_, name)| name.starts_with("program"));
-            (runs && is_there()).then_some(())
+        // A program's last argument names its queue.
+        let name = until("a program has its queue", Duration::from_secs(60), || {
+            let children = running.children();
+            let (program, _) = children.iter().find(|(_, name)| name.starts_with("program"))?;
+            let words = fs::read_to_string(format!("/proc/{program}/cmdline")).ok()?;
+            let name = words.trim_end_matches('\0').rsplit('\0').next()?.to_owned();
+            (name.starts_with('/') == posix && is_queue(&name)).then_some(name)
         });
         signal(pid, Signal::KILL);
         running.end_within(promptly()).expect_code(137);
         lab.assert_nothing_left(pid, promptly());
-        until("no queue", promptly(), || (!is_there()).then_some(()));
+        until("no queue", promptly(), || (!is_queue(&name)).then_some(()));
     }
 }
 
