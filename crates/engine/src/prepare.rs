@@ -82,8 +82,8 @@ const BLOCKS_IN_MEMORY: u64 = 8;
 
 fn block_that_fits(case: &Case) -> Result<usize, CaseError> {
     let block_bytes = case.block_bytes;
-    let memory = rustix::system::sysinfo();
-    let memory_bytes = memory.totalram.saturating_mul(u64::from(memory.mem_unit.max(1)));
+    // Without /proc the allocation fails, or the kernel ends the run.
+    let memory_bytes = host::memory().map_or(u64::MAX, |memory| memory.total_bytes);
     let most = memory_bytes / BLOCKS_IN_MEMORY / u64::from(case.load.pairs() + case.load.ends() - 2).max(1);
     usize::try_from(block_bytes).ok().filter(|_| block_bytes <= most).ok_or_else(|| {
         let message =

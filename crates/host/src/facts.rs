@@ -43,11 +43,6 @@ fn facts_at(roots: &Roots, allowed: &CpuList, signature: Option<&str>) -> Host {
     }
 }
 
-/// Memory available without swapping, in bytes: MemAvailable of proc_meminfo(5).
-pub fn available_memory_bytes() -> Option<u64> {
-    meminfo_bytes(&Roots::default().proc_text("meminfo")?, "MemAvailable")
-}
-
 /// One CPU's caches by name, from /sys/devices/system/cpu/cpuN/cache.
 fn caches(roots: &Roots, cpu: u32) -> BTreeMap<String, u64> {
     let folder = format!("devices/system/cpu/cpu{cpu}/cache");

@@ -3,6 +3,7 @@
 //!
 //! Every parser takes [`Roots`] or a text, so that tests can describe any machine by a folder of files.
 
+mod cgroup;
 mod copy_costs;
 mod cpuinfo;
 mod cpulist;
@@ -19,10 +20,11 @@ mod roots;
 mod topology;
 mod vitals;
 
+pub use cgroup::{Memory, memory};
 pub use copy_costs::{copy_costs, measure_copy_costs};
 use cpulist::CpuList;
 pub use doctor::{Finding, Severity, copy_finding, diagnose};
-pub use facts::{available_memory_bytes, facts};
+pub use facts::facts;
 pub use other_load::LoadWatch;
 pub use placement::{PlacementError, resolve, resolve_pairs, resolve_receivers, resolve_senders};
 use roots::Roots;

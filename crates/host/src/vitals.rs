@@ -11,6 +11,7 @@ use rustix::fs::statfs;
 pub(crate) use confinement::Quota;
 pub(crate) use confinement::{CAP_IPC_LOCK, CAP_SYS_ADMIN, Confinement};
 
+use crate::cgroup::memory_at;
 use crate::names::name_of;
 use crate::roots::{CLOCKS, field, meminfo_bytes, stat_numbers};
 use crate::{CpuList, Roots};
@@ -26,7 +27,7 @@ pub(crate) struct Vitals {
     pub(crate) stolen_percent: Option<f64>,
     /// Share of the last ten seconds in which some task waited for a CPU, in percent (/proc/pressure/cpu).
     pub(crate) cpu_pressure_percent: Option<f64>,
-    /// Memory that is available without swapping (/proc/meminfo, `MemAvailable`).
+    /// Memory that is available without swapping, in the machine and in this process's control groups.
     pub(crate) memory_available_bytes: Option<u64>,
     /// Memory swapped out.
     pub(crate) swap_used_bytes: Option<u64>,
@@ -95,7 +96,7 @@ impl Vitals {
             online_cpus: online.map(|text| CpuList::parse(&text).as_slice().len()).filter(|cpus| *cpus > 0),
             stolen_percent: stolen_percent(&stat_numbers(&stat, "cpu")),
             cpu_pressure_percent: roots.proc_text("pressure/cpu").and_then(|text| pressure(&text)),
-            memory_available_bytes: meminfo_bytes(&meminfo, "MemAvailable"),
+            memory_available_bytes: memory_at(roots).map(|memory| memory.available_bytes),
             swap_used_bytes: swap.map(|(total, free)| total.saturating_sub(free)),
             clocksource: roots.sys_text(&format!("{CLOCKS}/current_clocksource")),
             clocksources: clocks.split_whitespace().map(str::to_owned).collect(),

@@ -47,7 +47,7 @@ impl Available {
             folder: folder.to_owned(),
             disk_bytes: disk.as_ref().and_then(free_bytes),
             inodes: disk.filter(|disk| disk.f_files > 0).map(|disk| disk.f_favail),
-            memory_bytes: host::available_memory_bytes(),
+            memory_bytes: host::memory().map(|memory| memory.available_bytes),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Roots;
+use crate::cgroup::{Version, groups_of};
 use crate::roots::field;
 
 /// The bit of `CapEff` (capabilities(7), linux/capability.h) with which RLIMIT_MEMLOCK does not apply (mlock(2)).
@@ -83,19 +84,9 @@ impl Confinement {
 
 /// The lowest of all quotas above this process, in both versions of control groups.
 fn quota(roots: &Roots) -> Option<Quota> {
-    let groups = roots.proc_text("self/cgroup").unwrap_or_default();
-    let mounts = roots.sys.join("fs/cgroup");
-    let quotas = groups.lines().filter_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        let v1 = controllers.split(',').any(|name| name == "cpu");
-        (v1 || controllers.is_empty())
-            .then(|| (mounts.join(controllers), Path::new(path.trim_start_matches('/')), v1))
-    });
-    let quotas = quotas.flat_map(|(mount, path, v1)| {
-        path.ancestors().filter_map(move |group| {
-            if v1 { quota_v1(&mount.join(group)) } else { quota_v2(&mount.join(group)) }
-        })
+    let quotas = groups_of(roots, "cpu").into_iter().filter_map(|(group, version)| match version {
+        Version::V1 => quota_v1(&group),
+        Version::V2 => quota_v2(&group),
     });
     quotas.min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }

@@ -46,9 +46,14 @@ impl Owners {
     }
 }
 
-/// The container of a control group: the last folder of its path that is the name of a container.
+/// The container of a process's control groups, one a line: with version 1 a process has a group for each controller, and not all of them need be
+/// a container's.
 fn container_in(groups: &str) -> Option<String> {
-    let path = groups.lines().next()?.splitn(3, ':').nth(2)?;
+    groups.lines().find_map(|line| container_of_group(line.splitn(3, ':').nth(2)?))
+}
+
+/// The container of a control group: the last folder of its path that is the name of a container.
+fn container_of_group(path: &str) -> Option<String> {
     let named = PREFIXES.iter().filter_map(|prefix| {
         let (before, name) = path.rsplit_once(prefix)?;
         (before.ends_with('/') || before.is_empty()).then_some(name)
@@ -71,6 +76,9 @@ mod tests {
         let short = Some("0123456789ab".to_owned());
         assert_eq!(container_in(&format!("0::/system.slice/docker-{id}.scope\n")), short);
         assert_eq!(container_in(&format!("12:pids:/docker/{id}\n0::/\n")), short);
+        let hybrid =
+            format!("13:rdma:/\n12:pids:/user.slice\n1:name=systemd:/docker/{id}\n0::/system.slice\n");
+        assert_eq!(container_in(&hybrid), short);
         assert_eq!(container_in(&format!("0::/kubepods/burstable/pod1-2/{id}\n")), short);
         assert_eq!(container_in("0::/lxc.payload.web/init.scope\n"), Some("web".to_owned()));
         assert_eq!(container_in("0::/user.slice/user-1000.slice/session-2.scope\n"), None);
