@@ -84,7 +84,8 @@ fn read_cache(path: &Path) -> Option<CachedCosts> {
 
 /// Writes a file of another name, then renames it, so that readers see complete files only.
 fn write_cache(path: &Path, cached: &CachedCosts) -> io::Result<()> {
-    let beside = path.with_extension(std::process::id().to_string());
+    // In another container another process may have the same PID.
+    let beside = path.with_extension(format!("{:016x}", fastrand::u64(..)));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     let done = file.write_all(&serde_json::to_vec(cached)?).and_then(|()| fs::rename(&beside, path));
     if done.is_err() {
@@ -99,10 +100,12 @@ fn write_cache(path: &Path, cached: &CachedCosts) -> io::Result<()> {
 /// # Errors
 /// There is no memory or no file descriptor left.
 pub fn measure_copy_costs() -> io::Result<CopyCosts> {
-    let before = sched_getaffinity(None)?;
+    // If this fails, because the CPU was forbidden in the meantime or a set has no room for all CPUs, the thread may move, and the figures are of
+    // several CPUs.
+    let (before, cpu) = (sched_getaffinity(None), sched_getcpu());
+    let Some(before) = before.ok().filter(|_| cpu < CpuSet::MAX_CPU) else { return measure() };
     let mut here = CpuSet::new();
-    here.set(sched_getcpu());
-    // If this fails, because the CPU was forbidden in the meantime, the thread may move, and the figures are of several CPUs.
+    here.set(cpu);
     let _ = sched_setaffinity(None, &here);
     let measured = measure();
     let _ = sched_setaffinity(None, &before);

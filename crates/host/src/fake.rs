@@ -61,5 +61,5 @@ fn write(path: &Path, text: &str) {
 }
 
 pub(crate) fn cpu(id: u32, core: u32, package: u32, node: u32) -> Cpu {
-    Cpu { id, core, package, node }
+    Cpu { id, core, package, node, kind: None }
 }

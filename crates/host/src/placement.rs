@@ -13,7 +13,7 @@ pub struct PlacementError(String);
 
 /// The CPUs of the two ends, the sender's first; empty if the scheduler chooses.
 ///
-/// `cross` chooses the two nearest cores: in one node and package, else in one node, else any two. `numa` chooses CPUs of the lowest
+/// `cross` chooses two cores of one kind, if there are two, and of those the two nearest: in one node and package, else in one node, else any two. `numa` chooses CPUs of the lowest
 /// node and of another one.
 ///
 /// # Errors
@@ -93,7 +93,12 @@ pub fn resolve_senders(placement: Placement, cpus: &[Cpu], senders: u32) -> Resu
     let core = cpus.iter().find(|cpu| cpu.id == receiver);
     let apart = |cpu: &&Cpu| core.is_some_and(|core| !same_core(cpu, core));
     let others: Vec<u32> = match placement {
-        Placement::Cross => cpus.iter().filter(apart).map(|cpu| cpu.id).collect(),
+        Placement::Cross => {
+            let mut others: Vec<&Cpu> = cpus.iter().filter(apart).collect();
+            // Cores of the receiver's kind come first.
+            others.sort_by_key(|cpu| core.is_some_and(|core| core.kind != cpu.kind));
+            others.into_iter().map(|cpu| cpu.id).collect()
+        }
         _ => vec![sender],
     };
     Ok(others.into_iter().cycle().take(senders as usize).chain([receiver]).collect())
@@ -118,13 +123,14 @@ fn same_core(a: &Cpu, b: &Cpu) -> bool {
     (a.package, a.core) == (b.package, b.core)
 }
 
-/// Distance of two cores: 0 in one package and node, 1 in one node, 2 otherwise.
+/// Distance of two cores: 0 in one package and node, 1 in one node, 2 otherwise; 3 more if one is smaller than the other.
 fn distance(a: &Cpu, b: &Cpu) -> u32 {
-    match (a.node == b.node, a.package == b.package) {
+    let apart = match (a.node == b.node, a.package == b.package) {
         (true, true) => 0,
         (true, false) => 1,
         (false, _) => 2,
-    }
+    };
+    apart + if a.kind == b.kind { 0 } else { 3 }
 }
 
 /// The pair of lowest cost, and of those the one with the lowest numbers. `cost` is `None` for a pair that is not allowed.
@@ -207,6 +213,18 @@ mod tests {
             Ok(vec![0, 5]),
             "core 0 of another package is another core"
         );
+    }
+
+    /// Expected: two cores alike. Happened: on a machine whose lowest core is of another kind, `cross` took one small and one big core.
+    #[test]
+    fn cross_takes_cores_of_one_kind() {
+        let of_kind = |id, kind| Cpu { kind: Some(kind), ..cpu(id, id, 0, 0) };
+        let cpus = [of_kind(0, 0), of_kind(1, 1), of_kind(2, 1), of_kind(3, 0)];
+        assert_eq!(resolve(Placement::Cross, &cpus), Ok(vec![0, 3]));
+        assert_eq!(resolve(Placement::Cross, &cpus[..3]), Ok(vec![1, 2]));
+        assert_eq!(resolve(Placement::Cross, &cpus[..2]), Ok(vec![0, 1]), "there are no others");
+        assert_eq!(resolve_pairs(Placement::Cross, &cpus, 2), Ok(vec![0, 3, 1, 2]));
+        assert_eq!(resolve_senders(Placement::Cross, &cpus, 3), Ok(vec![0, 1, 2, 3]));
     }
 
     #[test]

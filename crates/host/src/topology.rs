@@ -15,18 +15,24 @@ pub fn cpus() -> Vec<Cpu> {
     cpus_at(&roots, &allowed(&roots))
 }
 
-/// The CPUs on which the calling thread may run. On kernels that are built for more than 1024 CPUs, sched_getaffinity(2) with a set of
-/// fixed size fails with EINVAL; then /proc/self/status is read.
+/// The CPUs on which the calling thread may run.
 pub(crate) fn allowed(roots: &Roots) -> CpuList {
-    match sched_getaffinity(None) {
-        Ok(set) => {
-            (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).filter_map(|n| u32::try_from(n).ok()).collect()
-        }
-        Err(_) => {
-            let status = roots.proc_text("self/status").unwrap_or_default();
-            CpuList::parse(field(&status, "Cpus_allowed_list").unwrap_or("0"))
-        }
-    }
+    let set = sched_getaffinity(None).ok();
+    set.map_or_else(
+        || allowed_by_status(roots),
+        |set| (0..CPUS_MAX).filter(|cpu| set.is_set(*cpu as usize)).collect(),
+    )
+}
+
+/// CPUs that a set of sched_setaffinity(2) has room for: a thread cannot be pinned to others here.
+const CPUS_MAX: u32 = CpuSet::MAX_CPU as u32;
+
+/// The same from /proc/self/status: on a machine with more possible CPUs, sched_getaffinity(2) with a set of fixed size fails with EINVAL.
+fn allowed_by_status(roots: &Roots) -> CpuList {
+    let status = roots.proc_text("self/status").unwrap_or_default();
+    let all = CpuList::parse(field(&status, "Cpus_allowed_list").unwrap_or("0"));
+    let (pinnable, others): (Vec<u32>, Vec<u32>) = all.as_slice().iter().partition(|cpu| **cpu < CPUS_MAX);
+    if pinnable.is_empty() { others.into_iter().collect() } else { pinnable.into_iter().collect() }
 }
 
 /// The CPUs that are both `allowed` and online, ascending. If /sys has no topology, as in some containers, each CPU counts as a
@@ -37,10 +43,38 @@ pub(crate) fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
     let usable =
         allowed.as_slice().iter().filter(|id| online.as_ref().is_none_or(|list| list.contains(**id)));
     let cpus: Vec<Cpu> = usable.map(|id| position(roots, *id)).collect();
-    distinct_cores(cpus)
+    with_kinds(roots, distinct_cores(cpus))
 }
 
-/// One CPU's position, before [`distinct_cores`].
+/// Cores whose speed is at least this share of the fastest one's are of its kind: some cores of a kind may be a little faster than the others.
+const OF_ONE_KIND: f64 = 0.85;
+
+/// Notes the kinds of cores, if the machine has several (hybrid CPUs). x86 names them (`cpu_core`, `cpu_atom`); arm64 has a capacity for each CPU;
+/// elsewhere the highest frequency shows them.
+fn with_kinds(roots: &Roots, mut cpus: Vec<Cpu>) -> Vec<Cpu> {
+    let small = roots.sys_text("devices/cpu_atom/cpus").map(|text| CpuList::parse(&text));
+    let per_cpu =
+        |cpu: &Cpu, file: &str| roots.sys_number(&format!("devices/system/cpu/cpu{}/{file}", cpu.id));
+    let speed = |cpu: &Cpu| match &small {
+        Some(small) => Some(if small.contains(cpu.id) { 1 } else { 2 }),
+        None => per_cpu(cpu, "cpu_capacity").or_else(|| per_cpu(cpu, "cpufreq/cpuinfo_max_freq")),
+    };
+    let Some(speeds) = cpus.iter().map(speed).collect::<Option<Vec<u64>>>() else { return cpus };
+    let mut left: Vec<usize> = (0..cpus.len()).collect();
+    while let Some(fastest) = left.iter().map(|at| speeds[*at]).max() {
+        let is_alike = |at: &usize| speeds[*at] as f64 >= fastest as f64 * OF_ONE_KIND;
+        let (kind, others): (Vec<usize>, Vec<usize>) = left.iter().partition(|at| is_alike(at));
+        if kind.len() == cpus.len() {
+            break;
+        }
+        let first = kind.iter().map(|at| cpus[*at].id).min();
+        kind.into_iter().for_each(|at| cpus[at].kind = first);
+        left = others;
+    }
+    cpus
+}
+
+/// One CPU's position, before [`distinct_cores`] and [`with_kinds`].
 fn position(roots: &Roots, id: u32) -> Cpu {
     let folder = format!("devices/system/cpu/cpu{id}");
     let number = |name: &str| {
@@ -53,6 +87,7 @@ fn position(roots: &Roots, id: u32) -> Cpu {
         core: lowest_sibling(roots, &folder).or_else(|| number("core_id")).unwrap_or(id),
         package: number("physical_package_id").unwrap_or(0),
         node: node.unwrap_or(0),
+        kind: None,
     }
 }
 
@@ -143,6 +178,45 @@ mod tests {
             fake.sys(&format!("devices/system/cpu/cpu{id}/topology/core_id"), "0");
         }
         assert_eq!(read(&fake, "0-15").last(), Some(&cpu(15, 15, 0, 0)));
+    }
+
+    fn kinds(fake: &Fake, allowed: &str) -> Vec<Option<u32>> {
+        read(fake, allowed).iter().map(|cpu| cpu.kind).collect()
+    }
+
+    #[test]
+    fn kinds_of_cores_are_known_on_a_hybrid_cpu() {
+        let machine = || Fake::machine(&[(0, 0, 0, 0), (1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 0, 0)]);
+        let with = |file: &str, values: [u32; 4]| {
+            let fake = machine();
+            for (id, value) in values.iter().enumerate() {
+                fake.sys(&format!("devices/system/cpu/cpu{id}/{file}"), &value.to_string());
+            }
+            fake
+        };
+        let x86 = machine();
+        x86.sys("devices/cpu_core/cpus", "0-1");
+        x86.sys("devices/cpu_atom/cpus", "2-3");
+        assert_eq!(kinds(&x86, "0-3"), [Some(0), Some(0), Some(2), Some(2)]);
+        assert_eq!(kinds(&x86, "0-1"), [None, None], "all that may be used are alike");
+        let arm = with("cpu_capacity", [446, 1024, 871, 446]);
+        assert_eq!(kinds(&arm, "0-3"), [Some(0), Some(1), Some(1), Some(0)]);
+        assert_eq!(
+            kinds(&with("cpufreq/cpuinfo_max_freq", [5000, 5100, 3500, 3500]), "0-3")[2..],
+            [Some(2); 2]
+        );
+        assert_eq!(kinds(&with("cpufreq/cpuinfo_max_freq", [5000, 5100, 5300, 5000]), "0-3"), [None; 4]);
+        assert_eq!(kinds(&machine(), "0-3"), [None; 4]);
+    }
+
+    /// Expected: CPUs to which a thread can be pinned. Happened: CPU 1024 made pinning panic.
+    #[test]
+    fn of_more_than_1024_cpus_those_that_can_be_pinned_are_used() {
+        let fake = Fake::new();
+        fake.proc("self/status", "Cpus_allowed_list:\t1020-1100");
+        assert_eq!(allowed_by_status(&fake.roots()).to_string(), "1020-1023");
+        fake.proc("self/status", "Cpus_allowed_list:\t2000-2001");
+        assert_eq!(allowed_by_status(&fake.roots()).to_string(), "2000-2001");
     }
 
     #[test]

@@ -52,6 +52,9 @@ pub struct Cpu {
     pub package: u32,
     /// The NUMA node.
     pub node: u32,
+    /// Where a machine has several kinds of cores (hybrid CPUs), the kind of this one: the lowest CPU number of that kind; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<u32>,
 }
 
 /// Limits of mechanisms, from /proc/sys and getrlimit(2).

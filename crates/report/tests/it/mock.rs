@@ -149,7 +149,7 @@ fn sample(round: u32, messages: u64, work: Work) -> Sample {
 pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
     let mut cases: Vec<CaseRecord> = cases.into_iter().map(|mock| mock.0).collect();
     cases.iter_mut().for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
-    let cpu = |id| Cpu { id, core: id, package: 0, node: 0 };
+    let cpu = |id| Cpu { id, core: id, package: 0, node: 0, kind: None };
     BenchRecord {
         head: RecordHead {
             tool: Tool { version: "0.1.0".to_owned(), revision: None },
