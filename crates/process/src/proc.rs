@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use model::NamedProcess;
 use rustix::param::clock_ticks_per_second;
@@ -44,10 +45,24 @@ pub fn threads(pid: i32) -> impl Iterator<Item = (i32, String)> {
     numbers(&format!("/proc/{pid}/task")).map(move |thread| (thread, format!("/proc/{pid}/task/{thread}")))
 }
 
-/// The children of a thread, by its folder (proc_tid_children(5)).
+/// The children of a thread, by its folder (proc_tid_children(5)). On a kernel without such files (CONFIG_PROC_CHILDREN) the first thread of a
+/// process has the children of all its threads.
 pub fn children_of_thread(folder: &str) -> Vec<i32> {
-    let list = fs::read_to_string(format!("{folder}/children")).unwrap_or_default();
-    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    static LISTED: LazyLock<bool> = LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+    children_in(folder, *LISTED)
+}
+
+fn children_in(folder: &str, are_listed: bool) -> Vec<i32> {
+    if are_listed {
+        let list = fs::read_to_string(format!("{folder}/children")).unwrap_or_default();
+        return list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    }
+    let mut parts = folder.rsplit('/');
+    let (thread, process) = (parts.next(), parts.nth(1));
+    let Some(parent) = process.filter(|_| thread == process).and_then(|pid| pid.parse::<i32>().ok()) else {
+        return Vec::new();
+    };
+    numbers("/proc").filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 
 /// The children of all threads of a process.
@@ -183,6 +198,21 @@ pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Expected: a signal reaches all children. Happened: where the kernel has no lists of them it reached only the shell.
+    #[test]
+    fn children_are_found_without_the_kernels_lists() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep runs");
+        let own = std::process::id().cast_signed();
+        let found: Vec<Vec<i32>> = [true, false]
+            .map(|are_listed| threads(own).flat_map(|(_, folder)| children_in(&folder, are_listed)).collect())
+            .into();
+        let pid = child.id().cast_signed();
+        let times = found.iter().map(|pids| pids.iter().filter(|found| **found == pid).count());
+        assert_eq!(times.collect::<Vec<_>>(), [1, 1], "{found:?}");
+        child.kill().expect("it runs");
+        child.wait().expect("waited for");
+    }
 
     /// Expected: a process that others have waited for is not mistaken for a later one with its number.
     #[test]
