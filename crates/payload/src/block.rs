@@ -5,8 +5,10 @@
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
 
-/// Alignment of every block: a page of the machines this runs on, and a multiple of every cache line.
-const ALIGNMENT: usize = 4096;
+use rustix::param::page_size;
+
+/// Smallest alignment of a block. Pages have this size on most machines, and up to 64 KiB on others (arm64, POWER).
+const ALIGNMENT_MIN: usize = 4096;
 
 /// Bytes of the first read from a source of unknown length.
 const FIRST_BYTES: usize = 64 << 10;
@@ -26,9 +28,13 @@ impl Block {
 
     /// A buffer that begins `offset` bytes after the start of a page.
     pub fn at(offset: usize, len: usize) -> Self {
+        Self::aligned(page_size().max(ALIGNMENT_MIN), offset, len)
+    }
+
+    fn aligned(alignment: usize, offset: usize, len: usize) -> Self {
         // Not 0: for zeros the allocator returns pages that are mapped at the first access, which a trial would then measure.
-        let memory = vec![0xA5u8; len + ALIGNMENT + offset];
-        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT) + offset;
+        let memory = vec![0xA5u8; len + alignment + offset];
+        let start = memory.as_ptr().align_offset(alignment).min(alignment) + offset;
         Self { memory, start, len }
     }
 
@@ -98,6 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_block_begins_on_a_page_of_any_size() {
+        for alignment in [4096, 16384, 65536] {
+            let blocks: Vec<Block> = (0..5).map(|_| Block::aligned(alignment, 0, 100)).collect();
+            assert!(blocks.iter().all(|block| (block.as_ptr() as usize).is_multiple_of(alignment)));
+        }
+    }
+
+    #[test]
     fn blocks_begin_on_a_page_at_any_address_of_the_allocation() {
         for len in [1, 4095, 65537, 1 << 20] {
             // Buffers of growing length move the next allocation by 16 bytes each time.
@@ -107,12 +121,15 @@ mod tests {
                 blocks.push(Block::new(len));
             }
             assert!(blocks.iter().all(|block| block.len() == len));
-            assert!(blocks.iter().all(|block| (block.as_ptr() as usize).is_multiple_of(ALIGNMENT)), "{len}");
+            assert!(
+                blocks.iter().all(|block| (block.as_ptr() as usize).is_multiple_of(ALIGNMENT_MIN)),
+                "{len}"
+            );
         }
         assert!(Block::new(0).is_empty());
         for offset in [0, 1, 16, 4095] {
             let block = Block::at(offset, 65536);
-            assert_eq!((block.as_ptr() as usize % ALIGNMENT, block.len()), (offset, 65536));
+            assert_eq!((block.as_ptr() as usize % ALIGNMENT_MIN, block.len()), (offset, 65536));
         }
     }
 
@@ -122,7 +139,7 @@ mod tests {
             let source: Vec<u8> = (0..=255).cycle().take(len).collect();
             let read = Block::read_to_end(source.as_slice()).expect("memory is no file");
             assert!(*read == *source, "{len}");
-            assert!(len == 0 || (read.as_ptr() as usize).is_multiple_of(ALIGNMENT));
+            assert!(len == 0 || (read.as_ptr() as usize).is_multiple_of(ALIGNMENT_MIN));
         }
     }
 
