@@ -106,7 +106,14 @@ impl Holders {
             std::thread::sleep(LOOK_AGAIN);
         }
         self.no_writer_found = None;
-        let wrote = wrote.into_iter().filter(|(_, bytes)| *bytes > 0);
+        wrote.retain(|_, bytes| *bytes > 0);
+        // The bytes of a process that also writes to other files (split, tee) may all be theirs: it is spared where those of the others suffice.
+        let only_here: Vec<i32> = wrote.keys().copied().filter(|pid| !self.writes_elsewhere(*pid)).collect();
+        let sum = only_here.iter().fold(0u64, |sum, pid| sum.saturating_add(wrote[pid]));
+        if sum >= grown_bytes {
+            wrote.retain(|pid, _| only_here.contains(pid));
+        }
+        let wrote = wrote.into_iter();
         // `count` is used because `any` would stop early: all writers must get the signal.
         let continues =
             wrote.map(|(pid, _)| self.send_sigpipe(pid)).filter(|continues| *continues).count() > 0;
@@ -171,6 +178,19 @@ impl Holders {
         });
         known.signalled = sent;
         false
+    }
+
+    /// Whether a process has other files, pipes or sockets open for writing, beside its standard error.
+    fn writes_elsewhere(&self, pid: i32) -> bool {
+        let is_other = |fd: &i32| {
+            let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+            let stores = |begin: &str| target.as_os_str().as_encoded_bytes().starts_with(begin.as_bytes());
+            *fd != 2
+                && (stores("pipe:") || stores("socket:") || stores("/") && !stores("/dev/"))
+                && !self.file.is(pid, *fd)
+                && is_for_writing(pid, *fd)
+        };
+        proc::descriptors(pid).any(|fd| is_other(&fd))
     }
 
     /// Whether a thread of the process is in a call that moves bytes into the file without write(2) (proc_pid_syscall(5)), or in one that may do
@@ -266,6 +286,23 @@ mod tests {
         until(|| fs::metadata(folder.path().join("file")).is_ok_and(|file| file.len() == 2));
         assert_eq!(holders.stop_writing_once_counted(2, PATIENCE), Writing::MayEnd);
         assert_eq!(shell.wait().expect("waited for").signal(), Some(libc::SIGPIPE));
+    }
+
+    /// Expected: of two holders only the one gets the signal that has nowhere else to write. Happened: `split` was killed, which wrote to its own
+    /// files, while `yes` beside it wrote to the link.
+    #[test]
+    fn a_holder_that_writes_to_other_files_is_spared() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let text = "exec 3<&0; sh -c 'exec 5>apart; read go; echo apart >&5; : >> wrote; exec sleep 100' <&3 & \
+                    : >> begun; until [ -e wrote ]; do :; done; echo x; wait $!";
+        let (mut shell, mut holders) = writing_shell(folder.path(), text);
+        go(&mut shell);
+        until(|| fs::metadata(folder.path().join("file")).is_ok_and(|file| file.len() == 2));
+        assert_eq!(holders.stop_writing_once_counted(2, PATIENCE), Writing::MayEnd);
+        assert_eq!(shell.wait().expect("waited for").signal(), Some(libc::SIGPIPE));
+        let spared: Vec<i32> = holders.find().into_iter().filter(|pid| !proc::has_ended(*pid)).collect();
+        assert_eq!(spared.len(), 1, "the one that writes elsewhere goes on");
+        proc::signal_if(spared[0], Signal::KILL, || is_held_by(&holders.file, spared[0]));
     }
 
     /// Expected: bytes that are in the file and not counted yet have a writer. Here they are not even written yet.
