@@ -1,8 +1,8 @@
 //! The work of each node: its own bench, then its part of all pairs; then one node merges all results.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,12 @@ use crate::fleet::member::{
 use crate::fleet::rendezvous::Rendezvous;
 use crate::fleet::schedule::{partner, rounds};
 use crate::launcher::Launched;
+use crate::wire::Wire;
 
 /// How much longer than the given time the two programs of a pair may take.
 const PAIR_GRACE: Duration = Duration::from_secs(60);
+/// Longest time until the end of a pair that is started first listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(60);
 /// The name of the merged record on the rendezvous.
 pub const RECORD: &str = "fleet";
 
@@ -186,19 +189,29 @@ impl Member<'_> {
         command.args(["peer", "--listen", &address.unwrap_or_default(), "--token-file"]).arg(token);
         command.stdin(Stdio::null()).stdout(its_output);
         let mut peer = self.launch(command, Capture::Errors)?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        if let Some(address) = line.trim().strip_prefix("listening on ") {
-            self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
-        }
-        peer.follow(&mut || match self.read(partner)? {
-            OtherNode { gone: Some(gone), .. } => Err(NodeError::Gone(gone)),
-            OtherNode { last: Some(Status { step: at, .. }), .. } if at > step => {
+        let mut wire = Wire::new(output.into(), File::open("/dev/null")?.into(), "the other end");
+        let (began, mut is_listening) = (Instant::now(), false);
+        // Its line is awaited beside everything else: it may hang before it says anything.
+        let mut hears = || -> io::Result<bool> {
+            let line = if is_listening { None } else { wire.line(Duration::ZERO).ok().flatten() };
+            if let Some(address) = line.as_ref().and_then(|line| line.trim().strip_prefix("listening on ")) {
+                is_listening = true;
+                self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
+            }
+            Ok(is_listening)
+        };
+        peer.follow(&mut || match (hears()?, self.read(partner)?) {
+            (_, OtherNode { gone: Some(gone), .. }) => Err(NodeError::Gone(gone)),
+            (_, OtherNode { last: Some(Status { step: at, .. }), .. }) if at > step => {
                 Err(NodeError::Gone(String::new()))
+            }
+            // The next step shows the partner that it must not wait.
+            (false, _) if began.elapsed() > LISTENS_WITHIN => {
+                Err(NodeError::Gone("its own other end did not begin to listen".to_owned()))
             }
             _ => self.check_running(),
         })?;
-        if line.is_empty() {
+        if !hears()? {
             self.publish(|own| own.listening = Some(Err(peer.failure())))?;
         }
         // It has ended by itself: the partner's result comes next.

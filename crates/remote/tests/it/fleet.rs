@@ -2,10 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Write, pipe};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
+use model::Tool;
 use proptest::prelude::*;
 use remote::Wire;
-use remote::fleet::{FleetJob, Rank, Rendezvous, launched_rank, partner, rounds, serve};
+use remote::fleet::{
+    FleetJob, Node, NodeError, Rank, Rendezvous, Status, launched_rank, partner, rounds, serve,
+};
 use remote::launcher::Launcher;
 
 proptest! {
@@ -106,4 +111,39 @@ fn what_lies_in_the_folder_beforehand_is_neither_written_nor_read() {
     assert_eq!(rendezvous.get("token-0").expect("read"), Some("secret".to_owned()));
     std::os::unix::fs::symlink(&precious, folder.path().join("node-1")).expect("linked");
     assert!(rendezvous.get::<u32>("node-1").is_err_and(|error| error.to_string().contains("ELOOP")));
+}
+
+/// Expected: a node is stopped at any time. Happened: while the other end of a pair said nothing, the node waited for its first line, and for
+/// nothing else.
+#[test]
+fn a_node_whose_other_end_says_nothing_can_be_stopped() {
+    let lab = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| lab.path().join(name);
+    let script = "#!/bin/sh\n[ \"$1\" = peer ] || exit 1\ncd \"${0%/*}\"\n: >began\nexec sleep 60\n";
+    std::fs::write(at("hosepipe"), script).expect("written");
+    std::fs::set_permissions(at("hosepipe"), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    [at("work"), at("own")].iter().for_each(|folder| std::fs::create_dir(folder).expect("a folder"));
+    let rendezvous = Rendezvous::Folder(at("work"));
+    let tool = || Tool { version: "1".to_owned(), revision: None };
+    let partner = Status { step: 1, ..Status::new("b".to_owned(), 2, tool(), None) };
+    rendezvous.put("node-1", &partner).expect("published");
+    let cleaner = process::Cleaner::start().expect("a cleaner");
+    let node = Node {
+        rank: 0,
+        size: 2,
+        rendezvous: &rendezvous,
+        status: Status::new("a".to_owned(), 2, tool(), Some([127, 0, 0, 1].into())),
+        hosepipe: at("hosepipe"),
+        folder: &at("own"),
+        bench: Vec::new(),
+        pair_time: Duration::from_millis(1),
+        token_file: None,
+        patience: Duration::from_secs(60),
+        cleaner: &cleaner,
+        stop: &|| at("began").exists(),
+    };
+    let began = Instant::now();
+    let done = node.run(&mut |_| Ok(()));
+    assert!(matches!(done, Err(NodeError::Stopped)), "{done:?}");
+    assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
 }
