@@ -158,6 +158,13 @@ pub(super) unsafe fn socket_option<T>(
     Ok(unsafe { value.assume_init() })
 }
 
+/// The process that has connected a Unix socket; 0 if it is in another PID namespace, where the type of rustix is undefined.
+pub(super) fn peer_process(socket: &impl AsRawFd) -> io::Result<libc::pid_t> {
+    // SAFETY: any bytes are a valid `ucred`.
+    let peer: libc::ucred = unsafe { socket_option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) }?;
+    Ok(peer.pid)
+}
+
 /// The error of a mechanism that cannot be used because the loopback interface is down.
 pub(super) fn no_loopback(error: OpenError) -> OpenError {
     OpenError { remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()), ..error }

@@ -1,11 +1,11 @@
 //! `unix-stream`: Unix stream sockets connected by name: bind, listen, connect, accept (study `stover`).
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, connect, listen};
 use rustix::process::getpid;
 
 use super::sockets::{
-    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, SocketName, over_pairs, set_buffers, socket, socket_ends,
+    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, SocketName, over_pairs, peer_process, set_buffers, socket,
+    socket_ends,
 };
 use crate::prelude::*;
 
@@ -50,8 +50,7 @@ fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
     let own = getpid();
     loop {
         let far = accept_with(listener, SocketFlags::CLOEXEC).in_call("accept")?;
-        let caller = socket_peercred(&far).in_call("getsockopt(SO_PEERCRED)")?;
-        if caller.pid == own {
+        if peer_process(&far).in_call("getsockopt(SO_PEERCRED)")? == own.as_raw_nonzero().get() {
             return Ok(far);
         }
     }
