@@ -3,9 +3,11 @@
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use mechanism::{OpenError, large_pipe};
+use process::Captured;
 
 use super::refused;
 use super::relay::{Pass, Source};
@@ -13,13 +15,17 @@ use super::stream::Stream;
 
 /// Time between two checks whether ssh has ended, after it has closed its output.
 const END_POLL: Duration = Duration::from_millis(1);
-/// Largest part of its standard error that is quoted in an error.
-const STDERR_BYTES_MAX: u64 = 2000;
+/// Longest time to wait for its last words after its end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Largest part of its standard error that is quoted in an error: the end of it, because ssh gives up with its last words.
+const STDERR_BYTES_MAX: usize = 2000;
 
 /// The bytes that come back, and the ssh process.
 pub(super) struct SshSource {
     stream: Stream,
     ssh: Child,
+    /// Reads its standard error to the end: with `LogLevel DEBUG3` ssh writes more than a pipe holds.
+    said: Option<JoinHandle<Captured>>,
     host: String,
 }
 
@@ -34,7 +40,21 @@ pub(super) fn through(host: &str) -> Result<(OwnedFd, SshSource), OpenError> {
     let ssh = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn();
     let ssh = ssh.map_err(refused("cannot start ssh"))?;
     let stream = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
-    Ok((write, SshSource { stream, ssh, host: host.to_owned() }))
+    let mut source = SshSource { stream, ssh, said: None, host: host.to_owned() };
+    if let Some(errors) = source.ssh.stderr.take() {
+        let read = process::spawn_thread("hosepipe-ssh", move || last_words(errors));
+        source.said = Some(read.map_err(refused("a thread for the messages of ssh"))?);
+    }
+    Ok((write, source))
+}
+
+/// Reads a stream to its end, and keeps the end of it.
+fn last_words(mut errors: impl Read) -> Captured {
+    let (mut said, mut room) = (Captured::keeping(0, STDERR_BYTES_MAX), [0; STDERR_BYTES_MAX]);
+    while let Ok(len @ 1..) = errors.read(&mut room) {
+        said.push(&room[..len]);
+    }
+    said
 }
 
 impl SshSource {
@@ -47,11 +67,14 @@ impl SshSource {
         if status.success() {
             return Ok(Pass::End);
         }
-        let mut said = Vec::new();
-        if let Some(errors) = self.ssh.stderr.take() {
-            errors.take(STDERR_BYTES_MAX).read_to_end(&mut said)?;
+        // A process that ssh has left behind (ControlPersist) may keep its standard error open.
+        let began = Instant::now();
+        while self.said.as_ref().is_some_and(|said| !said.is_finished()) && began.elapsed() < LAST_WORDS {
+            std::thread::sleep(END_POLL);
         }
-        let (host, said) = (&self.host, String::from_utf8_lossy(&said).trim().replace(['\r', '\n'], " "));
+        let said = self.said.take_if(|said| said.is_finished()).and_then(|said| said.join().ok());
+        let said = said.map(|said| said.text()).unwrap_or_default().replace(['\r', '\n'], " ");
+        let host = &self.host;
         let ending = process::describe_ending(status);
         Err(io::Error::other(format!("ssh {host} {ending}: {said} (can you run `ssh {host} true`?)")))
     }
@@ -75,5 +98,18 @@ impl Drop for SshSource {
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_ssh_says_is_read_and_the_end_of_it_is_kept() {
+        let said =
+            last_words(io::Cursor::new([vec![b'x'; 1 << 20], b"Permission denied\n".to_vec()].concat()));
+        let text = said.text();
+        assert!(text.ends_with("xxxPermission denied") && text.len() < STDERR_BYTES_MAX + 10, "{text}");
     }
 }

@@ -39,6 +39,16 @@ impl<'a> Far<'a> {
         self.lab.start(command).wait_within(3 * TOLD_WITHIN)
     }
 
+    /// From now on ssh writes all messages that it has, and has some for each new key.
+    fn be_verbose(&self) {
+        let config = fs::read_to_string(self.sshd.file("config")).expect("written");
+        fs::write(
+            self.sshd.file("config"),
+            config.replace("LogLevel ERROR", "RekeyLimit 1M\nLogLevel DEBUG3"),
+        )
+        .expect("written");
+    }
+
     /// From now on no key is taken.
     fn refuse(&self) {
         fs::write(self.sshd.file("authorized"), "").expect("written");
@@ -56,6 +66,17 @@ fn a_hosepipe_there_is_started_and_ended() {
     assert!(peer.name == "far" && peer.address.starts_with("127.0.0.1:"), "{} {}", peer.name, peer.address);
     let record = far.bench(&["--peer-address", "127.0.0.3"]).expect_code(0).record();
     assert!(record.peer.expect("who").address.starts_with("127.0.0.3:"));
+}
+
+/// Expected: what ssh says beside the bytes is read. Happened: after 64 KiB of messages ssh waited for a reader of them for ever.
+#[test]
+fn an_ssh_with_much_to_say_does_not_stop() {
+    let lab = Lab::new();
+    let Some(far) = Far::new(&lab, None) else { return };
+    far.be_verbose();
+    let text = "head -c 40000000 /dev/zero | wc -c";
+    assert_eq!(far.run(&["run", "--via", "ssh:far", text]).expect_code(0).stdout, "40000000\n");
+    far.bench(&["--send-binary"]).expect_code(0);
 }
 
 #[test]
