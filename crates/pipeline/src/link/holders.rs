@@ -3,10 +3,11 @@
 //! All of them got the file from this process: it has no name, or a name that only this user may open. So SIGPIPE may be sent to each of them, as
 //! for a pipe, even if its parent has changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use process::proc::{self, Stat};
@@ -97,23 +98,27 @@ impl Holders {
                 // The bytes may be those of a process that has ended.
                 return Writing::MayEnd;
             };
-            if written_bytes >= grown_bytes {
+            // All bytes of a process that also writes to other files (split, tee) may be theirs: it is spared where those of the others suffice.
+            // What all of them have open was inherited.
+            let outputs: HashMap<i32, _> = wrote.keys().map(|pid| (*pid, self.other_outputs(*pid))).collect();
+            let is_shared = |output: &PathBuf| outputs.values().all(|others| others.contains(output));
+            let mut only_here = wrote.clone();
+            only_here.retain(|pid, _| outputs[pid].iter().all(is_shared));
+            let is_late = began.elapsed() >= counted_within;
+            if sum(&only_here) >= grown_bytes {
+                wrote = only_here;
                 break;
             }
-            if began.elapsed() >= counted_within {
+            if written_bytes >= grown_bytes && (is_late || only_here.is_empty()) {
+                break;
+            }
+            if is_late {
                 return self.found_no_writer(began);
             }
             std::thread::sleep(LOOK_AGAIN);
         }
         self.no_writer_found = None;
-        wrote.retain(|_, bytes| *bytes > 0);
-        // The bytes of a process that also writes to other files (split, tee) may all be theirs: it is spared where those of the others suffice.
-        let only_here: Vec<i32> = wrote.keys().copied().filter(|pid| !self.writes_elsewhere(*pid)).collect();
-        let sum = only_here.iter().fold(0u64, |sum, pid| sum.saturating_add(wrote[pid]));
-        if sum >= grown_bytes {
-            wrote.retain(|pid, _| only_here.contains(pid));
-        }
-        let wrote = wrote.into_iter();
+        let wrote = wrote.into_iter().filter(|(_, bytes)| *bytes > 0);
         // `count` is used because `any` would stop early: all writers must get the signal.
         let continues =
             wrote.map(|(pid, _)| self.send_sigpipe(pid)).filter(|continues| *continues).count() > 0;
@@ -131,7 +136,7 @@ impl Holders {
         let may_have_written = !left.iter().all(|pid| self.ended_without_writing(*pid));
         self.known.retain(|pid, _| holders.contains(pid));
         wrote.retain(|pid, _| holders.contains(pid));
-        (!may_have_written).then(|| wrote.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)))
+        (!may_have_written).then(|| sum(wrote))
     }
 
     /// What a search without a result, begun at this time, says of the writer.
@@ -180,17 +185,19 @@ impl Holders {
         false
     }
 
-    /// Whether a process has other files, pipes or sockets open for writing, beside its standard error.
-    fn writes_elsewhere(&self, pid: i32) -> bool {
-        let is_other = |fd: &i32| {
-            let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
-            let stores = |begin: &str| target.as_os_str().as_encoded_bytes().starts_with(begin.as_bytes());
-            *fd != 2
-                && (stores("pipe:") || stores("socket:") || stores("/") && !stores("/dev/"))
-                && !self.file.is(pid, *fd)
-                && is_for_writing(pid, *fd)
-        };
-        proc::descriptors(pid).any(|fd| is_other(&fd))
+    /// The other files, pipes and sockets that a process has open for writing, beside its standard input and error: a terminal's or a socket's are
+    /// open for both.
+    fn other_outputs(&self, pid: i32) -> HashSet<PathBuf> {
+        let others = proc::descriptors(pid)
+            .filter(|fd| ![0, 2].contains(fd) && !self.file.is(pid, *fd) && is_for_writing(pid, *fd));
+        let targets = others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok());
+        let begins =
+            |target: &PathBuf, with: &str| target.as_os_str().as_encoded_bytes().starts_with(with.as_bytes());
+        targets
+            .filter(|target| {
+                ["/", "pipe:", "socket:"].iter().any(|with| begins(target, with)) && !begins(target, "/dev/")
+            })
+            .collect()
     }
 
     /// Whether a thread of the process is in a call that moves bytes into the file without write(2) (proc_pid_syscall(5)), or in one that may do
@@ -215,6 +222,10 @@ impl Holders {
     fn find(&self) -> Vec<i32> {
         proc::other_processes().filter(|pid| is_held_by(&self.file, *pid)).collect()
     }
+}
+
+fn sum(wrote: &HashMap<i32, u64>) -> u64 {
+    wrote.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
 /// Whether another process whose descriptors this user may read has the file open for writing.
