@@ -390,7 +390,12 @@ mod tests {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", open, "sh"]).args(files.iter().map(|file| file.as_raw_fd().to_string()));
         // SAFETY: the closure makes only system calls; of the closed descriptors std only uses one, whose end says that the program runs.
-        let shell = unsafe { shell.pre_exec(|| Ok(close_all_from(3))) };
+        let shell = unsafe {
+            shell.pre_exec(|| {
+                close_all_from(3);
+                Ok(())
+            })
+        };
         assert!(shell.status().expect("sh runs").success());
     }
 

@@ -85,8 +85,8 @@ impl SysvQueue {
     fn make(flags: i32) -> io::Result<Self> {
         let (_removed_on_drop, id) =
             TemporaryQueue::make(&announcer(), QueueName::random_key, |name| match name {
-                // SAFETY: plain integers in and out.
                 QueueName::SystemV(key) => {
+                    // SAFETY: plain integers in and out.
                     libc_result(unsafe { libc::msgget(*key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) })
                 }
                 QueueName::Posix(_) => Err(io::ErrorKind::InvalidInput.into()),

@@ -42,6 +42,8 @@ pub(super) enum Writing {
 pub(super) struct Holders {
     file: OpenFile,
     known: HashMap<i32, Known>,
+    /// Those of them that had another file open for writing at some search.
+    elsewhere: HashSet<i32>,
     /// The first and the last of the latest searches that found no writer.
     no_writer_found: Option<(Instant, Instant)>,
 }
@@ -75,7 +77,8 @@ impl Holders {
     pub(super) fn find_for(file: &OwnedFd) -> io::Result<Self> {
         let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
         let file = file.ok_or(io::ErrorKind::NotFound)?;
-        let mut holders = Self { file, known: HashMap::new(), no_writer_found: None };
+        let mut holders =
+            Self { file, known: HashMap::new(), elsewhere: HashSet::new(), no_writer_found: None };
         holders.known = holders.find().into_iter().map(|pid| (pid, Known::of(pid))).collect();
         Ok(holders)
     }
@@ -103,7 +106,9 @@ impl Holders {
             let outputs: HashMap<i32, _> = wrote.keys().map(|pid| (*pid, self.other_outputs(*pid))).collect();
             let is_shared = |output: &PathBuf| outputs.values().all(|others| others.contains(output));
             let mut only_here = wrote.clone();
-            only_here.retain(|pid, _| outputs[pid].iter().all(is_shared));
+            only_here.retain(|pid, _| outputs[pid].iter().all(is_shared) && !self.elsewhere.contains(pid));
+            // Between two files it has none.
+            self.elsewhere.extend(wrote.keys().filter(|pid| !only_here.contains_key(pid)));
             let is_late = began.elapsed() >= counted_within;
             if sum(&only_here) >= grown_bytes {
                 wrote = only_here;
