@@ -163,7 +163,8 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     let trials = || record.results.iter().map(|result| result.times_s.len());
     let found = |one: &CompareResult| Some(([one.median_s?, one.low_s?, one.high_s?], one.times_s.len()));
     let wide = interval::wide_legend(record.results.iter().filter_map(found));
-    let single = trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned());
+    let fewest = trials().filter(|trials| *trials > 0).min();
+    let single = fewest.and_then(interval::no_spread).map(|words| format!("{words}."));
     [interval::legend(trials()), wide, single].into_iter().flatten().collect()
 }
 

@@ -26,7 +26,7 @@ pub struct Document {
 pub struct Highlight {
     /// The figure, as in "24.1 GB/s".
     pub figure: String,
-    /// Its interval, as in " ±12 %" or " (9.8 GB/s–31.2 GB/s)". Empty for a single trial.
+    /// Its interval, as in " ±12 %" or " (9.8 GB/s–31.2 GB/s)". Empty for too few trials.
     pub interval: String,
     /// Its label, as in "fastest stream, every byte checked".
     pub what: String,

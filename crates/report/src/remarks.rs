@@ -293,10 +293,10 @@ fn repeated(record: &BenchRecord) -> Option<String> {
     ))
 }
 
-/// A remark if a case has only one trial.
+/// A remark if a case has too few trials for a spread.
 pub(crate) fn single_trial(record: &BenchRecord) -> Option<String> {
-    let single = ranked(record).any(|case| case.samples.len() == 1);
-    single.then(|| "A single trial shows no spread: the figure may be far off.".to_owned())
+    let fewest = ranked(record).map(|case| case.samples.len()).filter(|trials| *trials > 0).min()?;
+    Some(format!("{}: the figure may be far off.", interval::no_spread(fewest)?))
 }
 
 /// The number of outliers, if there are any.

@@ -112,6 +112,36 @@ pub(crate) fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure
     part.measures.iter().find(|measure| measure.name == name)
 }
 
+/// The name of the measure of a way's start: its time with hardly any data.
+pub(crate) fn start_of(way: &str) -> String {
+    format!("{START}{way}")
+}
+
+const START: &str = "start of ";
+/// A conclusion is drawn from a time if the start is at most this share of it.
+const START_SHARE_MAX: f64 = 0.1;
+
+/// The median time of a way's start, in seconds; `None` in records of earlier versions.
+pub(crate) fn start_s(part: &StudyPart, way: &str) -> Option<f64> {
+    stats::estimate::median(&measure(part, &start_of(way))?.samples)
+}
+
+/// Whether a time of a way is mostly the work that the study describes. An unknown start is assumed to be short at the study's own size.
+pub(crate) fn is_work(record: &StudyRecord, part: &StudyPart, way: &str, time_s: f64) -> bool {
+    start_s(part, way).map_or(record.scale >= 1.0, |start_s| start_s <= START_SHARE_MAX * time_s)
+}
+
+/// The facts for the sentence that draws no conclusions, for a way whose time is not mostly work.
+pub(crate) fn short_texts(part: &StudyPart, way: &str, time_s: f64) -> Texts {
+    let start_s = start_s(part, way);
+    let time = |seconds: f64| numbers::time(seconds * 1e9);
+    texts([
+        ("short", start_s.map(|_| time(time_s))),
+        ("start", start_s.map(time)),
+        ("unknown start", start_s.is_none().then(String::new)),
+    ])
+}
+
 /// The fastest case.
 pub(crate) fn fastest<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Option<&'a CaseRecord> {
     let known = cases.into_iter().filter_map(|case| Some((median(case)?, case)));
@@ -128,7 +158,8 @@ fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
     }
     lead.extend((!part.complete).then(|| INTERRUPTED.to_owned()));
     let cases = part.cases.iter().map(|case| case.samples.len());
-    let measures = part.measures.iter().map(|one| one.samples.len());
+    let shown = part.measures.iter().filter(|one| !one.name.starts_with(START));
+    let measures = shown.map(|one| one.samples.len());
     let remarks = part.remarks.iter().cloned().chain(interval::legend(cases.chain(measures)));
     blocks.extend(self::remarks(remarks.collect()));
     let id = part.name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -172,10 +203,6 @@ pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts 
     let throughput = case.and_then(median);
     let shown = case.filter(|_| throughput.is_some()).and_then(figure_text);
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
-    let time = |case: &CaseRecord| {
-        let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
-        Some(numbers::time(Estimate::of(&times)?.mean))
-    };
     texts([
         ("tasks", case.map(|case| case.tasks.to_string())),
         ("block", case.map(|case| numbers::size(case.block_bytes))),
@@ -183,7 +210,6 @@ pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts 
         ("throughput or error", shown.clone().or_else(|| error.clone()).or(absent())),
         ("throughput", shown.or(absent())),
         ("error", error),
-        ("mean time", case.and_then(time).or(absent())),
         ("ratio", throughput.zip(base).map(|(one, base)| numbers::ratio(one / base))),
         ("by reference", case.and_then(|case| case.zero_copy.as_ref()).map(words::by_reference)),
     ])

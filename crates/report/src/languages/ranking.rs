@@ -6,6 +6,7 @@ use stats::{Estimate, figure, trials_by_cpus};
 use super::{PlacedCases, start_up_ns, title, worker};
 use crate::case_figure::{figure_text, speed};
 use crate::columns::group_text;
+use crate::interval::SPREAD_FROM;
 use crate::layout;
 use crate::numbers;
 use crate::table::{Column, Table};
@@ -49,7 +50,8 @@ fn mean_time(case: &CaseRecord) -> Option<String> {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
     let found = Estimate::of(&times)?;
-    Some(format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
+    let spread = (found.count >= SPREAD_FROM).then(|| format!(" ± {}", numbers::fixed(found.stddev, 0)));
+    Some(numbers::fixed(found.mean, 0) + &spread.unwrap_or_default())
 }
 
 /// CPU seconds of both ends, start-up and warm-up included, for each 10^9 bytes.

@@ -49,6 +49,11 @@ impl Preset {
         self.text.contains("{folder}")
     }
 
+    /// Whether it has an input of its own.
+    pub(super) fn has_input(&self) -> bool {
+        self.needs_file() || self.needs_folder()
+    }
+
     /// The text with the paths of the input in `folder`.
     pub fn text_at(&self, folder: &Path) -> String {
         self.text
@@ -103,6 +108,9 @@ pub(crate) fn quoted(path: &Path) -> String {
 }
 
 impl Material {
+    /// The least input.
+    pub(super) const LEAST: Self = Self { lines: 1, files: 1 };
+
     /// The size at a scale.
     pub(super) fn scaled(self, scale: Scale) -> Self {
         let amount = |full: u32| u32::try_from(scale.amount(u64::from(full))).unwrap_or(u32::MAX);

@@ -1,14 +1,17 @@
 //! `comp517`: runs the study's pipelines over its five links and three others. Each part makes its input and removes it.
 
+use std::fs;
 use std::time::Instant;
 
 use anyhow::Context;
 use mechanism::Folder;
+use model::CompareResult;
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower};
 
-use super::{Comp517, Preset, STUDY};
+use super::{Comp517, Material, Preset, STUDY};
 use crate::run::{PartRun, WARM_UP_ROUNDS, refused, with_remedy};
+use crate::view::start_of;
 
 /// Measures the pipeline of a part over all links.
 pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
@@ -27,7 +30,17 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 
     let shell = run.shell()?;
     let (text, shown) = (preset.text_at(&folder), preset.shown());
-    let contenders = study.links.iter().map(|link| Contender::new(&text, &shown, &link.via, &shell));
+    let mut texts = vec![(text, shown.clone())];
+    // With the least input it takes as long as the start of its programs and links.
+    if preset.has_input() {
+        let (least, folder) = (Preset { material: Material::LEAST, ..preset }, folder.join("least"));
+        let made = fs::create_dir(&folder).and_then(|()| least.make(&folder, &mut || true));
+        made.map_err(refused("the pipeline's input"))?;
+        texts.push((least.text_at(&folder), start_of(&shown)));
+    }
+    let contenders = texts.iter().flat_map(|(text, shown)| {
+        study.links.iter().map(|link| Contender::new(text, shown, &link.via, &shell))
+    });
     let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {
         start: Start { hosepipe: run.job.hosepipe, shell: &shell },
@@ -40,6 +53,13 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     };
     let (results, signal) = contest.run(contenders, run)?;
     signal.into_iter().for_each(run.job.note_signal);
+    let (mut results, starts): (Vec<CompareResult>, Vec<CompareResult>) =
+        results.into_iter().partition(|result| result.pipeline == shown);
+    // Outputs of different inputs have nothing to do with each other.
+    results.iter_mut().for_each(|result| result.same_output = None);
+    for start in starts {
+        run.measured(&start_of(&start.via), "s", start.times_s);
+    }
     let fewest = results.iter().map(|result| result.times_s.len()).min().unwrap_or(0);
     if fewest < trials as usize && results.iter().all(|one| one.error.is_none()) {
         run.note_time_over(&format!("after {}", report::words::count(fewest, "round")));
@@ -53,7 +73,7 @@ impl Follower for PartRun<'_> {
         self.is_stopped()
     }
 
-    fn turn(&mut self, next: &model::CompareResult, done: f64, make: &mut dyn FnMut()) {
+    fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut()) {
         self.observer.progress(&format!("{} over {}", next.pipeline, next.via), Some(done));
         make();
     }

@@ -3,13 +3,21 @@
 use model::{CompareResult, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{Axis, BarGroup, Scale, Unit};
+use report::interval;
 use report::numbers::{decimal_size, ratio};
+use stats::Estimate;
 
 use super::{Comp517, Link, STUDY};
-use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, remarks, texts};
+use crate::view::{
+    PartView, Texts, absent, is_work, measured_bar, part, published_bar, remarks, short_texts, texts,
+};
 
-/// Smallest multiple of the pipe's time from which conclusions are drawn.
+/// Smallest multiple of another link's time from which conclusions are drawn.
 const CLEARLY_SLOWER: f64 = 1.2;
+/// The links of the conclusions, beside the true pipe.
+const SEQUENTIAL: &str = "file:order=sequential";
+const PARALLEL: &str = "file";
+const SYNC: &str = "file:sync,order=sequential";
 
 pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
     let part = view.part;
@@ -92,9 +100,10 @@ fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
 }
 
 fn mean(result: &CompareResult) -> Option<String> {
-    let both = result.mean_s.zip(result.stddev_s);
-    let both = both.map(|(mean, sd)| format!("{mean:.4} ± {sd:.4} s"));
-    both.or_else(|| result.error.clone()).or(absent())
+    let has_spread = result.times_s.len() >= interval::SPREAD_FROM;
+    let spread = result.stddev_s.filter(|_| has_spread).map(|sd| format!(" ± {sd:.4}"));
+    let mean = result.mean_s.map(|mean| format!("{mean:.4}{} s", spread.unwrap_or_default()));
+    mean.or_else(|| result.error.clone()).or(absent())
 }
 
 fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
@@ -116,17 +125,35 @@ fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
 }
 
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {
-    const SYNC: &str = "file:sync,order=sequential";
     let study: Comp517 = STUDY.parameters();
-    let sort = part(record, "sort");
-    let time = |via: &str| times_pipe(&study, sort?, via);
-    let sequential = time("file:order=sequential").filter(|_| time("file").is_some());
+    let Some(sort) = part(record, "sort") else { return Texts::new() };
+    let mean_s = |via: &str| result(sort, via)?.mean_s;
+    let is_work = |via: &str| mean_s(via).is_some_and(|mean_s| is_work(record, sort, via, mean_s));
+    let mut vias = ["pipe", SEQUENTIAL, PARALLEL, SYNC].into_iter();
+    let is_short = |via: &&str| mean_s(via).is_some() && !is_work(via);
+    if let Some((via, mean_s)) = vias.find(is_short).and_then(|via| Some((via, mean_s(via)?))) {
+        let mut facts = short_texts(sort, via, mean_s);
+        facts.insert("link".to_owned(), via.to_owned());
+        return facts;
+    }
+    let time = |via: &str| times_pipe(&study, sort, via);
+    let files = time(SEQUENTIAL).zip(time(PARALLEL));
     let sync = published_times_pipe(&study, 1, SYNC).zip(time(SYNC));
+    let shows = |is: bool| is.then(String::new);
     texts([
-        ("sequential", sequential.map(ratio)),
-        ("parallel", time("file").map(ratio)),
-        ("sequential shows", sequential.filter(|times| *times > CLEARLY_SLOWER).map(ratio)),
+        ("sequential", files.map(|(sequential, _)| ratio(sequential))),
+        ("parallel", files.map(|(_, parallel)| ratio(parallel))),
+        ("waiting shows", shows(is_clearly_slower(sort, SEQUENTIAL, PARALLEL))),
+        ("storing shows", shows(is_clearly_slower(sort, PARALLEL, "pipe"))),
         ("sync then", sync.map(|(then, _)| ratio(then))),
         ("sync", sync.map(|(_, now)| ratio(now))),
     ])
+}
+
+/// Whether a link takes clearly longer than another one: by the median of the rounds, and in more of them than by chance.
+fn is_clearly_slower(part: &StudyPart, via: &str, other: &str) -> bool {
+    let (Some(one), Some(other)) = (result(part, via), result(part, other)) else { return false };
+    let rounds = one.times_s.iter().zip(&other.times_s).map(|(one_s, other_s)| one_s / other_s);
+    let found = Estimate::of(&rounds.collect::<Vec<f64>>());
+    found.is_some_and(|found| found.median > CLEARLY_SLOWER && found.low > 1.0)
 }

@@ -10,6 +10,7 @@ use worker::{BuildCache, Registry, TrialSize, WorkerPair, WorkerPlan, measure};
 
 use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
+use crate::view::start_of;
 
 /// A first trial moves this fraction of the amount, to find the slow languages.
 const FIRST_FRACTION: u64 = 64;
@@ -31,6 +32,11 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let fraction = |part: u64| (bytes / part / block_bytes).max(1) * block_bytes;
     let (first, slow_bytes) = (fraction(FIRST_FRACTION), fraction(SLOW_FRACTION));
     let first_cases = launch(run, rows.clone(), first, 1)?;
+    for case in &first_cases {
+        let label = case.worker.as_ref().map_or_else(String::new, |worker| worker.writer.label());
+        let times_s = case.samples.iter().map(|sample| sample.elapsed_ns as f64 / 1e9).collect();
+        run.measured(&start_of(&label), "s", times_s);
+    }
     let is_slow = |case: &CaseRecord| {
         let elapsed = case.samples.first().map_or(0, |sample| sample.elapsed_ns);
         elapsed as f64 / first as f64 * bytes as f64 > SLOW.as_nanos() as f64

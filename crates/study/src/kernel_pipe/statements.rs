@@ -2,6 +2,7 @@
 
 use model::{CaseRecord, StudyPart, StudyRecord};
 use report::document::Block;
+use report::interval::SPREAD_FROM;
 use report::numbers::{fixed, grouped, percent, size, throughput, time};
 
 use super::KernelPipe;
@@ -49,7 +50,8 @@ pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
     let stated = buffers.iter().find(|case| case.block_bytes == stated_bytes);
     let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
     let overlap = best.and_then(ends).zip(stated.and_then(ends));
-    let is_close = overlap.is_some_and(|((low, _), (_, high))| low <= high);
+    let too_few = |case: &CaseRecord| case.samples.len() < SPREAD_FROM;
+    let is_close = overlap.is_some_and(|((low, _), (_, high))| low <= high) || best.is_some_and(too_few);
     let verdict =
         |holds: &dyn Fn(&CaseRecord) -> bool| best.filter(|case| holds(case)).map(|_| String::new());
     let is_other = |case: &CaseRecord| case.block_bytes != stated_bytes;

@@ -3,10 +3,14 @@
 use model::{CaseRecord, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{BarGroup, Scale};
-use report::numbers::{ratio, throughput};
+use report::numbers::{ratio, throughput, time};
+use stats::Estimate;
 
 use super::{KernelPipe, PublishedLanguage, STUDY, statements};
-use crate::view::{PartView, Texts, bar, case_texts, cases, median, published_bar, speed_axis, texts};
+use crate::view::{
+    PartView, Texts, absent, bar, case_texts, is_work, median, part, published_bar, speed_axis, start_s,
+    texts,
+};
 
 /// The language of a case's writer; empty for a case without workers.
 fn language(case: &CaseRecord) -> &str {
@@ -15,6 +19,11 @@ fn language(case: &CaseRecord) -> &str {
 
 fn variant(case: &CaseRecord) -> &str {
     case.worker.as_ref().map_or("", |worker| worker.writer.variant.as_str())
+}
+
+/// "C:idiomatic"; the name of its start's measure has it.
+fn label(case: &CaseRecord) -> String {
+    case.worker.as_ref().map_or_else(String::new, |worker| worker.writer.label())
 }
 
 pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
@@ -55,11 +64,18 @@ fn languages(study: &KernelPipe, view: &PartView<'_>) -> Block {
             ("language", name.map(str::to_owned)),
             ("way", case.map(|case| variant(case).to_owned())),
             ("published mean", published.map(mean_ms)),
+            ("mean time", case.and_then(|case| mean_time(case, study.workload.bytes.value)).or(absent())),
             ("published", published.map(speed)),
         ]));
         row
     };
     view.table(rows(study, part).into_iter().map(row).collect())
+}
+
+/// The mean time for this many bytes: slow languages move fewer, and all of them at a small scale.
+fn mean_time(case: &CaseRecord, bytes: u64) -> Option<String> {
+    let all = case.samples.iter().map(|one| one.elapsed_ns as f64 / one.bytes as f64 * bytes as f64);
+    Some(time(Estimate::of(&all.collect::<Vec<f64>>())?.mean))
 }
 
 fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
@@ -81,19 +97,36 @@ fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
 
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: KernelPipe = STUDY.parameters();
-    let idiomatic = cases(record, "languages").iter().filter(|case| variant(case) == "idiomatic");
-    let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
+    let part = part(record, "languages");
+    let idiomatic = || part.iter().flat_map(|part| &part.cases).filter(|case| variant(case) == "idiomatic");
+    let mut speeds: Vec<_> = idiomatic().filter_map(|case| Some((median(case)?, language(case)))).collect();
+    let all_bytes = idiomatic().flat_map(|case| &case.samples).map(|sample| sample.bytes).max().unwrap_or(0);
+    let is_short = |case: &&CaseRecord| {
+        let whole_s = median(case).map(|speed| all_bytes as f64 / speed);
+        whole_s.zip(part).is_some_and(|(whole_s, part)| !is_work(record, part, &label(case), whole_s))
+    };
+    let short = idiomatic().find(is_short);
+    let is_known = |case: &&CaseRecord| part.is_some_and(|part| start_s(part, &label(case)).is_some());
+    speeds.retain(|_| short.is_none());
     model::sort_by(&mut speeds, |a, b| a.0.total_cmp(&b.0));
-    let (slow, fast) = (speeds.first(), speeds.last());
-    let published = || study.published.iter().filter_map(|one| one.gb_per_s);
+    // Only languages that were measured then and now are compared with the study.
+    let then = |name: &str| study.published.iter().find(|one| one.language == name)?.gb_per_s;
+    let both: Vec<_> = speeds.iter().filter_map(|(speed, name)| Some((*speed, *name, then(name)?))).collect();
+    let (slow, fast) = (both.first(), both.last().filter(|_| both.len() > 1));
+    let published = || both.iter().map(|(.., then)| *then);
     let published_factor = published().fold(0.0, f64::max) / published().fold(f64::INFINITY, f64::min);
+    let slowest_of_all = speeds.first().filter(|(_, name)| then(name).is_none());
     let mut known = texts([
-        ("fastest", fast.map(|(_, name)| (*name).to_owned())),
-        ("fast", fast.map(|(speed, _)| throughput(*speed))),
-        ("slowest", slow.map(|(_, name)| (*name).to_owned())),
-        ("slow", slow.map(|(speed, _)| throughput(*speed))),
+        ("fastest", fast.map(|(_, name, _)| (*name).to_owned())),
+        ("fast", fast.map(|(speed, ..)| throughput(*speed))),
+        ("slowest", slow.map(|(_, name, _)| (*name).to_owned())),
+        ("slow", slow.map(|(speed, ..)| throughput(*speed))),
         ("factor", fast.zip(slow).map(|(fast, slow)| ratio(fast.0 / slow.0))),
-        ("factor then", Some(ratio(published_factor))),
+        ("factor then", fast.map(|_| ratio(published_factor))),
+        ("short", short.filter(is_known).map(|case| language(case).to_owned())),
+        ("unknown start", short.filter(|case| !is_known(case)).map(|_| String::new())),
+        ("slowest of all", slowest_of_all.map(|(_, name)| (*name).to_owned())),
+        ("slow of all", slowest_of_all.map(|(speed, _)| throughput(*speed))),
     ]);
     known.extend(statements::facts_of(&study, record));
     known

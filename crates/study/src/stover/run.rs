@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -21,7 +22,7 @@ use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
 use crate::run::{PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
-use crate::view::{fill, texts};
+use crate::view::{Texts, fill, start_of, texts};
 
 /// Bytes at most of a failed pipeline's standard error that become part of the error.
 const MESSAGE_BYTES: usize = 1000;
@@ -40,30 +41,25 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let block_bytes = study.workload.block.value;
     let bytes = job.scale.bytes(study.workload.bytes.value, block_bytes);
     run.set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
-    run.made.measures = study.ways.iter().map(|way| Measure::new(&way.name, "s")).collect();
-
     let folder = Folder::private();
     let folder = folder.path().map_err(with_remedy)?;
-    let mut known = texts([
-        ("hosepipe", Some(quoted(job.hosepipe))),
-        ("bytes", Some(bytes.to_string())),
-        ("block", Some(block_bytes.to_string())),
-        ("seed", Some(job.seed.to_string())),
-        ("file", Some(quoted(&folder.join("between")))),
-    ]);
-    for (name, text) in study.filters {
-        let text = fill(&text, &|name| known.get(name).cloned()).context("a filter of stover/study.toml")?;
-        known.insert(name, text);
-    }
     let (mut runners, mut cases) = (Vec::new(), Vec::new());
-    for (column, way) in study.ways.iter().enumerate() {
-        let text = way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()));
-        runners.extend(text.map(|text| (column, Runner::Shell(text))));
-        if let Some(spec) = &way.spec {
-            runners.push((column, Runner::Engine(cases.len())));
-            cases.push(mechanism_case(spec, bytes, block_bytes)?);
+    // Each way also sends a single block, which takes as long as its start.
+    for (bytes, is_start) in [(bytes, false), (block_bytes, true)] {
+        let known = known_texts(run, &study, bytes, &folder)?;
+        for way in &study.ways {
+            let column = run.made.measures.len();
+            let name = if is_start { start_of(&way.name) } else { way.name.clone() };
+            run.made.measures.push(Measure::new(&name, "s"));
+            let text = way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()));
+            runners.extend(text.map(|text| (column, Runner::Shell(text))));
+            if let Some(spec) = &way.spec {
+                runners.push((column, Runner::Engine(cases.len())));
+                cases.push(mechanism_case(spec, bytes, block_bytes)?);
+            }
         }
     }
+    let mechanisms = cases.len() / 2;
 
     let shell = run.shell()?;
     let rounds = WARM_UP_ROUNDS + tests;
@@ -101,11 +97,28 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         measure.samples.truncate(case.samples.len());
         measure.error = case.error.as_ref().map(|error| error.message.clone());
     }
+    cases.truncate(mechanisms);
     run.made.cases = cases;
     if run.made.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
         run.note_time_over("before every test was made");
     }
     Ok(())
+}
+
+/// What the command lines of the ways name, and the filters, for this many bytes.
+fn known_texts(run: &PartRun<'_>, study: &Stover, bytes: u64, folder: &Path) -> anyhow::Result<Texts> {
+    let mut known = texts([
+        ("hosepipe", Some(quoted(run.job.hosepipe))),
+        ("bytes", Some(bytes.to_string())),
+        ("block", Some(study.workload.block.value.to_string())),
+        ("seed", Some(run.job.seed.to_string())),
+        ("file", Some(quoted(&folder.join("between")))),
+    ]);
+    for (name, text) in &study.filters {
+        let text = fill(text, &|name| known.get(name).cloned()).context("a filter of stover/study.toml")?;
+        known.insert(name.clone(), text);
+    }
+    Ok(known)
 }
 
 fn mechanism_case(spec: &str, bytes: u64, block_bytes: u64) -> anyhow::Result<Case> {

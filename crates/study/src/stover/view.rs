@@ -8,10 +8,9 @@ use report::{ABSENT, Table};
 use stats::estimate::median;
 
 use super::{STUDY, Stover};
-use crate::view::{PartView, Texts, absent, measure, measured_bar, part, published_bar, texts};
-
-/// At a smaller scale most of a trial's time is the start of two programs.
-const SCALE_MIN_FOR_CONCLUSIONS: f64 = 0.05;
+use crate::view::{
+    PartView, Texts, absent, is_work, measure, measured_bar, part, published_bar, short_texts, texts,
+};
 
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study: Stover = STUDY.parameters();
@@ -108,19 +107,21 @@ pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {
 pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: Stover = STUDY.parameters();
     let palsy = &study.hosts[0];
-    let columns = part(record, "columns");
-    let median_s = |name: &str| median(&measure(columns?, name)?.samples);
-    let pipe_s = median_s("pipe");
-    let is_long = record.scale >= SCALE_MIN_FOR_CONCLUSIONS;
-    let long_s = pipe_s.filter(|_| is_long);
-    let faster = long_s.map(|pipe_s| ratio(record.scale * palsy.mean(study.column("pipe")) / pipe_s));
+    let Some(columns) = part(record, "columns") else { return Texts::new() };
+    let median_s = |name: &str| median(&measure(columns, name)?.samples);
+    let work_s = |name: &str| median_s(name).filter(|time_s| is_work(record, columns, name, *time_s));
+    let pipe_s = work_s("pipe");
+    let faster = pipe_s.map(|pipe_s| ratio(record.scale * palsy.mean(study.column("pipe")) / pipe_s));
     let others = ["msgq", "tmp file", "unix socket"].into_iter().filter_map(|name| {
-        Some(format!(" {name} takes {} times the pipe's time", ratio(median_s(name)? / long_s?)))
+        Some(format!(" {name} takes {} times the pipe's time", ratio(work_s(name)? / pipe_s?)))
     });
-    texts([
-        ("host", pipe_s.map(|_| palsy.name.clone())),
-        ("short", pipe_s.filter(|_| !is_long).map(|_| String::new())),
+    let others: Vec<String> = others.collect();
+    let short = median_s("pipe").filter(|_| pipe_s.is_none());
+    let short = short.map(|time_s| short_texts(columns, "pipe", time_s)).unwrap_or_default();
+    let known = texts([
+        ("host", median_s("pipe").map(|_| palsy.name.clone())),
         ("times as fast", faster),
-        ("others", long_s.map(|_| others.collect::<Vec<String>>().join(","))),
-    ])
+        ("others", (!others.is_empty()).then(|| others.join(","))),
+    ]);
+    known.into_iter().chain(short).collect()
 }

@@ -219,6 +219,75 @@ fn stover() -> StudyRecord {
     record("stover", 1.0, vec![columns, mechanisms])
 }
 
+/// The section "What changed", with spaces in place of line feeds.
+fn conclusions(record: &StudyRecord) -> String {
+    let text = plain(record, 100);
+    let (_, found) = text.split_once("What changed").expect("the section");
+    found.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Expected: no conclusion from times of which the start of the programs is over a tenth.
+/// Happened: at --scale 0.05 "unix socket takes 0.83 times the pipe's time" (2.5 at full size), and a file in sequence 4.1 times (1.3).
+#[test]
+fn the_start_of_programs_is_no_conclusion() {
+    let with_starts = |mut record: StudyRecord, part: usize, ways: &[&str], start_s: f64| {
+        record.scale = 0.05;
+        let starts = ways.iter().map(|way| measure(&format!("start of {way}"), "s", &[start_s; 3]));
+        record.parts[part].measures.extend(starts);
+        conclusions(&record)
+    };
+    let ways = ["msgq", "tmp file", "unix socket", "pipe"];
+    let links = ["pipe", "file:order=sequential", "file:sync,order=sequential", "file"];
+    for (record, ways, conclusion) in
+        [(stover(), ways, "times the pipe's time"), (comp517(), links, "times the true pipe's time")]
+    {
+        assert!(with_starts(record.clone(), 0, &ways, 0.019).contains(conclusion));
+        let short = with_starts(record.clone(), 0, &ways, 0.025);
+        assert!(!short.contains(conclusion) && !short.contains("matters more"), "{short}");
+        assert!(short.contains("the start of the programs takes 25.0 ms"), "{short}");
+        let unknown = conclusions(&StudyRecord { scale: 0.9, ..record });
+        assert!(!unknown.contains(conclusion) && unknown.contains("is not known"), "{unknown}");
+    }
+    let one_way = with_starts(stover(), 0, &["tmp file", "pipe"], 0.019);
+    assert!(one_way.contains("tmp file takes") && !one_way.contains("msgq takes"), "{one_way}");
+    let languages = ["c:idiomatic", "java:idiomatic", "go:idiomatic"];
+    assert!(with_starts(kernel_pipe(), 0, &languages, 1e-6).contains("a factor of 2.0"));
+    let short = with_starts(kernel_pipe(), 0, &languages, 10.0);
+    assert!(short.contains("languages are not compared") && !short.contains("a factor of"), "{short}");
+}
+
+/// Expected: a file with both sides running that is slower than one in sequence shows nothing about working at the same time.
+/// Happened: "it matters more than in 2023 that two programs cannot work at the same time".
+#[test]
+fn waiting_matters_only_where_it_takes_longer() {
+    let mut record = comp517();
+    assert!(conclusions(&record).contains("do not work at the same time"));
+    record.parts[0].results[3].times_s = vec![0.50, 0.53];
+    let text = conclusions(&record);
+    assert!(!text.contains("at the same time") && text.contains("every byte is stored"), "{text}");
+}
+
+/// Expected: the study's languages are compared with each other, and means are of equal amounts.
+/// Happened: "between the study's languages" with Python, which it does not have; a sixteenth of the amount was faster than C.
+#[test]
+fn languages_are_compared_by_equal_amounts_and_as_in_the_study() {
+    let mut record = kernel_pipe();
+    let python = worker("Python", "idiomatic", 0.1).with(|case| {
+        for sample in &mut case.samples {
+            (sample.bytes, sample.elapsed_ns) = (sample.bytes / 100, sample.elapsed_ns / 100);
+        }
+    });
+    record.parts[0].cases.extend(cases(vec![python]));
+    record.scale = 1.0;
+    let text = conclusions(&record);
+    assert!(text.contains("C moves 1.60 GB/s and Java 800 MB/s: a factor of 2.0."), "{text}");
+    assert!(text.contains("Between the same languages it was 4.0 in the study."), "{text}");
+    assert!(text.contains("Of the languages added here Python is the slowest, 100 MB/s."), "{text}");
+    let table = plain(&record, 160);
+    let row = table.lines().find(|line| line.trim_start().starts_with("Python")).expect("a row");
+    assert!(row.contains(" 107 s "), "10 GiB at 100 MB/s: {row}");
+}
+
 #[test]
 fn published_beside_here() {
     for (name, record) in [
