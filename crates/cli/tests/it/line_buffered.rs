@@ -122,6 +122,26 @@ fn stages_are_chosen() {
     assert!(refused.stderr.contains("numbers of stages"));
 }
 
+/// Expected: a number that no stage has is said. Happened: nothing, and the user waited for lines that never came at once.
+#[test]
+fn stages_that_no_pipeline_has_are_said() {
+    let lab = Lab::new();
+    for (option, text, absent) in [
+        ("--line-buffered=9", "seq 3 | cat", Some("no stage 9: the longest pipeline had 2")),
+        ("--line-buffered=2,3,4", "seq 3 | cat", Some("no stage 3,4:")),
+        ("--line-buffered=2", "seq 3", Some("no stage 2: the longest pipeline had 1")),
+        ("--line-buffered=3", "seq 3 | cat; seq 3 | cat | cat", None),
+        ("--line-buffered=2", "seq 3 | while read line; do :; done", None),
+    ] {
+        for more in [None, Some("--json=r.json")] {
+            let output = lab.run(&["run", option].into_iter().chain(more).chain([text]).collect::<Vec<_>>());
+            let said = output.stderr.contains("there is no stage");
+            assert!(said == absent.is_some(), "{option} {text}: {}", output.stderr);
+            assert!(absent.is_none_or(|words| output.stderr.contains(words)), "{}", output.stderr);
+        }
+    }
+}
+
 /// Expected: every byte, in the same order, the same status, and no program that is left.
 #[test]
 fn bytes_and_statuses_are_those_without() {

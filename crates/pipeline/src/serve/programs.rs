@@ -24,6 +24,8 @@ pub(super) struct Programs {
     /// The stages that are to write line by line.
     line_buffered: Option<(LineBuffered, LineBufferingMethods)>,
     pub(super) aligns: bool,
+    /// The largest number of a stage that started a program.
+    last_stage: usize,
     waiting: Vec<Request>,
     printed: BTreeSet<String>,
     /// Whether the answers are noted for records.
@@ -71,7 +73,9 @@ impl Programs {
                 None => Some(false),
                 Some((LineBuffered::All, _)) => Some(true),
                 Some((LineBuffered::Stages(chosen), _)) => {
-                    ledger.stage_number(request.head.pid).map(|number| chosen.contains(&number))
+                    let number = ledger.stage_number(request.head.pid);
+                    self.last_stage = self.last_stage.max(number.unwrap_or(0));
+                    number.map(|number| chosen.contains(&number))
                 }
             };
             if is_chosen.is_none() && request.since.elapsed() < NUMBER_WAIT {
@@ -107,6 +111,19 @@ impl Programs {
         if self.recorded {
             self.line_buffering.extend(by_line.map(|words| (pid, words)));
             self.aligned.extend(aligned.map(|(words, _)| (pid, words)));
+        }
+    }
+
+    /// Prints which chosen stages no pipeline had; `stages` is the number of stages of the longest one.
+    pub(super) fn report_absent(&mut self, stages: usize) {
+        let Some((LineBuffered::Stages(chosen), _)) = &self.line_buffered else { return };
+        let last = stages.max(self.last_stage);
+        let absent = chosen.iter().filter(|number| **number > last).map(ToString::to_string);
+        let absent = absent.collect::<Vec<String>>().join(",");
+        if !absent.is_empty() {
+            self.print(format!(
+                "--line-buffered: there is no stage {absent}: the longest pipeline had {last}"
+            ));
         }
     }
 

@@ -213,6 +213,10 @@ impl<'a> Server<'a> {
         self.draw_nothing();
         let pipelines = self.ledger.pipelines();
         self.name_kept(&pipelines);
+        if let Some(programs) = self.programs.as_mut().filter(|_| self.text.prompt.is_none()) {
+            let stages = pipelines.iter().map(|pipeline| pipeline.processes.len());
+            programs.report_absent(stages.max().unwrap_or(0));
+        }
         Ok(self.summary())
     }
 
