@@ -139,3 +139,18 @@ fn a_text_need_not_be_utf_8() {
     let expected = ["e9 0a", "e9 0a", "e9 0a", "e9 0a", "\"pipeline\": \"echo \u{fffd} | od", "refused 2"];
     assert_eq!(lines, expected, "{}", done.stderr);
 }
+
+/// Expected: the error names what was typed. Happened: "cannot read the record /tmp/fleet", which had not been typed.
+#[test]
+fn a_folder_without_a_record_is_named_as_typed() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.here("empty")).expect("a folder");
+    for args in [
+        ["report", "empty"].as_slice(),
+        &["diff", "empty", "empty"],
+        &["recommend", "--message", "1KiB", "--from", "empty"],
+    ] {
+        let done = lab.run(args).expect_code(2);
+        assert!(done.stderr.contains("cannot read the record empty: it is a folder"), "{}", done.stderr);
+    }
+}
