@@ -184,13 +184,12 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         (Some(_), _) if args.precision.is_none() => vec![trials as usize],
         (_, pairs) => looks_for_order(pairs, trials as usize),
     };
-    let looks_made = looks.len() as u32;
-    let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks_made);
+    let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks.len() as u32);
     let is_enough = |rounds: u32, results: &[&CompareResult]| {
         if let Some(percent) = args.precision {
             return stats::are_times_precise(results, percent);
         }
-        looks_made > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
+        looks.len() > 1 && looks.contains(&(rounds as usize)) && is_certain(results) == Some(true)
     };
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let head = record::begin(true);
@@ -219,9 +218,11 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     })?;
     let interrupted = stop.is_set();
 
+    let rounds = results.iter().map(|result| result.times_s.len()).max().unwrap_or(0);
+    let looks_made = stats::looks_at_end(&looks, rounds);
     let of_median = if args.precision.is_some() { stats::Looks::Repeatedly } else { stats::Looks::Once };
     stats::summarise_times(&mut results, looks_made, of_median);
-    let order_is_certain = is_certain(&results.iter().collect::<Vec<_>>());
+    let order_is_certain = stats::is_order_certain(&results.iter().collect::<Vec<_>>(), looks_made);
     let is_short =
         |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);
     let starts =

@@ -118,10 +118,10 @@ fn fastest(results: &[&CompareResult]) -> Option<usize> {
 
 /// Which pipeline is the fastest, and whose output differs from that of the first.
 pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
-    which_is_fastest(results).into_iter().chain(unlike_outputs(record, results)).collect()
+    which_is_fastest(record, results).into_iter().chain(unlike_outputs(record, results)).collect()
 }
 
-fn which_is_fastest(results: &[&CompareResult]) -> Option<String> {
+fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Option<String> {
     let ranked: Vec<&CompareResult> =
         results.iter().copied().filter(|result| median_without_error(result).is_some()).collect();
     // Records of earlier versions have no comparison.
@@ -130,7 +130,7 @@ fn which_is_fastest(results: &[&CompareResult]) -> Option<String> {
         return None;
     }
     if ranked.iter().any(|result| result.times_fastest.is_none()) {
-        let needed = stats::figures_needed(ranked.len() - 1, 1, true);
+        let needed = stats::figures_needed(ranked.len() - 1, record.looks.unwrap_or(1), true);
         return Some(format!(
             "Too few trials to decide which one is the fastest: at least --trials {needed} are needed."
         ));

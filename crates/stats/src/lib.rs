@@ -27,7 +27,7 @@ pub mod times;
 mod mock;
 
 pub use bound::{Bound, bound_of};
-pub use changes::{BothSides, Shift, figures_needed, looks_for, shifts};
+pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
 pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, decisive_cost_ns};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};

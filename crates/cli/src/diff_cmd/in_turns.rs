@@ -122,7 +122,7 @@ impl Pairing<'_> {
         bar.tick_every(Duration::from_millis(200));
         let mut random = fastrand::Rng::with_seed(self.args.seed);
         let began = Instant::now();
-        let mut looks = vec![most as usize];
+        let (mut looks, mut pairs) = (vec![most as usize], 0);
         for turn in 0..self.args.warmup + most {
             let round = turn.checked_sub(self.args.warmup);
             let order = if random.bool() { [0, 1] } else { [1, 0] };
@@ -131,7 +131,7 @@ impl Pairing<'_> {
                 bar.say(&format!("{} {}", ["old:", "new:"][side], self.sides[side].name));
                 pair[side] = self.run_side(side, turn, round.unwrap_or(0))?;
                 if self.stop.is_set() {
-                    return Ok(looks.len() as u32);
+                    return Ok(stats::looks_at_end(&looks, pairs));
                 }
             }
             bar.advance();
@@ -141,7 +141,7 @@ impl Pairing<'_> {
             if failed {
                 break;
             }
-            let pairs = round as usize + 1;
+            pairs = round as usize + 1;
             if pairs == 1 && self.args.trials.is_none() {
                 let judged = self.figures[0].iter().filter(|one| !one.control).count();
                 looks = stats::looks_for(judged, PAIRS_MAX);
@@ -157,7 +157,7 @@ impl Pairing<'_> {
                 break;
             }
         }
-        Ok(looks.len() as u32)
+        Ok(stats::looks_at_end(&looks, pairs))
     }
 
     /// Whether further pairs would not change the result.

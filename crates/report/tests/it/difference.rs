@@ -64,6 +64,23 @@ fn the_worst_comes_first() {
     assert_eq!(kinds.len(), 2, "one failed, one slower; the floor is none");
 }
 
+/// Expected: a record compared with itself, or with a copy of it, is called that. Happened: "there may still be one, by a factor of 423".
+#[test]
+fn a_run_compared_with_itself_is_called_that() {
+    let twice = |old: &str, new: &str, other: BenchRecord| {
+        let found = compared(&bench(old, record(ordinary())), &bench(new, other));
+        shown(&found, Medium::Markdown).markdown()
+    };
+    let text = twice("b.json", "b.json", record(ordinary()));
+    assert!(text.contains("b.json is given twice: this compares a run with itself."), "{text}");
+    assert!(!text.contains("by a factor of"), "{text}");
+    let text = twice("b.json", "copy.json", record(ordinary()));
+    assert!(text.contains("b.json and copy.json are the same: this compares a run with itself."), "{text}");
+    let mut later = record(ordinary());
+    later.head.started = "2031-01-01T00:00:00Z".to_owned();
+    assert!(!twice("b.json", "b.json", later).contains("with itself"));
+}
+
 /// Any number where a sample has one, the largest and none included.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), 1u64..1 << 40]
