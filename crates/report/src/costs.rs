@@ -9,7 +9,7 @@ use stats::{CostModel, Swept};
 
 use crate::lists::{first_lines, first_names, grouped, joined_if_any};
 use crate::sweep::size_range;
-use crate::table::{Column, Fit, Table};
+use crate::table::{ABSENT, Column, Fit, Row, Table};
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::{numbers, words};
 
@@ -52,13 +52,15 @@ impl Costs {
         let mut costs: Vec<&Cost> = self.0.iter().collect();
         let overhead = |cost: &&Cost| cost.model.as_ref().map_or(f64::MAX, |model| model.overhead_ns.value);
         model::sort_by(&mut costs, |one, other| overhead(one).total_cmp(&overhead(other)));
+        let (known, without): (Vec<&Cost>, Vec<&Cost>) =
+            costs.iter().copied().partition(|cost| cost.model.is_ok());
         let mut table = Table {
             title: "time per block = overhead + bytes / bandwidth".to_owned(),
             notes: sentences(&costs),
             ..Table::default()
         };
         let mut add = |column: Column, cell: &dyn Fn(&CostModel) -> Option<String>| {
-            table.add(column, costs.iter().map(|cost| cell(cost.model.as_ref().ok()?)));
+            table.add(column, known.iter().map(|cost| cell(cost.model.as_ref().ok()?)));
         };
         let speed = numbers::throughput;
         add(Column::right("overhead"), &|model| {
@@ -73,12 +75,29 @@ impl Costs {
         add(Column::right("per filling").drop(2), &|model| Some(numbers::time(model.filling?.ns.value)));
         add(Column::left("off the line").drop(1), &|model| Some(verdict(model)));
         table.columns.insert(0, Column::left("mechanism").fit(Fit::Spec));
-        for (row, cost) in table.rows.iter_mut().zip(&costs) {
+        for (row, cost) in table.rows.iter_mut().zip(&known) {
             row.cells.insert(0, cost.label.clone());
-            row.reasons.extend(cost.model.as_ref().err().map(ToString::to_string));
         }
+        table.rows.extend(rows_without(&without, table.columns.len()));
         table
     }
+}
+
+/// A row for each reason why there is no model, with the mechanisms that have it.
+fn rows_without(costs: &[&Cost], columns: usize) -> Vec<Row> {
+    let by_reason = grouped(costs.iter().filter_map(|cost| {
+        let reason = cost.model.as_ref().err()?;
+        Some((reason.to_string(), cost.label.clone()))
+    }));
+    let row = |(reason, labels): (String, Vec<String>)| {
+        let (name, reason) = match &labels[..] {
+            [label] => (label.clone(), reason),
+            _ => (format!("{} others", labels.len()), format!("{reason}: {}", labels.join(", "))),
+        };
+        let cells = std::iter::once(name).chain(std::iter::repeat_n(ABSENT.to_owned(), columns - 1));
+        Row { cells: cells.collect(), reasons: vec![reason], ..Row::default() }
+    };
+    by_reason.into_iter().map(row).collect()
 }
 
 /// The models of a record's sweeps, by the address of each of their cases.

@@ -5,11 +5,13 @@ mod bars;
 mod canvas;
 mod flow;
 mod heat;
+mod palette;
 mod plot;
 mod table;
 mod theme;
 
 pub use axis::{Scale, Unit};
+pub(crate) use palette::Palette;
 pub use theme::Theme;
 pub(crate) use theme::page_style;
 
@@ -276,13 +278,14 @@ impl Figure {
     /// The figure as a stand-alone SVG, for papers and docs.
     pub fn svg(&self, theme: Theme) -> String {
         let canvas = Canvas::stand_alone(theme);
-        let text = canvas.frame(self, self.draw(&canvas)).into_string();
+        let palette = Palette::of(std::iter::once(self));
+        let text = canvas.frame(self, self.draw(&canvas, &palette)).into_string();
         format!("{}\n", visible(&text))
     }
 
-    /// The figure for a page that has [`page_style`]: for desktops and for phones.
-    pub(crate) fn inline(&self) -> [Markup; 2] {
-        [false, true].map(Canvas::in_page).map(|canvas| canvas.frame(self, self.draw(&canvas)))
+    /// The figure for a page that has [`page_style`] and this palette: for desktops and for phones.
+    pub(crate) fn inline(&self, palette: &Palette) -> [Markup; 2] {
+        [false, true].map(Canvas::in_page).map(|canvas| canvas.frame(self, self.draw(&canvas, palette)))
     }
 
     /// The figure as a table.
@@ -290,10 +293,10 @@ impl Figure {
         table::table(self)
     }
 
-    fn draw(&self, canvas: &Canvas) -> canvas::Drawing {
+    fn draw(&self, canvas: &Canvas, palette: &Palette) -> canvas::Drawing {
         match &self.chart {
-            Chart::Lines(lines) => plot::draw(lines, canvas, &self.id),
-            Chart::Bars(bars) => bars::draw(bars, canvas),
+            Chart::Lines(lines) => plot::draw(lines, canvas, (&self.id, palette)),
+            Chart::Bars(bars) => bars::draw(bars, canvas, palette),
             Chart::Heat(heat) => heat::draw(heat, canvas),
             Chart::Flow(flow) => flow::draw(flow, canvas),
         }

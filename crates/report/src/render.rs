@@ -81,7 +81,7 @@ mod tests {
 ";
         assert_eq!(ways().markdown(), expected);
         let html = ways().html().into_string();
-        assert!(html.contains("<th scope=\"row\">tcp</th><td class=\"number\">–</td>"), "{html}");
+        assert!(html.contains("<th scope=\"row\">tcp</th><td class=\"number whole\">–</td>"), "{html}");
         assert!(html.contains("<td>there is no | network</td>") && !html.contains('█'), "{html}");
     }
 }

@@ -150,6 +150,8 @@ fn labels_stand_apart_and_what_is_hidden_can_be_seen_to_be() {
                .map(box => getComputedStyle(box).backgroundAttachment.includes('local, local, scroll, scroll')))",
         );
         assert!(!hidden.contains("false"), "{hidden} at {width} px");
+        // Expected: a desktop's window has room for all columns. Happened: half of a table of 18 columns was cut off.
+        assert!(width < 1280 || hidden == "[]", "tables wider than a window of {width} px: {hidden}");
         assert!(width > 400 || hidden.contains("true"), "a phone has tables that are wider than it");
     }
 }

@@ -4,8 +4,9 @@ use model::{BenchRecord, CaseRecord, DataLevel, Role, Spec, Workload};
 
 use crate::case_figure::{figure_and_interval, speed};
 use crate::document::Highlight;
+use crate::lists::distinct;
 use crate::numbers;
-use crate::view::ranked;
+use crate::view::{Axes, ranked};
 
 /// The fastest checked stream and the shortest round trip, and for comparison the plain pipe and the ceiling.
 pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
@@ -18,16 +19,21 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
         own(Workload::Stream).find(|case| {
             case.spec == plain
                 && case.throughput.is_some()
-                && (case.data, case.block_bytes) == (fastest.data, fastest.block_bytes)
+                && case.block_bytes == fastest.block_bytes
+                && Axes::from_case(case) == Axes::from_case(fastest)
         })
     });
     let ceiling = best(record.cases.iter().filter(|case| case.role == Role::Ceiling));
+    let is_placed = distinct(ranked(record).map(|case| case.placement)).len() > 1;
     let highlight = |case: &CaseRecord, what: &str| {
         let size = numbers::size(case.block_bytes);
-        let what = match case.workload {
+        let mut what = match case.workload {
             Workload::Stream => format!("{what}, {size} blocks"),
             Workload::PingPong => format!("{what} of {size}"),
         };
+        if is_placed && case.role == Role::Ranked {
+            what += &format!(", placed `{}`", case.placement);
+        }
         let [figure, interval] = figure_and_interval(case).unwrap_or_default();
         Highlight { figure, interval, what, spec: case.spec.to_string() }
     };

@@ -6,10 +6,8 @@ use super::axis::Range;
 use super::canvas::{
     Canvas, Drawing, TEXT, labels_apart, mono_width, px, sans_width, shortened, text, with_tip,
 };
-use super::theme::SERIES_COLORS;
-use super::{Bar, Bars, Reference, Scale, SeriesStyle};
+use super::{Bar, Bars, Palette, Reference, Scale, SeriesStyle};
 use crate::layout;
-use crate::lists::distinct;
 
 /// The widest column of names on a desktop.
 const NAMES_MAX: f64 = 262.0;
@@ -63,20 +61,19 @@ impl Layout {
     }
 }
 
-pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
+pub(super) fn draw(bars: &Bars, canvas: &Canvas, palette: &Palette) -> Drawing {
     let layout = Layout::new(bars, canvas);
     let names: usize = bars.references.iter().map(|one| named(one, bars, &layout, canvas).len()).sum();
     let top = names as f64 * REFERENCE + 4.0;
     let mut y = top;
     let mut rows = Vec::new();
-    let colors = colors(bars);
     for group in &bars.groups {
         if !group.name.is_empty() {
             rows.push(text(0.0, y + 20.0, "strong", &group.name));
             y += HEADING;
         }
         for bar in &group.bars {
-            rows.push(row(bar, bars, &layout, (y, color(&colors, bar)), canvas));
+            rows.push(row(bar, bars, &layout, (y, palette.color_of(bar, bars)), canvas));
             y += layout.row;
         }
     }
@@ -86,18 +83,6 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
         g { @for row in rows { (row) } }
     };
     Drawing { height: y + FOOT, body }
-}
-
-/// The names that have a colour each, if the groups have names in common; else empty, and all bars have the first colour.
-fn colors(bars: &Bars) -> Vec<&str> {
-    let names = distinct(bars.groups.iter().flat_map(|group| &group.bars).map(|bar| bar.name.as_str()));
-    let bars_in_all: usize = bars.groups.iter().map(|group| group.bars.len()).sum();
-    let again = names.len() < bars_in_all && bars.groups.len() > 1 && names.len() <= SERIES_COLORS;
-    if again { names } else { Vec::new() }
-}
-
-fn color(colors: &[&str], bar: &Bar) -> usize {
-    colors.iter().position(|name| *name == bar.name).unwrap_or(0) % SERIES_COLORS
 }
 
 fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {

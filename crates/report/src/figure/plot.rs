@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::axis::Range;
 use super::canvas::{Canvas, Drawing, labels_apart, mono_width, px, sans_width, shortened, text};
 use super::theme::SERIES_COLORS;
-use super::{Axis, Lines, Point, Series, SeriesStyle, Unit};
+use super::{Axis, Lines, Palette, Point, Scale, Series, SeriesStyle, Unit};
 
 /// Height of the frame on a desktop and on a phone.
 const HEIGHTS: [f64; 2] = [330.0, 260.0];
@@ -27,6 +27,7 @@ const RIGHT: f64 = 18.0;
 struct Frame<'a> {
     lines: &'a Lines,
     canvas: &'a Canvas,
+    palette: &'a Palette,
     x: Range,
     y: Range,
     left: f64,
@@ -44,8 +45,8 @@ struct PlottedPoint<'a> {
 }
 
 /// Draws the lines; `figure` names the parts.
-pub(super) fn draw(lines: &Lines, canvas: &Canvas, figure: &str) -> Drawing {
-    let frame = Frame::new(lines, canvas);
+pub(super) fn draw(lines: &Lines, canvas: &Canvas, (figure, palette): (&str, &Palette)) -> Drawing {
+    let frame = Frame::new(lines, canvas, palette);
     let (left, right, top, bottom) = (frame.left, frame.left + frame.width, HEAD, HEAD + frame.height);
     let clip = canvas.part(figure, "clip");
     let (legend, legend_height) = frame.legend(bottom + FOOT + 8.0);
@@ -55,7 +56,7 @@ pub(super) fn draw(lines: &Lines, canvas: &Canvas, figure: &str) -> Drawing {
             rect class="ground" x=(px(left)) y=(px(top)) width=(px(frame.width)) height=(px(frame.height)) {}
             g class="ticks" { (frame.ticks()) }
             g clip-path={ "url(#" (clip) ")" } {
-                @for (index, series) in lines.series.iter().enumerate() { (frame.line(series, index)) }
+                @for series in &lines.series { (frame.line(series, palette.place(&series.name))) }
             }
         }
         (text(0.0, 12.0, "quiet", &lines.y_axis.label))
@@ -74,7 +75,7 @@ fn finer_ticks(range: Range, canvas: &Canvas) -> Option<String> {
 }
 
 impl<'a> Frame<'a> {
-    fn new(lines: &'a Lines, canvas: &'a Canvas) -> Self {
+    fn new(lines: &'a Lines, canvas: &'a Canvas, palette: &'a Palette) -> Self {
         let points = || lines.series.iter().flat_map(|series| &series.points);
         let range = |axis: &Axis, values: &mut dyn Iterator<Item = f64>| {
             let range = Range::new(axis.scale, axis.unit, values);
@@ -90,7 +91,7 @@ impl<'a> Frame<'a> {
         let widest = y.ticks(TICKS[2]).into_iter().map(|value| sans_width(&y.unit.tick(value)));
         let left = (widest.fold(0.0, f64::max) + 12.0).max(30.0);
         let height = HEIGHTS[usize::from(canvas.narrow)];
-        Self { lines, canvas, x, y, left, width: canvas.width - left - RIGHT, height }
+        Self { lines, canvas, palette, x, y, left, width: canvas.width - left - RIGHT, height }
     }
 
     fn x(&self, value: f64) -> Option<f64> {
@@ -110,7 +111,7 @@ impl<'a> Frame<'a> {
         let (left, right, top, bottom) = (self.left, self.left + self.width, HEAD, HEAD + self.height);
         let up = self.y.ticks(TICKS[2]).into_iter();
         let up = up.filter_map(|value| Some((self.y(value)?, self.y.unit.tick(value))));
-        let across = self.x.ticks(TICKS[usize::from(self.canvas.narrow)]).into_iter();
+        let across = self.places_across(TICKS[usize::from(self.canvas.narrow)]).into_iter();
         let across: Vec<(f64, String)> =
             across.filter_map(|value| Some((self.x(value)?, self.x.unit.tick(value)))).collect();
         html! {
@@ -125,6 +126,17 @@ impl<'a> Frame<'a> {
             @for (x, words) in labels_apart(across, self.canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
             line class="axisline" x1=(px(left)) x2=(px(right)) y1=(px(bottom)) y2=(px(bottom)) {}
         }
+    }
+
+    /// The values with a tick along the bottom: about as many round ones; on a logarithmic axis those that were measured if they are not
+    /// more, as few of them are round.
+    fn places_across(&self, about: usize) -> Vec<f64> {
+        let points = self.lines.series.iter().flat_map(|series| &series.points);
+        let mut measured: Vec<f64> = points.map(|point| point.x).collect();
+        measured.sort_unstable_by(f64::total_cmp);
+        measured.dedup();
+        let is_listed = self.x.scale == Scale::Log && self.x.unit != Unit::Rarity && measured.len() <= about;
+        if is_listed { measured } else { self.x.ticks(about) }
     }
 
     fn line(&self, series: &Series, index: usize) -> Markup {
@@ -176,7 +188,8 @@ impl<'a> Frame<'a> {
     fn legend(&self, top: f64) -> (Markup, f64) {
         let (mut x, mut y) = (0.0, top);
         let mut keys = Vec::new();
-        for (index, series) in self.lines.series.iter().enumerate() {
+        for series in &self.lines.series {
+            let index = self.palette.place(&series.name);
             let name = shortened(&series.name, self.canvas.width - KEY_TEXT);
             let width = KEY_TEXT + mono_width(&name) + 16.0;
             if x > 0.0 && x + width - 16.0 > self.canvas.width {

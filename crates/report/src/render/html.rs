@@ -9,9 +9,13 @@ use model::visible;
 use sha2::{Digest, Sha256};
 
 use crate::document::{Block, Document, Highlight, Section};
-use crate::figure::{Figure, Theme, page_style};
-use crate::table::{ABSENT, Align, Column, Table};
+use crate::figure::{Figure, Palette, Theme, page_style};
+use crate::table::{ABSENT, Align, Column, Row, Table};
 
+/// Most columns of a table, so that its last one is seen in a window of 1280 pixels.
+const COLUMNS_MAX: usize = 10;
+/// Most characters of a figure that is never wrapped.
+const WHOLE_MAX: usize = 8;
 /// The page's own style.
 const STYLE: &str = include_str!("html/style.css");
 /// The page's script: one file for each thing it does.
@@ -37,6 +41,11 @@ impl Document {
     pub fn html(&self) -> String {
         // One function, so that nothing of the scripts can be reached from outside.
         let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let palette = Palette::of(blocks.filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure),
+            _ => None,
+        }));
         let markup = html! {
             (DOCTYPE)
             html lang="en" {
@@ -58,7 +67,7 @@ impl Document {
                         main id="main" {
                             @for notice in &self.notices { p.notice role="note" { (notice) } }
                             @if !self.highlights.is_empty() { (highlights(&self.highlights)) }
-                            @for section in &self.sections { (self::section(section)) }
+                            @for section in &self.sections { (self::section(section, &palette)) }
                             (method(&self.commands))
                         }
                     }
@@ -122,20 +131,20 @@ fn highlights(highlights: &[Highlight]) -> Markup {
     }
 }
 
-fn section(section: &Section) -> Markup {
+fn section(section: &Section, palette: &Palette) -> Markup {
     html! {
         section id=(section.id) aria-labelledby={ (section.id) "-heading" } {
             h2 id={ (section.id) "-heading" } { (section.title) }
             @if let Some(code) = &section.code { pre.command { code { (code) } } }
             @for sentence in &section.lead { p.lead { (with_code(sentence)) } }
-            @for block in &section.blocks { (self::block(block)) }
+            @for block in &section.blocks { (self::block(block, palette)) }
         }
     }
 }
 
-fn block(block: &Block) -> Markup {
+fn block(block: &Block, palette: &Palette) -> Markup {
     match block {
-        Block::Figure(figure) => self::figure(figure),
+        Block::Figure(figure) => self::figure(figure, palette),
         Block::Table(table) => self::table(table),
         Block::Folded(heading, tables) => html! {
             details {
@@ -156,8 +165,8 @@ fn block(block: &Block) -> Markup {
     }
 }
 
-fn figure(figure: &Figure) -> Markup {
-    let [wide, narrow] = figure.inline();
+fn figure(figure: &Figure, palette: &Palette) -> Markup {
+    let [wide, narrow] = figure.inline(palette);
     html! {
         figure id=(figure.id) {
             figcaption {
@@ -178,7 +187,35 @@ fn figure(figure: &Figure) -> Markup {
 }
 
 fn table(table: &Table) -> Markup {
-    html! { div.scroll tabindex="0" role="region" aria-label=(table.title) { (table.html()) } }
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(table.title) {
+            @for part in parts(&table.texts()) { (part.html()) }
+        }
+    }
+}
+
+/// A table with more columns than a page has room for as several, each with the names of the rows.
+fn parts(table: &Table) -> Vec<Table> {
+    let columns: Vec<usize> = (1..table.columns.len()).collect();
+    let count = columns.len().div_ceil(COLUMNS_MAX - 1);
+    let part = |(number, places): (usize, &[usize])| {
+        let places = || std::iter::once(0).chain(places.iter().copied());
+        let title = if number == 0 { table.title.clone() } else { format!("{}, continued", table.title) };
+        let row = |row: &Row| {
+            let cells = places().map(|at| row.cells.get(at).cloned().unwrap_or_default());
+            Row { cells: cells.collect(), ..row.clone() }
+        };
+        Table {
+            title,
+            columns: places().map(|at| table.columns[at].clone()).collect(),
+            rows: table.rows.iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    };
+    match count {
+        ..2 => vec![table.clone()],
+        _ => columns.chunks(columns.len().div_ceil(count)).enumerate().map(part).collect(),
+    }
 }
 
 /// A sentence in which text between backquotes is code.
@@ -251,7 +288,7 @@ impl Table {
                     @for row in &table.rows {
                         tr {
                             @for (at, (cell, class)) in row.cells.iter().zip(&classes).enumerate() {
-                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class] { (cell) } }
+                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class.map(|class| cell_class(class, cell))] { (cell) } }
                             }
                         }
                     }
@@ -259,6 +296,11 @@ impl Table {
             }
         }
     }
+}
+
+/// The class of a figure's cell: only a long one may be wrapped.
+fn cell_class<'a>(class: &'a str, cell: &str) -> &'a str {
+    if cell.chars().count() <= WHOLE_MAX { "number whole" } else { class }
 }
 
 /// A number with at most a unit and a mark, or nothing, or the mark of an absent figure.

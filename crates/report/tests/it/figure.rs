@@ -289,3 +289,25 @@ proptest! {
         }
     }
 }
+
+/// Expected: a logarithmic axis has a tick at each measured value, if there are few. Happened: 1, 2 and none at 4 receivers.
+#[test]
+fn what_was_measured_has_a_tick() {
+    let point = |x: f64| Point { x, y: 1e9 / x, low: None, high: None, n: Some(9) };
+    for (values, ticks) in [([1.0, 4.0], ["1", "4"]), ([3.0, 7.0], ["3", "7"])] {
+        let series = Series {
+            name: "pipe".to_owned(),
+            style: SeriesStyle::Measured,
+            points: values.map(point).to_vec(),
+            model: Vec::new(),
+        };
+        let x_axis = Axis::new("receivers", Unit::Count, Scale::Log);
+        let y_axis = Axis::new("throughput", Unit::BytesPerS, Scale::Log);
+        let chart = Chart::Lines(Lines { x_axis, y_axis, series: vec![series] });
+        let (id, title, caption) = ("load".to_owned(), "Under load".to_owned(), String::new());
+        let svg = Figure { id, title, caption, chart }.svg(Theme::Light);
+        let across: Vec<&str> =
+            svg.split("class=\"quiet middle\">").skip(1).filter_map(|text| text.split('<').next()).collect();
+        assert_eq!(across, ticks);
+    }
+}

@@ -414,3 +414,83 @@ fn a_record_without_a_case_is_a_page() {
     let html = render(&[bench("empty.json", record([]))]);
     assert!(html.contains("The machine") && html.ends_with("</html>\n"));
 }
+
+/// The name and the class of each key and of each bar in a page's wide drawings.
+fn colours(html: &str) -> Vec<(String, String)> {
+    let wide = html.split("<svg").filter(|svg| svg.contains("figure wide"));
+    let cut = |text: &str, from: &str, to: &str| {
+        let (_, rest) = text.split_once(from)?;
+        Some(rest.split_once(to)?.0.to_owned())
+    };
+    let last = |text: String| text.rsplit('>').next().map(str::to_owned);
+    let found = wide.flat_map(|svg| {
+        let keys = svg.split("class=\"key series ").skip(1);
+        let keys = keys.map(|key| {
+            (cut(key, "stroke=\"none\">", "</text>").and_then(last), key.get(..2).map(str::to_owned))
+        });
+        let rows = svg.split("<g class=\"row\">").skip(1);
+        let rows = rows.map(|row| {
+            let class = cut(row, "class=\"bar ", "\"").or_else(|| cut(row, "class=\"stem ", "\""));
+            (cut(row, "class=\"mono\">", "</text>"), class)
+        });
+        keys.chain(rows).filter_map(|(name, class)| Some((name?, class?))).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+/// Expected: a mechanism has one colour on a page. Happened: each chart gave its colours in the order of its own figures, so that the
+/// colour of a pipe's streams was that of another mechanism's round trips.
+#[test]
+fn a_mechanism_keeps_its_colour_in_all_charts_of_a_page() {
+    let names = ["pipe", "tcp", "unix-stream", "fifo"];
+    let cases = names.iter().enumerate().flat_map(|(at, name)| {
+        let speed = 1.0 + at as f64;
+        let sizes = [64, 1024, 4096, 65536];
+        let streams = sizes.map(|bytes| Mock::stream(name).block(bytes).gb_per_s(speed, 1.0, Work::Copying));
+        let trips = Mock::round_trips(name).round_trip_ns(1000 * (at as u64 + 1), 2.0);
+        streams.into_iter().chain([trips])
+    });
+    let html = render(&[bench("run.json", record(cases))]);
+    let found = colours(&html);
+    for name in names {
+        let own: BTreeSet<&str> =
+            found.iter().filter(|one| one.0 == name).map(|one| one.1.as_str()).collect();
+        assert_eq!(own.len(), 1, "{name}: {found:?}");
+        assert!(found.iter().filter(|one| one.0 == name).count() >= 3, "lines and bars: {found:?}");
+    }
+    let all: BTreeSet<&str> = found.iter().map(|one| one.1.as_str()).collect();
+    assert!(all.len() >= names.len(), "{found:?}");
+}
+
+/// Expected: the pipe of a tile ran where the fastest stream did. Happened: one ran on one CPU and the other on two.
+#[test]
+fn tiles_compare_like_placements() {
+    let on = |spec: &str, place, cpus: &[u32], speed| {
+        Mock::stream(spec).gb_per_s(speed, 1.0, Work::Copying).on(place, cpus)
+    };
+    let tiles = |cases: Vec<Mock>| page(&[bench("run.json", record(cases))]).highlights;
+    let shown = tiles(vec![
+        on("pipe", Placement::Same, &[0, 0], 1.0),
+        on("tcp", Placement::Cross, &[0, 1], 9.0),
+        on("pipe", Placement::Cross, &[0, 1], 3.0),
+    ]);
+    let pipe = shown.iter().find(|tile| tile.what.contains("the plain pipe")).expect("a tile");
+    assert!(pipe.figure == "3.00 GB/s" && pipe.what.ends_with("placed `cross`"), "{pipe:?}");
+    let alone =
+        tiles(vec![on("pipe", Placement::Same, &[0, 0], 1.0), on("tcp", Placement::Cross, &[0, 1], 9.0)]);
+    assert!(alone.iter().all(|tile| !tile.what.contains("the plain pipe")), "{alone:?}");
+}
+
+/// Expected: the columns of a wide table follow below, each part with the names of the rows. Happened: they were cut off.
+#[test]
+fn a_wide_table_is_shown_in_parts() {
+    let columns = (0..25).map(|at| format!("column {at}"));
+    let row = (0..25).map(|at| format!("cell {at}")).collect::<Vec<String>>();
+    let table = report::Table::new("wide", columns, [row]);
+    let html = report::document::Document::from_blocks(vec![Block::Table(table)]).html();
+    assert_eq!(html.matches("<caption>wide").count(), 3);
+    assert_eq!(html.matches("<th scope=\"row\">cell 0</th>").count(), 3);
+    for at in 1..25 {
+        assert_eq!(html.matches(&format!(">cell {at}</td>")).count(), 1, "{at}");
+    }
+}
