@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use model::{CompareRecord, CompareResult};
 use pipeline::contest::{Contender, Contest, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::shell::{Kind, Shell};
@@ -31,6 +32,7 @@ use crate::{copies, record, script, typed};
 Examples:
   hosepipe compare 'grep -c x f' 'rg -c x f'                        which one is faster, and is the output the same?
   hosepipe compare -P cpus 1,2,4 'sort --parallel={cpus} f'         which value is the fastest?
+  hosepipe compare -n gnu -n rust 'grep -c x f' 'rg -c x f'         the same, with names in the table
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum' 'cat big | b3sum'
   hosepipe compare --md - 'gzip -c f' 'zstd -c f'                   a table for a README
   hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'          one pipeline over several links
@@ -57,6 +59,10 @@ pub(crate) struct CompareArgs {
     /// The command lines, each in the syntax of the shell
     #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
+
+    /// A name for a command line, in the tables instead of its text; once for each of the first ones, in their order
+    #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), allow_hyphen_values = true)]
+    names: Vec<String>,
 
     /// The links; the others are compared with the first. `shell`, or its name, is the shell alone [default: `shell` for several
     /// pipelines, or one without a `|`, else pipe,tmpfile,file,socketpair,shell]
@@ -146,6 +152,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
     let beside = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
     let beside: Vec<&str> = beside.into_iter().flatten().map(String::as_str).collect();
+    check_names(args)?;
     let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
     pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
@@ -304,6 +311,20 @@ fn with_set_up(
     Ok((Vec::new(), left_behind))
 }
 
+/// Whether the names can be told apart, and have a command line each.
+fn check_names(args: &CompareArgs) -> anyhow::Result<()> {
+    let names = &args.names;
+    if names.len() > args.texts.len() {
+        return usage(format!("-n names {}, and there are {} command lines", names.len(), args.texts.len()));
+    }
+    match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        Some((_, twice)) => {
+            usage(format!("`-n {twice}` is given twice: give each command line a name of its own"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Each pipeline as it is, without the refused calls, and with aligned buffers, over each link.
 fn contenders(
     args: &CompareArgs,
@@ -322,10 +343,15 @@ fn contenders(
     let mut all = Vec::new();
     for (text, values) in pipelines {
         for (parameter, options) in &variants {
+            let place = args.texts.iter().position(|typed| std::ptr::eq(typed.as_str(), *text));
+            let name = place.and_then(|place| args.names.get(place));
             let (mut shown, mut parameters) = (name_in_records(text, values), values.clone());
-            if let Some((name, value)) = parameter {
-                shown += &format!(" # {name}={value}");
-                parameters.insert((*name).to_owned(), value.clone());
+            let mut name = name.map(|name| name_in_records(name, values));
+            if let Some((option, value)) = parameter {
+                let comment = format!(" # {option}={value}");
+                shown += &comment;
+                name.iter_mut().for_each(|name| *name += &comment);
+                parameters.insert((*option).to_owned(), value.clone());
             }
             for via in vias {
                 let mut contender =
@@ -334,6 +360,7 @@ fn contenders(
                 contender.conclude = args.conclude.as_ref().map(|text| filled(text, values));
                 contender.options = TrialOptions { via: contender.options.via, ..options.clone() };
                 contender.result.parameters = parameters.clone();
+                contender.result.name = name.clone();
                 all.push(contender);
             }
         }

@@ -48,6 +48,9 @@ pub struct CompareRecord {
 pub struct CompareResult {
     /// The text with the values of its parameters; parameters that are not in the text follow as a comment.
     pub pipeline: String,
+    /// Its name (`-n`), made different from others as `pipeline` is; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its parameters (`-P`) by name; absent without any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
@@ -55,6 +58,12 @@ pub struct CompareResult {
     pub via: String,
     /// Wall time of each trial in seconds, in the order of the rounds.
     pub times_s: Vec<f64>,
+    /// CPU time in user mode of all its processes in each trial, in seconds; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_times_s: Vec<f64>,
+    /// The same in the kernel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub system_times_s: Vec<f64>,
     /// Arithmetic mean.
     pub mean_s: Option<f64>,
     /// Standard deviation of the trials.
@@ -99,6 +108,11 @@ impl CompareResult {
     /// Whether the shell's own pipes were between the stages.
     pub fn is_shell_alone(&self) -> bool {
         SHELLS.contains(&self.via.as_str())
+    }
+
+    /// Its name; without one its text.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.pipeline)
     }
 
     /// A result without figures yet.

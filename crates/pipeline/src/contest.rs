@@ -207,6 +207,8 @@ fn add(result: &mut CompareResult, made: Trial, is_timed: bool, by_latency: bool
     let time = if by_latency { made.latency } else { Some(made.wall) };
     if is_timed {
         result.times_s.extend(time.map(|time| time.as_secs_f64()));
+        result.user_times_s.extend(time.map(|_| made.used.user_ns as f64 / 1e9));
+        result.system_times_s.extend(time.map(|_| made.used.system_ns as f64 / 1e9));
     }
     if time.is_none() {
         result.error = Some(NO_LATENCY.to_owned());
@@ -218,7 +220,7 @@ fn add(result: &mut CompareResult, made: Trial, is_timed: bool, by_latency: bool
     }
     result.output_bytes = made.output.bytes;
     result.stored_bytes = made.stored_bytes;
-    result.max_rss_bytes = result.max_rss_bytes.max(Some(made.max_rss_bytes));
+    result.max_rss_bytes = result.max_rss_bytes.max(Some(made.used.max_rss_bytes));
     result.error = made.trouble.or(result.error.take());
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use process::{Cleaner, Reach, Refused, Supervisor, VARIABLE, shown_status, spawn_refusing};
+use process::{Cleaner, Reach, Refused, Supervisor, Used, VARIABLE, shown_status, spawn_refusing};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 
@@ -54,8 +54,8 @@ pub struct Trial {
     /// The median time of lines, from the first link to the last, of the pipeline with the most known lines; `None` if it was not
     /// measured, or if fewer than two links had data.
     pub latency: Option<Duration>,
-    /// The largest resident set of one of its processes.
-    pub max_rss_bytes: u64,
+    /// What its processes used.
+    pub used: Used,
     /// The first failure of a link.
     pub trouble: Option<String>,
     /// The signal to hosepipe, or to its terminal, that ended the run; hosepipe ends too.
@@ -107,9 +107,9 @@ pub fn trial(
         (trial_options.align_buffers && trial_options.via.is_none()).then(align::own_variable).flatten();
     let made = time(program, &words, start.shell, streams, (refused, variable));
     let output = capture.finish();
-    let Timed { wall, ended, ended_by, max_rss_bytes } = made?;
+    let Timed { wall, ended, ended_by, used } = made?;
     let status = shown_status(ended);
-    let mut trial = Trial { wall, status, output, max_rss_bytes, ended_by, ..Trial::default() };
+    let mut trial = Trial { wall, status, output, used, ended_by, ..Trial::default() };
     if trial_options.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =
@@ -176,8 +176,8 @@ struct Timed {
     ended: ExitStatus,
     /// As [`Trial::ended_by`].
     ended_by: Option<i32>,
-    /// The largest resident set of one of its processes.
-    max_rss_bytes: u64,
+    /// What its processes used.
+    used: Used,
 }
 
 /// Starts a program with refused calls and an additional variable, and waits for its end.
@@ -200,5 +200,5 @@ fn time(
     supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
     let (ended, ended_by) = supervisor.wait(None, &mut || None).map_err(shell.refused("wait4"))?;
-    Ok(Timed { wall: began.elapsed(), ended, ended_by, max_rss_bytes: supervisor.max_rss_bytes() })
+    Ok(Timed { wall: began.elapsed(), ended, ended_by, used: supervisor.used() })
 }

@@ -35,6 +35,6 @@ pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};
 pub use signals::{leave, spawn_thread};
 pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ssh_words};
-pub use supervise::{Reach, Supervisor, adopt_orphans, kill_children_except, reap_children_except};
+pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};
 pub use temporary::TemporaryPath;
 pub use wait::{POLL_INTERVAL, attend, attend_and_read, end_all, output, run, wait_for_all};

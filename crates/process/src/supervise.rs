@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_chil
 
 use crate::poll::sleep_on;
 use crate::proc::{Stat, children};
-use crate::reap::{reap, wait4};
+use crate::reap::{end_usage, reap, wait4};
 use crate::signals::{self, Inbox, ReceivedSignal};
 
 /// The processes that get a signal that came to this process alone.
@@ -29,6 +29,17 @@ pub enum Reach {
     AllBelow,
     /// The same, for a trial of hosepipe's own: a second signal that requests the end kills them.
     Trial,
+}
+
+/// What a child that has ended used, with the processes that it waited for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Used {
+    /// The largest resident set of one of them.
+    pub max_rss_bytes: u64,
+    /// Their CPU time in user mode.
+    pub user_ns: u64,
+    /// Their CPU time in the kernel.
+    pub system_ns: u64,
 }
 
 /// Longest wait for the end of orphans that were asked to end.
@@ -45,19 +56,19 @@ pub struct Supervisor {
     /// Processes that were asked to end, and this process's children at that time.
     asked: Vec<i32>,
     children: Vec<i32>,
-    max_rss_bytes: u64,
+    used: Used,
 }
 
 impl Supervisor {
     /// Begins to receive signals; to be made before the program is started, so that no signal is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
         let (asked, children) = Default::default();
-        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked, children, max_rss_bytes: 0 })
+        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked, children, used: Used::default() })
     }
 
-    /// The largest resident set of the child that has ended, or of one that it waited for.
-    pub fn max_rss_bytes(&self) -> u64 {
-        self.max_rss_bytes
+    /// What the child that has ended has used.
+    pub fn used(&self) -> Used {
+        self.used
     }
 
     /// Sets the child that is waited for. If it cannot be watched, it is killed.
@@ -100,7 +111,8 @@ impl Supervisor {
             match wait4(child, libc::WNOHANG | libc::WUNTRACED)? {
                 Some((status, usage)) if status.stopped_signal().is_none() => {
                     self.child = None;
-                    self.max_rss_bytes = usage.ru_maxrss as u64 * 1024;
+                    let model::EndUsage { user_ns, system_ns, .. } = end_usage(&usage);
+                    self.used = Used { max_rss_bytes: usage.ru_maxrss as u64 * 1024, user_ns, system_ns };
                     self.end_orphans(asked_to_end);
                     return Ok((status, asked_to_end.map(|signal| signal as i32)));
                 }

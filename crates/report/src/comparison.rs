@@ -21,7 +21,7 @@ pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
     let rankings = versus::rankings(record);
     let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
     let mut section = context.section("compare", what);
-    let mut of_links = grouped(record.results.iter().map(|result| (result.pipeline.as_str(), result)));
+    let mut of_links = grouped(record.results.iter().map(|result| (result.label(), result)));
     of_links.retain(|_| rankings.len() != 1);
     if context.is_page() {
         section.lead = lead(record, &rankings);
@@ -71,12 +71,19 @@ fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], n
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
         results.iter().map(|result| bar(name(result), result)).collect()
     };
+    let titled = |title: &str, table: Table| Table { title: title.to_owned(), ..table };
+    let link_tables = of_links.iter().map(|(text, results)| titled(text, table(results)));
+    let rankings_tables =
+        rankings.iter().map(|(via, results)| titled(&via_in_words(via), versus::table(results)));
+    let tables: Vec<Table> = link_tables.chain(rankings_tables).collect();
+    let tables = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
     let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
     let of_pipelines =
-        rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, |one| &one.pipeline)));
+        rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
     let figures = of_links.chain(of_pipelines).enumerate();
-    figures.map(|(at, (title, bars))| Block::Figure(figure(title, bars, number * 100 + at, what))).collect()
+    let figures = figures.map(|(at, (title, bars))| figure(title, bars, number * 100 + at, what));
+    figures.map(Block::Figure).chain(tables).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.

@@ -16,6 +16,7 @@ use crate::against_pipe::Pipes;
 use crate::costs::models_of;
 use crate::formats::{Format, FormatError, only};
 use crate::stages::links_behind;
+use crate::versus;
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -26,7 +27,7 @@ pub const FORMAT: Format = Format {
         match only("CSV", records)? {
             Record::Bench(record) => bench_sheet(record),
             Record::Run(record) => run_sheet(record),
-            Record::Compare(record) => results_sheet(&record.results),
+            Record::Compare(record) => results_sheet(&record.results).with(compared_sheet(&record.results)),
             Record::Study(record) => study_sheet(record),
             Record::Diff(record) => difference_sheet(record),
             Record::Boost(record) => Sheet::from_fields(PIPE_FIELDS, record.boosted.iter()),
@@ -54,7 +55,7 @@ const RESULT_FIELDS: &str = "pipeline via trials=times_s mean_s stddev_s median_
 
 /// Names of columns, and rows of as many cells.
 pub(crate) struct Sheet {
-    columns: Vec<&'static str>,
+    columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
@@ -64,7 +65,10 @@ type Column<T> = (&'static str, fn(&T) -> Option<String>);
 impl Sheet {
     fn from_columns<T>(columns: &[Column<T>], items: impl Iterator<Item = T>) -> Self {
         let row = |item: T| columns.iter().map(|(_, cell)| cell(&item).unwrap_or_default()).collect();
-        Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: items.map(row).collect() }
+        Self {
+            columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows: items.map(row).collect(),
+        }
     }
 
     /// `columns` lists fields of records, with blanks between them: `field`, or `column=path/of/its/field`.
@@ -76,7 +80,10 @@ impl Sheet {
             let cell = |path: &str| fields.pointer(&format!("/{path}")).map_or_else(String::new, plain);
             columns.iter().map(|(_, path)| cell(path)).collect()
         };
-        Self { rows: items.map(row).collect(), columns: columns.iter().map(|(name, _)| *name).collect() }
+        Self {
+            rows: items.map(row).collect(),
+            columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        }
     }
 
     /// More columns for the same rows.
@@ -230,7 +237,7 @@ fn cases_sheet(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
         let axes: Vec<&Axis> = AXES.iter().filter(|axis| wanted.contains(&axis.group)).collect();
         let value = |axis: &Axis, case| (axis.value)(case).map(|value| value.raw()).unwrap_or_default();
         Sheet {
-            columns: axes.iter().map(|axis| axis.column).collect(),
+            columns: axes.iter().map(|axis| axis.column.to_owned()).collect(),
             rows: rows.iter().map(|(case, ..)| axes.iter().map(|axis| value(axis, case)).collect()).collect(),
         }
     };
@@ -286,6 +293,26 @@ pub(crate) fn results_sheet(results: &[CompareResult]) -> Sheet {
     Sheet::from_fields(RESULT_FIELDS, results.iter())
 }
 
+/// The name, the median CPU times in seconds, and a column for each parameter (`-P`).
+fn compared_sheet(results: &[CompareResult]) -> Sheet {
+    let names = versus::parameters(&results.iter().collect::<Vec<_>>());
+    let median = |times: &[f64]| six_decimals(stats::estimate::median(times)).unwrap_or_default();
+    let row = |result: &CompareResult| {
+        let own = [
+            result.name.clone().unwrap_or_default(),
+            median(&result.user_times_s),
+            median(&result.system_times_s),
+        ];
+        let values = names.iter().map(|name| result.parameters.get(*name).cloned().unwrap_or_default());
+        own.into_iter().chain(values).collect()
+    };
+    let own = ["name", "user_s", "system_s"].map(str::to_owned).into_iter();
+    Sheet {
+        rows: results.iter().map(row).collect(),
+        columns: own.chain(names.iter().map(|name| format!("parameter_{name}"))).collect(),
+    }
+}
+
 /// One row for each case, result and measure of each part: the columns of the others are empty.
 fn study_sheet(record: &StudyRecord) -> Sheet {
     let measures: &[Column<&Measure>] = &[
@@ -301,7 +328,7 @@ fn study_sheet(record: &StudyRecord) -> Sheet {
         let mut sheet = cases_sheet(&groups, &without_models(&part.cases))
             .beside(results_sheet(&part.results))
             .beside(Sheet::from_columns(measures, part.measures.iter()));
-        sheet.columns.insert(0, "part");
+        sheet.columns.insert(0, "part".to_owned());
         sheet.rows.iter_mut().for_each(|row| row.insert(0, part.name.clone()));
         all.columns = sheet.columns;
         all.rows.append(&mut sheet.rows);
@@ -334,7 +361,7 @@ fn fleet_sheet(record: &FleetRecord) -> Sheet {
             all.rows.push(with_names(vec![String::new(); width], reason));
         }
     }
-    all.columns.splice(0..0, ["node", "partner", "failure"]);
+    all.columns.splice(0..0, ["node", "partner", "failure"].map(str::to_owned));
     all
 }
 

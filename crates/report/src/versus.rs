@@ -1,6 +1,9 @@
 //! Different pipelines compared: the ranking of `hosepipe compare` with several of them.
 
+use std::collections::BTreeSet;
+
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
+use stats::estimate;
 use stats::spread::outlier_indices;
 
 use crate::interval::plus_minus;
@@ -41,7 +44,7 @@ fn median_without_error(result: &CompareResult) -> Option<f64> {
 /// A ranking as a table.
 pub(crate) fn table(results: &[&CompareResult]) -> Table {
     let shortest = results.first().and_then(|first| first.median_s);
-    let mut table = named_times(Column::left("pipeline").fit(Fit::Command), results, |one| &one.pipeline);
+    let mut table = named_times(Column::left("pipeline").fit(Fit::Command), results, CompareResult::label);
     let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
         table.add(column, results.iter().map(|result| cell(result)));
     };
@@ -78,11 +81,16 @@ pub(crate) fn named_times(
         table.add(column, results.iter().map(|result| cell(result)));
     };
     add(name, &|result| Some(named(result).to_owned()));
+    for parameter in parameters(results) {
+        add(Column::left(parameter).drop(1), &|result| result.parameters.get(parameter).cloned());
+    }
     add(Column::right("mean ± sd").drop(4), &|result| {
         let spread = result.stddev_s.filter(|_| result.times_s.len() > 1)?;
         Some(format!("{} ± {}", seconds(result.mean_s?), seconds(spread)))
     });
     add(Column::right("median"), &median);
+    add(Column::right("user").drop(2), &|result| estimate::median(&result.user_times_s).map(seconds));
+    add(Column::right("system").drop(2), &|result| estimate::median(&result.system_times_s).map(seconds));
     add(Column::picture().drop(6), &|result| {
         Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
     });
@@ -90,6 +98,12 @@ pub(crate) fn named_times(
         row.reasons = result.error.iter().cloned().collect();
     }
     table
+}
+
+/// The names of the parameters (`-P`), without the conditions that an option adds.
+pub(crate) fn parameters<'a>(results: &[&'a CompareResult]) -> BTreeSet<&'a str> {
+    let all = results.iter().flat_map(|result| result.parameters.keys()).map(String::as_str);
+    all.filter(|name| !["without", "align-buffers"].contains(name)).collect()
 }
 
 /// "3.20 s", "41.0 ms"
@@ -166,10 +180,10 @@ fn unlike_outputs(record: &CompareRecord, results: &[&CompareResult]) -> Option<
 
 /// A pipeline in a sentence: in full if another one has the same beginning.
 fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
-    let short = |result: &CompareResult| shortened(&result.pipeline, NAME_COLUMNS);
+    let short = |result: &CompareResult| shortened(result.label(), NAME_COLUMNS);
     let own = short(result);
-    let again = all.iter().any(|other| other.pipeline != result.pipeline && short(other) == own);
-    code(if again { &result.pipeline } else { &own })
+    let again = all.iter().any(|other| other.label() != result.label() && short(other) == own);
+    code(if again { result.label() } else { &own })
 }
 
 /// Remarks on the times: each includes the start of the shell, the first trial was slower than the others, or some trials are far from
@@ -180,7 +194,7 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
         let Some(middle) = result.median_s else { continue };
         let is_far = |at: &usize| (result.times_s[*at] / middle - 1.0).abs() >= FAR_SHARE;
         let far: Vec<usize> = outlier_indices(&result.times_s).into_iter().filter(is_far).collect();
-        let name = format!("{} ({})", code(&shortened(&result.pipeline, NAME_COLUMNS)), result.via);
+        let name = format!("{} ({})", code(&shortened(result.label(), NAME_COLUMNS)), result.via);
         match &far[..] {
             [] => {}
             [0] if result.times_s[0] > middle => {
@@ -279,6 +293,25 @@ mod tests {
             csv.contains("1.810")
                 && csv.lines().next().is_some_and(|line| line.contains("times_fastest_low"))
         );
+    }
+
+    /// As in hyperfine: CPU times, names and the values of parameters, in a narrow terminal, too.
+    #[test]
+    fn a_row_has_its_name_its_parameters_and_its_cpu_time() {
+        let mut record =
+            record(&[("sort -S1 f", &BASE, ""), ("sort -S2 f", &BASE.map(|time| 2.0 * time), "")]);
+        for (at, result) in record.results.iter_mut().enumerate() {
+            result.name = Some(format!("with {}", at + 1));
+            result.parameters = [("size".to_owned(), (at + 1).to_string())].into();
+            (result.user_times_s, result.system_times_s) = (vec![0.7; 8], vec![0.25; 8]);
+        }
+        let narrow = comparison::document(&record).terminal(&Style { width: 80, ..Style::default() });
+        for text in [narrow, comparison::document(&record).markdown()] {
+            for words in ["size", "user", "system", "700 ms", "250 ms", "with 1", "`with 1` is faster"] {
+                assert!(text.contains(words), "no {words} in {text}");
+            }
+            assert!(!text.contains("sort -S1"), "{text}");
+        }
     }
 
     #[test]

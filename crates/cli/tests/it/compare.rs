@@ -343,3 +343,32 @@ trap 'kill -CONT $server' EXIT; kill -STOP $server; seq 3 | tail -1";
         assert!(result.times_s[0] < soon().as_secs_f64() / 2.0, "{result:?}");
     }
 }
+
+/// Expected: names as hyperfine has them, the value of a parameter as a column, and CPU time, in every format.
+#[test]
+fn names_parameters_and_cpu_times_are_in_every_format() {
+    let lab = Lab::new();
+    let texts = ["seq {n}00000 | sort -n | wc -l", "seq {n}"];
+    let options = ["-n", "sorted {n}", "--name", "plain", "-P", "n", "1,2", "--trials", "2", "--warmup", "0"];
+    let files = ["--json", "r.json", "--csv", "r.csv", "--md", "r.md", "--html", "r.html"];
+    let done = lab.run(&[&["compare"], &options[..], &files, &texts].concat()).expect_code(0);
+    let read = |name: &str| std::fs::read_to_string(lab.here(name)).expect(name);
+    for text in [done.stdout, read("r.md"), read("r.html")] {
+        for words in ["sorted 1", "sorted 2", "plain # n=1", "plain # n=2", "user", "system"] {
+            assert!(text.contains(words), "no {words} in {text}");
+        }
+    }
+    let csv = read("r.csv");
+    let heading = csv.lines().next().expect("a heading");
+    assert!(heading.ends_with("name,user_s,system_s,parameter_n"), "{heading}");
+    let record: CompareRecord = serde_json::from_str(&read("r.json")).expect("a record");
+    for result in &record.results {
+        assert_eq!((result.user_times_s.len(), result.system_times_s.len()), (2, 2));
+        assert!(result.user_times_s.iter().chain(&result.system_times_s).sum::<f64>() > 0.0, "{result:?}");
+    }
+    assert_eq!(record.results[0].name.as_deref(), Some("sorted 1"));
+    for wrong in [["-n", "a", "-n", "b"], ["-n", "a", "-n", "a"]] {
+        let done = lab.run(&[&["compare"], &wrong[..], &["true"]].concat()).expect_code(2);
+        assert!(done.stderr.contains("-n"), "{}", done.stderr);
+    }
+}
