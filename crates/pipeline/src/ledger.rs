@@ -226,6 +226,24 @@ impl Ledger {
         self.alive.iter().copied().filter(move |index| is_latest(index))
     }
 
+    /// The link that a process reads.
+    pub(crate) fn link_read_by(&self, pid: i32) -> Option<u64> {
+        self.latest(pid)?.reads
+    }
+
+    /// The link that a process writes, or the one of the stage to which it belongs.
+    pub(crate) fn link_written_by(&self, pid: i32) -> Option<u64> {
+        let mut pid = pid;
+        for _ in 0..STEPS_MAX {
+            let process = self.latest(pid)?;
+            if process.writes.is_some() || pid == self.shell {
+                return process.writes;
+            }
+            pid = process.parent?;
+        }
+        None
+    }
+
     /// A link, and all links downstream of it.
     pub(crate) fn downstream(&self, link: u64) -> Vec<u64> {
         let mut links = vec![link];

@@ -32,6 +32,8 @@ use model::{ByteSize, Certainty, LinkRecord};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use copier::Copier;
+pub(crate) use file::Unread;
+
 use file::LinkFile;
 use file_watch::FileWatch;
 use follow::FileFollower;
@@ -39,6 +41,28 @@ use lines::Lines;
 use relay::{COUNTED_BYTES, Relay, Source};
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
+
+/// How the writers of a link have ended.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Writers {
+    /// One has failed, other than by SIGPIPE.
+    pub(crate) failed: bool,
+    /// One was ended by its limit for the size of files.
+    pub(crate) limited: bool,
+}
+
+/// What a link that has ended has lost.
+#[derive(Default)]
+pub struct Loss {
+    /// The reader saw the end of a stream that was not complete.
+    pub(crate) cut_short: bool,
+    /// The reader has ended before the stream.
+    pub(crate) reader_left: bool,
+    /// The message if a writer turns out to have failed: there was no more room for the file at some time.
+    pub(crate) doubt: Option<String>,
+    /// The file that the reader still reads: its end may look like the end of the data.
+    pub(crate) unread: Option<Unread>,
+}
 
 /// An open link. Dropping it closes the ends that were not taken, stops its relays and removes its names.
 #[derive(Default)]
@@ -55,8 +79,8 @@ pub struct Link {
     copy: Option<File>,
     /// The file size limits of its writers, in bytes.
     pub(crate) limits: Vec<u64>,
-    /// A writer was ended by such a limit.
-    pub(crate) limit_ended_writer: bool,
+    /// How its writers have ended so far.
+    pub(crate) writers: Writers,
     /// The counter of lines, which may have their times.
     pub(crate) lines: Arc<Lines>,
     /// A relay counts lines, if they are to be counted.
@@ -115,7 +139,7 @@ impl Link {
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
         let watch = FileWatch::new(&reader).map_err(refused("inotify, or its replacement"))?;
         let order = stored.order;
-        let file = Arc::new(LinkFile::new(reader, stored));
+        let file = LinkFile::new(reader, stored);
         self.file = Some(Arc::clone(&file));
         match order {
             Order::Parallel => {
@@ -273,46 +297,64 @@ impl Link {
         self.relays.iter().any(Relay::is_cut_short)
     }
 
-    /// Closes the link. Returns its record, and whether the reader saw the end of a stream that was not complete. To be called when the stages
-    /// have ended. Does not wait for programs in the background that still hold an end.
-    pub fn finish(mut self) -> (LinkRecord, bool) {
+    /// Closes the link. Returns its record, and what it has lost. To be called when the stages have ended. Does not wait for programs in the
+    /// background that still hold an end.
+    pub fn finish(mut self) -> (LinkRecord, Loss) {
         self.write = None;
         self.read = None;
         let mut record = std::mem::take(&mut self.record);
-        let (mut cut_short, mut reader_left, mut is_partial) = (false, false, false);
+        let (mut loss, mut is_partial) = (Loss::default(), false);
         record.relay = !self.relays.is_empty();
         for relay in &mut self.relays {
             let outcome = relay.finish();
             record.bytes = Some(relay.bytes());
             record.trouble = record.trouble.or(outcome.trouble);
-            cut_short |= outcome.cut_short;
-            reader_left |= outcome.reader_left;
+            loss.cut_short |= outcome.cut_short;
+            loss.reader_left |= outcome.reader_left;
             is_partial |= outcome.is_partial;
         }
-        if let Some(file) = &self.file {
-            if self.relays.is_empty() && self.lines.are_wanted() {
-                // After an error fewer lines are counted.
-                let _ = file.copy_to(&*self.lines);
+        if let Some(file) = self.file.take() {
+            if let Err(error) = self.finish_file(&file, &mut record, &mut loss) {
+                record.trouble.get_or_insert_with(|| error.to_string());
             }
-            let looked = file.size().err().map(|error| error.to_string());
-            let copied = self.copy.take().and_then(|copy| file.copy_to(copy).err());
-            let not_kept =
-                copied.map(|error| format!("not all bytes could be kept: {}", model::describe_errno(&error)));
-            record.stored_bytes = Some(file.bytes_max());
-            record.bytes = record.bytes.or(record.stored_bytes);
-            record.path = file.path().map(|path| path.to_string_lossy().into_owned());
-            let stored_bytes = file.bytes_max();
-            let limited = self.limits.contains(&stored_bytes) || self.limit_ended_writer && stored_bytes > 0;
-            let limited = (limited && !reader_left).then(|| limit_trouble(&record));
-            // In sequential order only the limit ends a writer that would write for ever; its reader may want just the beginning.
-            cut_short |= limited.is_some() && !self.relays.is_empty();
-            record.trouble =
-                file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
         }
         record.bytes_is =
             record.bytes.map(|_| if is_partial { Certainty::AtLeast } else { Certainty::Exact });
         record.lines = self.lines.seen();
-        (record, cut_short)
+        (record, loss)
+    }
+
+    fn finish_file(&mut self, file: &LinkFile, record: &mut LinkRecord, loss: &mut Loss) -> io::Result<()> {
+        if self.relays.is_empty() && self.lines.are_wanted() {
+            // After an error fewer lines are counted.
+            let _ = file.copy_to(&*self.lines);
+        }
+        let checked = file.check_room();
+        let stored_bytes = file.bytes_max();
+        record.stored_bytes = Some(stored_bytes);
+        record.bytes = record.bytes.or(record.stored_bytes);
+        record.path = file.path().map(|path| path.to_string_lossy().into_owned());
+        let is_full = file.is_cut() || self.writers.failed && file.was_refused();
+        let limited = self.limits.contains(&stored_bytes) || self.writers.limited && stored_bytes > 0;
+        let cut = if is_full {
+            Some(file.trouble(&record.spec))
+        } else {
+            (limited && !loss.reader_left).then(|| limit_trouble(record))
+        };
+        if file.was_refused() && cut.is_none() {
+            loss.doubt = Some(file.trouble(&record.spec));
+        }
+        if self.relays.is_empty() {
+            loss.unread = Some(file.unread(cut.is_some())?);
+        } else {
+            loss.cut_short |= cut.is_some() && !loss.reader_left;
+        }
+        record.trouble = cut.or(record.trouble.take());
+        if let Some(Err(error)) = self.copy.take().map(|copy| file.copy_to(copy)) {
+            let not_kept = format!("not all bytes could be kept: {}", model::describe_errno(&error));
+            record.trouble.get_or_insert(not_kept);
+        }
+        checked
     }
 }
 

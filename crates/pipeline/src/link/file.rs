@@ -1,22 +1,27 @@
-//! The file of a link: its size, its name, and whether its disk was full.
+//! The file of a link: its size, its name, and whether there was no more room for it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use mechanism::{Stored, free_bytes};
 use model::ByteSize;
 use process::TemporaryPath;
-use rustix::fs::{fstat, fstatvfs};
+use rustix::fs::{FallocateFlags, fallocate, fstat, fstatvfs, tell};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::kernel;
 
-/// Smallest free space that counts as room: the last write before ENOSPC may be partial, and some file systems reserve a few blocks.
+/// Smallest free space that counts as room where the file system cannot be asked for a block: some reserve a few.
 const NO_ROOM_BYTES: u64 = 64 << 10;
+const BLOCK_BYTES: u64 = 4096;
+
+/// The files of all links, which may be on one disk: space that one of them frees hides that the disk was full for another.
+static FILES: Mutex<Vec<Weak<LinkFile>>> = Mutex::new(Vec::new());
 
 /// A file between two programs. Dropping it removes its name.
 pub(super) struct LinkFile {
@@ -24,7 +29,10 @@ pub(super) struct LinkFile {
     pub(super) reader: OwnedFd,
     stored: Stored,
     bytes_max: AtomicU64,
-    was_full: AtomicBool,
+    /// The error of the first request for another block that was refused (errno(3)); 0 if none was.
+    refused: AtomicI32,
+    /// Its last write was cut off for want of room.
+    cut: AtomicBool,
     /// Whether its bytes are kept when the reader has ended.
     kept: AtomicBool,
     /// Its size in bytes at the call of [`Self::close_to_writers`].
@@ -32,27 +40,65 @@ pub(super) struct LinkFile {
 }
 
 impl LinkFile {
-    pub(super) fn new(reader: OwnedFd, stored: Stored) -> Self {
-        let (bytes_max, was_full, kept, closed_at) = Default::default();
-        Self { reader, stored, bytes_max, was_full, kept, closed_at }
+    pub(super) fn new(reader: OwnedFd, stored: Stored) -> Arc<Self> {
+        let (bytes_max, refused, cut, kept, closed_at) = Default::default();
+        let file = Arc::new(Self { reader, stored, bytes_max, refused, cut, kept, closed_at });
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|file| file.strong_count() > 0);
+        files.push(Arc::downgrade(&file));
+        file
     }
 
-    /// The file's size now, in bytes. Also updates its largest size, and whether its disk was full.
+    /// The file's size now, in bytes. Also updates its largest size.
     pub(super) fn size(&self) -> io::Result<u64> {
         if let Some(held_bytes) = self.closed_at.get() {
             return Ok(*held_bytes);
         }
         let held_bytes = u64::try_from(fstat(&self.reader)?.st_size).unwrap_or(0);
         self.bytes_max.fetch_max(held_bytes, Relaxed);
-        let mut space = fstatvfs(&self.reader)?;
-        if geteuid().is_root() {
-            // The superuser may use the blocks that are reserved for the superuser.
-            space.f_bavail = space.f_bfree;
-        }
-        if held_bytes > 0 && free_bytes(&space).is_some_and(|free| free < NO_ROOM_BYTES) {
-            self.was_full.store(true, Relaxed);
-        }
         Ok(held_bytes)
+    }
+
+    /// Finds out whether there is room for more. To be called when its writers have closed it, before space is freed.
+    pub(super) fn check_room(&self) -> io::Result<()> {
+        let held_bytes = self.size()?;
+        if self.closed_at.get().is_some() || !self.is_refused(held_bytes) {
+            return Ok(());
+        }
+        // A write that is refused fills the last block first, so a file that ends within a block is whole. A file that ends exactly where
+        // the disk does is taken for one that was cut off.
+        let block_bytes = fstatvfs(&self.reader)?.f_frsize.max(1);
+        self.cut.fetch_or(held_bytes > 0 && held_bytes.is_multiple_of(block_bytes), Relaxed);
+        check_files();
+        Ok(())
+    }
+
+    fn is_refused(&self, held_bytes: u64) -> bool {
+        let refused = refused_block(&self.reader, held_bytes);
+        if let Some(refused) = refused {
+            let _ = self.refused.compare_exchange(0, refused.raw_os_error(), Relaxed, Relaxed);
+        }
+        refused.is_some()
+    }
+
+    /// Whether it may not have all that its writers wrote. (Shells set the limit for the size of files in units of 512 bytes or more.)
+    pub(super) fn may_be_cut(&self) -> bool {
+        self.was_refused() || self.bytes_max().is_multiple_of(512)
+    }
+
+    /// Whether its last write was cut off.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Relaxed)
+    }
+
+    /// Whether there was no more room at some time: a write may have failed.
+    pub(super) fn was_refused(&self) -> bool {
+        self.refused.load(Relaxed) != 0
+    }
+
+    /// What is needed after the link has ended while its reader reads the file by itself.
+    pub(super) fn unread(&self, is_cut: bool) -> io::Result<Unread> {
+        Ok(Unread { file: self.reader.try_clone()?, held_bytes: self.size()?, is_cut })
     }
 
     /// Discards its bytes, unless they are kept. Returns its new size.
@@ -104,15 +150,67 @@ impl LinkFile {
         self.stored.name.as_ref().map(TemporaryPath::path)
     }
 
-    /// The message if its disk was full at some time.
-    pub(super) fn trouble(&self, spec: &str) -> Option<String> {
-        self.was_full.load(Relaxed).then(|| {
-            format!(
-                "link {spec}: no room left in {} after {} (ENOSPC): dir= on a larger file system, or a link that \
-                 stores nothing",
-                self.stored.folder.display(),
-                ByteSize(self.bytes_max())
-            )
-        })
+    /// The message if there was no more room for it.
+    pub(super) fn trouble(&self, spec: &str) -> String {
+        format!(
+            "link {spec}: no room left in {} after {} ({:?}): dir= on a larger file system, or a link that stores nothing",
+            self.stored.folder.display(),
+            ByteSize(self.bytes_max()),
+            nix::errno::Errno::from_raw(self.refused.load(Relaxed))
+        )
+    }
+}
+
+/// A file whose link has ended, and which its reader reads by itself.
+pub(crate) struct Unread {
+    /// The reader's description.
+    file: OwnedFd,
+    held_bytes: u64,
+    /// The writer's output was cut off.
+    pub(crate) is_cut: bool,
+}
+
+impl Unread {
+    /// To be called when the reader has ended: whether it may have taken the end of the file for the end of the data. One that wanted only the
+    /// beginning has left the position behind that; one that has not moved the position may have looked at the file's size, as `wc -c` does.
+    pub(crate) fn was_cut_short(self) -> bool {
+        if refused_block(&self.file, self.held_bytes).is_some() {
+            check_files();
+        }
+        self.is_cut && tell(&self.file).is_ok_and(|position| position == 0 || position >= self.held_bytes)
+    }
+}
+
+/// Notes which files have no more room.
+fn check_files() {
+    let files = FILES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for file in files.iter().filter_map(Weak::upgrade) {
+        if let Ok(held_bytes) = file.size() {
+            file.is_refused(held_bytes);
+        }
+    }
+}
+
+/// The error of a request for one more block behind the end of a file; `None` if there is room.
+fn refused_block(file: &OwnedFd, held_bytes: u64) -> Option<Errno> {
+    // Not longer than for this call: a description for writing counts as a writer.
+    let writer = File::options().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let offset = held_bytes.next_multiple_of(BLOCK_BYTES);
+    let ask = |writer: File| {
+        fallocate(&writer, FallocateFlags::KEEP_SIZE, offset, BLOCK_BYTES)?;
+        // The block is given back: the next request shall be one, too.
+        fallocate(&writer, FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE, offset, BLOCK_BYTES)
+    };
+    match writer.map(ask) {
+        Ok(Ok(())) => None,
+        Ok(Err(refused @ (Errno::NOSPC | Errno::DQUOT))) => Some(refused),
+        _ => {
+            let mut space = fstatvfs(file).ok()?;
+            if geteuid().is_root() {
+                // The superuser may use the blocks that are reserved for the superuser.
+                space.f_bavail = space.f_bfree;
+            }
+            free_bytes(&space).is_some_and(|free| free < NO_ROOM_BYTES).then_some(Errno::NOSPC)
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use payload::Block;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::file::LinkFile;
@@ -116,6 +116,10 @@ impl FileFollower {
 impl Source for FileFollower {
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
         match self.piece(pipe) {
+            // Whether its reader wants all is known when the pipe is empty, or has no reader.
+            Ok(0) if self.complete && self.file.may_be_cut() && ioctl_fionread(pipe)? > 0 => {
+                Ok(Pass::Pause(PAUSE_MIN))
+            }
             Ok(0) if self.complete => Ok(Pass::End),
             Ok(0) if self.flows() => {
                 self.idle_at_bytes = self.passed_bytes;
@@ -124,6 +128,7 @@ impl Source for FileFollower {
             Ok(0) if self.watch.all_closed()? => {
                 // Bytes may have been written after the last read.
                 self.complete = true;
+                self.file.check_room()?;
                 Ok(Pass::Moved(0))
             }
             Ok(0) => Ok(Pass::Idle(self.watch.next_check())),
@@ -150,12 +155,12 @@ impl Source for FileFollower {
     /// SIGPIPE, and its bytes are discarded; otherwise `yes | head -1` would fill the disk. If it ignores the signal, its writes fail: with
     /// EFBIG, and not with EPIPE as over a pipe.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
-        if self.closes_soon(stop)? {
-            self.file.size()?;
+        let closes_soon = self.closes_soon(stop)?;
+        self.file.check_room()?;
+        if closes_soon {
             return self.file.set_final_size();
         }
         let mut holders = Holders::find_for(&self.file.reader)?;
-        self.file.size()?;
         let mut held_bytes = self.file.discard()?;
         let mut pause = PAUSE_MIN;
         let mut grace = Grace::default();

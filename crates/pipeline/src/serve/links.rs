@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::rc::Rc;
 
 use mechanism::{OpenError, Order};
@@ -13,7 +15,7 @@ use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
-use crate::link::{Link, limit_trouble};
+use crate::link::{Link, Unread, Writers, limit_trouble};
 use crate::socket::{self, Socket};
 use crate::stage_sampler::FillSource;
 use crate::text::ShellUse;
@@ -90,7 +92,7 @@ impl Server<'_> {
         if let State::Open(link) = state {
             state = if link.is_slow_to_finish() { finish(link) } else { State::Open(link) };
         }
-        let (record, cut_short) = match state {
+        let (record, loss) = match state {
             State::Open(link) => link.finish(),
             State::Finishing(copying) if copying.is_finished() => copying.join().unwrap_or_default(),
             unfinished => return served.state = unfinished,
@@ -100,8 +102,10 @@ impl Server<'_> {
         }
         // At a prompt the file of the link may already have its final name.
         served.record = LinkRecord { kept: served.record.kept.take(), ..record };
-        self.cut_short |= cut_short;
+        self.cut_short |= loss.cut_short;
+        served.loss = loss;
         self.open.remove(&id);
+        self.judge_loss(id);
     }
 
     /// The links for which this is true, of those that are not over.
@@ -116,20 +120,46 @@ impl Server<'_> {
         self.open_links(Link::is_cut_short).into_iter().for_each(|id| self.finish(id));
     }
 
-    /// Notes that SIGXFSZ (the limit of file sizes) has ended a process. Its output may have been the file of a link.
-    pub(super) fn ended_by_limit(&mut self, pid: i32) {
-        let written =
-            self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
-        let Some(served) = written.and_then(|link| self.links.get_mut(&link)) else { return };
-        if let State::Open(link) = &mut served.state {
-            link.limit_ended_writer = true;
-        } else if served.record.trouble.is_none() && served.record.stored_bytes.is_some_and(|bytes| bytes > 0)
-        {
-            let trouble = limit_trouble(&served.record);
-            print_trouble(&trouble);
-            served.record.trouble = Some(trouble);
-            self.cut_short |= served.order == Order::Parallel;
+    /// Notes that a process has failed. Its output may have been the file of a link: it may have reached the limit of file sizes (SIGXFSZ), or
+    /// there was no more room.
+    pub(super) fn failed(&mut self, pid: i32, status: ExitStatus) {
+        let signal = status.signal().or(status.code().map(|code| code - 128));
+        if signal == Some(libc::SIGPIPE) {
+            return;
         }
+        let Some(id) = self.ledger.link_written_by(pid) else { return };
+        let Some(served) = self.links.get_mut(&id) else { return };
+        served.writers.failed = true;
+        served.writers.limited |= signal == Some(libc::SIGXFSZ);
+        if let State::Open(link) = &mut served.state {
+            link.writers = served.writers;
+        }
+        self.judge_loss(id);
+    }
+
+    /// Decides whether a link that has ended has lost bytes, as far as its record does not say that already.
+    fn judge_loss(&mut self, id: u64) {
+        let Some(served) = self.links.get_mut(&id) else { return };
+        if !matches!(served.state, State::Over) || served.record.trouble.is_some() || served.loss.reader_left
+        {
+            return;
+        }
+        let Writers { failed, limited } = served.writers;
+        let full = served.loss.doubt.take_if(|_| failed);
+        let limited = limited && served.record.stored_bytes.is_some_and(|bytes| bytes > 0);
+        let Some(trouble) = full.or_else(|| limited.then(|| limit_trouble(&served.record))) else { return };
+        print_trouble(&trouble);
+        served.record.trouble = Some(trouble);
+        match &mut served.loss.unread {
+            Some(unread) => unread.is_cut = true,
+            None => self.cut_short = true,
+        }
+    }
+
+    /// Notes that the reader of a link has ended, which may have read the link's file by itself.
+    pub(super) fn reader_ended(&mut self, link: u64) {
+        let unread = self.links.get_mut(&link).and_then(|served| served.loss.unread.take());
+        self.cut_short |= unread.is_some_and(Unread::was_cut_short);
     }
 
     /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look

@@ -14,8 +14,8 @@ use process::spawn_thread;
 use rustix::fs::{FileType, fstat};
 
 use crate::keep::Keep;
-use crate::link::Link;
 use crate::link::lines::Lines;
+use crate::link::{Link, Loss, Writers};
 use crate::socket;
 use crate::stage_sampler::FillSource;
 
@@ -29,6 +29,10 @@ pub(super) struct ServedLink {
     held: Vec<OwnedFd>,
     /// Whether all writers are done; always true for a link in parallel order, whose readers do not wait.
     pub(super) written: bool,
+    /// How its writers have ended.
+    pub(super) writers: Writers,
+    /// What it has lost, once it has ended.
+    pub(super) loss: Loss,
     /// How to find out how full it is.
     pub(super) fill_source: Option<FillSource>,
     /// The folder for its kept bytes.
@@ -39,8 +43,8 @@ pub(super) struct ServedLink {
 
 pub(super) enum State {
     Open(Box<Link>),
-    /// A thread copies the stored data; it returns the record, and whether the data is incomplete.
-    Finishing(JoinHandle<(LinkRecord, bool)>),
+    /// A thread copies the stored data.
+    Finishing(JoinHandle<(LinkRecord, Loss)>),
     Over,
 }
 
@@ -58,6 +62,8 @@ impl ServedLink {
             order,
             held: Vec::new(),
             written: order == Order::Parallel,
+            writers: Writers::default(),
+            loss: Loss::default(),
             fill_source,
             keep,
         }

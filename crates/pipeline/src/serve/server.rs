@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -170,8 +172,12 @@ impl<'a> Server<'a> {
             }
             kind::LEFT => self.ledger.left(&head),
             kind::REAPED => {
-                if head.value as i32 & 0x7f == libc::SIGXFSZ {
-                    self.ended_by_limit(head.pid);
+                let status = ExitStatus::from_raw(head.value as i32);
+                if !status.success() {
+                    self.failed(head.pid, status);
+                }
+                if let Some(link) = self.ledger.link_read_by(head.pid) {
+                    self.reader_ended(link);
                 }
                 self.ledger.reaped(&head);
                 self.counters.remove(&head.pid);
@@ -210,6 +216,10 @@ impl<'a> Server<'a> {
         self.receive_all(socket)?;
         self.ledger.reaped(head);
         self.drain(socket)?;
+        // The shell itself may be the reader.
+        for id in self.links.keys().copied().collect::<Vec<u64>>() {
+            self.reader_ended(id);
+        }
         self.draw_nothing();
         let pipelines = self.ledger.pipelines();
         self.name_kept(&pipelines);
