@@ -202,6 +202,15 @@ impl Ledger {
         written.checked_sub(read).filter(|_| !is_tee)
     }
 
+    /// Bytes that the reader of a link has read in its whole life, after `last` was counted for this process: it was seen to read this link alone
+    /// until then. 0 for a shell, which may have started programs since.
+    pub(crate) fn moved_after(&self, link: u64, last: Option<(i32, Moved)>) -> u64 {
+        let Some((pid, last)) = last else { return 0 };
+        let reader = self.latest(pid).filter(|reader| reader.reads == Some(link) && reader.command.is_some());
+        let moved = reader.and_then(|reader| reader.moved);
+        moved.map_or(0, |moved| moved.read.saturating_sub(last.read))
+    }
+
     /// Notes that a process was reaped.
     pub(crate) fn reaped(&mut self, head: &Head) {
         let Some(index) = self.latest.get(&head.pid) else { return };

@@ -88,6 +88,8 @@ struct LinkHistory {
     read_bytes: u64,
     /// Bytes that the reader's only thread had read in total at the last sample, if it had no other file open then.
     last_read: Option<u64>,
+    /// The same reader, and the counters of its process then.
+    last_moved: Option<(i32, Moved)>,
     /// Whether the reader has waited for its standard input, or has used [`STARTUP_CPU_NS`].
     has_started_up: bool,
 }
@@ -383,6 +385,11 @@ impl StageSampler {
         self.links.get(&link).map_or(0, |link| link.read_bytes)
     }
 
+    /// The reader of a link that had no other file open at the last sample, and what it had moved by then.
+    pub(crate) fn last_of_reader(&self, link: u64) -> Option<(i32, Moved)> {
+        self.links.get(&link)?.last_moved
+    }
+
     /// The processes of a stage at the last sample.
     pub(crate) fn pids(&self, index: usize) -> &[i32] {
         self.stages.get(&index).map_or(&[], |stage| &stage.processes.pids)
@@ -405,6 +412,9 @@ impl LinkHistory {
         let read = if self.has_started_up { read_by_only_thread(reader) } else { None };
         self.read_bytes += read.zip(self.last_read).map_or(0, |(read, last)| read.saturating_sub(last));
         self.last_read = read;
+        // Read after the counters of the thread, so that no byte counts twice.
+        let now = |pid: &i32| Some((*pid, Moved::parse(&read_short_file(&format!("/proc/{pid}/io"))?)?));
+        self.last_moved = read.and_then(|_| now(reader.pids.first()?));
     }
 }
 

@@ -276,7 +276,7 @@ fn bytes_notes<'a>(links: impl Iterator<Item = &'a LinkRecord>) -> Vec<String> {
         (Some(Certainty::AtLeast), AT_LEAST),
         (
             Some(Certainty::AtMost),
-            "≤: both ends agree, and may have moved bytes of other files, too (--meter counts).",
+            "≤: from the totals of its ends, which include bytes of other files (--meter counts).",
         ),
         (None, NOT_KNOWN),
     ];

@@ -1,5 +1,6 @@
 //! A link that the server has given to a shell, until its record is complete.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ pub(super) struct ServedLink {
     pub(super) writers: Writers,
     /// What it has lost, once it has ended.
     pub(super) loss: Loss,
+    /// Whether the total of its writers was an upper bound of its bytes, and the largest bound that was shown.
+    pub(super) writers_counted: Cell<bool>,
+    pub(super) bytes_most: Cell<u64>,
     /// How to find out how full it is.
     pub(super) fill_source: Option<FillSource>,
     /// The folder for its kept bytes.
@@ -64,6 +68,8 @@ impl ServedLink {
             written: order == Order::Parallel,
             writers: Writers::default(),
             loss: Loss::default(),
+            writers_counted: Cell::default(),
+            bytes_most: Cell::default(),
             fill_source,
             keep,
         }

@@ -67,7 +67,7 @@ pub(crate) struct Server<'a> {
     pub(super) ledger: Ledger,
     /// The open /proc/PID/io of living stages. An ordinary user can read one that was opened while the process lived until the process
     /// is reaped; of a zombie only root may open it.
-    counters: HashMap<i32, File>,
+    pub(super) counters: HashMap<i32, File>,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     began_ns: u64,
     pub(super) sampler: Option<StageSampler>,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mechanism::Order;
 use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
+use observe::flow::{Ends, Moved};
 use observe::fullness::Fill;
 
 use super::served::ServedLink;
@@ -29,6 +30,9 @@ fn in_parentheses(text: &str) -> String {
 
 /// Time between two drawings.
 const PAINT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a link holds whose size is not known.
+const LARGE_LINK_BYTES: u64 = 1 << 20;
 
 impl Server<'_> {
     /// Time until the next sample of stages; `None` if no stage runs or stages are not sampled.
@@ -169,8 +173,30 @@ impl Server<'_> {
             return counted;
         }
         let sampler = self.sampler.as_ref()?;
-        let [written, read] =
-            [true, false].map(|writes| self.ledger.moved_at_end(id, writes, |index| sampler.moved(index)));
-        observe::flow::total(written, read, sampler.seen_read(id))
+        let [written, read] = [true, false]
+            .map(|writes| self.ledger.moved_at_end(id, writes, |index| self.moved_so_far(index)));
+        let seen_read = sampler.seen_read(id) + self.ledger.moved_after(id, sampler.last_of_reader(id));
+        let room = served.record.granted.get("pipe_bytes").copied().unwrap_or(LARGE_LINK_BYTES);
+        let ends = Ends { written, read, seen_read, room };
+        if ends.writers_count() {
+            served.writers_counted.set(true);
+        }
+        let (bytes, is) = ends.total(served.writers_counted.get())?;
+        if is == Certainty::AtMost {
+            // A larger number that was an upper bound is one still.
+            served.bytes_most.set(served.bytes_most.get().max(bytes));
+            return Some((served.bytes_most.get(), is));
+        }
+        Some((bytes, is))
+    }
+
+    /// Bytes that the processes of a stage which still runs, or was not reaped, have moved.
+    fn moved_so_far(&self, index: usize) -> Option<Moved> {
+        let sampled = self.sampler.as_ref()?.moved(index);
+        let counters = self.counters.get(&self.ledger.processes[index].pid);
+        let now = counters.and_then(process::proc::read_at).and_then(|bytes| Moved::parse(&bytes));
+        let (Some(sampled), Some(now)) = (sampled, now) else { return sampled.or(now) };
+        // The sample includes children that have not ended.
+        Some(Moved { read: sampled.read.max(now.read), written: sampled.written.max(now.written) })
     }
 }

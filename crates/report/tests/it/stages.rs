@@ -101,7 +101,7 @@ fn bytes_have_the_sign_of_how_they_are_known() {
         (None, " 100 MB ", " 14.7 MB/s ", "?: unknown"),
         (Some(Certainty::Exact), " 100 MB ", " 14.7 MB/s ", "?: unknown"),
         (Some(Certainty::AtLeast), " ≥100 MB ", " ≥14.7 MB/s ", "≥: only one end counts its bytes"),
-        (Some(Certainty::AtMost), " ≤100 MB ", " ≤14.7 MB/s ", "≤: both ends agree"),
+        (Some(Certainty::AtMost), " ≤100 MB ", " ≤14.7 MB/s ", "≤: from the totals of its ends"),
     ] {
         let text = shown(bytes_is);
         assert!([figure, rate, note, " ? "].iter().all(|part| text.contains(part)), "{text}");
