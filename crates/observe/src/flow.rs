@@ -88,7 +88,7 @@ pub struct Ends {
     pub read: Option<u64>,
     /// Those that were certainly read from this link.
     pub seen_read: u64,
-    /// Bytes that it can hold.
+    /// Bytes that its reader may have left in it; 0 before the reader has ended.
     pub room: u64,
 }
 

@@ -313,10 +313,10 @@ impl Link {
             loss.reader_left |= outcome.reader_left;
             is_partial |= outcome.is_partial;
         }
-        if let Some(file) = self.file.take() {
-            if let Err(error) = self.finish_file(&file, &mut record, &mut loss) {
-                record.trouble.get_or_insert_with(|| error.to_string());
-            }
+        if let Some(file) = self.file.take()
+            && let Err(error) = self.finish_file(&file, &mut record, &mut loss)
+        {
+            record.trouble.get_or_insert_with(|| error.to_string());
         }
         record.bytes_is =
             record.bytes.map(|_| if is_partial { Certainty::AtLeast } else { Certainty::Exact });

@@ -79,7 +79,7 @@ impl Server<'_> {
                 command,
                 ended,
                 has_link: behind.is_some(),
-                bytes: behind.and_then(|(id, served)| self.flowed(id, served)),
+                bytes: behind.and_then(|(id, served)| self.flowed(id, served, false)),
                 lines: behind.and_then(|(_, served)| lines(served)),
                 ..sampler.so_far(*index)
             }
@@ -152,7 +152,7 @@ impl Server<'_> {
     fn link_records(&self, number: u32, pipeline: &Pipeline) -> Vec<LinkRecord> {
         let record = |id: &u64| {
             let served = self.links.get(id)?;
-            let (bytes, bytes_is) = self.flowed(*id, served).unzip();
+            let (bytes, bytes_is) = self.flowed(*id, served, true).unzip();
             let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..served.record.clone() };
             record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
             if let Some(sampler) = &self.sampler {
@@ -163,8 +163,9 @@ impl Server<'_> {
         pipeline.links.iter().filter_map(record).collect()
     }
 
-    /// Bytes that went through a link so far: counted by a relay, or estimated from what its ends have read and written.
-    fn flowed(&self, id: u64, served: &ServedLink) -> Option<(u64, Certainty)> {
+    /// Bytes that went through a link so far: counted by a relay, or estimated from what its ends have read and written. `has_ended`: the shell
+    /// has ended.
+    fn flowed(&self, id: u64, served: &ServedLink, has_ended: bool) -> Option<(u64, Certainty)> {
         let counted = match served.link() {
             Some(link) => link.bytes().map(|bytes| (bytes, Certainty::Exact)),
             None => served.record.bytes.zip(served.record.bytes_is),
@@ -177,17 +178,20 @@ impl Server<'_> {
             .map(|writes| self.ledger.moved_at_end(id, writes, |index| self.moved_so_far(index)));
         let seen_read = sampler.seen_read(id) + self.ledger.moved_after(id, sampler.last_of_reader(id));
         let room = served.record.granted.get("pipe_bytes").copied().unwrap_or(LARGE_LINK_BYTES);
+        let room = if has_ended { room } else { 0 };
         let ends = Ends { written, read, seen_read, room };
         if ends.writers_count() {
             served.writers_counted.set(true);
         }
-        let (bytes, is) = ends.total(served.writers_counted.get())?;
-        if is == Certainty::AtMost {
-            // A larger number that was an upper bound is one still.
-            served.bytes_most.set(served.bytes_most.get().max(bytes));
-            return Some((served.bytes_most.get(), is));
+        let total = ends.total(served.writers_counted.get());
+        // A larger number that was an upper bound is one still; and a drawing does not forget it where counters could not be read.
+        let most = served.bytes_most.get();
+        if let Some((bytes, Certainty::AtMost)) = total {
+            served.bytes_most.set(most.max(bytes));
+            return Some((most.max(bytes), Certainty::AtMost));
         }
-        Some((bytes, is))
+        let is_less = total.is_none_or(|(bytes, _)| bytes < most);
+        if is_less && most > 0 && !has_ended { Some((most, Certainty::AtMost)) } else { total }
     }
 
     /// Bytes that the processes of a stage which still runs, or was not reaped, have moved.
