@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -62,7 +62,7 @@ impl LinkFile {
     /// Finds out whether there is room for more. To be called when its writers have closed it, before space is freed.
     pub(super) fn check_room(&self) -> io::Result<()> {
         let held_bytes = self.size()?;
-        if self.closed_at.get().is_some() || !self.is_refused(held_bytes) {
+        if self.closed_at.get().is_some() || !self.is_refused() {
             return Ok(());
         }
         // A write that is refused fills the last block first, so a file that ends within a block is whole. A file that ends exactly where
@@ -73,8 +73,8 @@ impl LinkFile {
         Ok(())
     }
 
-    fn is_refused(&self, held_bytes: u64) -> bool {
-        let refused = refused_block(&self.reader, held_bytes);
+    fn is_refused(&self) -> bool {
+        let refused = refused_block(&self.stored.folder, &self.reader);
         if let Some(refused) = refused {
             let _ = self.refused.compare_exchange(0, refused.raw_os_error(), Relaxed, Relaxed);
         }
@@ -98,7 +98,8 @@ impl LinkFile {
 
     /// What is needed after the link has ended while its reader reads the file by itself.
     pub(super) fn unread(&self, is_cut: bool) -> io::Result<Unread> {
-        Ok(Unread { file: self.reader.try_clone()?, held_bytes: self.size()?, is_cut })
+        let folder = self.stored.folder.clone();
+        Ok(Unread { file: self.reader.try_clone()?, folder, held_bytes: self.size()?, is_cut })
     }
 
     /// Discards its bytes, unless they are kept. Returns its new size.
@@ -165,6 +166,7 @@ impl LinkFile {
 pub(crate) struct Unread {
     /// The reader's description.
     file: OwnedFd,
+    folder: PathBuf,
     held_bytes: u64,
     /// The writer's output was cut off.
     pub(crate) is_cut: bool,
@@ -174,7 +176,7 @@ impl Unread {
     /// To be called when the reader has ended: whether it may have taken the end of the file for the end of the data. One that wanted only the
     /// beginning has left the position behind that; one that has not moved the position may have looked at the file's size, as `wc -c` does.
     pub(crate) fn was_cut_short(self) -> bool {
-        if refused_block(&self.file, self.held_bytes).is_some() {
+        if refused_block(&self.folder, &self.file).is_some() {
             check_files();
         }
         self.is_cut && tell(&self.file).is_ok_and(|position| position == 0 || position >= self.held_bytes)
@@ -185,23 +187,15 @@ impl Unread {
 fn check_files() {
     let files = FILES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for file in files.iter().filter_map(Weak::upgrade) {
-        if let Ok(held_bytes) = file.size() {
-            file.is_refused(held_bytes);
-        }
+        file.is_refused();
     }
 }
 
-/// The error of a request for one more block behind the end of a file; `None` if there is room.
-fn refused_block(file: &OwnedFd, held_bytes: u64) -> Option<Errno> {
-    // Not longer than for this call: a description for writing counts as a writer.
-    let writer = File::options().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let offset = held_bytes.next_multiple_of(BLOCK_BYTES);
-    let ask = |writer: File| {
-        fallocate(&writer, FallocateFlags::KEEP_SIZE, offset, BLOCK_BYTES)?;
-        // The block is given back: the next request shall be one, too.
-        fallocate(&writer, FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE, offset, BLOCK_BYTES)
-    };
-    match writer.map(ask) {
+/// The error of a request for one more block in a folder; `None` if there is room. The block is another file's: a link's own file may be
+/// written at any time.
+fn refused_block(folder: &Path, file: &OwnedFd) -> Option<Errno> {
+    let another = tempfile::tempfile_in(folder);
+    match another.map(|another| fallocate(another, FallocateFlags::empty(), 0, BLOCK_BYTES)) {
         Ok(Ok(())) => None,
         Ok(Err(refused @ (Errno::NOSPC | Errno::DQUOT))) => Some(refused),
         _ => {
