@@ -209,7 +209,7 @@ fn parts(table: &Table) -> Vec<Table> {
             title,
             columns: places().map(|at| table.columns[at].clone()).collect(),
             rows: table.rows.iter().map(row).collect(),
-            notes: Vec::new(),
+            ..Table::default()
         }
     };
     match count {
