@@ -187,6 +187,9 @@ impl Drop for Supervisor {
         if let Some((child, _)) = self.child.take() {
             end(child);
         }
+        // timeout(1) sends its signal twice, to its child and to its group. The second one, blocked until the inbox is closed, must not end this
+        // process before it has shown what it saw.
+        while !self.asked.is_empty() && self.inbox.next().is_some() {}
     }
 }
 
