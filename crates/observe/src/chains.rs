@@ -19,6 +19,7 @@ use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, IpcFile, nameless};
 use crate::fullness::{Fill, Gauge};
 use crate::held_back::HeldBackTracker;
+use crate::line_buffering::needs_all_input;
 use crate::open_file::Identity;
 use crate::quota::ChargedPipes;
 use crate::sampled_process::SampledProcess;
@@ -125,6 +126,13 @@ impl ChainSampler {
         self.held_back.clear();
         for (graph, link) in links(&self.graphs) {
             let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
+            // Lines that come earlier to a program that needs all its input change nothing.
+            let mut readers = link.readers.iter().flat_map(|at| &graph.stages[*at].pids);
+            if readers
+                .any(|pid| self.processes.get(pid).is_some_and(|process| needs_all_input(&process.command)))
+            {
+                continue;
+            }
             for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
                 let is_output = |end: &End| end.fd == 1 && record::is_end(link, end.ipc_file, true);
                 if self.census.files(*pid).is_some_and(|files| files.ends.iter().any(is_output))

@@ -113,11 +113,15 @@ impl History {
 
     fn judge(&mut self, pid: i32, now_ns: u64, counters: OutputCounters) -> Option<HeldBack> {
         let wrote = |before: &OutputCounters| before.write_calls != counters.write_calls;
-        // The buffer of a program that does not use glibc's stdout has size 0.
-        let is_empty = |before: &OutputCounters| {
-            before.buffer.is_some_and(|buffer| buffer.held_bytes == 0 && buffer.size_bytes > 0)
+        // Only what was read and not passed on counts, so the time begins with it: until then there was nothing to hold back. (The buffer of a
+        // program that has not written to glibc's stdout yet, or does not use it, has size 0.)
+        let had_nothing = |before: &OutputCounters| match counters.buffer {
+            Some(StdoutBuffer { size_bytes: 1.., .. }) => {
+                before.buffer.is_none_or(|buffer| buffer.held_bytes == 0)
+            }
+            _ => before.read_bytes == counters.read_bytes,
         };
-        if self.since_write.as_ref().is_none_or(|(_, before)| wrote(before) || is_empty(before)) {
+        if self.since_write.as_ref().is_none_or(|(_, before)| wrote(before) || had_nothing(before)) {
             self.since_write = Some((now_ns, counters));
         }
         let (since_ns, before) = self.since_write.as_ref()?;
@@ -228,6 +232,10 @@ mod tests {
         assert_eq!(judged(&[(S, with(0, 3)), (9 * S, with(0, 3))]), None, "nothing in it");
         assert_eq!(judged(&[(S, with(90, 3)), (9 * S, with(90, 4))]), None, "it wrote meanwhile");
         assert_eq!(judged(&[(S, with(90, 3)), (S + S / 4, with(90, 3))]), None, "too short");
+        // Happened: "held its output back: 86 B for 998 ms", of `uniq -c` behind a sort that took 998 ms.
+        let before_its_first_line = OutputCounters { write_calls: 0, ..OutputCounters::default() };
+        let late = [(S, before_its_first_line), (9 * S, with(86, 0)), (9 * S + S / 4, with(99, 0))];
+        assert_eq!(judged(&late), None, "its first line came a quarter of a second ago");
     }
 
     #[test]

@@ -59,11 +59,31 @@ const KNOWN_PROGRAMS: &[KnownProgram] = &[
     ),
 ];
 
-/// Programs that read all of their input before they write, or whose output has no lines. If they write late, an output buffer is not the cause.
+/// Programs that read all of their input before they write.
+const NEEDS_ALL_INPUT: &[&str] = &[
+    "sort",
+    "tac",
+    "column",
+    "wc",
+    "shuf",
+    "tsort",
+    "sponge",
+    "cksum",
+    "md5sum",
+    "sha1sum",
+    "sha224sum",
+    "sha256sum",
+    "sha384sum",
+    "sha512sum",
+    "b2sum",
+    "b3sum",
+    "xxhsum",
+];
+
+/// Programs whose output has no lines. If these, or those above, write late, an output buffer is not the cause.
 const WRITES_BLOCKS: &[&str] = &[
-    "sort", "tac", "column", "iconv", "wc", "shuf", "tsort", "xz", "gzip", "pigz", "bzip2", "lbzip2", "zstd",
-    "lz4", "lzop", "brotli", "openssl", "gpg", "tar", "cpio", "dd", "pv", "mbuffer", "buffer", "ffmpeg",
-    "ssh",
+    "iconv", "xz", "gzip", "pigz", "bzip2", "lbzip2", "zstd", "lz4", "lzop", "brotli", "openssl", "gpg",
+    "tar", "cpio", "dd", "pv", "mbuffer", "buffer", "ffmpeg", "ssh",
 ];
 
 /// Finds a program by its file's name, which may have a version: python3.11, perl5.36.
@@ -74,7 +94,17 @@ pub fn known_program(file: &str) -> Option<&'static KnownProgram> {
 
 /// Whether a program is known to read all of its input before it writes, or to write blocks that have no lines.
 pub fn writes_blocks(file: &str) -> bool {
-    WRITES_BLOCKS.contains(&file)
+    WRITES_BLOCKS.contains(&file) || NEEDS_ALL_INPUT.contains(&file)
+}
+
+/// Whether a command is known to read all of its input before it writes: lines that come to it earlier, or that come from it, change nothing.
+pub fn needs_all_input(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let program = words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    // tail(1) copies from a given line on, or follows a file.
+    let mut copies =
+        words.filter(|word| word.contains('+') || word.starts_with('-') && word.contains(['f', 'F']));
+    NEEDS_ALL_INPUT.contains(&program) || (program == "tail" && copies.next().is_none())
 }
 
 /// How to make a program write each line immediately. `file` is its file's name, `uses_stdio` whether it writes with the C library.
@@ -99,9 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_all_its_input_is_known_by_its_command() {
+        for command in ["sort -rn", "/usr/bin/wc -l", "tail -1", "tail -n 5", "sha256sum"] {
+            assert!(needs_all_input(command), "{command}");
+        }
+        for command in ["tail -n +2", "tail -f", "uniq -c", "cat", "sortx", ""] {
+            assert!(!needs_all_input(command), "{command}");
+        }
+    }
+
+    #[test]
     fn a_program_is_in_the_tables_once() {
         let known = KNOWN_PROGRAMS.iter().flat_map(|program| program.names);
-        let mut names: Vec<_> = known.chain(WRITES_BLOCKS).copied().collect();
+        let mut names: Vec<_> = known.chain(WRITES_BLOCKS).chain(NEEDS_ALL_INPUT).copied().collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

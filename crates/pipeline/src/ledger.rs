@@ -351,6 +351,11 @@ impl Ledger {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
 
+    /// The first entry that writes to this link, or reads it.
+    pub(crate) fn end_of(&self, link: u64, writes: bool) -> Option<usize> {
+        self.processes.iter().position(|process| process.link(writes) == Some(link))
+    }
+
     /// Whether a writer of this link is known.
     pub(crate) fn is_written(&self, link: u64) -> bool {
         self.processes.iter().any(|process| process.writes == Some(link))

@@ -11,6 +11,7 @@ use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::locale::Locale;
+use observe::line_buffering::needs_all_input;
 use observe::open_file::{Identity, OpenFile};
 use observe::stage_processes::{KEPT_PROCESSES_MAX, StageProcesses};
 use process::proc::{descriptors, read_short_file};
@@ -226,7 +227,14 @@ impl StageSampler {
     /// Records the output that a stage's programs hold back although there is room for it.
     fn note_held_back(&mut self, sample: &Sample<'_>, index: usize, now_ns: u64) {
         let process = sample.process(index);
-        if sample.ledger.is_shell(process) {
+        // Before and behind a stage that needs all its input, lines that come earlier would change nothing.
+        let ledger = sample.ledger;
+        let neighbours = [
+            process.reads.and_then(|link| ledger.end_of(link, true)),
+            process.writes.and_then(|link| ledger.end_of(link, false)),
+        ];
+        let is_of_no_use = |neighbour: &usize| needs_all_input(&ledger.name(*neighbour));
+        if ledger.is_shell(process) || neighbours.iter().flatten().any(is_of_no_use) {
             return;
         }
         let Some(stage) = self.stages.get_mut(&index) else { return };
