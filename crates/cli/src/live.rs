@@ -118,7 +118,9 @@ impl Live {
             (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
         };
         let cpu = share(stage.cpu_ns, before.cpu_ns);
+        // Of two with the same share the last one is shown.
         let waits = [
+            ("sleeps", share(stage.asleep_ns, before.asleep_ns)),
             ("waits to read", share(stage.blocked_read_ns, before.blocked_read_ns)),
             ("waits to write", share(stage.blocked_write_ns, before.blocked_write_ns)),
             ("queues for a CPU", share(stage.queued_ns, before.queued_ns)),

@@ -85,6 +85,15 @@ impl StageProcesses {
         pass_time(self.processes.iter().flat_map(|process| &process.waits))
     }
 
+    /// Whether one of them, asleep, waits for room in something that it writes to.
+    pub fn awaits_room(&self) -> bool {
+        let only_writes = |waits: &Waits| match waits {
+            Waits::For(fds) => !fds.is_empty() && fds.iter().all(|awaited| awaited.writes && !awaited.reads),
+            waits => *waits == Waits::ToWrite,
+        };
+        self.processes.iter().flat_map(|process| &process.waits).any(only_writes)
+    }
+
     /// Whether one of them, asleep, waits for its standard input.
     pub fn awaits_input(&self) -> Awaits {
         let waits = self.processes.iter().flat_map(|process| &process.waits);
@@ -147,6 +156,15 @@ mod tests {
         let shell = start("exec sleep 100");
         let mut seen = until(&shell, StageProcesses::pass_time);
         assert_eq!(seen.awaits_input(), Awaits::Other);
+        end(shell, &mut seen);
+    }
+
+    /// Happened: "at work", of a program that slept in a circle of full pipes.
+    #[test]
+    fn a_writer_without_room_is_known_whatever_it_writes_to() {
+        let shell = start("{ exec 9>&1 >/dev/null; tee /dev/fd/9 </dev/zero; } | sleep 100");
+        let mut seen = until(&shell, StageProcesses::awaits_room);
+        assert!(seen.awaits_room() && !seen.pass_time());
         end(shell, &mut seen);
     }
 

@@ -219,8 +219,12 @@ impl StageSampler {
         let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
         if sample.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
             stage.so_far.blocked_read_ns += slice.ns as u64;
-        } else if sample.fill(process.writes).is_some_and(|fill| fill.is_full()) {
+        } else if sample.fill(process.writes).is_some_and(|fill| fill.is_full())
+            || stage.processes.awaits_room()
+        {
             stage.so_far.blocked_write_ns += slice.ns as u64;
+        } else {
+            stage.so_far.asleep_ns += slice.ns as u64;
         }
     }
 

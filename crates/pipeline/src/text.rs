@@ -204,6 +204,8 @@ pub struct StageSnapshot {
     pub blocked_read_ns: u64,
     /// Time it was idle while what it writes to was full.
     pub blocked_write_ns: u64,
+    /// Time it was idle for another reason.
+    pub asleep_ns: u64,
     /// Whether a link follows it.
     pub has_link: bool,
     /// Bytes that went through that link, and how certain the number is; `None` if it is not known.
