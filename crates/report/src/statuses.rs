@@ -22,11 +22,30 @@ const MEANINGS: &[(&[&str], i32, &str)] = &[
     (&["timeout"], 124, "the time limit was reached"),
 ];
 
+/// What a SIGPIPE because the next stage had all that it wanted means for the status of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sigpipe {
+    /// Nothing: the status is that of the last stage.
+    Normal,
+    /// The run may have used the shell's option pipefail, by its name: only a shell can parse a text.
+    Failure,
+}
+
+impl Sigpipe {
+    fn in_run(record: &RunRecord) -> Self {
+        let names_it = |text: &str| text.contains("pipefail");
+        let is_asked =
+            record.head.arguments.iter().any(|argument| names_it(argument)) || names_it(&record.pipeline);
+        if is_asked { Self::Failure } else { Self::Normal }
+    }
+}
+
 /// A sentence for each stage that did not end with 0; the same sentence of several stages once.
 pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
+    let sigpipe = Sigpipe::in_run(record);
     let of_stage = |(at, stage): (usize, &StageRecord)| {
         let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
-        stage.status.filter(|status| *status != 0).map(|status| sentence(stage, status, next))
+        stage.status.filter(|status| *status != 0).map(|status| sentence(stage, status, next, sigpipe))
     };
     let mut all = distinct(record.stages.iter().enumerate().filter_map(of_stage));
     if all.len() > SENTENCES_MAX {
@@ -43,15 +62,19 @@ pub(crate) fn shown(stage: &StageRecord) -> String {
     stage.signal.map_or_else(status, signal_name)
 }
 
-fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>) -> String {
+fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>, sigpipe: Sigpipe) -> String {
     let name = |stage: &StageRecord| code(&shortened(&stage.command, COMMAND_COLUMNS));
     let own = name(stage);
     if let Some(signal) = stage.signal.map(signal_name) {
         return match (signal.as_str(), next) {
             (SIGPIPE, Some(next)) => {
                 let done = next.status == Some(0) || next.signal == stage.signal;
-                let normal = if done { ", which is normal" } else { "" };
-                format!("{own} ended by SIGPIPE because {} stopped reading{normal}.", name(next))
+                let meaning = match sigpipe {
+                    Sigpipe::Normal if done => ", which is normal".to_owned(),
+                    Sigpipe::Normal => String::new(),
+                    Sigpipe::Failure => format!(": with pipefail this counts as a failure, status {status}"),
+                };
+                format!("{own} ended by SIGPIPE because {} stopped reading{meaning}.", name(next))
             }
             (SIGPIPE, None) => {
                 format!("{own} ended by SIGPIPE: no process had its output open for reading any more.")
@@ -99,7 +122,7 @@ mod tests {
     fn said(command: &str, status: i32, next: Option<(&str, i32)>) -> String {
         let next = next.map(|(command, status)| stage(command, status));
         let stage = stage(command, status);
-        sentence(&stage, stage.status.unwrap_or(0), next.as_ref())
+        sentence(&stage, stage.status.unwrap_or(0), next.as_ref(), Sigpipe::Normal)
     }
 
     #[test]
@@ -146,5 +169,21 @@ mod tests {
             assert_eq!(said(command, status, next), expected);
         }
         assert!(said("a", 1009, None).contains("for lack of memory"), "one of two possible senders");
+    }
+
+    /// Happened: "which is normal", and the run ended with status 141.
+    #[test]
+    fn with_pipefail_sigpipe_is_a_failure() {
+        let stages = vec![stage("yes", 1013), stage("head -1", 0)];
+        let run = |pipeline: &str, option: &str| {
+            let mut record =
+                RunRecord { pipeline: pipeline.to_owned(), stages: stages.clone(), ..RunRecord::default() };
+            record.head.arguments = ["run", option].map(str::to_owned).into();
+            sentences(&record).concat()
+        };
+        let failure = "`yes` ended by SIGPIPE because `head -1` stopped reading: with pipefail this counts as a failure, status 141.";
+        assert_eq!(run("set -eo pipefail; yes | head -1", "--stats"), failure);
+        assert_eq!(run("yes | head -1", "--pipefail"), failure);
+        assert!(run("yes | head -1", "--stats").ends_with("which is normal."));
     }
 }
