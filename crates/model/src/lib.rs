@@ -60,6 +60,7 @@ pub use record::{
 };
 pub use run::{
     Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
+    UnseenEnd,
 };
 pub use sample::{EndUsage, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};

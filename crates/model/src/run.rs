@@ -63,9 +63,12 @@ pub struct StageRecord {
     pub status: Option<i32>,
     /// The signal that ended it; `null` if it exited.
     pub signal: Option<i32>,
-    /// From its start to its end.
+    /// What it did when the shell ended, if the shell did not wait for its end; absent otherwise. Its status is then `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen_end: Option<UnseenEnd>,
+    /// From its start to its end, or until it was seen last.
     pub wall_ns: u64,
-    /// CPU time in user mode, with its children's.
+    /// CPU time in user mode, with its children's. If its end was not seen: all CPU time that samples show.
     pub user_ns: u64,
     /// CPU time in the kernel, with its children's.
     pub system_ns: u64,
@@ -117,6 +120,19 @@ impl StageRecord {
         self.read_buffer_offset = same(self.read_buffer_offset, other.read_buffer_offset);
         self.write_buffer_offset = same(self.write_buffer_offset, other.write_buffer_offset);
     }
+}
+
+/// What a stage did when the shell ended without having waited for it, as a shell that SIGTERM ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum UnseenEnd {
+    /// It still ran.
+    Runs,
+    /// It was stopped (SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU).
+    Stopped,
+    /// It had ended, too.
+    Ended,
 }
 
 /// How a figure is known.

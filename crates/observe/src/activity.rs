@@ -20,6 +20,8 @@ pub struct Activity {
     pub is_ready: bool,
     /// One of the processes waits for a disk.
     pub at_disk: bool,
+    /// One of the processes was stopped by a signal.
+    pub is_stopped: bool,
     /// The number of threads.
     pub threads: u64,
 }
@@ -34,6 +36,7 @@ impl Activity {
             queued_ns: 0,
             is_ready: stat.state == 'R',
             at_disk: stat.state == 'D',
+            is_stopped: stat.state == 'T',
             threads: stat.threads,
         };
         if stat.threads > 1 {
@@ -54,6 +57,7 @@ impl Activity {
         self.queued_ns += process.queued_ns;
         self.is_ready |= process.is_ready;
         self.at_disk |= process.at_disk;
+        self.is_stopped |= process.is_stopped;
         self.threads += process.threads;
     }
 }
@@ -69,6 +73,8 @@ pub struct Slice {
     pub queued: f64,
     /// One of them waits for a disk now.
     pub at_disk: bool,
+    /// One of them is stopped now.
+    pub is_stopped: bool,
     /// One of them runs now, or waits for nothing but a CPU.
     pub is_ready: bool,
     /// They hardly used a CPU or a disk, and do not now.
@@ -90,7 +96,8 @@ impl Slice {
         // The kernel counts a wait for a CPU when it ends.
         let waits_on = now.is_ready && cpu + queued == 0.0;
         let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
-        Self { ns: ns as f64, cpu, queued, at_disk: now.at_disk, is_ready: now.is_ready, idle }
+        let (at_disk, is_stopped, is_ready) = (now.at_disk, now.is_stopped, now.is_ready);
+        Self { ns: ns as f64, cpu, queued, at_disk, is_stopped, is_ready, idle }
     }
 }
 

@@ -106,6 +106,9 @@ fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64) -> String {
         format!(
             "waited for a CPU for {share} of that, because others, stages of this pipeline or not, used the CPUs. It {computed}.{tip}"
         )
+    } else if share_of(blame.stopped_ns) >= MAIN_SHARE {
+        let stopped = percent(share_of(blame.stopped_ns));
+        format!("was stopped by a signal (SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU) for {stopped} of that.")
     } else if disk >= WORTH_SAYING_SHARE && disk >= cpu {
         format!("waited for a disk for {} of that.", percent(disk))
     } else if cpu >= MAIN_SHARE {

@@ -430,6 +430,23 @@ impl Ledger {
         format!("({})", without_repetitions(&names).join("; "))
     }
 
+    /// The program that ran for the longest time and is no stage of these pipelines, with that time in ns; `seen_ns` is when one was seen last that
+    /// was never reaped.
+    pub(crate) fn longest_beside(
+        &self,
+        pipelines: &[Pipeline],
+        seen_ns: impl Fn(usize) -> Option<u64>,
+    ) -> Option<(String, u64)> {
+        let is_stage = |index: &usize| pipelines.iter().any(|pipeline| pipeline.processes.contains(index));
+        let ran = |index: usize| {
+            let process = &self.processes[index];
+            let end_ns = process.ended.map(|ended| ended.at_ns).or_else(|| seen_ns(index))?;
+            Some((process.command.clone()?, end_ns.saturating_sub(process.began_ns)))
+        };
+        let beside = (0..self.processes.len()).filter(|index| !is_stage(index));
+        beside.filter_map(ran).max_by_key(|(_, ns)| *ns)
+    }
+
     /// The record of a process; `None` if it was never reaped.
     pub(crate) fn stage(&self, number: u32, pipeline: &Pipeline, index: usize) -> Option<StageRecord> {
         let process = &self.processes[index];
@@ -440,9 +457,18 @@ impl Ledger {
             let at_ns = peers.map(|peer| peer.at_ns).max()?;
             ended = Some(Ended { at_ns, status: None, usage: Usage::default() });
         }
-        let ended = ended?;
+        Some(self.record(number, index, ended?))
+    }
+
+    /// The record of a process that was never reaped, and was seen last at `seen_ns`.
+    pub(crate) fn unreaped_stage(&self, number: u32, index: usize, seen_ns: u64) -> StageRecord {
+        self.record(number, index, Ended { at_ns: seen_ns, status: None, usage: Usage::default() })
+    }
+
+    fn record(&self, number: u32, index: usize, ended: Ended) -> StageRecord {
+        let process = &self.processes[index];
         let status = ended.status.map(ExitStatus::from_raw);
-        Some(StageRecord {
+        StageRecord {
             pipeline: number,
             command: self.name(index),
             pid: Some(process.pid),
@@ -453,7 +479,7 @@ impl Ledger {
             system_ns: ended.usage.system_us * 1000,
             max_rss_bytes: (process.pid != self.shell).then_some(ended.usage.max_rss_kib * 1024),
             ..StageRecord::default()
-        })
+        }
     }
 }
 

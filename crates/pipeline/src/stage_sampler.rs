@@ -50,6 +50,8 @@ pub(crate) struct Blame {
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
     pub(crate) disk_ns: f64,
+    /// Part of it: the stage was stopped by a signal.
+    pub(crate) stopped_ns: f64,
     /// Part of it: the rest of the time before samples in which the stage slept.
     pub(crate) slept_ns: f64,
     /// Part of it: the stage was idle at a pipe that is not a link; by the program at the pipe's other end.
@@ -64,6 +66,8 @@ pub(crate) struct Blame {
 #[derive(Default)]
 struct StageHistory {
     processes: StageProcesses,
+    /// Time of the last sample in which it lived.
+    seen_ns: u64,
     /// Their activity until the last sample.
     last: Option<Activity>,
     /// Their times until the last sample, and the output that one of its programs holds back now.
@@ -155,6 +159,7 @@ impl StageSampler {
         let is_shell = ledger.is_shell(process);
         let stage = self.stages.entry(index).or_default();
         stage.processes.sample(process.pid, !is_shell, &process.earlier_children, keep)?;
+        stage.seen_ns = now_ns;
         let activity = stage.processes.activity;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let peak = peak_memory(process.pid).unwrap_or(0);
@@ -300,8 +305,8 @@ impl StageSampler {
             && process.reads.is_some()
             && !sample.fill(process.reads).is_some_and(|fill| fill.holds);
         let stage = self.stages.get(&index).filter(|_| may_wait);
-        let passes_time = stage.is_some_and(|stage| stage.processes.pass_time());
-        StageState { idle: slice.idle, rests: slice.rests(), passes_time, waits_at: None }
+        let passes_time = slice.is_stopped || stage.is_some_and(|stage| stage.processes.pass_time());
+        StageState { idle: slice.idle, rests: slice.rests(), passes_time, ..StageState::default() }
     }
 
     fn attribute(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
@@ -317,6 +322,7 @@ impl StageSampler {
             {
                 *stage.blame.aside_ns.entry(name).or_default() += ns;
             } else if slice.idle
+                && !slice.is_stopped
                 && process.reads.is_none()
                 && let Some(input) = self.gauge.pipe(process.pid, 0, None)
             {
@@ -339,6 +345,8 @@ impl StageSampler {
         let rest_ns = ns * (1.0 - slice.cpu - slice.queued);
         if slice.at_disk {
             blame.disk_ns += rest_ns;
+        } else if slice.is_stopped {
+            blame.stopped_ns += rest_ns;
         } else if !slice.is_ready {
             blame.slept_ns += rest_ns;
         }
@@ -350,7 +358,8 @@ impl StageSampler {
         let mut blame = stage.blame.clone();
         // Waits between two samples are divided in the same proportion as the sampled waits.
         let aside_ns: f64 = blame.aside_ns.values().sum();
-        let waited_ns = (blame.total_ns - blame.cpu_ns - blame.queued_ns - aside_ns).max(0.0);
+        let known_ns = blame.cpu_ns + blame.queued_ns + blame.stopped_ns + aside_ns;
+        let waited_ns = (blame.total_ns - known_ns).max(0.0);
         blame.disk_ns *= waited_ns / (blame.disk_ns + blame.slept_ns).max(1.0);
         if stage.has_input {
             blame.before_ns += std::mem::take(&mut blame.perhaps_before_ns);
@@ -370,6 +379,9 @@ impl StageSampler {
         record.max_rss_bytes = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
         let Some(stage) = self.stages.get(&index) else { return };
         record.max_rss_bytes = record.max_rss_bytes.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
+        if record.unseen_end.is_some() {
+            record.user_ns = stage.so_far.cpu_ns;
+        }
         record.queued_ns = Some(stage.so_far.queued_ns.min(record.wall_ns));
         record.blocked_read_ns = Some(stage.so_far.blocked_read_ns.min(record.wall_ns));
         record.blocked_write_ns = Some(stage.so_far.blocked_write_ns.min(record.wall_ns));
@@ -377,6 +389,11 @@ impl StageSampler {
         record.held_back.clone_from(&stage.longest_held_back);
         record.read_buffer_offset = stage.processes.buffers.of_reads();
         record.write_buffer_offset = stage.processes.buffers.of_writes();
+    }
+
+    /// Time of the last sample in which a stage lived; `None` if there was none.
+    pub(crate) fn last_seen_ns(&self, index: usize) -> Option<u64> {
+        self.stages.get(&index).map(|stage| stage.seen_ns).filter(|ns| *ns > 0)
     }
 
     /// Completes the record of a link.

@@ -1,9 +1,9 @@
 //! The meaning of the status of a stage, if it is not 0: a sentence with what is certain.
 
-use model::{RunRecord, StageRecord, signal_name};
+use model::{RunRecord, StageRecord, UnseenEnd, signal_name};
 
 use crate::layout::{code, shortened};
-use crate::lists::distinct;
+use crate::lists::{distinct, first_names};
 use crate::table::ABSENT;
 
 /// Width of a command in a sentence.
@@ -48,12 +48,28 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
         stage.status.filter(|status| *status != 0).map(|status| sentence(stage, status, next, sigpipe))
     };
     let mut all = distinct(record.stages.iter().enumerate().filter_map(of_stage));
+    all.extend(unseen_ends(record));
     if all.len() > SENTENCES_MAX {
         let rest = all.len() - (SENTENCES_MAX - 1);
         all.truncate(SENTENCES_MAX - 1);
         all.push(format!("{rest} more of the stages did not end with 0."));
     }
     all
+}
+
+/// The stages for whose end the shell did not wait.
+fn unseen_ends(record: &RunRecord) -> impl Iterator<Item = String> {
+    let kinds = [
+        (UnseenEnd::Runs, "Still running when the shell had ended"),
+        (UnseenEnd::Stopped, "Stopped by a signal, and not ended, when the shell had ended"),
+        (UnseenEnd::Ended, "The shell ended first, so their statuses are not known"),
+    ];
+    kinds.into_iter().filter_map(|(kind, what)| {
+        let stages = record.stages.iter().filter(|stage| stage.unseen_end == Some(kind));
+        let names: Vec<String> =
+            stages.map(|stage| code(&shortened(&stage.command, COMMAND_COLUMNS))).collect();
+        (!names.is_empty()).then(|| format!("{what}: {}.", first_names(&distinct(names), SENTENCES_MAX)))
+    })
 }
 
 /// A status in a table.

@@ -69,7 +69,7 @@ pub(crate) struct Server<'a> {
     /// is reaped; of a zombie only root may open it.
     pub(super) counters: HashMap<i32, File>,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
-    began_ns: u64,
+    pub(super) began_ns: u64,
     pub(super) sampler: Option<StageSampler>,
     pub(super) pace: Pace,
     pub(super) drawn: Instant,
@@ -227,7 +227,7 @@ impl<'a> Server<'a> {
             let stages = pipelines.iter().map(|pipeline| pipeline.processes.len());
             programs.report_absent(stages.max().unwrap_or(0));
         }
-        Ok(self.summary())
+        Ok(self.summary(head))
     }
 
     fn drain(&mut self, socket: &Socket) -> io::Result<()> {

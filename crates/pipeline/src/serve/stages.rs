@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mechanism::Order;
-use model::{Bottleneck, Certainty, LinkRecord, StageRecord};
+use model::{Bottleneck, Certainty, LinkRecord, StageRecord, UnseenEnd};
 use observe::flow::{Ends, Moved};
 use observe::fullness::Fill;
+use pipes::protocol::Head;
+use process::proc::Stat;
 
 use super::served::ServedLink;
 use super::server::Server;
@@ -33,6 +35,8 @@ const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a link holds whose size is not known.
 const LARGE_LINK_BYTES: u64 = 1 << 20;
+/// Shortest time without a pipeline that is worth a sentence: a shell needs some to start.
+const BESIDE_MIN_NS: u64 = 500_000_000;
 
 impl Server<'_> {
     /// Time until the next sample of stages; `None` if no stage runs or stages are not sampled.
@@ -98,13 +102,17 @@ impl Server<'_> {
         }
     }
 
-    pub(super) fn summary(&self) -> Summary {
+    /// `shell_end` is the report of the shell's end.
+    pub(super) fn summary(&self, shell_end: &Head) -> Summary {
         let serves_on = !self.open.is_empty();
         let mut summary = Summary { cut_short: self.cut_short, serves_on, ..Summary::default() };
         if !self.text.recorded {
             return summary;
         }
-        let mut longest_ns = 0;
+        // What a shell leaves in the background when it exits by itself is judged only if there is nothing else.
+        let was_killed = shell_end.value as i32 & 0x7f != 0;
+        let mut judged_last = (false, 0);
+        let mut pipelines_ns = 0;
         let pipelines = self.ledger.pipelines();
         let text = self.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
         let typed = match &pipelines[..] {
@@ -116,7 +124,9 @@ impl Server<'_> {
             let first = summary.stages.len();
             let mut locales = Vec::new();
             let stages = pipeline.processes.iter().enumerate().filter_map(|(place, index)| {
-                let mut stage = self.ledger.stage(number as u32, pipeline, *index)?;
+                let stage = self.ledger.stage(number as u32, pipeline, *index);
+                let mut stage =
+                    stage.or_else(|| self.unreaped_stage(number as u32, *index, shell_end.at_ns))?;
                 stage.stage = place as u32;
                 // Of a subshell.
                 if let Some(typed) = typed.get(place).filter(|_| stage.command.starts_with('(')) {
@@ -132,8 +142,9 @@ impl Server<'_> {
             });
             let stages: Vec<(StageRecord, Blame)> = stages.collect();
             let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
-            if self.sampler.is_some() && wall_ns > longest_ns {
-                longest_ns = wall_ns;
+            let has_ended = was_killed || stages.iter().all(|(stage, _)| stage.unseen_end.is_none());
+            if self.sampler.is_some() && (has_ended, wall_ns) > judged_last {
+                judged_last = (has_ended, wall_ns);
                 let is_sequential = self.text.via.order() == Order::Sequential && stages.len() > 1;
                 let judged =
                     judge(&Observed { stages: &stages, locales: &locales, links: &links, is_sequential });
@@ -143,10 +154,49 @@ impl Server<'_> {
             let lines: Vec<_> =
                 pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
             summary.latency.extend(crate::latency::of_pipeline(number as u32, &lines));
+            pipelines_ns += wall_ns;
             summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
             summary.links.extend(links);
         }
+        let beside = self.beside_pipelines(&pipelines, shell_end.at_ns, pipelines_ns);
+        if let (Some(bottleneck), Some(beside)) = (&mut summary.bottleneck, beside) {
+            bottleneck.sentence.push_str(&beside);
+        }
         summary
+    }
+
+    /// A sentence if no pipeline ran for most of the time. `pipelines_ns` is the sum of their times.
+    fn beside_pipelines(
+        &self,
+        pipelines: &[Pipeline],
+        shell_ended_ns: u64,
+        pipelines_ns: u64,
+    ) -> Option<String> {
+        let whole_ns = shell_ended_ns.saturating_sub(self.began_ns);
+        let rest_ns = whole_ns.saturating_sub(pipelines_ns);
+        if rest_ns < BESIDE_MIN_NS || rest_ns < whole_ns / 2 {
+            return None;
+        }
+        let sampler = self.sampler.as_ref()?;
+        let longest = self.ledger.longest_beside(pipelines, |index| sampler.last_seen_ns(index));
+        let longest = longest.filter(|(_, ns)| *ns >= rest_ns / 2);
+        let named = longest.map(|(command, _)| format!(": `{command}`")).unwrap_or_default();
+        let percent = 100 * rest_ns / whole_ns.max(1);
+        Some(format!(
+            " For {percent} % of the whole time no pipeline ran: the shell worked itself, or waited for a program that is no stage{named}."
+        ))
+    }
+
+    /// The record of a stage for whose end the shell did not wait; `None` if no sample shows it.
+    fn unreaped_stage(&self, number: u32, index: usize, shell_ended_ns: u64) -> Option<StageRecord> {
+        let seen_ns = self.sampler.as_ref()?.last_seen_ns(index)?;
+        let (seen_ns, unseen_end) = match Stat::of(self.ledger.processes[index].pid).map(|stat| stat.state) {
+            None | Some('Z' | 'X') => (seen_ns, UnseenEnd::Ended),
+            Some('T') => (shell_ended_ns, UnseenEnd::Stopped),
+            Some(_) => (shell_ended_ns, UnseenEnd::Runs),
+        };
+        let stage = self.ledger.unreaped_stage(number, index, seen_ns);
+        Some(StageRecord { unseen_end: Some(unseen_end), ..stage })
     }
 
     fn link_records(&self, number: u32, pipeline: &Pipeline) -> Vec<LinkRecord> {
