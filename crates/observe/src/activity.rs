@@ -93,8 +93,8 @@ impl Slice {
         let cpu = share(now.cpu_ns.saturating_sub(last.cpu_ns));
         let queued = share(now.queued_ns.saturating_sub(last.queued_ns));
         let idle = cpu + queued < IDLE_SHARE && !now.at_disk && !now.is_ready;
-        // The kernel counts a wait for a CPU when it ends.
-        let waits_on = now.is_ready && cpu + queued == 0.0;
+        // The kernel counts a wait for a CPU when it ends. One that slept at the last sample may have become ready just now.
+        let waits_on = last.is_ready && now.is_ready && cpu + queued == 0.0;
         let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
         let (at_disk, is_stopped, is_ready) = (now.at_disk, now.is_stopped, now.is_ready);
         Self { ns: ns as f64, cpu, queued, at_disk, is_stopped, is_ready, idle }

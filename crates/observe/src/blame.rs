@@ -23,6 +23,8 @@ pub struct StageState {
     pub rests: bool,
     /// It sleeps for a given time, so it waits for no other stage.
     pub passes_time: bool,
+    /// No process reads its output any more.
+    pub is_unread: bool,
     /// The link that it waits for.
     pub waits_at: Option<usize>,
 }
@@ -67,7 +69,8 @@ fn last_stages(stages: usize, links: &[LinkState]) -> Vec<usize> {
 pub fn assign_waiting(stages: &[StageState], links: &[LinkState]) -> Waiting {
     let waiting = Waiting { stages: vec![0.0; stages.len()], outside: vec![0.0; links.len()] };
     let mut walk = Walk { stages, links, waiting, passed: vec![false; stages.len()] };
-    for at in last_stages(stages.len(), links) {
+    // No stage waits for one that writes to no reader, or for those before it.
+    for at in last_stages(stages.len(), links).into_iter().filter(|at| !stages[*at].is_unread) {
         walk.passed.fill(false);
         walk.assign(at, 1.0, None);
     }

@@ -6,9 +6,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use process::signals::NoSignals;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, stat};
 use rustix::io::Errno;
 
+use crate::fullness::borrow;
 use crate::open_file::{Identity, identity};
 
 /// A reading end, to be dropped soon. Signals are blocked until then, so that none delays that; only SIGSTOP can.
@@ -40,6 +42,23 @@ impl BriefPipe {
         // Meanwhile another file may have got this descriptor.
         if is_it(fstat(&brief.pipe)?) { Ok(brief) } else { Err(Errno::NXIO) }
     }
+}
+
+/// Whether a descriptor of a process is the writing end of a pipe or a socket that no process reads any more. For a pipe another writing end is opened
+/// briefly, on which poll(2) answers POLLERR then (pipe(7)).
+pub fn is_unread(pid: i32, fd: i32) -> bool {
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let _signals = NoSignals::block();
+    let end = match stat(&path).map(|found| FileType::from_raw_mode(found.st_mode)) {
+        Ok(FileType::Fifo) => open(&path, flags, Mode::empty()).ok(),
+        Ok(FileType::Socket) => borrow(pid, fd),
+        _ => None,
+    };
+    let Some(end) = end else { return false };
+    let mut state = [PollFd::new(&end, PollFlags::empty())];
+    let is_known = poll(&mut state, Some(&Timespec::default())).is_ok();
+    is_known && state[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 impl AsFd for BriefPipe {

@@ -258,6 +258,7 @@ impl ChainSampler {
                 // All its threads wait for time to pass, or for the end of a child.
                 passes_time: pass_time(self.processes_of(graph, at).flat_map(|process| &process.waits)),
                 waits_at: self.doing(graph, at).1,
+                is_unread: false,
             };
             let stages: Vec<StageState> = (0..graph.stages.len()).map(state).collect();
             let link = |link: &GraphLink| LinkState {

@@ -126,7 +126,8 @@ pub fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill> {
     Some(Fill { share, holds: true, held_bytes, ..Fill::NOTHING_YET })
 }
 
-fn borrow(pid: i32, fd: i32) -> Option<OwnedFd> {
+/// A copy of a process's descriptor, to be closed soon.
+pub(crate) fn borrow(pid: i32, fd: i32) -> Option<OwnedFd> {
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     pidfd_getfd(&process, fd, PidfdGetfdFlags::empty()).ok()
 }

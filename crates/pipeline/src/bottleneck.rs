@@ -1,11 +1,13 @@
 //! The bottleneck of a pipeline: the stage that the others waited for, or the program before the first or after the last stage.
 
+mod evidence;
+
 use model::{Bottleneck, LinkRecord, StageRecord};
-use observe::blame::stands_out;
 use observe::locale::Locale;
 
 use crate::stage_sampler::Blame;
 use crate::tips::{Busy, real_name, tips_for};
+use evidence::{Culprit, Support, named_by_cpu, sampled, sampled_shares, support};
 
 /// A shorter run consists mostly of the start of its programs, and has too few samples.
 const TOO_SHORT_NS: u64 = 50_000_000;
@@ -33,14 +35,6 @@ pub(crate) struct Observed<'a> {
     pub(crate) is_sequential: bool,
 }
 
-/// What the pipeline waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Culprit {
-    Stage(usize),
-    Before,
-    After,
-}
-
 /// Finds the bottleneck; its `stage` is an index into the pipeline's stages.
 pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
@@ -48,23 +42,23 @@ pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
     if total_ns < TOO_SHORT_NS {
         return say(None, format!("Too short to judge: less than {} ms.", TOO_SHORT_NS / 1_000_000));
     }
-    let mut shares: Vec<(Culprit, f64)> = Vec::new();
-    for (index, (_, blame)) in pipeline.stages.iter().enumerate() {
-        shares.push((Culprit::Stage(index), blame.total_ns));
-        shares.push((Culprit::Before, blame.before_ns));
-        shares.push((Culprit::After, blame.after_ns));
-    }
-    model::sort_by(&mut shares, |one, other| other.1.total_cmp(&one.1));
+    let shares = sampled_shares(pipeline);
     let whole_ns =
         if pipeline.is_sequential { shares.iter().map(|(_, ns)| ns).sum() } else { total_ns as f64 };
     let (culprit, ns) = *shares.first()?;
-    let next_ns = shares.get(1).map_or(0.0, |(_, ns)| *ns);
     let share = (ns / whole_ns.max(1.0)).min(1.0);
-    if !stands_out(ns, next_ns, whole_ns) {
-        return say(None, unclear_sentence(pipeline, &shares, whole_ns));
+    let support = support(pipeline, &shares, whole_ns);
+    if let Some(index) = named_by_cpu(pipeline, culprit, support, whole_ns) {
+        return say(Some(index), busiest_sentence(pipeline, index, whole_ns));
     }
     let (stage, percent) = (|index| named(pipeline, index), percent(share));
     match culprit {
+        _ if support == Support::NotClear => say(None, unclear_sentence(pipeline, &shares, whole_ns)),
+        _ if support == Support::FewSamples => {
+            let samples = sampled(pipeline);
+            let unknown = "It is not known which stage holds the pipeline up";
+            say(None, format!("{unknown}: {samples} samples are too few, or differ too much."))
+        }
         Culprit::Before => {
             let (what, name) = ("What feeds the pipeline holds it up", stage(0));
             say(None, format!("{what}: for {percent} of the time the standard input of {name} was empty."))
@@ -77,8 +71,25 @@ pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
                 format!("{what}: for {percent} of the time there was no room for the output of {name}."),
             )
         }
+        Culprit::Unread(index) => say(None, unread_sentence(pipeline, index, percent)),
         Culprit::Stage(index) => say(Some(index), stage_sentence(pipeline, index, share)),
     }
+}
+
+/// The sentence for a stage that is named by its CPU time.
+fn busiest_sentence(pipeline: &Observed<'_>, index: usize, whole_ns: f64) -> String {
+    let stage = &pipeline.stages[index].0;
+    let share = |ns: u64| ns as f64 / whole_ns.max(1.0);
+    let computed = percent(share(stage.user_ns.saturating_add(stage.system_ns)));
+    let queued = share(stage.queued_ns.unwrap_or(0));
+    let queued = if queued >= WORTH_SAYING_SHARE {
+        format!(" and waited for a CPU for {}", percent(queued))
+    } else {
+        String::new()
+    };
+    let help = tip(pipeline, index, !queued.is_empty());
+    let holds = if pipeline.stages.len() == 1 { "" } else { " holds the pipeline up: it" };
+    format!("{}{holds} computed for {computed} of the time{queued}.{help}", named(pipeline, index))
 }
 
 fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64) -> String {
@@ -129,6 +140,18 @@ fn tip(pipeline: &Observed<'_>, index: usize, shares_cpus: bool) -> String {
         shares_cpus,
     };
     tips_for(&busy, real_name).map(|tips| format!(" Try {tips}.")).unwrap_or_default()
+}
+
+/// The sentence for a stage that goes on although its reader has ended.
+fn unread_sentence(pipeline: &Observed<'_>, index: usize, percent: String) -> String {
+    let reader = pipeline.stages.get(index + 1).map_or(0, |(reader, _)| reader.wall_ns);
+    let (name, next) = (named(pipeline, index), named(pipeline, index + 1));
+    let before = if index == 0 { "it" } else { "it and the stages before it" };
+    format!(
+        "{next} ended after {} ms: from then on, for {percent} of the time, no program read the output of {name}, but {before} did not end. A \
+         program learns that its reader is gone only when it writes.",
+        reader / 1_000_000
+    )
 }
 
 /// The sentence for a pipeline without a clear bottleneck; it names the two largest shares.
@@ -190,7 +213,7 @@ mod tests {
     fn stage(command: &str, wall_ms: u64, blame: Blame) -> (StageRecord, Blame) {
         let command = command.to_owned();
         let stage = StageRecord { command, wall_ns: wall_ms * 1_000_000, ..StageRecord::default() };
-        (stage, blame)
+        (stage, Blame { samples: 100, ..blame })
     }
 
     fn blame(total_ms: f64, cpu_ms: f64) -> Blame {
@@ -257,5 +280,81 @@ mod tests {
         let stages = [stage("a", 300, blame(300.0, 290.0)), stage("b", 1000, blame(650.0, 600.0))];
         let (place, sentence) = judged(&stages, true);
         assert!(place == Some(1) && sentence.contains("after the other"), "{sentence}");
+    }
+
+    fn computing(command: &str, cpu_ms: u64, blame: Blame) -> (StageRecord, Blame) {
+        let (record, blame) = stage(command, 300, blame);
+        (StageRecord { user_ns: cpu_ms * 1_000_000, ..record }, blame)
+    }
+
+    /// Expected: python3, which computes for 171 of 283 ms, or that it is not known. Happened: `cat`, `uniq` and `wc` by turns.
+    #[test]
+    fn cpu_time_outranks_samples_and_few_samples_name_no_stage() {
+        let few = |(record, blame): (StageRecord, Blame)| (record, Blame { samples: 3, ..blame });
+        let slept = blame(290.0, 0.0);
+        for (case, stages, expected, says) in [
+            (
+                "cat copies",
+                [computing("cat f", 60, blame(200.0, 190.0)), computing("python3", 171, blame(80.0, 70.0))],
+                Some(1),
+                "computed for 57 %",
+            ),
+            (
+                "no sample",
+                [computing("cat f", 60, Blame::default()), computing("python3", 171, Blame::default())],
+                Some(1),
+                "computed for 57 %",
+            ),
+            (
+                "few samples",
+                [few(computing("sort", 171, Blame::default())), few(computing("wc", 1, slept.clone()))],
+                Some(0),
+                "computed for 57 %",
+            ),
+            (
+                "a reader at a low rate",
+                [computing("gzip", 171, Blame::default()), computing("pv", 1, slept.clone())],
+                Some(1),
+                "slept",
+            ),
+            (
+                "both compute",
+                [computing("a", 160, blame(200.0, 190.0)), computing("b", 155, blame(80.0, 70.0))],
+                Some(0),
+                "of the time was up to it",
+            ),
+            (
+                "nothing is known",
+                [few(computing("uniq", 20, blame(100.0, 0.0))), few(computing("wc", 1, slept.clone()))],
+                None,
+                "not known",
+            ),
+        ] {
+            let (place, sentence) = judged(&stages, false);
+            assert_eq!(place, expected, "{case}: {sentence}");
+            assert!(sentence.contains(says), "{case}: {sentence}");
+        }
+        let half = |samples| {
+            let with = |stage: (StageRecord, Blame)| (stage.0, Blame { samples, ..stage.1 });
+            judged(
+                &[with(computing("a", 9, blame(110.0, 9.0))), with(computing("b", 9, blame(190.0, 9.0)))],
+                false,
+            )
+            .0
+        };
+        assert_eq!((half(8), half(100)), (None, Some(1)), "0.63 of the samples");
+    }
+
+    #[test]
+    fn what_runs_on_without_a_reader_is_not_to_blame() {
+        let unread = Blame { unread_ns: 290.0 * MS, ..Blame::default() };
+        let stages = [
+            stage("tail -f log", 300, Blame::default()),
+            stage("sed", 300, unread),
+            stage("grep -m1 x", 2, Blame::default()),
+        ];
+        let (place, sentence) = judged(&stages, false);
+        assert_eq!(place, None, "{sentence}");
+        assert!(sentence.starts_with("`grep -m1 x` (stage 3) ended after 2 ms"), "{sentence}");
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use model::{HeldBack, LinkRecord, StageRecord};
 use observe::activity::{Activity, Awaits, Slice, peak_memory};
 use observe::blame::{LinkState, StageState, assign_waiting};
+use observe::brief_pipe::is_unread;
 use observe::end::{end, process_files};
 use observe::flow::Moved;
 use observe::fullness::{Fill, Gauge};
@@ -25,6 +26,10 @@ const SIDE_DESCRIPTORS_MAX: usize = 32;
 
 /// CPU time after which a program counts as started up: it has read its own files (libraries, locales).
 const STARTUP_CPU_NS: u64 = 1_000_000_000;
+
+/// Longest time before a sample for which it is evidence where the previous sample showed another stage: on a busy machine samples may be half a
+/// second apart, and the stage that is waited for now was then waited for during an unknown part of that.
+const SPEAKS_FOR_NS: f64 = 100_000_000.0;
 
 /// How to find out how full a link is.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +51,8 @@ pub(crate) type FillSources<'a> = dyn Fn(u64) -> Option<FillSource> + 'a;
 pub(crate) struct Blame {
     /// The time for which the pipeline waited for it.
     pub(crate) total_ns: f64,
+    /// The number of samples with this stage.
+    pub(crate) samples: u32,
     /// Parts of it: the stage computed, queued for a CPU, waited for a disk.
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
@@ -56,6 +63,8 @@ pub(crate) struct Blame {
     pub(crate) slept_ns: f64,
     /// Part of it: the stage was idle at a pipe that is not a link; by the program at the pipe's other end.
     pub(crate) aside_ns: BTreeMap<String, f64>,
+    /// The stage ran on although no process read its output any more.
+    pub(crate) unread_ns: f64,
     /// The stage waited for the standard input of the pipeline, or for its standard output.
     pub(crate) before_ns: f64,
     pub(crate) after_ns: f64,
@@ -80,6 +89,8 @@ struct StageHistory {
     blame: Blame,
     /// The locale of its program, where a tip may depend on that.
     locale: Option<Locale>,
+    /// The share of the waiting that the last sample assigned to it.
+    last_share: f64,
     /// The output that was held back for the longest time.
     longest_held_back: Option<HeldBack>,
 }
@@ -128,6 +139,14 @@ impl Sample<'_> {
 
     fn fill(&self, link: Option<u64>) -> Option<Fill> {
         self.fills.get(&link?).copied()
+    }
+
+    /// Whether a stage's reader has ended, and no other process reads what it writes.
+    fn is_unread(&self, index: usize) -> bool {
+        let process = self.process(index);
+        let Some(link) = process.writes else { return false };
+        let has_reader = self.slices.keys().any(|other| self.process(*other).reads == Some(link));
+        !has_reader && self.ledger.end_of(link, false).is_some() && is_unread(process.pid, 1)
     }
 }
 
@@ -284,7 +303,13 @@ impl StageSampler {
                 links.push(LinkState { writers: vec![at], readers: Vec::new(), fill });
             }
         }
-        let states: Vec<StageState> = stages.iter().map(|index| self.state(sample, *index)).collect();
+        let mut states: Vec<StageState> = stages.iter().map(|index| self.state(sample, *index)).collect();
+        for (index, state) in stages.iter().zip(&mut states).filter(|(index, _)| sample.is_unread(**index)) {
+            state.is_unread = true;
+            if let Some(stage) = self.stages.get_mut(index) {
+                stage.blame.unread_ns += sample.slices[index].ns;
+            }
+        }
         let waiting = assign_waiting(&states, &links);
         for (index, share) in stages.iter().zip(waiting.stages) {
             self.attribute(sample.ledger, *index, &sample.slices[index], share);
@@ -311,11 +336,13 @@ impl StageSampler {
 
     fn attribute(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
         let process = &ledger.processes[index];
-        let ns = slice.ns * share;
+        let Some(stage) = self.stages.get_mut(&index) else { return };
+        let before = std::mem::replace(&mut stage.last_share, share);
+        let ns = slice.ns * share.min(before) + slice.ns.min(SPEAKS_FOR_NS) * (share - before).max(0.0);
+        stage.blame.samples += 1;
         if ns <= 0.0 {
             return;
         }
-        let Some(stage) = self.stages.get_mut(&index) else { return };
         if slice.idle || slice.rests() {
             if let Some(name) =
                 program_at_side_pipe(&mut self.gauge, ledger, process.pid, &stage.processes.pids)

@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use model::RunRecord;
+use model::{RunRecord, StageRecord, UnseenEnd};
 
 use crate::common::{CACHES, Lab, skip};
 
@@ -159,7 +159,7 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
     over("tmpfile", "seq 400000 | perl -ne 'for(1..20){$x+=$_}' | wc -c", Stage(2), CPU),
     over("socketpair", "(sleep 0.5; echo a) | cat | wc", Stage(1), SLEEP),
     // A stage that never reads does not wait for the stage before it.
-    case("sleep 0.2 | sleep 0.7 | true", Stage(2), SLEEP),
+    case("sleep 0.2 | sleep 0.7 | cat", Stage(2), SLEEP),
     // Happened: a stage that had put its input aside for a while was missing.
     case("seq 400000 | (read x </dev/null; perl -ne 'for(1..20){$x+=$_}') | wc -c", Stage(2), CPU),
 ];
@@ -358,6 +358,77 @@ fn a_signal_ends_the_run_and_the_table_comes_all_the_same() {
         assert!(done.stderr.contains("sleep 0.1"), "{}", done.stderr);
         assert!(fs::read_to_string(lab.here("r.json")).expect("a record").contains("hosepipe/1"));
     }
+}
+
+/// Runs a text with --stats, which this signal of timeout(1) ends after 1.5 s: its record and its table.
+fn run_until(signal: &str, text: &str) -> (RunRecord, String) {
+    let lab = Lab::new();
+    let program = lab.command(&[]).get_program().to_owned();
+    let mut command = Command::new("timeout");
+    command.args(["-s", signal, "1.5"]).arg(program).args(["run", "--stats", "--json", "r.json", text]);
+    command.current_dir(lab.here("")).env("TMPDIR", lab.tmp()).env("XDG_RUNTIME_DIR", CACHES);
+    let done = command.stdin(Stdio::null()).stdout(Stdio::null()).output().expect("timeout");
+    let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+    let said = String::from_utf8_lossy(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    (serde_json::from_str(&json).expect("JSON"), said)
+}
+
+/// Expected: the stages, and the one that the others waited for, also where the shell did not wait for their end.
+/// Happened: "No stage was seen to its end"; or nothing at all, when the second signal of timeout(1) came after the shell's end.
+#[test]
+fn stages_that_the_shell_did_not_wait_for_are_shown() {
+    for _ in 0..3 {
+        let (record, said) = run_until("TERM", "sleep 30 | wc -l");
+        let is_unseen = |stage: &StageRecord| stage.status.is_none() && stage.unseen_end.is_some();
+        assert!(record.stages.len() == 2 && record.stages.iter().all(is_unseen), "{said}");
+        assert_eq!(record.bottleneck.and_then(|found| found.stage), Some(0), "{said}");
+        assert!(said.contains("The shell ended first") || said.contains("Still running when"), "{said}");
+    }
+    let (record, said) = run_until("TERM", "yes | sh -c 'trap \"\" TERM; sleep 4' | cat");
+    assert_eq!(record.stages[1].unseen_end, Some(UnseenEnd::Runs), "{said}");
+    assert_eq!(record.bottleneck.and_then(|found| found.stage), Some(1), "{said}");
+    // The shell alone is ended: timeout(1) would continue what is stopped.
+    let lab = Lab::new();
+    let text = "(sleep 1; kill -TERM $$; sleep 2; kill -KILL $(cat stopped)) & yes | sh -c 'echo $$ >stopped; kill -STOP $$; cat' | cat";
+    lab.run(&["run", "--json", "r.json", text]).expect_code(143);
+    let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+    let record: RunRecord = serde_json::from_str(&json).expect("JSON");
+    assert!(record.stages.iter().any(|stage| stage.unseen_end == Some(UnseenEnd::Stopped)), "{record:?}");
+    let sentence = record.bottleneck.expect("judged").sentence;
+    assert!(sentence.contains("(stage 2)") && sentence.contains("stopped by a signal"), "{sentence}");
+}
+
+/// Happened: the first stage was named, "100 % of the time", and the last one had ended after 2 ms.
+#[test]
+fn a_reader_that_left_is_named_where_the_others_do_not_notice() {
+    for (signal, text, reader) in [
+        (
+            "TERM",
+            "(echo hello; exec sleep 30) | sed -u s/x/y/ | grep -m1 hello",
+            "`grep -m1 hello` (stage 3)",
+        ),
+        ("INT", "(echo hello; exec sleep 30) | head -1", "`head -1` (stage 2)"),
+        (
+            "TERM",
+            "(echo a; sleep 1; echo b) | dd bs=1M count=1 status=none | wc -c",
+            "`dd bs=1M count=1 status=none` (stage 2)",
+        ),
+    ] {
+        let (record, said) = run_until(signal, text);
+        let found = record.bottleneck.expect("judged");
+        let names =
+            found.sentence.starts_with(reader) && found.sentence.contains("no program read the output");
+        assert!(names && found.stage.is_none(), "{said}");
+    }
+}
+
+/// Happened: "2.01 s. Too short to judge: less than 50 ms."
+#[test]
+fn time_without_a_pipeline_is_not_that_of_the_stages() {
+    let lab = Lab::new();
+    let said = lab.run(&["run", "--stats", "v=$(echo r; sleep 1.5 &); echo $v | cat"]).expect_code(0).stderr;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("waited for a program that is no stage: `sleep 1.5`."), "{said}");
 }
 
 /// Looking on may not change what the stages see.
