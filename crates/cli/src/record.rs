@@ -61,17 +61,19 @@ pub(crate) fn bench(
 /// There is no such file, or it is not a record: a [`UsageError`] that names it.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     // `hosepipe fleet` writes a folder with the record in it.
-    let in_folder = path.join(remote::fleet::RECORD);
-    if path.is_dir() && !in_folder.exists() {
+    let (in_folder, is_folder) = (path.join(remote::fleet::RECORD), path.is_dir());
+    if is_folder && !in_folder.exists() {
         return usage(format!(
             "cannot read the record {}: it is a folder, and none that `hosepipe fleet` has written a record into",
             path.display()
         ));
     }
-    let path = &if path.is_dir() { in_folder } else { path.to_owned() };
+    let path = &if is_folder { in_folder } else { path.to_owned() };
     let name = path.display().to_string();
     let bytes = match path.as_os_str().as_encoded_bytes() {
         b"-" => read(stdin()),
+        // The user has not typed this name; the others may be of a FIFO, as of `<(…)`.
+        _ if is_folder => process::open_regular(path).and_then(read),
         _ => File::open(path).and_then(read),
     };
     let bytes = bytes

@@ -1,44 +1,38 @@
-//! Signals. Those that request the end of the program set a flag, so that finished results are still printed and saved. Inherited
-//! dispositions that would cause wrong results are reset.
+//! Signals. Those that request the end of the program are noted, so that finished results are still printed and saved; a second one ends it
+//! (`process::signals`). Inherited dispositions that would cause wrong results are reset.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::terminal;
 use anyhow::Context;
 use model::StopReason;
-use process::signals::{ignore, to_default, was_ignored};
+use process::signals::{ignore, note_as_stop, note_stop, stop_signal, to_default};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
 
 /// The first signal that requested the end of the program, if any.
 #[derive(Clone)]
-pub(crate) struct StopRequest(Arc<AtomicUsize>);
+pub(crate) struct StopRequest(());
 
 impl StopRequest {
-    /// Installs handlers: from now on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the program.
+    /// Installs handlers: from now on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the program.
     ///
     /// # Errors
     /// The system refused to install a handler.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let stop = Self(Arc::new(AtomicUsize::new(0)));
+        let stop = Self(());
         [SIGINT, SIGTERM, SIGHUP].into_iter().try_for_each(|signal| stop.listen_also(signal))?;
         Ok(stop)
     }
 
     /// Handles one more signal. A signal that was ignored at the start (nohup(1)) stays ignored.
     pub(crate) fn listen_also(&self, signal: i32) -> anyhow::Result<()> {
-        if !was_ignored(signal) {
-            signal_hook::flag::register_usize(signal, Arc::clone(&self.0), signal as usize)
-                .context("cannot install a signal handler")?;
-        }
-        Ok(())
+        note_as_stop(signal).context("cannot install a signal handler")
     }
 
     /// Whether the program should end.
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        stop_signal().is_some()
     }
 
     /// Sleeps for `duration`, or until the program should end.
@@ -50,17 +44,14 @@ impl StopRequest {
         }
     }
 
-    /// Sets the flag by a signal that a child has received.
+    /// Notes a signal that a child has received.
     pub(crate) fn note(&self, signal: Option<i32>) {
-        if let Some(signal) = signal {
-            self.0.store(signal as usize, Ordering::Relaxed);
-        }
+        signal.into_iter().for_each(note_stop);
     }
 
     /// The signal that requested the end.
     pub(crate) fn signal(&self) -> Option<i32> {
-        let signal = self.0.load(Ordering::Relaxed);
-        (signal != 0).then_some(signal as i32)
+        stop_signal()
     }
 
     /// What ended a run early: one of these signals, or else its time.

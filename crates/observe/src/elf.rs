@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use process::open_regular;
+
 /// Longest part of a file that is read.
 const PART_BYTES_MAX: u64 = 16 << 20;
 const HEAD_BYTES: usize = 64;
@@ -24,7 +26,9 @@ pub struct Symbols {
 impl Elf {
     /// Opens a file; `None` if it cannot be read, or has another format.
     pub fn open(path: impl AsRef<Path>) -> Option<Self> {
-        let (file, mut head) = (File::open(path).ok()?, [0; HEAD_BYTES]);
+        let (file, mut head) = (open_regular(path).ok()?, [0; HEAD_BYTES]);
+        // A file of /proc has size 0, and reading it may have an effect.
+        file.metadata().ok().filter(|found| found.len() >= HEAD_BYTES as u64)?;
         file.read_exact_at(&mut head, 0).ok()?;
         head.starts_with(b"\x7fELF\x02\x01").then_some(Self { file, head })
     }

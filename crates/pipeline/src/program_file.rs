@@ -1,12 +1,13 @@
 //! Facts about a program from its file: its interpreter, its loader, and the functions that it takes from libraries.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::file_on_path;
 use observe::elf::Elf;
+use process::open_regular;
 
 /// Symbols that a program takes from the C library if it writes to standard output with stdio(3).
 const STDIO: [&str; 6] = ["stdout", "puts", "putchar", "printf", "__printf_chk", "vprintf"];
@@ -45,7 +46,7 @@ impl Program {
         const SET_ID: u32 = 0o6000;
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut line = Vec::new();
-        if let Ok(file) = File::open(&real) {
+        if let Ok(file) = open_regular(&real) {
             // A file that cannot be read is no script.
             let _ = file.take(LINE_BYTES_MAX).read_to_end(&mut line);
         }

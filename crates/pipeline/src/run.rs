@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use mechanism::{Folder, OpenError};
 use model::monotonic_ns;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::Signal;
 use nix::sys::time::TimeVal;
 use nix::unistd::{ForkResult, fork};
 use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, asks, kind, mode};
@@ -255,7 +256,7 @@ impl Running {
             _ => system("wait4")(source),
         })?;
         let wall = self.began.elapsed();
-        let summary = self.report_end(ended, server).map_err(|_| RunError::Killed)?;
+        let summary = self.report_end(ended, server, pid).map_err(|_| RunError::Killed)?;
         if summary.serves_on {
             std::mem::forget(cleaner);
         } else {
@@ -284,8 +285,9 @@ impl Running {
         become_server(|| serve(Server::new(text, self.pid, None, None), &socket, ShellEnd::Report(theirs)))
     }
 
-    /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary.
-    fn report_end(&self, ended: ExitStatus, mut server: UnixStream) -> io::Result<Summary> {
+    /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary. A second signal that requests the
+    /// end kills the server, which may be in a system call that does not return.
+    fn report_end(&mut self, ended: ExitStatus, mut server: UnixStream, pid: Pid) -> io::Result<Summary> {
         let now = used_by_children();
         let usage = Usage {
             user_us: now.user_us - self.used.user_us,
@@ -295,6 +297,9 @@ impl Running {
         let (kind, at_ns, value) = (kind::REAPED, monotonic_ns(), i64::from(ended.into_raw()));
         let head = Head { kind, pid: self.pid, at_ns, value, usage, ..Head::default() };
         server.write_all(head.as_bytes())?;
+        if !self.supervisor.wait_for_data(server.as_fd())? {
+            signals::send(pid.as_raw_pid(), Signal::SIGKILL);
+        }
         Ok(model::from_json(io::read_to_string(server)?)?)
     }
 }

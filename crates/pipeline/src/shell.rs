@@ -1,7 +1,6 @@
 //! The user's shell: finds its file, and checks whether a library can be preloaded into it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use model::{SHELLS, describe_errno};
 use observe::elf::Elf;
+use process::open_regular;
 use rustix::fs::{Access, access};
 use thiserror::Error;
 
@@ -135,7 +135,7 @@ pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
 
 /// A text that identifies a file and its version, and its first bytes. (Reading the whole file would take as long as starting the shell.)
 fn fingerprint_and_head(path: &Path) -> io::Result<(String, [u8; 4])> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let found = file.metadata()?;
     let changed = format!("{}.{:09}", found.ctime(), found.ctime_nsec());
     let fingerprint = format!("{:x}-{:x}-{:x}-{changed}", found.dev(), found.ino(), found.len());

@@ -13,6 +13,7 @@ pub mod proc;
 mod queue;
 mod reap;
 mod refused;
+mod regular;
 mod remove;
 pub mod signals;
 mod spawn;
@@ -33,6 +34,7 @@ pub use private::{
 pub use queue::{QueueName, TemporaryQueue};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};
+pub use regular::open_regular;
 pub use signals::{leave, spawn_thread};
 pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ssh_words};
 pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};

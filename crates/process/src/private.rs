@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use rustix::process::geteuid;
 
+use crate::regular::open_regular_with;
+
 /// Write permission of the group and of all other users.
 const OTHERS_WRITE: u32 = 0o022;
 /// Write permission of all other users.
@@ -161,14 +163,9 @@ pub fn write_anew(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// ELOOP for a symbolic link; a sentence for another user's file.
 pub fn open_own(path: &Path) -> io::Result<File> {
-    // The other end of a FIFO may never be opened.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty())?);
+    let file = open_regular_with(path, OFlags::NOFOLLOW)?;
     let found = file.metadata()?;
     let folder_owner = || path.parent().and_then(|folder| folder.metadata().ok()).map(|folder| folder.uid());
-    if !found.is_file() {
-        return Err(io::Error::other("is not a regular file"));
-    }
     if found.uid() != geteuid().as_raw() && Some(found.uid()) != folder_owner() {
         return Err(io::Error::other(format!("belongs to another user ({})", found.uid())));
     }

@@ -6,7 +6,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use nix::sys::signal::Signal::*;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
@@ -223,6 +225,62 @@ fn set(signals: &[i32], action: libc::sighandler_t) {
     }
 }
 
+/// The first signal that requested the end of this program, and when it came (CLOCK_MONOTONIC); 0 if none did.
+static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
+static STOP_NS: AtomicU64 = AtomicU64::new(0);
+/// The last step of a program that a second signal ends.
+static LAST_STEP: OnceLock<fn()> = OnceLock::new();
+
+/// Signals that come within this time are one request: timeout(1) sends its signal twice.
+pub(crate) const ONE_REQUEST: Duration = Duration::from_millis(100);
+
+/// Whether a further signal that requests the end is not to be waited for any more. `since` is the time since the first one.
+pub(crate) fn insists(signal: Signal, since: Duration) -> bool {
+    matches!(signal, SIGINT | SIGTERM) && since >= ONE_REQUEST
+}
+
+/// From now on this signal is noted as a request to end. A second SIGINT or SIGTERM ends the program at once, also while it is in a system call:
+/// its cleaner then removes what it leaves. A signal that was ignored at the start (nohup(1)) stays ignored.
+///
+/// # Errors
+/// What signal(2) answered.
+pub fn note_as_stop(signal: i32) -> io::Result<()> {
+    if was_ignored(signal) {
+        return Ok(());
+    }
+    // SAFETY: the handler makes only calls that are async-signal-safe (signal-safety(7)).
+    let before = unsafe { libc::signal(signal, stop as extern "C" fn(i32) as libc::sighandler_t) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sets the function that is called before a second signal ends this program. It may only do what a signal handler may (signal-safety(7)).
+pub fn set_last_step(last_step: fn()) {
+    LAST_STEP.get_or_init(|| last_step);
+}
+
+/// The first signal that requested the end of this program.
+pub fn stop_signal() -> Option<i32> {
+    Some(STOP_SIGNAL.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
+/// Notes a signal that a child has got as a request to end this program.
+pub fn note_stop(signal: i32) {
+    let _ = STOP_NS.compare_exchange(0, model::monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
+    let _ = STOP_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+extern "C" fn stop(signal: i32) {
+    let first_ns = STOP_NS.load(Ordering::Relaxed);
+    let since = Duration::from_nanos(model::monotonic_ns().saturating_sub(first_ns));
+    if first_ns > 0 && Signal::try_from(signal).is_ok_and(|signal| insists(signal, since)) {
+        if let Some(last_step) = LAST_STEP.get() {
+            last_step();
+        }
+        end_by(signal);
+    }
+    note_stop(signal);
+}
+
 /// Ends this process by the signal, as a shell does whose command was ended by one, so that the parent sees it.
 pub fn end_by(signal: i32) {
     to_default(&[signal]);
@@ -239,6 +297,14 @@ pub fn leave(status: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Expected: `timeout 2 hosepipe bench …` saves what was measured; timeout(1) sends its signal to the process and to its group.
+    #[test]
+    fn two_signals_at_once_are_one_request() {
+        assert!(!insists(SIGTERM, Duration::from_millis(1)));
+        assert!(insists(SIGTERM, ONE_REQUEST) && insists(SIGINT, ONE_REQUEST));
+        assert!(!insists(SIGHUP, Duration::from_secs(1)), "a terminal that is closed");
+    }
 
     /// Expected: if there is no memory for what a thread needs, starting it returns an error.
     /// Happened: the runtime had no memory for the alternate signal stack and panicked in the thread; the program ended without a message.

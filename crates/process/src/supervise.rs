@@ -27,7 +27,7 @@ pub enum Reach {
     Child,
     /// The child and all that it started, so that nothing is left of a run: a shell does not pass signals on.
     AllBelow,
-    /// The same, for a trial of hosepipe's own: a second signal that requests the end kills them.
+    /// The same, for a trial of hosepipe's own.
     Trial,
 }
 
@@ -53,6 +53,8 @@ pub struct Supervisor {
     inbox: Inbox,
     reach: Reach,
     child: Option<(Pid, OwnedFd)>,
+    /// The first signal that requested the end, and when it came.
+    asked_to_end: Option<(Signal, Instant)>,
     /// Processes that were asked to end, and this process's children at that time.
     asked: Vec<i32>,
     children: Vec<i32>,
@@ -62,8 +64,9 @@ pub struct Supervisor {
 impl Supervisor {
     /// Begins to receive signals; to be made before the program is started, so that no signal is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
-        let (asked, children) = Default::default();
-        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked, children, used: Used::default() })
+        let (child, asked_to_end, asked, children) = Default::default();
+        let used = Used::default();
+        Ok(Self { inbox: Inbox::open()?, reach, child, asked_to_end, asked, children, used })
     }
 
     /// What the child that has ended has used.
@@ -104,7 +107,6 @@ impl Supervisor {
         server: Option<BorrowedFd<'_>>,
         look: &mut dyn FnMut() -> Option<Duration>,
     ) -> io::Result<(ExitStatus, Option<i32>)> {
-        let mut asked_to_end = None;
         loop {
             let (child, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
             let child = *child;
@@ -113,8 +115,8 @@ impl Supervisor {
                     self.child = None;
                     let model::EndUsage { user_ns, system_ns, .. } = end_usage(&usage);
                     self.used = Used { max_rss_bytes: usage.ru_maxrss as u64 * 1024, user_ns, system_ns };
-                    self.end_orphans(asked_to_end);
-                    return Ok((status, asked_to_end.map(|signal| signal as i32)));
+                    self.end_orphans();
+                    return Ok((status, self.asked_to_end.map(|(signal, _)| signal as i32)));
                 }
                 Some(_) if stopped_alone(child) => {
                     // Stops this process until it gets a SIGCONT.
@@ -131,15 +133,54 @@ impl Supervisor {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             while let Some(came) = self.inbox.next() {
-                if came.ends && asked_to_end.is_some() && self.reach == Reach::Trial {
+                if self.is_insisted_on(came, child) {
                     signals::send(child.as_raw_pid(), SIGKILL);
-                }
-                if came.ends {
-                    asked_to_end.get_or_insert(came.signal);
                 }
                 self.pass_on(came, child);
             }
         }
+    }
+
+    /// After the child has ended: waits until another process has written to `data`, or has closed it. `false` if a second signal requested the end
+    /// of this program before that.
+    ///
+    /// # Errors
+    /// What poll(2) answered.
+    pub fn wait_for_data(&mut self, data: BorrowedFd<'_>) -> io::Result<bool> {
+        loop {
+            let mut fds =
+                [PollFd::new(&self.inbox, PollFlags::IN), PollFd::from_borrowed_fd(data, PollFlags::IN)];
+            sleep_on(&mut fds, None)?;
+            if !fds[1].revents().is_empty() {
+                return Ok(true);
+            }
+            while let Some(came) = self.inbox.next() {
+                if self.note(came) {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Notes a signal; returns whether it is a further one that requests the end.
+    fn note(&mut self, came: ReceivedSignal) -> bool {
+        let before = self.asked_to_end.filter(|_| came.ends);
+        if came.ends {
+            self.asked_to_end.get_or_insert((came.signal, Instant::now()));
+        }
+        before.is_some_and(|(_, first)| signals::insists(came.signal, first.elapsed()))
+    }
+
+    /// Notes a signal; returns whether the child, and all below it, are to be killed: after a second signal that requests the end. What a key at a
+    /// terminal means is for the user's program to decide, as in a shell.
+    fn is_insisted_on(&mut self, came: ReceivedSignal, child: Pid) -> bool {
+        let is_from_outside = || came.sender.is_some_and(|pid| !signals::is_below(pid, child.as_raw_pid()));
+        self.note(came)
+            && match self.reach {
+                Reach::Child => false,
+                Reach::AllBelow => is_from_outside(),
+                Reach::Trial => true,
+            }
     }
 
     fn pass_on(&mut self, came: ReceivedSignal, child: Pid) {
@@ -167,9 +208,9 @@ impl Supervisor {
     }
 
     /// Waits for some time for processes whose parent has ended. Those that were being started when the others were asked to end are asked now.
-    fn end_orphans(&mut self, signal: Option<Signal>) {
+    fn end_orphans(&mut self) {
         let began = Instant::now();
-        let Some(signal) = signal.filter(|_| !self.asked.is_empty()) else { return };
+        let Some((signal, _)) = self.asked_to_end.filter(|_| !self.asked.is_empty()) else { return };
         while began.elapsed() < ORPHANS_WAIT {
             let mut orphans = reap_children_except(&self.children);
             if orphans.is_empty() {

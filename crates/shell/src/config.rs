@@ -45,7 +45,7 @@ impl Config {
     /// Reads the user's file. If it is wrong, returns the defaults and a message.
     pub fn read() -> (Self, Option<String>) {
         let Some(path) = config_file() else { return (Self::default(), None) };
-        let text = match read_text(&path) {
+        let text = match process::open_regular(&path).and_then(std::io::read_to_string) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), None),
             read => read.map_err(|error| model::describe_errno(&error)),
         };
@@ -73,14 +73,6 @@ impl Config {
     pub fn above(&self) -> Duration {
         Duration::try_from_secs_f64(self.stats_above).unwrap_or_default()
     }
-}
-
-/// Reads a regular file: opening a FIFO would block, and a device may never end.
-fn read_text(path: &Path) -> std::io::Result<String> {
-    if path.metadata()?.is_file() {
-        return std::fs::read_to_string(path);
-    }
-    Err(std::io::Error::other("this is not a regular file"))
 }
 
 /// The path of the file (XDG Base Directory Specification).

@@ -2,8 +2,8 @@
 
 use std::io::stdout;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use process::ready_within;
 use ratatui::DefaultTerminal;
 use rustix::event::PollFlags;
 use rustix::process::{Signal, kill_current_process_group};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTSTP};
 use signal_hook::low_level::emulate_default_handler;
 
@@ -33,7 +34,9 @@ pub(super) fn run(interval: Duration, filter: ChainFilter, stop: &StopRequest) -
         signal_hook::flag::register(signal, Arc::clone(&noted)).map(|_| noted)
     });
     let (stopped, continued) = (stopped?, continued?);
-    let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
+    BEFORE.get_or_init(|| tcgetattr(stdout()).ok());
+    process::signals::set_last_step(give_terminal_back);
+    let mut terminal = set_up_terminal()?;
     let shown = show(&mut terminal, interval, filter, stop, [&stopped, &continued]);
     if is_gone() {
         // The destructor would fail, and panic because standard error, on which it reports that, is gone too.
@@ -44,6 +47,31 @@ pub(super) fn run(interval: Duration, filter: ChainFilter, stop: &StopRequest) -
     ratatui::try_restore().context("cannot restore the terminal")?;
     shown?;
     Ok(stop.exit_code(false))
+}
+
+/// The modes of the terminal before they were changed.
+static BEFORE: OnceLock<Option<Termios>> = OnceLock::new();
+
+/// Sets up the terminal. Ctrl-C and Ctrl-Z remain signals there: as keys they would not be noticed while this program is in a system call.
+fn set_up_terminal() -> anyhow::Result<DefaultTerminal> {
+    let terminal = ratatui::try_init().context("cannot set up the terminal")?;
+    let mut modes = tcgetattr(stdout())?;
+    modes.local_modes |= LocalModes::ISIG;
+    // Ctrl-\ would end this program and leave the terminal as it is.
+    modes.special_codes[SpecialCodeIndex::VQUIT] = 0;
+    tcsetattr(stdout(), OptionalActions::Now, &modes)?;
+    Ok(terminal)
+}
+
+/// Gives the terminal back as it was, with calls that a signal handler may make: to leave the alternate screen and to show the cursor.
+fn give_terminal_back() {
+    // A terminal that takes no more bytes is not waited for.
+    if ready_within(&stdout(), PollFlags::OUT, Some(Duration::ZERO)).is_ok_and(|is_ready| is_ready) {
+        let _ = rustix::io::write(stdout(), b"\x1b[?1049l\x1b[?25h");
+    }
+    if let Some(Some(before)) = BEFORE.get() {
+        let _ = tcsetattr(stdout(), OptionalActions::Now, before);
+    }
 }
 
 /// Whether the terminal is gone (POLLHUP of poll(2)). Where SIGHUP is ignored (nohup(1)), nothing else reports it.
@@ -71,7 +99,7 @@ fn show(
             continued.store(true, Ordering::Relaxed);
         }
         if continued.swap(false, Ordering::Relaxed) {
-            *terminal = ratatui::try_init().context("cannot set up the terminal again")?;
+            *terminal = set_up_terminal()?;
             terminal.clear()?;
             draw = true;
         }

@@ -23,6 +23,7 @@ mod faults_round_trips;
 mod filters;
 mod fleet;
 mod fuzz;
+mod hangs;
 mod help;
 mod hostile;
 mod house;

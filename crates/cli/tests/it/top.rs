@@ -18,7 +18,7 @@ use crate::common::{Lab, another_user, skip, soon, until};
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 
 /// A script of bash, in a process group and a session of its own, which ends with it.
-struct Scene {
+pub(crate) struct Scene {
     shell: Child,
     folder: tempfile::TempDir,
 }
@@ -28,8 +28,13 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("bash");
         command.args(["-c", script]).current_dir(folder.path()).env("HOSEPIPE", HOSEPIPE);
+        Self::of(command, folder)
+    }
+
+    /// Of a command, with a folder that is removed with it.
+    pub(crate) fn of(mut command: Command, folder: tempfile::TempDir) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        Self { shell: command.spawn().expect("bash"), folder }
+        Self { shell: command.spawn().expect("started"), folder }
     }
 
     fn pid(&self) -> i32 {
@@ -44,7 +49,7 @@ impl Scene {
     }
 
     /// Looks until the scene has one chain, and that passes.
-    fn chain(&self, accept: impl Fn(&Chain) -> bool) -> Chain {
+    pub(crate) fn chain(&self, accept: impl Fn(&Chain) -> bool) -> Chain {
         let began = Instant::now();
         loop {
             let chains: Vec<Chain> = look(&[]).into_iter().filter(|chain| self.has(chain)).collect();
@@ -81,7 +86,7 @@ fn text(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("text"))
 }
 
-fn names(chain: &Chain) -> Vec<&str> {
+pub(crate) fn names(chain: &Chain) -> Vec<&str> {
     chain.stages.iter().map(|stage| stage.processes[0].name.as_str()).collect()
 }
 

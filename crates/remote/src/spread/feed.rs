@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use model::describe_errno;
-use process::{Child, describe_ending};
+use process::{Child, describe_ending, open_regular};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
@@ -29,7 +29,7 @@ pub struct FeedProcess(Option<Child<'static>>);
 /// A file cannot be opened, or the system refused a pipe or a process.
 pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, FeedProcess)> {
     if let [range] = ranges.as_slice() {
-        let file = File::open(&range.file.path)?;
+        let file = open_regular(&range.file.path)?;
         if range.offset == 0 && range.bytes == file.metadata()?.len() {
             return Ok((file.into(), FeedProcess(None)));
         }
@@ -84,7 +84,7 @@ impl Filler {
             let before = range.bytes;
             match self.fill(range) {
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
-                    let mut file = File::open(&range.file.path)?;
+                    let mut file = open_regular(&range.file.path)?;
                     file.seek(SeekFrom::Start(range.offset))?;
                     range.bytes -= io::copy(&mut file.take(range.bytes), &mut self.pipe)?;
                     return if range.bytes == 0 { Ok(()) } else { Err(file_shrank()) };
@@ -100,7 +100,7 @@ impl Filler {
     /// Writes as much of a range as the pipe has room for, and removes that from the range; false if the pipe is full. The file's own pages go
     /// into the pipe without a copy.
     fn fill(&mut self, range: &mut Range) -> io::Result<bool> {
-        let mut file = File::open(&range.file.path)?;
+        let mut file = open_regular(&range.file.path)?;
         file.seek(SeekFrom::Start(range.offset))?;
         while range.bytes > 0 {
             let most = range.bytes.min(PIPE_BYTES as u64) as usize;

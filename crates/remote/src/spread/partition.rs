@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use model::{ByteSize, describe_errno, one_line};
 use payload::Block;
+use process::open_regular;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes read at a time to find a line end.
@@ -49,7 +50,7 @@ impl InputFile {
             let is_what = format!("{} is {what}", shown(path));
             return Err(is_what + ": an input is a regular file, which can be read again and in parts");
         }
-        File::open(path).map_err(unreadable(path))?;
+        open_regular(path).map_err(unreadable(path))?;
         let path = absolute(path).map_err(unreadable(path))?;
         Ok(Self { path, bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
     }
@@ -106,7 +107,7 @@ pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
 /// # Errors
 /// A sentence: the file cannot be read, or it is compressed, so that it can only be decompressed from its beginning.
 pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Range>, String> {
-    let opened = File::open(&file.path).map_err(unreadable(&file.path))?;
+    let opened = open_regular(&file.path).map_err(unreadable(&file.path))?;
     let mut ranges = Vec::new();
     let mut offset = 0;
     if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable(&file.path))? > 0 {
@@ -142,7 +143,7 @@ const MAGIC_BYTES: [(&[u8], &str); 6] = [
 
 fn compressed_format(file: &InputFile) -> Result<Option<&'static str>, String> {
     let mut begin = [0; 8];
-    let read = File::open(&file.path).and_then(|file| file.read_at(&mut begin, 0));
+    let read = open_regular(&file.path).and_then(|file| file.read_at(&mut begin, 0));
     let read = read.map_err(unreadable(&file.path))?;
     Ok(MAGIC_BYTES.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name))
 }
