@@ -63,6 +63,7 @@ pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
 
 fn summary(report: &SinkReport) -> String {
     let bytes = report.bytes;
+    let count = report::words::count(bytes as usize, "byte");
     if bytes == 0 {
         return "0 bytes: standard input was empty".into();
     }
@@ -72,11 +73,9 @@ fn summary(report: &SinkReport) -> String {
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let Some(speed) = report.throughput_bytes_per_s else {
-        return format!(
-            "{bytes} bytes, {what}; all of them came before the clock started, so there is no rate"
-        );
+        return format!("{count}, {what}; all of them came before the clock started, so there is no rate");
     };
-    let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
+    let summary = format!("{count}, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
     // Bytes that had come before the clock started are mentioned only if they change the printed rate.
     let waiting = report.waiting_bytes;
     if waiting <= bytes / 100 {

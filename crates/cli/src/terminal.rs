@@ -167,13 +167,15 @@ pub(crate) fn style_of_stderr() -> Style {
     style_of(&io::stderr())
 }
 
-/// The width of the terminal or of COLUMNS; colours only on a terminal and only if they are wanted.
+/// The width of the terminal or of COLUMNS; colours only on a terminal and only if they are wanted. With all remarks: a verb that has `--explain`
+/// sets that itself.
 fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let window = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
     Style {
         width: window.filter(|width| *width > 0).or(columns).unwrap_or(100),
         color: stream.is_terminal() && model::colours_are_wanted(),
+        explain: true,
         ..Style::default()
     }
 }

@@ -13,8 +13,11 @@ mod record;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use model::{Chain, ChainLink, ChainLinkKind, HeldBack, TopSnapshot, monotonic_ns};
+use model::{
+    Chain, ChainLink, ChainLinkKind, ChainStage, HeldBack, StageActivity, TopSnapshot, monotonic_ns,
+};
 
+use crate::activity::Slice;
 use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, IpcFile, nameless};
 use crate::fullness::{Fill, Gauge};
@@ -25,22 +28,28 @@ use crate::quota::ChargedPipes;
 use crate::sampled_process::SampledProcess;
 use crate::sockets::{self, PairEnd};
 use crate::stage_processes::KEPT_PROCESSES_MAX;
-use crate::waits::{Waits, pass_time};
+use crate::waits::{Awaited, Waits, pass_time};
 use census::Census;
 use directions::Directions;
-use graph::{ChainGraph, GraphLink, Holder, LinkId, graphs};
+use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
 use owner::Owners;
+use record::BUSY_SHARE_MIN;
 
-/// The weight of all earlier samples; the latest sample has the rest. So about the last four samples count.
-const EARLIER_WEIGHT: f64 = 0.6;
+/// The smallest weight of the latest sample; all earlier ones have the rest. So about the last five samples count, and of fewer all count alike.
+const LATEST_WEIGHT_MIN: f64 = 0.3;
 
-/// Two shares of one stage, over the last samples.
+/// Smallest share of the time since the previous sample in which a process computed or waited for a CPU, if it never waited for anything else.
+const ALWAYS_SHARE_MIN: f64 = 0.9;
+
+/// Shares of one stage, over the last samples.
 #[derive(Debug, Default, Clone, Copy)]
 struct StageShares {
     /// Share of the time for which the chain waited for it.
     held_up: f64,
     /// Share of the samples in which it waited for time to pass.
     passed_time: f64,
+    /// The number of samples.
+    samples: f64,
 }
 
 /// Samples the chains of this machine.
@@ -111,8 +120,15 @@ impl ChainSampler {
         self.sample_processes(&mut holders, &active);
         for holder in &mut holders {
             let process = self.processes.get(&holder.pid);
-            holder.waits_for_children =
-                process.is_some_and(|process| process.waits.contains(&Waits::Children));
+            let waits = process.map_or(&[][..], |process| &process.waits);
+            holder.waits_for_children = waits.contains(&Waits::Children);
+            let fds = waits.iter().flat_map(|waits| if let Waits::For(fds) = waits { &fds[..] } else { &[] });
+            let awaited: Vec<Awaited> = fds.copied().collect();
+            let is_awaited = |(side, fds): &(&Side, &Vec<i32>)| {
+                let is_it = |it: &Awaited| if side.writes { it.writes } else { it.reads };
+                awaited.iter().any(|awaited| is_it(awaited) && fds.contains(&awaited.fd))
+            };
+            holder.awaited = holder.sides.iter().filter(is_awaited).map(|(side, _)| *side).collect();
         }
         self.graphs = graphs(&holders, &self.census.parents());
         self.sample_links(&active);
@@ -264,27 +280,44 @@ impl ChainSampler {
             let link = |link: &GraphLink| LinkState {
                 writers: link.writers.clone(),
                 readers: link.readers.clone(),
-                fill: self.fills.get(&link.id).copied(),
+                fill: self.fills.get(&link.id).map(|fill| self.over_time(graph, link, *fill)),
             };
             let links: Vec<LinkState> = graph.links.iter().map(link).collect();
             let waited = assign_waiting(&stages, &links).shares(&stages, &links);
             for ((stage, state), waited) in graph.stages.iter().zip(&stages).zip(waited) {
                 let before = self.shares.get(&stage.pids[0]).copied().unwrap_or_default();
-                let share = |before: f64, now: f64| before * EARLIER_WEIGHT + now * (1.0 - EARLIER_WEIGHT);
+                let samples = before.samples + 1.0;
+                let weight = LATEST_WEIGHT_MIN.max(1.0 / samples);
+                let share = |before: f64, now: f64| before + (now - before) * weight;
                 let held_up = share(before.held_up, waited);
                 let passed_time = share(before.passed_time, f64::from(u8::from(state.passes_time)));
-                shares.insert(stage.pids[0], StageShares { held_up, passed_time });
+                shares.insert(stage.pids[0], StageShares { held_up, passed_time, samples });
             }
         }
         self.shares = shares;
     }
 
+    /// How full a link was since the previous sample. `fill` is of one instant: a reader that never waited for input may just have emptied it.
+    fn over_time(&self, graph: &ChainGraph, link: &GraphLink, fill: Fill) -> Fill {
+        let all = |stages: &[usize], is: fn(&Slice) -> bool| {
+            let mut processes = stages.iter().flat_map(|at| self.processes_of(graph, *at)).peekable();
+            processes.peek().is_some() && processes.all(|process| is(&process.slice))
+        };
+        let has_input = all(&link.readers, |slice| slice.cpu + slice.queued >= ALWAYS_SHARE_MIN);
+        if has_input && all(&link.writers, |slice| slice.cpu < BUSY_SHARE_MIN && !slice.at_disk) {
+            Fill { share: 1.0, holds: true, ..fill }
+        } else {
+            fill
+        }
+    }
+
     /// The chains of the last sample, with rates since [`ChainSampler::mark`].
     pub fn snapshot(&mut self) -> TopSnapshot {
         let mut chains: Vec<Chain> = self.graphs.iter().filter_map(|graph| self.chain(graph)).collect();
-        // A terminal at which nothing happens is not shown.
+        // A terminal at which nothing happens is not shown; one that takes no more bytes is.
         let rests = |link: &ChainLink| link.kind == ChainLinkKind::Pty && link.bytes_per_s == Some(0.0);
-        chains.retain(|chain| !chain.links.iter().all(rests));
+        let is_full = |stage: &ChainStage| stage.doing == StageActivity::WaitsToWrite;
+        chains.retain(|chain| !chain.links.iter().all(rests) || chain.stages.iter().any(is_full));
         let jobservers = self.jobservers.iter().map(|(pipe, makes)| self.jobserver(*pipe, makes)).collect();
         TopSnapshot {
             elapsed_ns: monotonic_ns() - self.mark_ns,

@@ -1,12 +1,13 @@
 //! Ends of pipes, FIFOs, sockets and pseudoterminals that a process has open, by its descriptors (proc_pid_fd(5)).
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use process::proc::{Stat, is_listed};
+use process::proc::{Stat, is_listed, other_processes};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, fstat, lstat, statx};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -138,6 +139,16 @@ pub fn are_hidden(pid: i32) -> bool {
 /// ENOENT if its first thread has ended, EACCES if this user may not see them (ptrace(2), "Ptrace access mode checking").
 pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
     Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
+}
+
+/// Whether several processes have one pipe open, and `is_meant` is true for one of them.
+pub fn has_pipe_in_common(is_meant: impl Fn(i32) -> bool) -> bool {
+    let mut holders: HashMap<Identity, HashSet<i32>> = HashMap::new();
+    for pid in other_processes() {
+        let pipes = ends(pid).into_iter().flatten().filter_map(|end| end.ipc_file.pipe());
+        pipes.for_each(|pipe| holders.entry(pipe).or_default().extend([pid]));
+    }
+    holders.values().any(|pids| pids.len() > 1 && pids.iter().any(|pid| is_meant(*pid)))
 }
 
 /// The end to which a descriptor refers; `None` if it refers to another file, or is closed.

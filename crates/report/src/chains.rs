@@ -113,10 +113,10 @@ fn notes(seen: &TopSnapshot) -> Vec<String> {
     let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
     let at_most = seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most);
     let foreign = match seen.foreign_processes {
-        1 => "1 process of another user does not show what it has open: that takes root's capabilities."
+        1 => "1 process does not show what it has open: it belongs to another user, or has rights that this user lacks."
             .to_owned(),
         many => format!(
-            "{many} processes of other users do not show what they have open: that takes root's capabilities."
+            "{many} processes do not show what they have open: they belong to other users, or have rights that this user lacks."
         ),
     };
     let pairs = count_of(seen.two_way_sockets, "pair of sockets", "pairs of sockets");
@@ -161,7 +161,7 @@ pub fn lines(chain: &Chain) -> Vec<ChainLine> {
         undrawn.draw(&mut line, first.from, "", &first);
         let mut next = Some(first);
         while let Some(edge) = next.take() {
-            let rates: Vec<String> = edge.links.iter().map(|link| rate(&chain.links[*link])).collect();
+            let rates: Vec<String> = edge.links.iter().map(|link| drawn_rate(&chain.links[*link])).collect();
             let arrow = format!("─{}→ ", rates.join(" + "));
             let goes_on = undrawn.draw(&mut line, edge.to, &arrow, &edge);
             next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
@@ -267,6 +267,13 @@ fn edges(chain: &Chain) -> Vec<Edge> {
         }
     }
     edges
+}
+
+/// The rate of a link at one of its lines: if several stages write to it or read from it, a part of the bytes goes along each line.
+fn drawn_rate(link: &ChainLink) -> String {
+    let is_shared = link.writers.len() > 1 || link.readers.len() > 1;
+    let flows = link.bytes_per_s.is_some_and(|rate| rate > 0.0);
+    if is_shared && flows { format!("part of {}", rate(link)) } else { rate(link) }
 }
 
 pub(crate) fn rate(link: &ChainLink) -> String {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::Plan;
 use model::{Amount, Case, Cpu, Role, Suite};
+use report::words;
 
 use super::args::BenchArgs;
 use super::cells::{cells, placements, references};
@@ -88,15 +89,21 @@ pub(super) fn check_time(args: &BenchArgs, plan: &Plan) -> anyhow::Result<()> {
     let time_for_all = FIRST_SAMPLE * cases + NEXT_SAMPLE * cases * (trials - 1);
     let needed = humantime::format_duration(Duration::from_secs(time_for_all.as_secs() + 1));
     let shown = model::shown_duration(time);
+    let cases_and_trials = format!(
+        "{} with {} each",
+        words::count(cases as usize, "case"),
+        words::count(trials as usize, "trial")
+    );
+    let takes = if cases == 1 { "takes" } else { "take" };
     if FIRST_SAMPLE * cases > time * OVERTIME {
         return usage(format!(
-            "--time {shown} is too short: {cases} cases with {trials} trials each take {needed} or more. Give a longer --time, or fewer cases: \
+            "--time {shown} is too short: {cases_and_trials} {takes} {needed} or more. Give a longer --time, or fewer cases: \
              some mechanisms, one --workload, one --place, some --block sizes"
         ));
     }
     if time_for_all > time {
         terminal::remark(&format!(
-            "hosepipe: --time {shown} is short: {cases} cases with {trials} trials each take {needed} or more. Some get fewer trials, and no interval."
+            "hosepipe: --time {shown} is short: {cases_and_trials} {takes} {needed} or more. Some get fewer trials, and no interval."
         ));
     }
     Ok(())

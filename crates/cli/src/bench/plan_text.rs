@@ -2,7 +2,7 @@
 
 use engine::Plan;
 use model::{AXES, AxisValue, Case, CaseRecord, Cpu, Suite, Tasks};
-use report::{Style, Table};
+use report::{Style, Table, words};
 
 /// Columns and their axes. Other options share one column, which shows the values that are not the default.
 const COLUMNS: [(&str, &str); 7] = [
@@ -37,9 +37,9 @@ pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String
     text.push('\n');
     text.extend(suite.map(|suite| format!("suite {}, version {}\n", suite.name, suite.version)));
     text.push_str(&format!(
-        "{} cases x {} trials after a warm-up, each round in a random order of seed {}{budget}\n",
-        plan.cases.len(),
-        plan.trials,
+        "{} x {} after a warm-up, each round in a random order of seed {}{budget}\n",
+        words::count(plan.cases.len(), "case"),
+        words::count(plan.trials as usize, "trial"),
         plan.seed
     ));
     text

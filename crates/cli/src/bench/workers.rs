@@ -9,6 +9,7 @@ use model::{
     Amount, BenchRecord, Case, Check, Host, Observer, PayloadKind, Placement, RecordHead, Settings, Silent,
     Spec, Tasks, Workload,
 };
+use report::words;
 use worker::{
     BuildCache, LanguageVariant, Program, Registry, RowsBeside, TrialSize, Worker, WorkerPair, WorkerPlan,
 };
@@ -274,8 +275,8 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
         }
     };
     let rows = match args.workers.matrix {
-        true => format!("{} pairs", names.len() * names.len() * cells.len()),
-        false => format!("{} workers", names.len() * cells.len()),
+        true => words::count(names.len() * names.len() * cells.len(), "pair"),
+        false => words::count(names.len() * cells.len(), "worker"),
     };
     let place = |cell: &Cell| match cell.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
         cpus if cpus.is_empty() => cell.placement.to_string(),
@@ -288,11 +289,11 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
     blocks.sort();
     blocks.dedup();
     format!(
-        "{}\nplaced: {}\n\n{rows} x {} trials of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
+        "{}\nplaced: {}\n\n{rows} x {} of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
          random order of seed {}\n",
         names.join("\n"),
         places.join(", "),
-        plan.trials,
+        words::count(plan.trials as usize, "trial"),
         blocks.join(", "),
         plan.seed,
     )

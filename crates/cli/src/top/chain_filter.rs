@@ -1,8 +1,8 @@
 //! Which chains `hosepipe top` shows.
 
-use model::{Chain, TopSnapshot, to_see_other_users};
+use model::{Chain, TopSnapshot, one_line, to_see_other_users};
 use observe::end::are_hidden;
-use process::proc::{Stat, has_ended};
+use process::proc::{Stat, has_ended, has_ptrace_capability, named};
 
 use crate::terminal::usage;
 
@@ -25,7 +25,7 @@ impl ChainFilter {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let Ok(pid) = text.parse() else { return Ok(Self::named(text)) };
         if pid <= 0 || has_ended(pid) {
-            return usage(format!("there is no process {pid}"));
+            return usage(zombie(pid).unwrap_or_else(|| format!("there is no process {pid}")));
         }
         if are_hidden(pid) {
             let remedy = to_see_other_users(&format!("hosepipe top {pid}"));
@@ -60,17 +60,36 @@ impl ChainFilter {
                     "Process {pid} is in no chain: the direction of bytes in its pair of sockets is unknown."
                 )
             }
+            Self::Of(pid) if observe::end::has_pipe_in_common(|holder| is_descendant(holder, *pid)) => {
+                format!(
+                    "Process {pid} is in no chain: it, or what it has started, has a pipe in common with other processes, but no process that \
+                 writes to it and another one that reads from it are known. Some may hold ends that they do not use."
+                )
+            }
             Self::Of(pid) => format!(
-                "Process {pid} is in no chain: no pipe, FIFO, socket or pseudoterminal joins it, or what it has started, to another process."
+                "Process {pid} is in no chain: no pipe, FIFO, socket or pseudoterminal is known to carry bytes between it, or what it has \
+                 started, and another process."
             ),
             Self::Named(text) => format!("No chain has `{text}` in the name of a program."),
         };
         let foreign = match snapshot.foreign_processes {
             0 => "",
+            _ if has_ptrace_capability() => {
+                " Some processes do not show what they have open, not even to this user."
+            }
             _ => " Those of other users are seen with root's capabilities only.",
         };
         Some(reason + foreign)
     }
+}
+
+/// What a process is that has ended, but whose parent has not waited for it; `None` if there is none.
+fn zombie(pid: i32) -> Option<String> {
+    let parent = Stat::of(pid)?.parent;
+    let name = named(parent).map_or_else(String::new, |parent| format!(" ({})", one_line(&parent.command)));
+    Some(format!(
+        "process {pid} has ended and has nothing open: it is a zombie, because process {parent}{name}, which started it, has not waited for it"
+    ))
 }
 
 /// Whether a process is `ancestor` or one of its descendants.

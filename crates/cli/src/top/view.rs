@@ -48,7 +48,8 @@ fn heading_of(screen: &Screen) -> String {
     };
     let foreign = match screen.snapshot.foreign_processes {
         0 => String::new(),
-        foreign => format!(" · {foreign} processes of other users cannot be seen"),
+        1 => " · 1 process cannot be seen".to_owned(),
+        foreign => format!(" · {foreign} processes cannot be seen"),
     };
     let over = time(screen.snapshot.elapsed_ns as f64);
     let paused = if screen.paused { " · PAUSED" } else { "" };

@@ -32,6 +32,8 @@ pub(crate) struct Side {
 pub(crate) struct Holder {
     pub(crate) pid: i32,
     pub(crate) sides: BTreeMap<Side, Vec<i32>>,
+    /// Those of them for which one of its threads waits.
+    pub(crate) awaited: BTreeSet<Side>,
     /// It sleeps until a child has ended.
     pub(crate) waits_for_children: bool,
     /// It began a moment ago: some of the sides may be its parent's, which it is about to close or replace.
@@ -63,9 +65,10 @@ pub(crate) struct GraphLink {
 /// The chains of these processes; `parents` has those of other processes, too.
 pub(crate) fn graphs(holders: &[Holder], parents: &Parents) -> Vec<ChainGraph> {
     let shared = without_private(holders);
-    let used = used(&shared, parents);
+    let by_use = by_use(&shared, parents);
+    let used = used(&shared, by_use.clone(), parents);
     let mut stages = groups(&used, parents);
-    stages.retain(|group| !is_covered(group, &shared, &used, parents));
+    stages.retain(|group| !is_covered(group, &by_use, &used, parents));
     let links = links(&stages, &used, &shared);
     chains(&stages, &links)
 }
@@ -94,6 +97,37 @@ fn without_private(holders: &[Holder]) -> Sides {
     shared
 }
 
+/// Of a pipe of which processes have both ends, each keeps the end that it uses: the one for which it waits, or else, if a descendant waits for
+/// one, the other one. If its ancestor waits for one and nothing else is known of it, it has only inherited both.
+fn by_use(shared: &Sides, parents: &Parents) -> Sides {
+    let mut used = shared.clone();
+    let of = holders_of(shared);
+    for (side, pids) in of.iter().filter(|(side, _)| side.writes) {
+        let other = Side { writes: false, ..*side };
+        let has_both = |pid: &&i32| of.get(&other).is_some_and(|readers| readers.contains(pid));
+        let both: Vec<i32> = pids.iter().filter(has_both).copied().collect();
+        let awaits_to_write = |pid: i32| {
+            let awaited = &shared[&pid].awaited;
+            Some(awaited.contains(side)).filter(|writes| *writes != awaited.contains(&other))
+        };
+        for pid in both.iter().copied() {
+            let below = both.iter().filter(|child| ancestors(parents, **child).any(|above| above == pid));
+            let of_below: BTreeSet<bool> = below.filter_map(|child| awaits_to_write(*child)).collect();
+            let opposite = || of_below.first().filter(|_| of_below.len() == 1).map(|writes| !writes);
+            let mut above = ancestors(parents, pid).filter(|above| both.contains(above));
+            let unused = match awaits_to_write(pid).or_else(opposite) {
+                Some(writes) => vec![!writes],
+                None if above.any(|above| awaits_to_write(above).is_some()) => vec![true, false],
+                None => vec![],
+            };
+            for writes in unused {
+                used.entry(pid).and_modify(|holder| drop(holder.sides.remove(&Side { writes, ..*side })));
+            }
+        }
+    }
+    used
+}
+
 fn holders_of(sides: &Sides) -> HashMap<Side, Vec<i32>> {
     let mut of: HashMap<Side, Vec<i32>> = HashMap::new();
     for holder in sides.values() {
@@ -114,12 +148,11 @@ fn is_aside(side: &Side, fds: &[i32]) -> bool {
     side.writes && fds == [2]
 }
 
-/// Removes ends that a process only has because it has inherited or not yet closed them.
-fn used(shared: &Sides, parents: &Parents) -> Sides {
+/// Removes ends that a process only has because it has inherited or not yet closed them from `used`, which [`by_use`] gives.
+fn used(shared: &Sides, mut used: Sides, parents: &Parents) -> Sides {
     let of = holders_of(shared);
-    let mut used = shared.clone();
     let mut drop = |pid: i32, side: &Side| {
-        if let Some(holder) = used.get_mut(&pid) {
+        if let Some(holder) = used.get_mut(&pid).filter(|holder| !holder.awaited.contains(side)) {
             holder.sides.remove(side);
         }
     };
@@ -167,9 +200,9 @@ fn groups(used: &Sides, parents: &Parents) -> Vec<GraphStage> {
 
 /// Whether this is a shell that waits for programs which hold all its ends, and perhaps others: then they are stages, and it is not.
 /// Young programs do not count: a child of xargs holds the input of xargs until it replaces its own.
-fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, parents: &Parents) -> bool {
+fn is_covered(group: &GraphStage, by_use: &Sides, used: &Sides, parents: &Parents) -> bool {
     let below = |leader: i32, side: &Side| {
-        shared.values().any(|other| {
+        by_use.values().any(|other| {
             !group.pids.contains(&other.pid)
                 && !other.is_young
                 && used.contains_key(&other.pid)

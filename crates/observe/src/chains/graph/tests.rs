@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A process from a text: `PID PARENT`, then `FD<PIPE` or `FD>PIPE` for each end of a pipe that it reads or writes, `w` if it waits for a
-/// child, `y` if it is young.
+/// child, `y` if it is young. `!` behind a pipe: it waits for that end.
 fn holder(text: &str) -> (Holder, (i32, i32)) {
     let mut words = text.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<i32>().ok()).expect("a number");
@@ -26,8 +26,9 @@ fn holder(text: &str) -> (Holder, (i32, i32)) {
             _ => {}
         }
         let at = word.find(['<', '>']).expect("a direction");
-        let link = LinkId::Pipe((0, word[at + 1..].parse().expect("a pipe")));
+        let link = LinkId::Pipe((0, word[at + 1..].trim_end_matches('!').parse().expect("a pipe")));
         let side = Side { link, writes: &word[at..=at] == ">" };
+        holder.awaited.extend(word.ends_with('!').then_some(side));
         holder.sides.entry(side).or_default().push(word[..at].parse().expect("a descriptor"));
     }
     (holder, (pid, parent))
@@ -56,6 +57,22 @@ fn drawn(texts: &[&str]) -> Vec<String> {
     let mut drawn: Vec<String> = graphs(&holders, &parents).iter().map(chain).collect();
     drawn.sort();
     drawn
+}
+
+/// Expected: a chain. Happened: the processes were said to be in none, as each has both ends (fork(2) without close(2), multiprocessing.Queue).
+#[test]
+fn of_a_pipe_that_both_have_whole_the_waiting_end_is_used() {
+    assert_eq!(drawn(&["10 1 3<1 4>1 w", "11 10 3<1! 4>1"]), ["10>11"]);
+    assert_eq!(drawn(&["10 1 3<1 4>1 w", "11 10 3<1 4>1!"]), ["11>10"]);
+    assert_eq!(drawn(&["10 1 3<1! 4>1", "11 10 3<1 4>1!"]), ["11>10"]);
+    // Nothing is known, or both wait for the same end.
+    assert_eq!(drawn(&["10 1 3<1 4>1", "11 10 3<1 4>1"]), [""; 0]);
+    assert_eq!(drawn(&["10 1 3<1! 4>1", "11 10 3<1! 4>1"]), [""; 0]);
+    // One with other ends, too, of which the queue was dropped as inherited.
+    assert_eq!(drawn(&["10 1 3<1 4>1 5<2", "11 10 3<1 4>1! 6>2"]), ["11>10 11>10"]);
+    assert_eq!(drawn(&["10 1 3<1! 4>1", "11 10 3<1 4>1"]), [""; 0]);
+    // What wakes a process by itself, inherited by a child that uses another pipe.
+    assert_eq!(drawn(&["10 1 3<1! 4>1 5>2", "11 10 3<1 4>1 0<2!"]), ["10>11"]);
 }
 
 #[test]
