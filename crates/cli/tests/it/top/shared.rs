@@ -72,12 +72,12 @@ fn two_readers_get_parts() {
 #[test]
 fn the_stage_that_always_computes_is_named_whatever_is_in_its_input_at_one_instant() {
     let scene = Scene::new("cat /dev/zero | tr a b | gzip -9 | wc -c");
-    let is_there =
-        |chain: &model::Chain| names(chain) == ["cat", "tr", "gzip", "wc"] && culprit(chain).is_some();
-    scene.chain(is_there);
-    let named = (0..10).filter(|_| {
-        let seen = super::look(&[]);
-        seen.iter().any(|chain| scene.has(chain) && culprit(chain) == Some("gzip"))
+    let chain = scene.chain(|chain| names(chain) == ["cat", "tr", "gzip", "wc"] && culprit(chain).is_some());
+    let gzip = chain.stages[2].processes[0].pid.to_string();
+    let named = (0..6).filter(|_| {
+        let (_, said) = text(&["--once", "--interval", "1s", &gzip]);
+        said.contains(&format!("gzip {gzip} holds")) || said.contains(&format!("gzip {gzip} held"))
     });
-    assert_eq!(named.count(), 10);
+    // On a busy machine another one may be without a CPU for most of the time.
+    assert!(named.count() >= 5);
 }
