@@ -3,7 +3,7 @@
 use std::io;
 
 use mechanism::{ConnectionFacts, Endpoint, Job};
-use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns};
+use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns, thread_cpu_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use payload::BlockTotals;
 use process::end_usage;
@@ -91,13 +91,13 @@ pub(crate) fn run_end(
     // An end that could not be prepared also waits at the barrier, so that the others can continue.
     let prepared = endpoint.prepare();
     control.barrier();
-    let before = thread_usage();
+    let before = ThreadUsage::now();
     let syscalls_before = endpoint.syscalls();
     let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
         control.record_done(task, moved, end_ns);
     }
-    let after = thread_usage();
+    let usage = before.until_now();
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
     EndReport {
         start_ns,
@@ -105,7 +105,7 @@ pub(crate) fn run_end(
         received_bytes: job.received_bytes,
         // Blocks of many senders or receivers are checked one by one, not as a stream.
         checksum: job.consumer.checksum().filter(|_| job.tag_checker.is_none() && job.totals.is_none()),
-        usage: EndUsage { syscalls, ..after.since(&before) },
+        usage: EndUsage { syscalls, ..usage },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
         torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
@@ -124,7 +124,46 @@ fn clock_end<T>(moves_all: impl FnOnce() -> T) -> (u64, u64, T) {
     (start_ns, monotonic_ns(), result)
 }
 
-/// RUSAGE_THREAD: the calling thread's usage. An end has only one thread, also if it is a process.
-fn thread_usage() -> EndUsage {
-    getrusage(UsageWho::RUSAGE_THREAD).map(|usage| end_usage(usage.as_ref())).unwrap_or_default()
+/// What the calling thread has used so far. An end has only one thread, also if it is a process.
+struct ThreadUsage {
+    /// RUSAGE_THREAD of getrusage(2). For a thread that runs, its CPU times end at the last tick of the scheduler: of a trial of 10 ms
+    /// up to half was missing.
+    usage: EndUsage,
+    /// CLOCK_THREAD_CPUTIME_ID, which has no such lag (clock_gettime(2)), in nanoseconds.
+    cpu_ns: u64,
+}
+
+impl ThreadUsage {
+    fn now() -> Self {
+        let usage = getrusage(UsageWho::RUSAGE_THREAD);
+        let usage = usage.map(|usage| end_usage(usage.as_ref())).unwrap_or_default();
+        Self { usage, cpu_ns: thread_cpu_ns() }
+    }
+
+    /// What the thread has used since.
+    fn until_now(&self) -> EndUsage {
+        let now = Self::now();
+        now.usage.since(&self.usage).with_cpu_ns(now.cpu_ns.saturating_sub(self.cpu_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of trials that are shorter than a tick of the scheduler (10 ms at HZ=100), too: each one's CPU time is all that the clock says.
+    #[test]
+    fn the_cpu_time_of_a_short_trial_is_all_of_it() {
+        for _ in 0..20 {
+            let before = ThreadUsage::now();
+            let began_ns = thread_cpu_ns();
+            let mut sum = 0_u64;
+            (0..1_000_000_u64).for_each(|at| sum = std::hint::black_box(sum ^ at));
+            let least_ns = thread_cpu_ns() - began_ns;
+            let usage = before.until_now();
+            let most_ns = thread_cpu_ns() - before.cpu_ns;
+            let used_ns = usage.user_ns + usage.system_ns;
+            assert!((least_ns..=most_ns).contains(&used_ns), "{used_ns} of {least_ns} to {most_ns} ns");
+        }
+    }
 }

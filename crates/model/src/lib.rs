@@ -70,7 +70,7 @@ pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, runtime_folder, signal_name, sudo,
-    temporary_folder, to_see_other_users, vmsplice_refusal,
+    temporary_folder, thread_cpu_ns, to_see_other_users, vmsplice_refusal,
 };
 pub use top::{
     Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Jobserver, JobserverMake, StageActivity,

@@ -96,6 +96,14 @@ impl EndUsage {
         self.joined(before, u64::saturating_sub)
     }
 
+    /// The same usage with this CPU time in total, in nanoseconds. What was counted in user mode and in the kernel says only how it is
+    /// divided. If nothing was counted, all of it is taken for time in the kernel.
+    pub fn with_cpu_ns(self, cpu_ns: u64) -> Self {
+        let counted_ns = (self.user_ns + self.system_ns).max(1);
+        let user_ns = (u128::from(cpu_ns) * u128::from(self.user_ns) / u128::from(counted_ns)) as u64;
+        Self { user_ns, system_ns: cpu_ns - user_ns, ..self }
+    }
+
     /// The usage of several ends, or of one in several trials, together.
     pub fn sum<'a>(ends: impl Iterator<Item = &'a Self>) -> Self {
         let none = Self { syscalls: Some(0), ..Self::default() };
@@ -151,6 +159,19 @@ mod tests {
             user_ns: 5 * factor,
             system_ns: 6 * factor,
         }
+    }
+
+    #[test]
+    fn a_total_cpu_time_is_divided_as_it_was_counted() {
+        let divided = |of: EndUsage, cpu_ns| {
+            let usage = of.with_cpu_ns(cpu_ns);
+            (usage.user_ns, usage.system_ns)
+        };
+        assert_eq!(divided(usage(1, None), 22), (10, 12));
+        assert_eq!(divided(usage(1, None), 0), (0, 0));
+        assert_eq!(divided(EndUsage::default(), 7), (0, 7));
+        let all = EndUsage { user_ns: u64::MAX / 2, ..EndUsage::default() };
+        assert_eq!(divided(all, u64::MAX), (u64::MAX, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::time::{ClockId, clock_gettime};
 
 /// The name and text of a system call's error: `ENOSPC (No space left on device)`. Another error's own text.
 pub fn describe_errno(error: &io::Error) -> String {
@@ -85,8 +86,16 @@ pub fn for_root(command: &str, sudo: &str) -> String {
 
 /// CLOCK_MONOTONIC in nanoseconds: the same clock in every process of the machine (clock_gettime(2)).
 pub fn monotonic_ns() -> u64 {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
-    now.map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+    clock_ns(ClockId::CLOCK_MONOTONIC)
+}
+
+/// The CPU time of the calling thread in nanoseconds (CLOCK_THREAD_CPUTIME_ID of clock_gettime(2)).
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
 #[cfg(test)]

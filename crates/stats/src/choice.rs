@@ -197,20 +197,23 @@ fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<E
     }
 }
 
-/// The decisive cost of each round.
+/// The decisive cost of each round; a trial that took no CPU time that could be counted has one, too.
 fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
     let of_sample =
         |sample: &Sample| Some((sample.round, decisive_cost_ns(case.wait, case.tasks, sample, demand)?));
     case.samples.iter().filter_map(of_sample).collect()
 }
 
-/// The cost that ranks mechanisms, of one trial; `None` where it lacks a figure, or CPU time.
+/// The cost that ranks mechanisms, of one trial; `None` where it lacks a figure.
 pub fn decisive_cost_ns(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<f64> {
     costs(wait, tasks, sample, demand).map(|[.., decisive_ns]| decisive_ns)
 }
 
-/// What a message costs; `None` without samples, or where they lack CPU time.
+/// What a message costs; `None` without samples, or where none of them has CPU time.
 fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
+    if !case.samples.iter().any(|sample| sample.user_ns + sample.system_ns > 0) {
+        return None;
+    }
     let of_sample = |sample: &Sample| costs(case.wait, case.tasks, sample, demand);
     let figures: Vec<[f64; 4]> = case.samples.iter().filter_map(of_sample).collect();
     let estimate = |at: usize| Estimate::of(&figures.iter().map(|all| all[at]).collect::<Vec<f64>>());
@@ -240,7 +243,7 @@ fn costs(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<[
     };
     let decisive_ns = if demand.messages_per_s.is_some() { cpu_ns } else { time_ns + cpu_ns };
     let all = [time_ns, cpu_ns, share, decisive_ns];
-    all.iter().all(|figure| figure.is_finite() && *figure > 0.0).then_some(all)
+    (time_ns > 0.0 && all.iter().all(|figure| figure.is_finite())).then_some(all)
 }
 
 #[cfg(test)]
