@@ -10,6 +10,7 @@ mod graph;
 mod jobserver;
 mod owner;
 mod record;
+mod shares;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -33,24 +34,7 @@ use census::Census;
 use directions::Directions;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
 use owner::Owners;
-use record::BUSY_SHARE_MIN;
-
-/// The smallest weight of the latest sample; all earlier ones have the rest. So about the last five samples count, and of fewer all count alike.
-const LATEST_WEIGHT_MIN: f64 = 0.3;
-
-/// Smallest share of the time since the previous sample in which a process computed or waited for a CPU, if it never waited for anything else.
-const ALWAYS_SHARE_MIN: f64 = 0.9;
-
-/// Shares of one stage, over the last samples.
-#[derive(Debug, Default, Clone, Copy)]
-struct StageShares {
-    /// Share of the time for which the chain waited for it.
-    held_up: f64,
-    /// Share of the samples in which it waited for time to pass.
-    passed_time: f64,
-    /// The number of samples.
-    samples: f64,
-}
+use shares::StageShares;
 
 /// Samples the chains of this machine.
 #[derive(Default)]
@@ -286,29 +270,19 @@ impl ChainSampler {
             let waited = assign_waiting(&stages, &links).shares(&stages, &links);
             for ((stage, state), waited) in graph.stages.iter().zip(&stages).zip(waited) {
                 let before = self.shares.get(&stage.pids[0]).copied().unwrap_or_default();
-                let samples = before.samples + 1.0;
-                let weight = LATEST_WEIGHT_MIN.max(1.0 / samples);
-                let share = |before: f64, now: f64| before + (now - before) * weight;
-                let held_up = share(before.held_up, waited);
-                let passed_time = share(before.passed_time, f64::from(u8::from(state.passes_time)));
-                shares.insert(stage.pids[0], StageShares { held_up, passed_time, samples });
+                shares.insert(stage.pids[0], before.with(waited, state.passes_time));
             }
         }
         self.shares = shares;
     }
 
-    /// How full a link was since the previous sample. `fill` is of one instant: a reader that never waited for input may just have emptied it.
+    /// How full a link was since the previous sample.
     fn over_time(&self, graph: &ChainGraph, link: &GraphLink, fill: Fill) -> Fill {
-        let all = |stages: &[usize], is: fn(&Slice) -> bool| {
-            let mut processes = stages.iter().flat_map(|at| self.processes_of(graph, *at)).peekable();
-            processes.peek().is_some() && processes.all(|process| is(&process.slice))
-        };
-        let has_input = all(&link.readers, |slice| slice.cpu + slice.queued >= ALWAYS_SHARE_MIN);
-        if has_input && all(&link.writers, |slice| slice.cpu < BUSY_SHARE_MIN && !slice.at_disk) {
-            Fill { share: 1.0, holds: true, ..fill }
-        } else {
-            fill
-        }
+        let [readers, writers] = [&link.readers, &link.writers].map(|stages| {
+            let processes = stages.iter().flat_map(|at| self.processes_of(graph, *at));
+            processes.map(|process| process.slice).collect::<Vec<Slice>>()
+        });
+        shares::over_time(fill, &readers, &writers)
     }
 
     /// The chains of the last sample, with rates since [`ChainSampler::mark`].

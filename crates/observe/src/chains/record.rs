@@ -14,7 +14,7 @@ use crate::sampled_process::SampledProcess;
 use crate::waits::Waits;
 
 /// Share of a CPU above which a stage counts as computing; also the share of the time above which it counts as queueing for a CPU.
-pub(super) const BUSY_SHARE_MIN: f64 = 0.5;
+const BUSY_SHARE_MIN: f64 = 0.5;
 /// Smallest share of the last samples in which a stage waited for time to pass, for it to count as sleeping even if it runs in this sample.
 const SLEEP_SHARE_MIN: f64 = 0.25;
 /// Smallest share of a CPU of an active stage. An inactive stage with an empty input does not hold the chain up: it has nothing to do.
