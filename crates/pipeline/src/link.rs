@@ -345,7 +345,8 @@ impl Link {
             loss.doubt = Some(file.trouble(&record.spec));
         }
         if self.relays.is_empty() {
-            loss.unread = Some(file.unread(cut.is_some())?);
+            // In sequential order only the limit ends a writer that would write for ever; its reader may want just the beginning.
+            loss.unread = Some(file.unread(is_full)?);
         } else {
             loss.cut_short |= cut.is_some() && !loss.reader_left;
         }

@@ -15,7 +15,7 @@ use nix::unistd::{ForkResult, fork};
 use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use crate::cleaner::{Cleaner, Mark};
@@ -26,9 +26,6 @@ use crate::signals::{leave, to_default, was_ignored};
 
 /// Largest number of reads in one call: enough to empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
-
-/// Size of the pipe for the output of a program that is seldom waited for.
-const OUTPUT_BYTES: usize = 1 << 20;
 
 /// Which of a program's outputs are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,11 +197,6 @@ impl<'c> Child<'c> {
     /// Its captured output.
     pub fn captured_output(&self) -> String {
         self.captured.text()
-    }
-
-    /// Makes room for output that is read only while this process waits for the child. If the system refuses, the pipe keeps its size.
-    pub fn enlarge_output(&self) {
-        let _ = self.output.as_ref().map(|output| fcntl_setpipe_size(output, OUTPUT_BYTES));
     }
 
     /// The descriptors to poll: readable once it has ended, and readable when it has written.

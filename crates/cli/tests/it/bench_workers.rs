@@ -217,7 +217,8 @@ fn a_missing_toolchain_is_a_row_with_what_brings_it() {
     fs::write(folder.join("workers.toml"), registry).expect("a registry");
     let mut command = lab.command(&["bench", "--workers", "all", "--json", "-"]);
     command.env("HOSEPIPE_WORKERS", &folder);
-    let record = record(&lab.finish(command).expect_code(0));
+    // Nothing was measured.
+    let record = record(&lab.finish(command).expect_code(1));
     let error = record.cases[0].error.as_ref().expect("a row with its reason");
     assert_eq!((error.kind, error.expected), (ErrorKind::Unavailable, true));
     assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("algol-compiler")), "{error:?}");

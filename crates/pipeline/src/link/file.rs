@@ -19,6 +19,8 @@ use super::kernel;
 /// Smallest free space that counts as room where the file system cannot be asked for a block: some reserve a few.
 const NO_ROOM_BYTES: u64 = 64 << 10;
 const BLOCK_BYTES: u64 = 4096;
+/// Free space with which a disk is surely not full.
+const MUCH_ROOM_BYTES: u64 = 16 << 20;
 
 /// The files of all links, which may be on one disk: space that one of them frees hides that the disk was full for another.
 static FILES: Mutex<Vec<Weak<LinkFile>>> = Mutex::new(Vec::new());
@@ -71,6 +73,15 @@ impl LinkFile {
         self.cut.fetch_or(held_bytes > 0 && held_bytes.is_multiple_of(block_bytes), Relaxed);
         check_files();
         Ok(())
+    }
+
+    /// The same if its disk is nearly full: to ask for a block takes longer than a writer may need to reach its limit for the size of files.
+    pub(super) fn check_room_if_little(&self) -> io::Result<()> {
+        let space = fstatvfs(&self.reader)?;
+        match free_bytes(&space).is_some_and(|free| free >= MUCH_ROOM_BYTES) {
+            true => self.size().map(|_| ()),
+            false => self.check_room(),
+        }
     }
 
     fn is_refused(&self) -> bool {

@@ -156,7 +156,7 @@ impl Source for FileFollower {
     /// EFBIG, and not with EPIPE as over a pipe.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let closes_soon = self.closes_soon(stop)?;
-        self.file.check_room()?;
+        self.file.check_room_if_little()?;
         if closes_soon {
             return self.file.set_final_size();
         }

@@ -146,13 +146,14 @@ impl Server<'_> {
         }
         let Writers { failed, limited } = served.writers;
         let full = served.loss.doubt.take_if(|_| failed);
+        let is_full = full.is_some();
         let limited = limited && served.record.stored_bytes.is_some_and(|bytes| bytes > 0);
         let Some(trouble) = full.or_else(|| limited.then(|| limit_trouble(&served.record))) else { return };
         print_trouble(&trouble);
         served.record.trouble = Some(trouble);
         match &mut served.loss.unread {
-            Some(unread) => unread.is_cut = true,
-            None => self.cut_short = true,
+            Some(unread) => unread.is_cut |= is_full,
+            None => self.cut_short |= is_full || served.order == Order::Parallel,
         }
     }
 

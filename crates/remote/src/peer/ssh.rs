@@ -38,8 +38,6 @@ impl<'c> Ssh<'c> {
         let mut wire = Wire::to_program(&mut ssh, host).map_err(RemoteError::system("pipe"))?;
         let launched = Launched::start(vec![ssh], Capture::Errors, cleaner);
         let mut ssh = Self { launched: launched.map_err(RemoteError)?, host: host.to_owned() };
-        // With `LogLevel DEBUG3` ssh writes more than a pipe of the usual size holds, and then waits.
-        ssh.launched.only().enlarge_output();
         if let Some(program) = program {
             ssh.copy(&mut wire, &program)?;
         }

@@ -38,7 +38,7 @@ const HOLD_BACK: [Case; 20] = [
     (FEW, "jq -R ."),
     (MANY, "xxd"),
     (FEW, "(grep x)"),
-    (MANY, "grep line | sort"),
+    (MANY, "grep line | cat"),
     (MANY, "nice grep line"),
     (FLOOD, "perl -ne print"),
     (FLOOD, "python3 -c 'import sys\nfor line in sys.stdin: sys.stdout.write(line)'"),
@@ -60,7 +60,8 @@ const DO_NOT: [Case; 20] = [
     (MANY, "sed -u s/x/y/"),
     (MANY, "stdbuf -oL cut -c 1-4"),
     (MANY, "tee /dev/null"),
-    (MANY, "cat"),
+    // Nothing would come earlier.
+    (MANY, "grep line | sort"),
     ("yes", "sed s/y/x/"),
     ("yes", "grep y | (exec sleep 1000)"),
     (MANY, "while read -r line; do echo $line; done"),

@@ -76,7 +76,6 @@ fn an_ssh_with_much_to_say_does_not_stop() {
     far.be_verbose();
     let text = "head -c 40000000 /dev/zero | wc -c";
     assert_eq!(far.run(&["run", "--via", "ssh:far", text]).expect_code(0).stdout, "40000000\n");
-    far.bench(&["--send-binary"]).expect_code(0);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_limit_for_file_sizes_is_no_success() {
     let limited_below = "(ulimit -f 10; seq 100000; true) | wc -c";
     let limited_elsewhere = "sh -c 'ulimit -f 20; seq 100000; exit $?' | wc -c";
     let limited_itself = "(ulimit -f 10; for i in {1..9999}; do echo $i; done) | wc -c";
-    for via in ["tmpfile", "file", "tmpfile:order=sequential"] {
+    for via in ["tmpfile", "file"] {
         for (wrapper, text, bytes) in [
             (&["prlimit", "--fsize=102400", "--core=0"][..], "seq 100000 | wc -c", 102_400),
             (&["prlimit", "--core=0"], limited_below, 10_240),
