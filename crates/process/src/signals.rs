@@ -231,15 +231,17 @@ static STOP_NS: AtomicU64 = AtomicU64::new(0);
 /// The last step of a program that a second signal ends.
 static LAST_STEP: OnceLock<fn()> = OnceLock::new();
 
-/// Signals that come within this time are one request: timeout(1) sends its signal twice.
-pub(crate) const ONE_REQUEST: Duration = Duration::from_millis(100);
+/// Signals that come within this time may be one request, as timeout(1) sends its signal twice: then what is asked has this long to end by itself.
+const ONE_REQUEST: Duration = Duration::from_millis(100);
+const GRACE: Duration = Duration::from_secs(5);
 
-/// Whether a further signal that requests the end is not to be waited for any more. `since` is the time since the first one.
-pub(crate) fn insists(signal: Signal, since: Duration) -> bool {
-    matches!(signal, SIGINT | SIGTERM) && since >= ONE_REQUEST
+/// After which time a further signal ends what does not end by itself; `None` if it does not request that. `since` is the time since the first one.
+pub(crate) fn ends_after(signal: Signal, since: Duration) -> Option<Duration> {
+    let is_apart = since >= ONE_REQUEST;
+    matches!(signal, SIGINT | SIGTERM).then_some(if is_apart { Duration::ZERO } else { GRACE })
 }
 
-/// From now on this signal is noted as a request to end. A second SIGINT or SIGTERM ends the program at once, also while it is in a system call:
+/// From now on this signal is noted as a request to end. A second SIGINT or SIGTERM ends the program, also while it is in a system call:
 /// its cleaner then removes what it leaves. A signal that was ignored at the start (nohup(1)) stays ignored.
 ///
 /// # Errors
@@ -272,13 +274,26 @@ pub fn note_stop(signal: i32) {
 extern "C" fn stop(signal: i32) {
     let first_ns = STOP_NS.load(Ordering::Relaxed);
     let since = Duration::from_nanos(model::monotonic_ns().saturating_sub(first_ns));
-    if first_ns > 0 && Signal::try_from(signal).is_ok_and(|signal| insists(signal, since)) {
-        if let Some(last_step) = LAST_STEP.get() {
-            last_step();
+    match Signal::try_from(signal).ok().filter(|_| first_ns > 0).and_then(|signal| ends_after(signal, since))
+    {
+        None => note_stop(signal),
+        Some(Duration::ZERO) => end_now(signal),
+        Some(later) => {
+            // SAFETY: the handler makes only calls that are async-signal-safe (signal-safety(7)); nothing else here uses the alarm.
+            unsafe {
+                libc::signal(libc::SIGALRM, end_now as extern "C" fn(i32) as libc::sighandler_t);
+                libc::alarm(later.as_secs() as u32);
+            }
         }
-        end_by(signal);
     }
-    note_stop(signal);
+}
+
+/// Ends this process by the signal that came first, after its last step.
+extern "C" fn end_now(signal: i32) {
+    if let Some(last_step) = LAST_STEP.get() {
+        last_step();
+    }
+    end_by(if signal == libc::SIGALRM { stop_signal().unwrap_or(signal) } else { signal });
 }
 
 /// Ends this process by the signal, as a shell does whose command was ended by one, so that the parent sees it.
@@ -300,10 +315,13 @@ mod tests {
 
     /// Expected: `timeout 2 hosepipe bench …` saves what was measured; timeout(1) sends its signal to the process and to its group.
     #[test]
-    fn two_signals_at_once_are_one_request() {
-        assert!(!insists(SIGTERM, Duration::from_millis(1)));
-        assert!(insists(SIGTERM, ONE_REQUEST) && insists(SIGINT, ONE_REQUEST));
-        assert!(!insists(SIGHUP, Duration::from_secs(1)), "a terminal that is closed");
+    fn two_signals_at_once_may_be_one_request() {
+        assert_eq!(ends_after(SIGTERM, Duration::from_millis(1)), Some(GRACE));
+        assert_eq!(
+            [SIGTERM, SIGINT].map(|signal| ends_after(signal, ONE_REQUEST)),
+            [Some(Duration::ZERO); 2]
+        );
+        assert_eq!(ends_after(SIGHUP, Duration::from_secs(1)), None, "a terminal that is closed");
     }
 
     /// Expected: if there is no memory for what a thread needs, starting it returns an error.

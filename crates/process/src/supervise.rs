@@ -27,7 +27,7 @@ pub enum Reach {
     Child,
     /// The child and all that it started, so that nothing is left of a run: a shell does not pass signals on.
     AllBelow,
-    /// The same, for a trial of hosepipe's own.
+    /// The same, for a trial of hosepipe's own: a second signal that requests the end kills them at once.
     Trial,
 }
 
@@ -55,6 +55,8 @@ pub struct Supervisor {
     child: Option<(Pid, OwnedFd)>,
     /// The first signal that requested the end, and when it came.
     asked_to_end: Option<(Signal, Instant)>,
+    /// When all is killed that has not ended by then, as a further signal requested.
+    kill_at: Option<Instant>,
     /// Processes that were asked to end, and this process's children at that time.
     asked: Vec<i32>,
     children: Vec<i32>,
@@ -64,9 +66,9 @@ pub struct Supervisor {
 impl Supervisor {
     /// Begins to receive signals; to be made before the program is started, so that no signal is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
-        let (child, asked_to_end, asked, children) = Default::default();
-        let used = Used::default();
-        Ok(Self { inbox: Inbox::open()?, reach, child, asked_to_end, asked, children, used })
+        let (child, asked_to_end, kill_at, asked, children) = Default::default();
+        let (inbox, used) = (Inbox::open()?, Used::default());
+        Ok(Self { inbox, reach, child, asked_to_end, kill_at, asked, children, used })
     }
 
     /// What the child that has ended has used.
@@ -128,13 +130,17 @@ impl Supervisor {
             // SIGCHLD is not relied on: a thread that does not block it may take it.
             let mut fds = vec![PollFd::new(&self.inbox, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
             fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
-            sleep_on(&mut fds, look())?;
+            sleep_on(&mut fds, look().into_iter().chain(self.left()).min())?;
             if fds.get(2).is_some_and(|server| !server.revents().is_empty()) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
+            if self.left().is_some_and(|left| left.is_zero()) {
+                signals::send(child.as_raw_pid(), SIGKILL);
+                self.kill_at = None;
+            }
             while let Some(came) = self.inbox.next() {
-                if self.is_insisted_on(came, child) {
-                    signals::send(child.as_raw_pid(), SIGKILL);
+                if self.asked_to_end.is_none() || self.is_from_outside(came, child) {
+                    self.note(came);
                 }
                 self.pass_on(came, child);
             }
@@ -150,37 +156,44 @@ impl Supervisor {
         loop {
             let mut fds =
                 [PollFd::new(&self.inbox, PollFlags::IN), PollFd::from_borrowed_fd(data, PollFlags::IN)];
-            sleep_on(&mut fds, None)?;
+            sleep_on(&mut fds, self.left())?;
             if !fds[1].revents().is_empty() {
                 return Ok(true);
             }
             while let Some(came) = self.inbox.next() {
-                if self.note(came) {
-                    return Ok(false);
-                }
+                self.note(came);
+            }
+            if self.left().is_some_and(|left| left.is_zero()) {
+                return Ok(false);
             }
         }
     }
 
-    /// Notes a signal; returns whether it is a further one that requests the end.
-    fn note(&mut self, came: ReceivedSignal) -> bool {
-        let before = self.asked_to_end.filter(|_| came.ends);
-        if came.ends {
-            self.asked_to_end.get_or_insert((came.signal, Instant::now()));
+    /// Notes a signal. A further one that requests the end sets when that comes.
+    fn note(&mut self, came: ReceivedSignal) {
+        let Some((_, first)) = self.asked_to_end else {
+            self.asked_to_end = came.ends.then(|| (came.signal, Instant::now()));
+            return;
+        };
+        if let Some(later) = signals::ends_after(came.signal, first.elapsed()) {
+            let at = Instant::now() + if self.reach == Reach::Trial { Duration::ZERO } else { later };
+            self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
         }
-        before.is_some_and(|(_, first)| signals::insists(came.signal, first.elapsed()))
     }
 
-    /// Notes a signal; returns whether the child, and all below it, are to be killed: after a second signal that requests the end. What a key at a
-    /// terminal means is for the user's program to decide, as in a shell.
-    fn is_insisted_on(&mut self, came: ReceivedSignal, child: Pid) -> bool {
-        let is_from_outside = || came.sender.is_some_and(|pid| !signals::is_below(pid, child.as_raw_pid()));
-        self.note(came)
-            && match self.reach {
-                Reach::Child => false,
-                Reach::AllBelow => is_from_outside(),
-                Reach::Trial => true,
-            }
+    /// The time until the end that a further signal has requested.
+    fn left(&self) -> Option<Duration> {
+        self.kill_at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether a signal may be a further request of the end of the child and all below it. What a key at a terminal means is for the user's
+    /// program to decide, as in a shell.
+    fn is_from_outside(&self, came: ReceivedSignal, child: Pid) -> bool {
+        match self.reach {
+            Reach::Child => false,
+            Reach::AllBelow => came.sender.is_some_and(|pid| !signals::is_below(pid, child.as_raw_pid())),
+            Reach::Trial => true,
+        }
     }
 
     fn pass_on(&mut self, came: ReceivedSignal, child: Pid) {
