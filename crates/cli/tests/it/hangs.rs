@@ -149,8 +149,9 @@ fn a_second_signal_ends_a_run_whose_server_does_not_answer() {
     let lab = Lab::new();
     // Nothing but builtins: another process would wait for the server.
     let text = "true | true; read -ra all < /proc/$PPID/task/$PPID/children; for pid in \"${all[@]}\"; do
-                read -r name < /proc/$pid/comm; [ $name != pipe-links ] || kill -STOP $pid; done";
+                read -r name < /proc/$pid/comm; [ $name != pipe-links ] || kill -STOP $pid; done; : > stopped";
     let mut run = lab.start(lab.command(&["run", "--stats", text]));
+    until("the stop", soon(), || lab.here("stopped").exists().then_some(()));
     until("the shell's end", soon(), || {
         (!run.children().iter().any(|(_, name)| name == "bash")).then_some(())
     });
