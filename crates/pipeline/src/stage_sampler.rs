@@ -1,6 +1,8 @@
 //! Samples the stages and links of a shell's ledger: what each stage does, and how full each link is. The time between two samples is attributed to
 //! the stages for which the others waited (`observe::blame`).
 
+mod side_pipes;
+
 use std::collections::{BTreeMap, HashMap};
 
 use model::{HeldBack, LinkRecord, StageRecord};
@@ -13,16 +15,14 @@ use observe::fullness::{Fill, Gauge};
 use observe::held_back::HeldBackTracker;
 use observe::line_buffering::needs_all_input;
 use observe::locale::Locale;
-use observe::open_file::{Identity, OpenFile};
+use observe::open_file::Identity;
 use observe::stage_processes::{KEPT_PROCESSES_MAX, StageProcesses};
-use process::proc::{descriptors, read_short_file};
+use process::proc::read_short_file;
 
 use crate::ledger::{Ledger, Process};
 use crate::text::StageSnapshot;
 use crate::tips;
-
-/// Largest number of descriptors of a process that are searched for pipes of a process substitution.
-const SIDE_DESCRIPTORS_MAX: usize = 32;
+use side_pipes::program_at_side_pipe;
 
 /// CPU time after which a program counts as started up: it has read its own files (libraries, locales).
 const STARTUP_CPU_NS: u64 = 1_000_000_000;
@@ -482,29 +482,4 @@ fn read_by_only_thread(reader: &StageProcesses) -> Option<u64> {
     let reads_another = held.ends.iter().any(|end| end.reads && !(0..=2).contains(&end.fd));
     let counters = read_short_file(&format!("/proc/{pid}/task/{pid}/io")).filter(|_| !reads_another)?;
     Some(Moved::parse(&counters)?.read)
-}
-
-/// The program at the other end of a pipe that is not a link and for which a stage may wait: an empty pipe that it reads, or a full pipe that it
-/// writes. Process substitutions make such pipes.
-fn program_at_side_pipe(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
-    for pid in pids {
-        let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
-        for end in side.filter_map(|fd| end(*pid, fd)) {
-            let Some(pipe) = end.ipc_file.pipe() else { continue };
-            let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
-            if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
-                return at_other_end(ledger, &OpenFile::pipe(pipe), i32::from(end.reads), stage);
-            }
-        }
-    }
-    None
-}
-
-/// The program that has this file as its standard input or output.
-fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, except: i32) -> Option<String> {
-    let has = |index: &usize| {
-        let pid = ledger.processes[*index].pid;
-        pid != except && file.is(pid, fd)
-    };
-    ledger.running().find(has).map(|index| ledger.name(index))
 }
