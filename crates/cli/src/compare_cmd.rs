@@ -311,7 +311,7 @@ fn with_set_up(
     Ok((Vec::new(), left_behind))
 }
 
-/// Whether the names can be told apart, and have a command line each.
+/// Refuses names that are not different, or more names than command lines.
 fn check_names(args: &CompareArgs) -> anyhow::Result<()> {
     let names = &args.names;
     if names.len() > args.texts.len() {

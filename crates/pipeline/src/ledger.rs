@@ -1,6 +1,8 @@
 //! What the processes of a shell did, from the reports of the preloaded library: which links connected them, which programs they executed, and
 //! how they ended.
 
+mod unread;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -489,8 +491,6 @@ fn used_since(now: Usage, before: Usage) -> Usage {
 fn is_there(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
-
-mod unread;
 
 #[cfg(test)]
 mod tests;

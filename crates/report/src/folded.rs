@@ -7,7 +7,7 @@ use model::{LinkRecord, RunRecord, StageRecord};
 
 use crate::lists::grouped;
 
-/// So many pipelines of the same programs are shown as one; fewer were probably typed one by one.
+/// Fewest pipelines of the same programs that are shown as one: fewer were probably typed one by one.
 const FOLDED_MIN: usize = 4;
 
 /// A run whose equal pipelines are one.

@@ -6,25 +6,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use model::CaseRecord;
+use stats::choice::SIMPLEST_FIRST;
 
 use super::programs::{compiled, is_there};
 use super::{case, record};
 use crate::common::Lab;
 use crate::common::programs::python;
-
-/// Everything that several senders can share.
-const SHARED: [&str; 10] = [
-    "pipe",
-    "pipe:size=1MiB",
-    "socketpair",
-    "fifo",
-    "unix-stream",
-    "unix-seqpacket",
-    "unix-dgram",
-    "tcp",
-    "posix-mq",
-    "sysv-msgq",
-];
 
 /// PIPE_BUF and more. Queues take messages of up to 8 KiB from every user.
 const SIZES: [u32; 5] = [4096, 4097, 6000, 8192, 12288];
@@ -40,7 +27,7 @@ struct Advised {
 /// What `recommend` prints for several senders in a language, for each mechanism and size where it advises it.
 fn advised(lab: &Lab, language: &str, between: &str) -> Vec<Advised> {
     let mut all = Vec::new();
-    for (spec, bytes) in SHARED.iter().flat_map(|spec| SIZES.map(|bytes| (*spec, bytes))) {
+    for (spec, bytes) in SIMPLEST_FIRST.iter().flat_map(|spec| SIZES.map(|bytes| (*spec, bytes))) {
         if matches!(spec, "posix-mq" | "sysv-msgq") && bytes > QUEUE_BYTES_MAX {
             continue;
         }
