@@ -107,7 +107,7 @@ impl EndUsage {
     /// The usage of several ends, or of one in several trials, together.
     pub fn sum<'a>(ends: impl Iterator<Item = &'a Self>) -> Self {
         let none = Self { syscalls: Some(0), ..Self::default() };
-        ends.fold(none, |sum, end| sum.joined(end, |one, other| one + other))
+        ends.fold(none, |sum, end| sum.joined(end, u64::saturating_add))
     }
 
     /// Each figure joined with the other's; a figure that one of them lacks is unknown.

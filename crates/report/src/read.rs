@@ -117,10 +117,11 @@ mod tests {
     fn numbers_that_cannot_be_measured_are_refused_everywhere() {
         let result = |times: &str| {
             format!(
-                r#"{{"schema": "hosepipe/1", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": 1,
+                r#"{{"schema": "hosepipe/1", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": {},
                    "trials": 1, "warmup": 0, "interrupted": false, "results": [{{"pipeline": "a", "via": "pipe",
                    "times_s": [{times}], "output_bytes": 0}}], "unknown": 1e17}}"#,
-                serde_json::to_string(&Host::default()).expect("JSON")
+                serde_json::to_string(&Host::default()).expect("JSON"),
+                u64::MAX
             )
         };
         assert!(read("run.json", &result("1.5, 0, 1e3")).is_ok());
@@ -128,6 +129,10 @@ mod tests {
             ("1e308, 1e308", "`results.0.times_s.0` is 1e308: more than anything that can be measured"),
             ("1, -1.5", "`results.0.times_s.1` is -1.5: negative"),
             ("-1", "`results.0.times_s.0` is -1: negative"),
+            (
+                "9007199254740993",
+                "`results.0.times_s.0` is 9.007199254740992e15: more than anything that can be measured",
+            ),
         ] {
             let message = message(&result(times));
             assert!(message.contains("the record is damaged") && message.contains(said), "{message}");

@@ -101,7 +101,9 @@ impl Evidence {
         if case.workload != Workload::Stream {
             return None;
         }
-        let sum = |figure: fn(&model::Sample) -> u64| case.samples.iter().map(figure).sum::<u64>() as f64;
+        let sum = |figure: fn(&model::Sample) -> u64| {
+            case.samples.iter().map(|sample| figure(sample) as f64).sum::<f64>()
+        };
         let usage = |end: usize| EndUsage::sum(case.samples.iter().filter_map(|sample| sample.ends.get(end)));
         let evidence = Self {
             elapsed_ns: sum(|sample| sample.elapsed_ns),

@@ -5,10 +5,15 @@ use serde_json::Value;
 
 /// Largest number that a record may hold: no rate, time or share that can be measured is larger, nor a quotient of two of them.
 const NUMBER_MAX: f64 = 1e40;
+/// Largest whole number that a record may hold: more nanoseconds or bytes than any trial has, and few enough for the sum of any that are
+/// counted together.
+const WHOLE_NUMBER_MAX: u64 = 1 << 53;
+/// A field whose number measures nothing.
+const SEED: &str = "seed";
 /// Largest number of pairs of a writer and a reader in all links of a chain.
 const JOINED_MAX: usize = 1 << 20;
 
-/// Checks that no number in a tree is negative or larger than [`NUMBER_MAX`]; whole numbers have the bounds of their type.
+/// Checks that no number in a tree is negative, larger than [`NUMBER_MAX`], or a whole number larger than [`WHOLE_NUMBER_MAX`].
 ///
 /// # Errors
 /// A sentence on the first one that is, with its keys and indexes from the root.
@@ -29,10 +34,14 @@ fn immeasurable(tree: &Value) -> Option<(Vec<String>, String)> {
     };
     match tree {
         Value::Array(values) => values.iter().enumerate().find_map(|(index, value)| at(&index, value)),
-        Value::Object(fields) => fields.iter().find_map(|(key, value)| at(key, value)),
+        Value::Object(fields) => {
+            fields.iter().filter(|(key, _)| *key != SEED).find_map(|(key, value)| at(key, value))
+        }
         Value::Number(number) => match number.as_f64() {
             Some(value) if value < 0.0 => Some((Vec::new(), format!("{number}: negative"))),
-            Some(value) if value > NUMBER_MAX => {
+            Some(value)
+                if value > NUMBER_MAX || number.as_u64().is_some_and(|whole| whole > WHOLE_NUMBER_MAX) =>
+            {
                 Some((Vec::new(), format!("{value:e}: more than anything that can be measured")))
             }
             _ => None,
