@@ -24,6 +24,7 @@ mod recommend;
 mod record;
 mod report_cmd;
 mod reproduce_cmd;
+mod round_cmd;
 mod run_cmd;
 mod script;
 mod sh_cmd;
@@ -86,6 +87,9 @@ enum Command {
     /// One partition of a spread, or its reduce
     #[command(name = "__part", hide = true)]
     Part(part_cmd::PartArgs),
+    /// Run the trials of one round of a benchmark
+    #[command(name = engine::ROUND_COMMAND, hide = true)]
+    Round,
     /// Run the other end of a benchmark for another host
     Peer(peer_cmd::PeerArgs),
     /// Start a shell whose pipelines use the chosen link
@@ -148,6 +152,7 @@ fn main() -> ExitCode {
         Command::Peer(args) => peer_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Prompt(args) => prompt_cmd::run(&args),
+        Command::Round => round_cmd::run(),
         Command::List(args) => list::run(&args),
         Command::Workers(args) => workers_cmd::run(&args),
         Command::Reproduce(args) => reproduce_cmd::run(&args),
@@ -190,6 +195,7 @@ fn parse_frequent(words: &[OsString]) -> Option<Command> {
         "sink" => Command::Sink(parse(words)?),
         "__prompt" => Command::Prompt(parse(words)?),
         "__part" => Command::Part(parse(words)?),
+        engine::ROUND_COMMAND => Command::Round,
         _ => return None,
     })
 }

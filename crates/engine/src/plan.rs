@@ -1,5 +1,6 @@
 //! The plan of a run, and its outcome.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::{Case, CaseRecord};
@@ -28,10 +29,12 @@ pub struct Plan {
     pub seed: u64,
     /// Time of the whole run, calibration included; `None` without a limit.
     pub budget: Option<Duration>,
+    /// The hosepipe that is executed anew for each round, to run its trials ([`crate::serve_round`]); `None`: this process runs them all.
+    pub round_program: Option<PathBuf>,
 }
 
 impl Plan {
-    /// A plan with `trials` rounds that repeats none.
+    /// A plan with `trials` rounds that repeats none, all in this process.
     pub fn new(cases: Vec<Case>, trials: u32, seed: u64, budget: Option<Duration>) -> Self {
         Self {
             cases,
@@ -43,6 +46,7 @@ impl Plan {
             repeats: false,
             seed,
             budget,
+            round_program: None,
         }
     }
 }

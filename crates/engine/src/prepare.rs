@@ -19,6 +19,12 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// As [`prepare`] has made it in another process, which has checked the case and found these CPUs.
+    pub(crate) fn again(case: &Case, cpus: Vec<u32>) -> Result<Self, CaseError> {
+        let (mechanism, options) = resolve(case)?;
+        Ok(Self { mechanism, options, cpus, block_bytes: block_that_fits(case)? })
+    }
+
     /// The CPU of task `index` of a pair, which is not a relay; `None` if the scheduler chooses.
     pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
         let last = index + 1 == tasks(case);
@@ -43,8 +49,7 @@ pub(crate) fn all_tasks(case: &Case) -> usize {
 
 /// Finds a case's mechanism, and checks whether the mechanism and the machine support the case.
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
-    let (mechanism, options) = mechanism::resolve(&case.spec)
-        .map_err(|problem| CaseError::stated(ErrorKind::Unsupported, problem.to_string()))?;
+    let (mechanism, options) = resolve(case)?;
     check_combination(mechanism, &options, case)?;
     // The probe tests the mechanism on this machine only, not between two hosts.
     let probed = if case.toward.is_some() { Ok(()) } else { mechanism.probe() };
@@ -61,6 +66,11 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         return Err(CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy));
     }
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes })
+}
+
+fn resolve(case: &Case) -> Result<(&'static Mechanism, Options), CaseError> {
+    mechanism::resolve(&case.spec)
+        .map_err(|problem| CaseError::stated(ErrorKind::Unsupported, problem.to_string()))
 }
 
 /// The CPUs of all ends, as in [`Ready::cpus`].

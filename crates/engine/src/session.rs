@@ -1,6 +1,7 @@
 //! A run: every case prepared, warmed up and sized, then rounds of trials in a seeded random order.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::remote::{FarEnd, run_remote_trial};
+use crate::round::RoundProcess;
 use crate::trial::{TrialSetup, run_trial};
 
 /// A trial is stopped when the run has taken more than this factor of the budget plus [`OVERTIME_MIN`].
@@ -123,6 +125,7 @@ pub struct Session<'a, 'f> {
     checksums: HashMap<(PayloadKind, model::Check, u64), String>,
     runners: Vec<Runner>,
     repeated_rounds: u32,
+    process: Option<RoundProcess>,
 }
 
 impl<'a> Session<'a, '_> {
@@ -169,6 +172,7 @@ impl<'a, 'f> Session<'a, 'f> {
             checksums: HashMap::new(),
             runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
             repeated_rounds: 0,
+            process: None,
         }
     }
 
@@ -231,7 +235,7 @@ impl<'a, 'f> Session<'a, 'f> {
         loop {
             blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
             let began = Instant::now();
-            let Some(sample) = self.trial(index, blocks, 0)? else { return Ok(None) };
+            let Some(sample) = self.trial(index, blocks, None)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
             let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
@@ -305,7 +309,7 @@ impl<'a, 'f> Session<'a, 'f> {
                 continue;
             }
             self.progress.trial_started(index, &self.runners[index].name());
-            match self.trial(index, self.runners[index].blocks, round)? {
+            match self.trial(index, self.runners[index].blocks, Some(round))? {
                 Some(sample) => {
                     self.progress.trial_finished(index, &sample);
                     self.runners[index].record.samples.push(sample);
@@ -341,8 +345,13 @@ impl<'a, 'f> Session<'a, 'f> {
         self.runners.iter().enumerate().filter(|(_, runner)| runner.record.error.is_none())
     }
 
-    /// Runs one trial; a failed case keeps its error and is not run again.
-    fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Interrupted> {
+    /// Runs one trial, of the warm-up if it has no round; a failed case keeps its error and is not run again.
+    fn trial(
+        &mut self,
+        index: usize,
+        blocks: u64,
+        round: Option<u32>,
+    ) -> Result<Option<Sample>, Interrupted> {
         let runner = &mut self.runners[index];
         let Some(ready) = &runner.ready else { return Ok(None) };
         let case = &runner.case;
@@ -367,11 +376,16 @@ impl<'a, 'f> Session<'a, 'f> {
             checksums.insert(key, computed.clone());
             Some(computed)
         };
-        let setup = TrialSetup { case, ready, tile: &tile, folder: &self.folder, blocks, round };
+        let (folder, seed) = (&self.folder, self.plan.seed);
+        let setup = TrialSetup { case, ready, tile: &tile, folder, blocks, round: round.unwrap_or(0) };
         let progress = &mut |part| self.progress.trial_progress(part);
-        let made = match self.far.as_deref_mut().filter(|_| case.toward.is_some()) {
-            Some(far) => run_remote_trial(&setup, far, self.plan.seed, &mut expected, progress, stop),
-            None => run_trial(&setup, &mut expected, progress, stop),
+        let made = match (self.far.as_deref_mut(), &self.plan.round_program) {
+            (Some(far), _) if case.toward.is_some() => {
+                run_remote_trial(&setup, far, seed, &mut expected, progress, stop)
+            }
+            (_, Some(program)) => of_round(&mut self.process, program, round)
+                .and_then(|process| process.run_trial(&setup, seed, &mut expected, progress, stop)),
+            _ => run_trial(&setup, &mut expected, progress, stop),
         };
         match made {
             Ok(trial) => {
@@ -388,10 +402,26 @@ impl<'a, 'f> Session<'a, 'f> {
     }
 }
 
-/// The payloads of a run.
-type Tiles = HashMap<(PayloadKind, Period), Arc<Tile>>;
+/// The process of this round; started if there is none, or one of another round.
+fn of_round<'p>(
+    process: &'p mut Option<RoundProcess>,
+    program: &Path,
+    round: Option<u32>,
+) -> Result<&'p mut RoundProcess, NoSample> {
+    // The process of another round ends before the next one is started.
+    if process.as_ref().is_some_and(|process| process.round != round || !process.is_usable()) {
+        *process = None;
+    }
+    match process {
+        Some(process) => Ok(process),
+        none => Ok(none.insert(RoundProcess::start(program, round)?)),
+    }
+}
 
-fn tile(tiles: &mut Tiles, case: &Case, seed: u64) -> Result<Arc<Tile>, CaseError> {
+/// The payloads of a run.
+pub(crate) type Tiles = HashMap<(PayloadKind, Period), Arc<Tile>>;
+
+pub(crate) fn tile(tiles: &mut Tiles, case: &Case, seed: u64) -> Result<Arc<Tile>, CaseError> {
     let (kind, period) = (&case.payload, Period::of_check(case.check));
     let key = (kind.clone(), period);
     if let Some(tile) = tiles.get(&key) {

@@ -11,6 +11,7 @@ use model::{
 };
 use payload::{Buffering, Consumer, Producer, TagChecker, Tagger, Tile};
 use process::{Child, leave};
+use serde::{Deserialize, Serialize};
 
 use crate::control::TrialPage;
 use crate::end::{EndReport, run_end};
@@ -30,6 +31,7 @@ pub(crate) struct TrialSetup<'a> {
 }
 
 /// The granted sizes and the raw figures.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct TrialOutcome {
     pub(crate) sample: Sample,
     pub(crate) granted: mechanism::Granted,

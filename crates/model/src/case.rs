@@ -1,9 +1,11 @@
 //! A case: one cell of the matrix of measurements.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Alignment, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
 
 /// How much one trial moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Amount {
     /// Enough for the clock's resolution, and not too much for the budget.
     Adaptive,
@@ -28,7 +30,7 @@ crate::words! {
 }
 
 /// The load of a mechanism; each part only if the user requested it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Load {
     /// Independent pairs of ends at the same time, each with its own channel (`--pairs`).
     pub pairs: Option<u32>,
@@ -78,7 +80,7 @@ impl Load {
 }
 
 /// One cell of the matrix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     /// The mechanism and its options.
     pub spec: Spec,

@@ -181,7 +181,10 @@ impl PartRun<'_> {
                 fitted.push(case);
             }
         }
-        let plan = Plan::new(fitted, self.made.series, self.job.seed, Some(self.left()));
+        let plan = Plan {
+            round_program: Some(engine::OWN_PROGRAM.into()),
+            ..Plan::new(fitted, self.made.series, self.job.seed, Some(self.left()))
+        };
         let outcome = engine::run(&plan, self.job.cpus, None, self.observer, self.job.stop);
         if outcome.interrupted {
             self.note_time_over("before every trial was made");

@@ -52,6 +52,7 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
     };
     let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
     let mut plan = Plan::new(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
+    plan.round_program = Some(engine::OWN_PROGRAM.into());
     let may_decide = !is_fixed && suite.is_none() && args.precision.is_none() && args.peer.target.is_none();
     if may_decide && plan.budget.is_some() {
         plan.rounds_max = ROUNDS_TO_DECIDE;

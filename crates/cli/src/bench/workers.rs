@@ -223,7 +223,8 @@ fn own_plan(plan: &WorkerPlan, cells: &[Cell]) -> anyhow::Result<engine::Plan> {
         }));
     }
     let own = engine::Plan::new(cases, plan.trials, plan.seed, None);
-    Ok(engine::Plan { trial_max: trial_max.unwrap_or(own.trial_max), ..own })
+    let round_program = Some(engine::OWN_PROGRAM.into());
+    Ok(engine::Plan { trial_max: trial_max.unwrap_or(own.trial_max), round_program, ..own })
 }
 
 /// The plan of the workers: each with itself, or for a matrix each writer with each reader.

@@ -40,6 +40,7 @@ mod quota;
 mod recommend;
 mod report;
 mod reproduce;
+mod rounds;
 mod run;
 mod sh;
 mod sh_jobs;

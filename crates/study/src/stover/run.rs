@@ -63,7 +63,10 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 
     let shell = run.shell()?;
     let rounds = WARM_UP_ROUNDS + tests;
-    let plan = Plan::new(cases, rounds, job.seed, Some(run.left()));
+    let plan = Plan {
+        round_program: Some(engine::OWN_PROGRAM.into()),
+        ..Plan::new(cases, rounds, job.seed, Some(run.left()))
+    };
     let (mut order, mut silent) = (fastrand::Rng::with_seed(job.seed), Silent);
     let mut session = Session::start(&plan, job.cpus, &mut silent, job.stop);
     for round in 0..rounds {

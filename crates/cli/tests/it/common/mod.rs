@@ -29,7 +29,9 @@ use serde::Deserialize;
 pub(crate) use self::pty::CACHES;
 pub(crate) use self::times::{HANGS_AFTER, busy, promptly, short_time, soon, typed};
 
-/// The two ends where there are two processes, as /proc/PID/comm has them.
+/// The process that runs the trials of a round, as /proc/PID/comm has it.
+pub(crate) const ROUND: &str = "hosepipe-round";
+/// The two ends where there are two processes.
 pub(crate) const ENDS: [&str; 2] = ["hosepipe-send", "hosepipe-recv"];
 
 /// A trial that has been running for this long is no warm-up.
@@ -247,11 +249,12 @@ impl Running<'_> {
         self.child.id()
     }
 
-    /// Its children, by number and name.
+    /// Its children, by number and name, and those of the process that runs the trials of a round.
     pub(crate) fn children(&self) -> Vec<(u32, String)> {
-        let pid = self.pid();
-        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        list.split_whitespace().filter_map(|pid| pid.parse().ok()).map(|pid| (pid, name_of(pid))).collect()
+        let of = |pid| process::proc::children(pid).into_iter().map(|pid| (pid as u32, name_of(pid as u32)));
+        let own: Vec<_> = of(self.pid() as i32).collect();
+        let rounds = own.iter().filter(|(_, name)| name == ROUND).map(|(pid, _)| *pid as i32);
+        own.iter().cloned().chain(rounds.flat_map(of)).collect()
     }
 
     /// The child of this name, once it has been running for long enough to be in a long trial.
