@@ -38,6 +38,9 @@ pub(crate) struct EndReport {
     /// How often it compared the CPUs of both ends, and how often they were the same.
     #[serde(rename = "looks")]
     pub(crate) cpu_comparisons: (u64, u64),
+    /// When it had moved each sixteenth of the blocks, as [`start_ns`](Self::start_ns).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sixteenths_ns: Vec<u64>,
     /// The state of its connection with another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) connection: Option<ConnectionFacts>,
@@ -111,6 +114,7 @@ pub(crate) fn run_end(
         torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
         pieces: job.totals,
         cpu_comparisons: job.progress.cpu_comparisons(),
+        sixteenths_ns: job.progress.sixteenths_ns(),
         connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::from),
     }

@@ -79,6 +79,9 @@ pub(crate) fn make_sample(
         merged(&texts).map_err(|what| CaseError::new(ErrorKind::Failed, what))
     };
     let several = case.load.pairs.is_some() || case.load.shares_an_end();
+    // The times of another host are not those of this clock.
+    let last = ends.last().next().filter(|_| !several && case.toward.is_none());
+    let sixteenths = last.into_iter().flat_map(|last| &last.sixteenths_ns);
     Ok(Sample {
         round,
         elapsed_ns: end_ns.saturating_sub(start_ns).max(1),
@@ -88,6 +91,7 @@ pub(crate) fn make_sample(
         checksum: ends.last().next().and_then(|last| last.checksum.clone()),
         latency_histogram: histogram(|end| &end.latency_histogram)?,
         service_histogram: histogram(|end| &end.service_histogram)?,
+        sixteenths_ns: sixteenths.map(|at| at.saturating_sub(start_ns)).collect(),
         same_cpu_share: same_cpu_share(reports),
         shares: if several { shares(ends, control) } else { Vec::new() },
         all_ran_ns: several.then(|| control.all_ran_until_ns().saturating_sub(start_ns)),

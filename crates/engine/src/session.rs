@@ -37,8 +37,12 @@ struct Runner {
     overhead: Duration,
     /// Predicted measured time of a trial.
     expected: Duration,
+    /// The measured time for which a trial was sized.
+    target: Duration,
     /// The shortest measured time of a warm-up trial with its last number of blocks.
     fastest: Duration,
+    /// Seconds for each block in the warm-up trials that were long enough.
+    block_times_s: Vec<f64>,
 }
 
 /// Runs a plan on the given CPUs; `far` is another host, which runs one end of each case that has a `toward`. Returns the trials that
@@ -69,8 +73,17 @@ impl Runner {
             record.cpus.clone_from(&ready.cpus);
             record.zero_copy = (ready.mechanism.zero_copy)(&ready.options);
         }
-        let (overhead, expected, fastest) = (Duration::ZERO, Duration::ZERO, Duration::MAX);
-        Self { case: case.clone(), record, ready, blocks: 0, overhead, expected, fastest }
+        Self {
+            case: case.clone(),
+            record,
+            ready,
+            blocks: 0,
+            overhead: Duration::ZERO,
+            expected: Duration::ZERO,
+            target: Duration::ZERO,
+            fastest: Duration::MAX,
+            block_times_s: Vec::new(),
+        }
     }
 
     /// Its name in progress messages.
@@ -99,12 +112,36 @@ impl Runner {
         self.blocks = fixed_blocks(case)
             .unwrap_or_else(|| scaled(elapsed, target).max(scaled(self.fastest, TRIAL_MIN)));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
+        self.target = target;
+    }
+
+    /// Sizes trials again after the first one if they miss their target by [`MISSED`]: by the middle one of the times of the warm-up
+    /// and of the first trial, as each alone may be that of a busy moment, or of ends that shared a CPU by chance.
+    fn size_trial_again(&mut self) {
+        let (Some(ready), Some(first)) = (&self.ready, self.record.samples.first()) else { return };
+        if fixed_blocks(&self.case).is_some() || self.blocks == 0 {
+            return;
+        }
+        let mut times_s = self.block_times_s.clone();
+        times_s.push(first.elapsed_ns as f64 / 1e9 / self.blocks as f64);
+        times_s.sort_unstable_by(f64::total_cmp);
+        let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.blocks as f64);
+        let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
+        let blocks = scaled_blocks(&self.case, stores, self.blocks, elapsed, self.target);
+        let factor = blocks as f64 / self.blocks as f64;
+        if !(1.0 / MISSED..=MISSED).contains(&factor) {
+            self.blocks = blocks;
+            self.expected = elapsed.mul_f64(factor);
+        }
     }
 }
 
 /// A warm-up trial that takes at least this multiple of [`TRIAL_MIN`] is long enough, even if another program had the CPU for a part of
 /// it.
 const LONG_ENOUGH: u32 = 10;
+
+/// Trials are sized again if they miss their target by more than this factor.
+const MISSED: f64 = 1.5;
 
 /// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
 const WARM_UP_PART: f64 = 0.25;
@@ -238,6 +275,9 @@ impl<'a, 'f> Session<'a, 'f> {
             let Some(sample) = self.trial(index, blocks, None)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
+            if elapsed >= TRIAL_MIN {
+                self.runners[index].block_times_s.push(elapsed.as_secs_f64() / blocks as f64);
+            }
             let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
             if Some(blocks) == fixed || blocks > 1 << 40 || is_long {
                 self.runners[index].fastest = elapsed;
@@ -292,6 +332,10 @@ impl<'a, 'f> Session<'a, 'f> {
                 self.progress.deciding(budget.saturating_sub(self.began.elapsed()));
             }
             self.run_round(round, &indices)?;
+            if round == 0 {
+                self.runners.iter_mut().for_each(Runner::size_trial_again);
+                self.avoid_zero_sums();
+            }
             if let Some(disturbance) = &mut disturbance {
                 while disturbance.disturbed() && self.may_repeat(round) {
                     self.set_aside(round);
@@ -304,13 +348,17 @@ impl<'a, 'f> Session<'a, 'f> {
 
     /// Runs a trial of each of these cases that has not failed.
     fn run_round(&mut self, round: u32, indices: &[usize]) -> Result<(), Interrupted> {
-        for &index in indices {
+        for (place, &index) in (0..).zip(indices) {
             if self.runners[index].record.error.is_some() {
                 continue;
             }
             self.progress.trial_started(index, &self.runners[index].name());
+            let began_ns = Some(self.began.elapsed().as_nanos() as u64);
             match self.trial(index, self.runners[index].blocks, Some(round))? {
                 Some(sample) => {
+                    // A caller of single trials has an order of its own.
+                    let place = (indices.len() > 1).then_some(place);
+                    let sample = Sample { began_ns, place, ..sample };
                     self.progress.trial_finished(index, &sample);
                     self.runners[index].record.samples.push(sample);
                 }

@@ -62,7 +62,7 @@ pub use run::{
     Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
     UnseenEnd,
 };
-pub use sample::{EndUsage, Sample, Share};
+pub use sample::{EndUsage, SIXTEENTHS, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
 pub use slow_copies::{CopyFigures, SlowCopies};
 pub use sort::{sort_by, sort_by_key};

@@ -2,12 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Number of times in [`Sample::sixteenths_ns`].
+pub const SIXTEENTHS: usize = 15;
+
 /// One trial's raw figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// The round in which it was taken; samples of one round are compared pair by pair.
     pub round: u32,
+    /// When the trial began, from the beginning of the run; absent in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began_ns: Option<u64>,
+    /// Its place in its round, from 0; absent in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<u32>,
     /// From the barrier until the receiver had the last byte (checked, under `verify`).
     pub elapsed_ns: u64,
     /// Opening the mechanism and starting the tasks, before the clock starts.
@@ -57,6 +66,10 @@ pub struct Sample {
     /// the instant at which the request was due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
+    /// From the barrier until the receiver, or the client of round trips, had each sixteenth of the blocks but the last one: 15 times.
+    /// Absent below 128 blocks, with several pairs, senders or receivers, and between two hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sixteenths_ns: Vec<u64>,
     /// Whether its round was repeated; absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,

@@ -9,7 +9,7 @@ use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
-use crate::{granted, interval, load, numbers, offsets, words};
+use crate::{granted, interval, load, numbers, offsets, unsteady, words};
 
 /// Smallest shares of the CPUs that are reported: a quiet virtual machine has a few percent of either.
 const PROGRAMS_FROM: f64 = 0.15;
@@ -150,6 +150,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
     let mut remarks: Vec<String> = empty_sums(record).into_iter().chain(load::remarks(record)).collect();
     remarks.extend(first_lines(distinct(above), LINES_MAX));
+    remarks.extend(unsteady::remarks(record));
     remarks.extend(mixtures(view));
     remarks.extend(single_trial(record));
     remarks.extend(changed_requests(record));

@@ -20,6 +20,7 @@ pub mod race;
 mod rank_test;
 mod shift;
 pub mod spread;
+mod steady;
 pub mod summary;
 pub mod times;
 
@@ -39,5 +40,6 @@ pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratios, ratio_of};
 pub use race::{RoundCosts, Standing, race};
+pub use steady::{states, unlike_halves};
 pub use summary::summarise;
 pub use times::{are_times_precise, is_order_certain, pairs_to_order, summarise_times};

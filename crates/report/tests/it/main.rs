@@ -16,3 +16,4 @@ mod page;
 mod schema;
 mod stages;
 mod sweep;
+mod unsteady;

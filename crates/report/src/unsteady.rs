@@ -1,0 +1,51 @@
+//! What a reader must know of a case whose trials have no steady state: its figure depends on the length of a trial, or on chance.
+
+use model::{BenchRecord, CaseRecord, Workload};
+use stats::{states, unlike_halves};
+
+use crate::case_figure::quantity;
+use crate::lists::first_lines;
+use crate::view::transports;
+use crate::{numbers, words};
+
+/// Most cases of either kind that are named.
+const LINES_MAX: usize = 6;
+
+/// A sentence for each case whose halves differ, or whose trials fall into two states.
+pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
+    let mut all = first_lines(transports(record).filter_map(two_states).collect(), LINES_MAX);
+    all.extend(first_lines(transports(record).filter_map(two_halves).collect(), LINES_MAX));
+    all
+}
+
+fn two_states(case: &CaseRecord) -> Option<String> {
+    let quantity = quantity(case.workload);
+    let [low, high] = states(case, quantity.of_sample)?;
+    let [low_text, high_text] = [low, high].map(|group| quantity.unit.text(group.median));
+    let all = words::count(low.trials + high.trials, "trial");
+    Some(format!(
+        "{} has two states: {low_text} in {} of {all}, {high_text} in {}. Its median says how often each occurred.",
+        name(case),
+        low.trials,
+        high.trials
+    ))
+}
+
+fn two_halves(case: &CaseRecord) -> Option<String> {
+    let found = unlike_halves(case)?;
+    let [times, low, high] = [found.median, found.low, found.high].map(numbers::ratio);
+    Some(format!(
+        "{}: the second half of a trial takes {times} times as long as the first ({low} to {high}): longer trials give another figure \
+         (--bytes, --count).",
+        name(case)
+    ))
+}
+
+/// "`shm-ring` (streams of 64 KiB, CPUs 0,1)"
+fn name(case: &CaseRecord) -> String {
+    let what = match case.workload {
+        Workload::Stream => "streams",
+        Workload::PingPong => "round trips",
+    };
+    format!("`{}` ({what} of {}, {})", case.spec, numbers::size(case.block_bytes), words::whereabouts(case))
+}
