@@ -1,7 +1,8 @@
-//! What a reader must know of a case whose trials have no steady state: its figure depends on the length of a trial, or on chance.
+//! What a reader must know of a case whose trials have no steady state: its figure depends on the length of a trial, on chance, or on
+//! the trial before it.
 
 use model::{BenchRecord, CaseRecord, Workload};
-use stats::{states, unlike_halves};
+use stats::{CarryOver, carry_over, states, unlike_halves};
 
 use crate::case_figure::quantity;
 use crate::lists::first_lines;
@@ -11,11 +12,29 @@ use crate::{numbers, words};
 /// Most cases of either kind that are named.
 const LINES_MAX: usize = 6;
 
-/// A sentence for each case whose halves differ, or whose trials fall into two states.
+/// A sentence for each case whose halves differ, whose trials fall into two states, or whose trials differ by what ran before them.
 pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     let mut all = first_lines(transports(record).filter_map(two_states).collect(), LINES_MAX);
     all.extend(first_lines(transports(record).filter_map(two_halves).collect(), LINES_MAX));
+    all.extend(first_lines(after_others(record), LINES_MAX));
     all
+}
+
+fn after_others(record: &BenchRecord) -> Vec<String> {
+    let cases: Vec<&CaseRecord> = record.cases.iter().collect();
+    let line = |found: CarryOver| {
+        let quantity = quantity(cases[found.case].workload);
+        let times = numbers::ratio(found.shift.ratio);
+        let [case, after] = [found.case, found.after].map(|at| name(cases[at]));
+        format!(
+            "{case} has {times} times its other {} right after {after}: what that leaves behind is in the figure.",
+            quantity.name
+        )
+    };
+    carry_over(&cases, |case, sample| (quantity(case.workload).of_sample)(sample))
+        .into_iter()
+        .map(line)
+        .collect()
 }
 
 fn two_states(case: &CaseRecord) -> Option<String> {

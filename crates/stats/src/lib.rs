@@ -3,6 +3,7 @@
 
 pub mod bootstrap;
 pub mod bound;
+mod carry_over;
 pub mod changes;
 pub mod choice;
 pub mod converged;
@@ -28,6 +29,7 @@ pub mod times;
 mod mock;
 
 pub use bound::{Bound, bound_of};
+pub use carry_over::{CarryOver, carry_over};
 pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
 pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, decisive_cost_ns};
 pub use converged::precise_enough;
