@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 pub(crate) use args::{BenchArgs, PlaceArgument};
-use decision::Decision;
+use decision::{Decision, Goal};
 use engine::Plan;
 use model::{BenchRecord, RecordHead, Settings, Suite};
 use progress::Until;
@@ -50,20 +50,20 @@ fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
         return Ok(None);
     }
     args.outputs.check()?;
-    measure_plan(args, &plan, suite, Demand::default()).map(Some)
+    measure_plan(args, &plan, suite, (Demand::default(), Goal::Lead)).map(Some)
 }
 
 /// Measures mechanisms as the arguments ask for, until it is known which one meets the demand best.
 pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let (plan, suite) = plan::make(args, &host::cpus())?;
-    measure_plan(args, &plan, suite, demand)
+    measure_plan(args, &plan, suite, (demand, Goal::Winner))
 }
 
 fn measure_plan(
     args: &BenchArgs,
     plan: &Plan,
     suite: Option<Suite>,
-    demand: Demand,
+    (demand, goal): (Demand, Goal),
 ) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let cpus = host::cpus();
     let head = record::begin(true);
@@ -74,7 +74,7 @@ fn measure_plan(
     let stop = StopRequest::listen()?;
     let until = match args.precision {
         Some(percent) => Until::Precise(percent),
-        None if plan.further_rounds_are_optional => Until::Decided(Decision::new(&plan.cases, demand)),
+        None if plan.further_rounds_are_optional => Until::Decided(Decision::new(&plan.cases, demand, goal)),
         None => Until::Planned,
     };
     let mut progress = progress::BenchProgress::new(until);

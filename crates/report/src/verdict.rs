@@ -4,21 +4,26 @@
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::torn_share;
-use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
+use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
 use crate::lists::{distinct, first_names, first_of, grouped};
 use crate::load::torn_percent;
 use crate::numbers;
-use crate::view::{RankedRow, Ranking, View, transports};
+use crate::race::RaceWords;
+use crate::view::{Ranking, View, transports};
 use crate::words::{self, whereabouts};
 
-/// Most names in a list of rows that share the first place.
+/// Most names in a list of rows.
 const NAMES_MAX: usize = 4;
+/// How others compare with the one that is taken at a size: they surely cost the same within a tenth, that is not known, or they surely cost less.
+const SIZE_LABELS: [&str; 3] = ["Sharing the first place", "Not told apart", "Ahead by at most 3 %"];
 /// Most ranges of sizes in a list.
 const RUNS_MAX: usize = 5;
 /// Fewest rounds from which the number of rounds needed is estimated.
 const FEW_ROUNDS: usize = 20;
+/// Nothing more is asked of a mechanism than to cost little.
+const DEMAND: Demand = Demand { messages_per_s: None, cpus_max: None };
 /// Longest suggested time, in seconds.
 const TIME_MAX_S: f64 = 1800.0;
 
@@ -72,43 +77,41 @@ fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
 struct SizeAnswer<'a> {
     candidates: Candidates<'a>,
     taken: &'a CaseRecord,
-    /// The names of those that are as good, or may be.
-    others: Vec<String>,
 }
 
 /// "Streams, by time and CPU: take `pipe` at 1 B, `shm-ring` from 2 B to 1 MiB. Not told apart: `fifo` at 1 B; of those that cost
 /// about the same the simplest is named; to tell them apart: --time 3m."; `None` where there are not two to choose from.
 fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Option<String> {
-    let answer = |ranking| {
-        let candidates = Candidates::in_ranking(ranking, workload, false);
+    let groups = rankings.iter().map(|ranking| cases_of(ranking, workload, false));
+    let groups: Vec<Vec<&CaseRecord>> = groups.collect();
+    let choices = choose_each(&groups, &DEMAND).into_iter();
+    let answer = |(cases, choice)| {
+        let candidates = Candidates { cases, choice };
         let taken = candidates.taken()?;
-        let others = candidates.others(taken, |one| one.shares_first_place || candidates.may_lead(one));
-        Some(SizeAnswer { candidates, taken, others })
+        Some(SizeAnswer { candidates, taken })
     };
-    let answers: Vec<SizeAnswer> = rankings.iter().filter_map(answer).collect();
+    let answers: Vec<SizeAnswer> = groups.into_iter().zip(choices).filter_map(answer).collect();
     let runs = answers.chunk_by(|one, other| one.taken.spec == other.taken.spec);
     let runs: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
     if runs.is_empty() {
         return None;
     }
     let mut text = format!("{}, by time and CPU: take {}.", quantity(workload).subject, runs.join(", "));
-    // The sizes at which the others are surely as good, and those at which this is unknown.
-    for (is_decided, label) in [(true, "Sharing the first place"), (false, "Not told apart")] {
-        let kind = |one: &SizeAnswer| {
-            !one.others.is_empty() && one.candidates.choice.standing.is_decided() == is_decided
-        };
-        let runs = answers.chunk_by(|one, other| kind(one) == kind(other)).filter(|run| kind(&run[0]));
+    for (kind, label) in SIZE_LABELS.into_iter().enumerate() {
+        let names_of = |one: &SizeAnswer| one.candidates.others()[kind].clone();
+        let is_of_kind = |one: &SizeAnswer| !names_of(one).is_empty();
+        let runs = answers.chunk_by(|one, other| is_of_kind(one) == is_of_kind(other));
         let with_names = |run: &[SizeAnswer]| {
-            let names = distinct(run.iter().flat_map(|one| one.others.iter().cloned()));
+            let names = distinct(run.iter().flat_map(names_of));
             format!("{} {}", first_names(&names, NAMES_MAX), sizes(run))
         };
-        let runs: Vec<String> = runs.map(with_names).collect();
+        let runs: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
         if runs.is_empty() {
             continue;
         }
         let runs = first_of(&runs, RUNS_MAX, "; ", String::clone);
         let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
-        let farthest = answers.iter().filter(|one| kind(one)).max_by_key(rounds);
+        let farthest = answers.iter().filter(|one| is_of_kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
         let undecided = undecided.unwrap_or_default();
         text +=
@@ -143,14 +146,35 @@ struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     fn in_ranking(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Self {
-        let case = |row: &RankedRow<'a>| row.case(workload, pinned);
-        Self::among(ranking.rows.iter().filter_map(case).collect())
+        Self::among(cases_of(ranking, workload, pinned))
     }
 
     fn among(mut cases: Vec<&'a CaseRecord>) -> Self {
         cases.retain(|case| estimated(case).is_some());
-        let choice = choose(&cases, &Demand::default());
+        let choice = choose(&cases, &DEMAND);
         Self { cases, choice }
+    }
+
+    fn words(&self) -> Option<RaceWords<'_>> {
+        let Self { cases, choice } = self;
+        Some(RaceWords { cases, choice, taken: choice.taken?, demand: &DEMAND })
+    }
+
+    /// The names of the others that stand where [`SIZE_LABELS`] say.
+    fn others(&self) -> [Vec<String>; 3] {
+        let mut others = [const { Vec::new() }; 3];
+        let Some(words) = self.words() else { return others };
+        others[1].extend(words.open().map(|one| self.name(one.at)));
+        let is_open = self.choice.standing.first.iter().any(|one| one.at == words.taken);
+        let kind = if self.choice.shares_first_place(words.taken) {
+            0
+        } else if is_open {
+            1
+        } else {
+            2
+        };
+        others[kind].extend(words.level());
+        others
     }
 
     /// The case to take; `None` if there are not two to choose from.
@@ -160,17 +184,6 @@ impl<'a> Candidates<'a> {
 
     fn name(&self, at: usize) -> String {
         format!("`{}`", self.cases[at].spec)
-    }
-
-    /// Whether a case may be the best, as far as the rounds show.
-    fn may_lead(&self, one: &RankedCase) -> bool {
-        self.choice.standing.first.iter().any(|(at, _)| *at == one.at)
-    }
-
-    /// The names of the included cases, without the one that is taken.
-    fn others(&self, taken: &CaseRecord, included: impl Fn(&RankedCase) -> bool) -> Vec<String> {
-        let others = self.choice.ranked.iter().filter(|one| self.cases[one.at].spec != taken.spec);
-        others.filter(|one| included(one)).map(|one| self.name(one.at)).collect()
     }
 
     /// The cases whose ends spin, the cheapest first.
@@ -187,8 +200,11 @@ impl<'a> Candidates<'a> {
         let unchecked = taken.load().has_several_at_an_end() && torn_share(taken).is_none();
         let unchecked =
             unchecked.then(|| format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken)));
-        let standing =
-            [self.lead(), Some(self.shared(taken)), self.undecided(taken, settings), torn, unchecked];
+        let words = self.words()?;
+        let lead = words.lead("time and CPU").map(|(next, lead)| format!("; the next, {next}, {lead}"));
+        let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
+        let open = words.not_told_apart().map(|open| format!("; {open}"));
+        let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unchecked];
         let standing: String = standing.into_iter().flatten().collect();
         let take = format!("take `{}` ({}){standing}.", taken.spec, figures(taken));
         let sentence = format!("{}: {take}", what(taken));
@@ -229,39 +245,6 @@ impl<'a> Candidates<'a> {
         Some(vec![format!("{}: {text}.", what(first))])
     }
 
-    /// By how much the best case leads, if only one is the best.
-    fn lead(&self) -> Option<String> {
-        let standing = &self.choice.standing;
-        let (next, factor) = standing.beaten.first().filter(|_| self.choice.first_place().count() == 1)?;
-        let [_] = standing.first.as_slice() else { return None };
-        // Below two the second decimal matters.
-        let factor_text =
-            |times: f64| if times < 2.0 { numbers::fixed(times, 2) } else { numbers::ratio(times) };
-        let [low, high] = [standing.lead, factor.high.max(standing.lead)].map(factor_text);
-        let times = match standing.lead {
-            lead if lead <= 1.0 => "more".to_owned(),
-            _ if factor.high.is_infinite() => format!("at least {low} times as much"),
-            _ if low == high || factor.high < 1.01 * standing.lead => format!("{low} times as much"),
-            _ => format!("{low} to {high} times as much"),
-        };
-        Some(format!("; the next, {}, costs {times} in time and CPU", self.name(*next)))
-    }
-
-    /// The cases that share the first place, and those that may be better.
-    fn shared(&self, taken: &CaseRecord) -> String {
-        let level = self.others(taken, |one| one.shares_first_place);
-        let open = self.others(taken, |one| !one.shares_first_place && self.may_lead(one));
-        let mut text = String::new();
-        if !level.is_empty() {
-            let (count, names) = (level.len() + 1, first_names(&level, NAMES_MAX));
-            text += &format!(", the simplest of {count} that share the first place (also {names})");
-        }
-        if !open.is_empty() {
-            text += &format!("; too few rounds to rule out {}", first_names(&open, NAMES_MAX));
-        }
-        text
-    }
-
     /// How many more rounds, or how much time, would decide which of those that may be the best is the best.
     fn undecided(&self, taken: &CaseRecord, settings: &Settings) -> Option<String> {
         let standing = &self.choice.standing;
@@ -271,7 +254,7 @@ impl<'a> Candidates<'a> {
         if settings.precision_percent.is_some() {
             return Some("; without --precision, more rounds of them would be run".to_owned());
         }
-        let made = standing.first.iter().map(|(at, _)| self.cases[*at].samples.len()).max()?;
+        let made = standing.first.iter().map(|one| self.cases[one.at].samples.len()).max()?;
         let rounds = standing.rounds_needed.map(|needed| needed.max(made + 1));
         let seconds =
             rounds.zip(settings.took_s).map(|(needed, took_s)| took_s * needed as f64 / made.max(1) as f64);
@@ -282,7 +265,8 @@ impl<'a> Candidates<'a> {
             }
             (None, Some(rounds)) => format!("; to tell them apart: --trials {rounds}{pin}"),
             _ if made < FEW_ROUNDS => format!("; to tell them apart: --trials {FEW_ROUNDS}{pin}"),
-            _ => format!("; half an hour would not tell them apart{}", pin.replace(", or", ", maybe")),
+            // A share of rounds that is near one half says little on how many more are needed.
+            _ => return None,
         })
     }
 
@@ -295,6 +279,12 @@ impl<'a> Candidates<'a> {
         let verb = quantity(fastest.workload).faster(times);
         Some(format!("`{}` {verb}, but keeps {busy} busy while it waits.", fastest.spec))
     }
+}
+
+/// The cases of a ranking that have figures.
+fn cases_of<'a>(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Vec<&'a CaseRecord> {
+    let cases = ranking.rows.iter().filter_map(|row| row.case(workload, pinned));
+    cases.filter(|case| estimated(case).is_some()).collect()
 }
 
 /// What happens to blocks that do not arrive in one piece.

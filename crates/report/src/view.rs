@@ -18,7 +18,7 @@ use crate::references::References;
 use crate::{numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
-pub(crate) const SWEEP_FROM: usize = 4;
+pub const SWEEP_FROM: usize = 4;
 
 /// What two cases must have in common to be compared, apart from the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,21 +9,22 @@
 //!    of its CPUs reaches above it.
 //! 4. The others are compared by their cost, in the median: time per message + CPU time of both ends per message (a second of waiting
 //!    counts as much as a second of one CPU). If a rate is required, only the CPU time counts.
-//! 5. The race ([`crate::race`]) compares costs within rounds. These share the first place: what surely costs nearly the same as the
-//!    leader, what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]), and what is not surely beaten and costs at most a
-//!    quarter more in the median round ([`FIRST_PLACE_TIMES`]). Of these the simplest is taken ([`effort`]), and of equally simple
-//!    ones the cheapest.
+//! 5. The race ([`crate::race`]) compares costs within rounds. These may be taken: what surely costs nearly the same as the leader,
+//!    which alone shares the first place with it; what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]); and what is not
+//!    surely beaten and costs at most a quarter more in the median round ([`OPEN_TIMES_MAX`]). Of these the simplest is taken
+//!    ([`effort`]), and of equally simple ones the cheapest.
 
 use std::cmp::Ordering;
 
 use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait};
 
 use crate::Estimate;
+use crate::changes::ERRORS;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
 use crate::load::torn_share;
-use crate::race::{RoundCosts, Standing, is_same, race};
+use crate::race::{Against, RoundCosts, Standing, race};
 
 /// What can be recommended: mechanisms that a standard library, or a few lines, can set up. The simplest are first: inherited
 /// descriptors, then names, addresses, a header of its own, shared memory.
@@ -43,8 +44,8 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
     "shm-ring:wait=spin",
 ];
 
-/// Largest cost, as a multiple of the leader's, of a mechanism that shares the first place and is not surely beaten.
-pub const FIRST_PLACE_TIMES: f64 = 1.25;
+/// Largest cost, as a multiple of the leader's, of a mechanism that may be taken because it is not surely beaten.
+pub const OPEN_TIMES_MAX: f64 = 1.25;
 
 /// The same of a mechanism that is surely beaten: a smaller lead does not outweigh simplicity.
 pub const LEAD_TIMES_MIN: f64 = 1.03;
@@ -118,7 +119,7 @@ pub struct RankedCase {
     /// Why it cannot be taken; `None` if it can.
     pub excluded: Option<Excluded>,
     /// Rule 5 of the module.
-    pub shares_first_place: bool,
+    pub may_be_taken: bool,
 }
 
 /// The result of [`choose`].
@@ -138,14 +139,42 @@ impl Choice {
         self.ranked.iter().find(|ranked| ranked.at == at)
     }
 
-    /// All that share the first place; the recommended case is one of them.
-    pub fn first_place(&self) -> impl Iterator<Item = &RankedCase> {
-        self.ranked.iter().filter(|ranked| ranked.shares_first_place)
+    /// Whether a case leads, or surely costs the same as the leader.
+    pub fn shares_first_place(&self, at: usize) -> bool {
+        self.standing.against(at).is_some_and(Against::is_same)
     }
 }
 
 /// Ranks cases of one workload and one block, and chooses the one to take.
 pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
+    choose_with(cases, demand, ERRORS)
+}
+
+/// Chooses for each of several groups of cases whose choices stand in one sentence, such as those of all sizes of a sweep.
+///
+/// Of many sizes at which all cost the same, one would have a winner by chance. So the errors are divided: if `n` groups have a winner, each of
+/// them has one with `n` times the error of [`errors_of_each`]. Of the winners at most 5 % are then wrong on
+/// average (Benjamini and Hochberg, *Journal of the Royal Statistical Society B* 57, 1995), and if all cost the same, there is any
+/// winner with a chance of at most 5 %.
+pub fn choose_each(groups: &[Vec<&CaseRecord>], demand: &Demand) -> Vec<Choice> {
+    let mut certain = groups.len();
+    loop {
+        let errors = errors_of_each(groups.len()) * certain as f64;
+        let choices: Vec<Choice> = groups.iter().map(|cases| choose_with(cases, demand, errors)).collect();
+        let found = choices.iter().filter(|choice| choice.standing.first.len() == 1).count();
+        if found >= certain || certain <= 1 {
+            return choices;
+        }
+        certain = found.max(1);
+    }
+}
+
+/// The errors of each of several choices if all of them together may have 5 %; of two cases that cost the same either may win.
+pub fn errors_of_each(choices: usize) -> f64 {
+    ERRORS / 2.0 / choices as f64
+}
+
+fn choose_with(cases: &[&CaseRecord], demand: &Demand, errors: f64) -> Choice {
     let data = cases.iter().filter(|case| !case.samples.is_empty()).map(|case| case.data).max();
     let rank = |(at, case): (usize, &&CaseRecord)| {
         let cost = cost(case, demand);
@@ -156,25 +185,24 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Choice {
             Some(_) if torn_share(case).is_some_and(|share| share > 0.0) => Some(Excluded::TornBlocks),
             Some(cost) => exclusion(case, cost, demand),
         };
-        RankedCase { at, cost, excluded, shares_first_place: false }
+        RankedCase { at, cost, excluded, may_be_taken: false }
     };
     let mut ranked: Vec<RankedCase> = cases.iter().enumerate().map(rank).collect();
     let entrants = ranked.iter().map(|one| match one.excluded {
         None => round_costs(cases[one.at], demand),
         Some(_) => RoundCosts::new(),
     });
-    let standing = race(&entrants.collect::<Vec<_>>());
-    for (at, factor) in standing.first.iter().chain(&standing.beaten) {
-        ranked[*at].shares_first_place = is_same(factor) || factor.median <= LEAD_TIMES_MIN;
+    let standing = race(&entrants.collect::<Vec<_>>(), errors);
+    for one in standing.first.iter().chain(&standing.beaten) {
+        ranked[one.at].may_be_taken = one.is_same() || one.factor.median <= LEAD_TIMES_MIN;
     }
-    for (at, factor) in &standing.first {
+    for one in &standing.first {
         // Without a common round the factor is unknown (NaN).
-        ranked[*at].shares_first_place |= factor.median.is_nan() || factor.median <= FIRST_PLACE_TIMES;
+        ranked[one.at].may_be_taken |= one.factor.median.is_nan() || one.factor.median <= OPEN_TIMES_MAX;
     }
     model::sort_by(&mut ranked, by_cost);
     // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.
-    let taken =
-        ranked.iter().filter(|one| one.shares_first_place).min_by_key(|one| effort(&cases[one.at].spec));
+    let taken = ranked.iter().filter(|one| one.may_be_taken).min_by_key(|one| effort(&cases[one.at].spec));
     Choice { taken: taken.map(|one| one.at), ranked, standing }
 }
 

@@ -31,7 +31,7 @@ mod mock;
 pub use bound::{Bound, bound_of};
 pub use carry_over::{CarryOver, carry_over};
 pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
-pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, decisive_cost_ns};
+pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, choose_each, decisive_cost_ns};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};
 pub use cpu_sharing::{
@@ -41,7 +41,7 @@ pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratios, ratio_of};
-pub use race::{RoundCosts, Standing, race};
+pub use race::{Against, RoundCosts, Standing, race};
 pub use steady::{states, unlike_halves};
 pub use summary::summarise;
 pub use times::{are_times_precise, is_order_certain, pairs_to_order, summarise_times};

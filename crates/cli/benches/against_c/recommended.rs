@@ -240,7 +240,7 @@ fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String
     let cost = own.cost?;
     let times = cost.decisive_ns.median / best_cost.median;
     let is_beaten = match own.excluded {
-        None => choice.standing.beaten.iter().any(|(at, _)| *at == own.at),
+        None => choice.standing.beaten.iter().any(|one| one.at == own.at),
         // It may do what is asked: it takes no part in the race, and its interval decides.
         Some(Excluded::TooSlow) if cost.time_ns.low * demand.messages_per_s.unwrap_or(0.0) <= 1e9 => {
             cost.decisive_ns.low > best_cost.high

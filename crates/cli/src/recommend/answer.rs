@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, StopReason, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
-use report::{first_of, numbers, words};
+use report::{RaceWords, numbers, words};
 use stats::{Choice, Excluded, MessageCost, RankedCase};
 
 use super::RecommendArgs;
@@ -13,9 +13,6 @@ use super::figures::Figures;
 use super::program::Program;
 use super::program_race::{ProgramCost, ProgramRace};
 use super::question::{Candidate, Question};
-
-/// Most names in a sentence.
-const NAMES_MAX: usize = 3;
 
 /// A question and everything that its answer depends on.
 pub(super) struct Answer<'a> {
@@ -162,53 +159,37 @@ impl Answer<'_> {
         match own.filter(|(own, _)| has_others(own)) {
             Some((own, cost)) => {
                 let cases: Vec<&CaseRecord> = cases.iter().collect();
-                self.compared(own, &cost, choice, &cases, ["program", "run"])
+                self.compared(own.at, &cost, choice, &cases, ["program", "run"])
             }
-            None => self.compared(taken, cost, self.choice, &self.figures.cases, ["one", "trial"]),
+            None => self.compared(taken.at, cost, self.choice, &self.figures.cases, ["one", "trial"]),
         }
     }
 
-    /// How the others of a ranking compare with `taken`. `noun` is the word for a row of it, `trial` for one measurement of a row.
+    /// How the others of a ranking compare with the one that is taken. `noun` is the word for a row of it, `trial` for one measurement of a
+    /// row.
     fn compared(
         &self,
-        taken: &RankedCase,
+        taken: usize,
         cost: &MessageCost,
         choice: &Choice,
         cases: &[&CaseRecord],
         [noun, trial]: [&str; 2],
     ) -> String {
-        let what = if self.args.question.messages_per_second.is_some() { "CPU" } else { "time and CPU" };
-        let name = |one: &RankedCase| format!("`{}`", cases[one.at].spec);
-        let equals: Vec<String> = choice.first_place().filter(|one| one.at != taken.at).map(name).collect();
-        if !equals.is_empty() {
-            return format!(
-                "{} {} as good in {what} as far as can be told after {}; {} is the simplest of them.",
-                first_of(&equals, NAMES_MAX, ", ", String::clone),
-                if equals.len() == 1 { "is" } else { "are" },
-                words::count(cost.decisive_ns.count, trial),
-                name(taken)
-            );
+        let demand = &self.args.question.demand();
+        let what = if demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
+        let words = RaceWords { cases, choice, taken, demand };
+        let trials = words::count(cost.decisive_ns.count, trial);
+        let simplest = words
+            .simplest()
+            .map(|simplest| format!("By {what} in {trials}, `{}` is {simplest}.", cases[taken].spec));
+        let lead = words.lead(what).map(|(next, lead)| format!("The next {noun}, {next}, {lead}."));
+        let more = self.more_time("; a larger --time may tell");
+        let open = words.not_told_apart().map(|open| format!("After {trials}, {open}{more}."));
+        let sentences: Vec<String> = [simplest, lead, open].into_iter().flatten().collect();
+        match sentences.is_empty() {
+            true => "No other mechanism that was measured can be taken.".to_owned(),
+            false => sentences.join(" "),
         }
-        let next = choice.ranked.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
-        let Some((next, other)) = next.and_then(|next| Some((next, next.cost?))) else {
-            return "No other mechanism that was measured can be taken.".to_owned();
-        };
-        let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
-        if cost.has_few_trials() || other.has_few_trials() {
-            return format!("The next {noun}, {}, took {time}, and {cpu} of CPU.", name(next));
-        }
-        let standing = &choice.standing;
-        let is_beaten = standing.beaten.iter().any(|(at, _)| *at == next.at);
-        let certainty = match is_beaten {
-            true if standing.lead > 1.0 => format!("; at least {}", numbers::ratio(standing.lead)),
-            true => String::new(),
-            false => format!("; too few rounds to be sure{}", self.more_time(": a larger --time")),
-        };
-        let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
-        format!(
-            "The next {noun}, {}, costs {times} times as much {what} ({time}, {cpu} of CPU{certainty}).",
-            name(next)
-        )
     }
 
     /// The advice to allow more time; empty if the answer did not use all of its time.

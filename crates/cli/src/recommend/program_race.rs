@@ -45,7 +45,7 @@ impl ProgramCost {
     }
 }
 
-/// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one is known or the time is over. A program that
+/// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one and its lead are known or the time is over. A program that
 /// is beaten is not run again. After a stop, the programs that were already timed have figures.
 ///
 /// # Errors
@@ -175,14 +175,12 @@ impl ProgramRace {
         self.choice.taken.map(|at| &self.cases[at].spec)
     }
 
-    /// Whether another run of a program may change which one is taken.
+    /// Whether another run of a program may change which one is taken, or by how much it leads.
     fn needs_runs_of(&self, spec: &Spec) -> bool {
-        let standing = &self.choice.standing;
         let Some(at) = self.cases.iter().position(|case| case.spec == *spec) else { return false };
-        let may_be_first = standing.first.iter().any(|(one, _)| *one == at);
         let is_excluded = self.choice.case(at).is_some_and(|one| one.excluded.is_some());
         let has_few_runs = self.cases[at].samples.len() < ROUNDS_TO_EXCLUDE;
-        may_be_first && !standing.is_decided() || is_excluded && has_few_runs
+        self.choice.standing.may_decide_lead(at) || is_excluded && has_few_runs
     }
 }
 

@@ -13,6 +13,7 @@ mod languages;
 mod large;
 mod load;
 mod page;
+mod race;
 mod schema;
 mod stages;
 mod sweep;

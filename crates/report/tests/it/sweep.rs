@@ -21,7 +21,7 @@ fn sizes_whose_rows_are_not_told_apart_are_named() {
     let cases = sizes.iter().flat_map(|block| {
         let (speed, apart) = (*block as f64 / 1000.0, *block > 1024);
         let socket = if apart { 3.0 } else { 1.02 };
-        [("pipe", 1.0, 0), ("unix-stream", socket, 4), ("tcp", 0.1, 2)]
+        [("pipe", 1.0, 0), ("unix-stream", socket, 4)]
             .map(|(spec, times, rounds)| later(spec, *block, speed * times, 15.0, rounds))
     });
     let text = plain(&record(cases), 300);

@@ -38,6 +38,10 @@ fn taken(cases: &[CaseRecord], demand: Demand) -> Option<String> {
     choose(&cases, &demand).taken.map(|at| cases[at].spec.to_string())
 }
 
+fn may_be_taken(choice: &Choice) -> Vec<usize> {
+    choice.ranked.iter().filter(|one| one.may_be_taken).map(|one| one.at).collect()
+}
+
 fn excluded(cases: &[CaseRecord], demand: Demand, at: usize) -> Option<Excluded> {
     choose(&cases.iter().collect::<Vec<_>>(), &demand).case(at).unwrap().excluded
 }
@@ -63,7 +67,8 @@ fn of_those_not_known_to_differ_the_simplest_is_taken() {
     assert_eq!(taken(&cases, PLAIN).as_deref(), Some("tcp"));
     let all: Vec<&CaseRecord> = cases.iter().collect();
     let choice = choose(&all, &PLAIN);
-    assert_eq!(choice.first_place().map(|ranked| ranked.at).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(may_be_taken(&choice), [0, 1]);
+    assert_eq!([0, 1].map(|at| choice.shares_first_place(at)), [true, false], "nothing was shown of tcp");
     let same = [case("pipe:size=1MiB", 100.0, 100.0, 0.1), case("pipe", 101.0, 101.0, 0.1)];
     assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
 }
@@ -84,7 +89,10 @@ fn a_certain_lead_of_two_percent_does_not_outweigh_simplicity() {
     let slightly = cases([1.01, 1.02, 1.01, 1.3, 1.02, 1.02, 1.4, 1.01, 1.03]);
     let all: Vec<&CaseRecord> = slightly.iter().collect();
     let choice = choose(&all, &PLAIN);
-    assert_eq!((&choice.standing.first[..], choice.taken), (&[(1, choice.standing.first[0].1)][..], Some(0)));
+    assert_eq!(
+        (choice.standing.first.iter().map(|one| one.at).collect::<Vec<_>>(), choice.taken),
+        (vec![1], Some(0))
+    );
     let clearly = cases([1.05, 1.06, 1.04, 1.3, 1.05, 1.06, 1.4, 1.04, 1.05]);
     assert_eq!(taken(&clearly, PLAIN).as_deref(), Some("tcp"));
 }
@@ -302,7 +310,8 @@ fn the_cheapest_come_first_and_the_excluded_last() {
     let choice = choose(&cases.iter().collect::<Vec<_>>(), &PLAIN);
     let order: Vec<usize> = choice.ranked.iter().map(|one| one.at).collect();
     assert_eq!(order, [2, 4, 0, 1, 3]);
-    assert_eq!(choice.first_place().map(|one| one.at).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!(may_be_taken(&choice), [2, 4]);
+    assert!(choice.shares_first_place(4) && !choice.shares_first_place(0) && !choice.shares_first_place(3));
     assert_eq!((choice.case(1).map(|one| one.at), choice.case(5)), (Some(1), None));
     let untouched = CaseRecord { data: DataLevel::None, ..cases[0].clone() };
     assert_eq!(excluded(&[untouched], PLAIN, 0), Some(Excluded::LessData), "also where it is the only level");
@@ -328,7 +337,7 @@ proptest! {
         if let Some(at) = choice.taken {
             let ranked = choice.case(at).unwrap();
             let cost = ranked.cost.unwrap();
-            prop_assert!(ranked.shares_first_place && ranked.excluded.is_none());
+            prop_assert!(ranked.may_be_taken && ranked.excluded.is_none());
             prop_assert!(rate.is_none_or(|rate| cost.time_ns.high * rate <= 1e9));
             prop_assert!(budget.is_none_or(|most| cost.cpus.high <= most));
             prop_assert!(cases[at].wait != Wait::Spin || budget.is_some());
@@ -348,4 +357,29 @@ fn what_tears_blocks_is_excluded() {
     assert_eq!(taken(&cases, PLAIN).as_deref(), Some("unix-dgram"));
     assert_eq!(excluded(&cases, PLAIN, 0), Some(Excluded::TornBlocks));
     assert_eq!(excluded(&[shared("pipe", 0)], PLAIN, 0), None);
+}
+
+/// Expected: of 21 sizes at which two mechanisms cost the same none has a winner, in at least 95 % of the sweeps.
+/// Happened: each size had errors of its own, and in half of the sweeps one of them had a "certain" winner.
+#[test]
+fn no_size_of_a_sweep_has_a_winner_by_chance_and_true_winners_stay() {
+    const SWEEPS: usize = 200;
+    let mut random = fastrand::Rng::with_seed(51);
+    let mut sweep = |gap: f64, rounds: u32| -> usize {
+        let mut row = |spec: &str, times: f64| {
+            let samples = (0..rounds).map(|round| {
+                let ns = (1e9 * times * (0.2 * mock::normal(&mut random)).exp()) as u64;
+                Sample { elapsed_ns: ns, system_ns: ns, messages: 1000, ..mock::sample(round) }
+            });
+            let case = mock::case(Workload::Stream, samples.collect());
+            CaseRecord { spec: spec.parse().unwrap(), ..case }
+        };
+        let sizes: Vec<[CaseRecord; 2]> = (0..21).map(|_| [row("pipe", gap), row("tcp", 1.0)]).collect();
+        let groups: Vec<Vec<&CaseRecord>> = sizes.iter().map(|cases| cases.iter().collect()).collect();
+        let choices = choose_each(&groups, &PLAIN);
+        choices.iter().filter(|choice| choice.standing.first.len() == 1).count()
+    };
+    let wrong = (0..SWEEPS).filter(|_| sweep(1.0, 60) > 0).count();
+    assert!(20 * wrong <= SWEEPS, "{wrong} of {SWEEPS} sweeps have a winner where all cost the same");
+    assert_eq!(sweep(4.0, 8), 21, "eight rounds, one more than a single size needs");
 }
