@@ -99,10 +99,10 @@ fn placement_of(row: &RankedRow) -> Option<String> {
     let [free, pinned] = [free.collect::<Vec<_>>(), pinned.collect()].map(|gains| gains.join(" and "));
     match (free.is_empty(), pinned.is_empty()) {
         (false, true) => Some(format!(
-            "By the medians, `{label}` placed by the scheduler {free} as on {cpus}: do not pin its ends ({command})."
+            "In the median round, `{label}` placed by the scheduler {free} as on {cpus}: do not pin its ends ({command})."
         )),
         (true, false) => Some(format!(
-            "By the medians, `{label}` on {cpus} {pinned} as placed by the scheduler: pin its ends with taskset(1) ({command})."
+            "In the median round, `{label}` on {cpus} {pinned} as placed by the scheduler: pin its ends with taskset(1) ({command})."
         )),
         _ => None,
     }

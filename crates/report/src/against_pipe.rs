@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Load, Ratio, Role, Spec};
+use stats::estimate::median;
 use stats::ratio_of;
 
 use crate::case_figure::paired_speeds;
@@ -22,13 +23,22 @@ impl<'a> Pipes<'a> {
         Self(grouped(pipes.map(|case| (key(case), case))).into_iter().collect())
     }
 
-    /// How many times as fast a ranked case is as the plain pipe with the same axes. Of several pipes, one that waits in the same way
-    /// is preferred, then one with the same payload. `None` if there is no pipe.
+    /// How many times as fast a ranked case is as the plain pipe with the same axes, in the rounds that both have, with bounds. `None` if
+    /// there is no pipe.
     pub(crate) fn against(&self, case: &CaseRecord) -> Option<Ratio> {
+        ratio_of(&paired_speeds(case, self.pipe(case)?))
+    }
+
+    /// The same in the median round, without bounds.
+    pub(crate) fn times(&self, case: &CaseRecord) -> Option<f64> {
+        median(&paired_speeds(case, self.pipe(case)?)).filter(|times| times.is_finite())
+    }
+
+    /// The pipe to compare a case with. Of several, one that waits in the same way is preferred, then one with the same payload.
+    fn pipe(&self, case: &CaseRecord) -> Option<&'a CaseRecord> {
         let is_ranked = case.role == Role::Ranked && case.worker.is_none();
-        let pipes = self.0.get(&key(case)).filter(|_| is_ranked)?.iter();
-        let pipe = pipes.min_by_key(|pipe| (pipe.wait != case.wait, pipe.payload != case.payload))?;
-        ratio_of(&paired_speeds(case, pipe))
+        let pipes = self.0.get(&key(case)).filter(|_| is_ranked)?.iter().copied();
+        pipes.min_by_key(|pipe| (pipe.wait != case.wait, pipe.payload != case.payload))
     }
 }
 

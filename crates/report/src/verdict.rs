@@ -301,13 +301,13 @@ fn what(case: &CaseRecord) -> String {
     format!("{subject} of {size}{} {}", load(case), whereabouts(case))
 }
 
-/// How many times as fast one case is as another of its workload: the quotient of the medians that the tables show. `None` unless this
-/// and, with 95 % confidence, the ratios within the rounds are above `least`.
+/// How many times as fast one case is as another of its workload, in the median of the rounds that both have. `None` unless this, with 95 %
+/// confidence, and the quotient of the medians, which the tables show, are above `least`.
 pub(crate) fn times_as_fast(one: &CaseRecord, other: &CaseRecord, least: f64) -> Option<f64> {
     let within_rounds = Estimate::of(&paired_speeds(one, other))?;
     let is_sure = within_rounds.count >= ENOUGH_FOR_95_PERCENT && within_rounds.low > least;
-    let times = speed(one)? / speed(other)?;
-    (is_sure && times > least && times.is_finite()).then_some(times)
+    let is_seen = speed(one)? / speed(other)? > least;
+    Some(within_rounds.median).filter(|times| is_sure && is_seen && times.is_finite())
 }
 
 /// The figure and the CPU time: "8.73 GB/s, 7.50 µs of CPU per block".

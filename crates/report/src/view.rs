@@ -4,7 +4,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use model::{
     AXES, Axis, AxisDisplay, AxisValue, BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec,
@@ -12,6 +12,7 @@ use model::{
 };
 use stats::TrialsByCpus;
 
+use crate::against_pipe::Pipes;
 use crate::case_figure::{figures_by_cpus, speed};
 use crate::lists::joined;
 use crate::references::References;
@@ -70,7 +71,7 @@ pub(crate) struct RankedRow<'a> {
     pub(crate) label: String,
     /// Streams, then round trips: each as it ranks, then with pinned ends.
     cases: [[Option<&'a CaseRecord>; 2]; 2],
-    /// How many times as fast as the plain pipe: the quotient of the medians shown.
+    /// How many times as fast as the plain pipe, in the median of the rounds that both have.
     pub(crate) times_pipe: Option<f64>,
     /// Computed once, because all histograms of the case must be decoded for it.
     round_trip_by_cpus: OnceCell<Option<TrialsByCpus>>,
@@ -104,7 +105,8 @@ impl<'a> View<'a> {
             let label = labels.label(case);
             rankings[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
-        rankings.iter_mut().for_each(Ranking::rank);
+        let pipes = Pipes::from_record(record);
+        rankings.iter_mut().for_each(|ranking| ranking.rank(&pipes));
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
         let mut view =
             Self { record, rankings, references: References::from_record(record), same: [false; 3] };
@@ -167,11 +169,9 @@ impl<'a> Ranking<'a> {
     }
 
     /// Sorts the rows: the fastest stream first, then the shortest round trip, then rows without figures as they were planned.
-    fn rank(&mut self) {
-        let pipes = self.plain_pipes();
-        let times: Vec<Option<f64>> = self.rows.iter().map(|row| times_pipe(row, &pipes)).collect();
-        for (row, times) in self.rows.iter_mut().zip(times) {
-            row.times_pipe = times;
+    fn rank(&mut self, pipes: &Pipes) {
+        for row in &mut self.rows {
+            row.times_pipe = row.stream().or(row.round_trip()).and_then(|case| pipes.times(case));
         }
         self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
         let speed = |row: &RankedRow, workload| {
@@ -182,16 +182,6 @@ impl<'a> Ranking<'a> {
         model::sort_by(&mut self.rows, |a, b| {
             faster(a, b, Workload::Stream).then_with(|| faster(a, b, Workload::PingPong))
         });
-    }
-
-    /// The rows of plain pipes, one for each way of waiting and each payload.
-    fn plain_pipes(&self) -> Vec<&RankedRow<'a>> {
-        let plain = Spec::plain("pipe");
-        let mut kinds = HashSet::new();
-        let mut is_new = |case: &'a CaseRecord| kinds.insert((case.wait, &case.payload));
-        let is_pipe =
-            |row: &&RankedRow<'a>| row.cases().next().is_some_and(|case| case.spec == plain && is_new(case));
-        self.rows.iter().filter(is_pipe).collect()
     }
 
     /// The CPUs of the pinned figures, in words: "CPUs 0,1".
@@ -366,14 +356,4 @@ impl<'a> Labels<'a> {
         }
         label
     }
-}
-
-/// How many times as fast as the plain pipe; if there are several, the one with the same way of waiting, then the same payload.
-fn times_pipe(row: &RankedRow, pipes: &[&RankedRow]) -> Option<f64> {
-    let own = row.cases().next()?;
-    let distance = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
-    let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(distance))?;
-    let workload = if row.stream().is_some() { Workload::Stream } else { Workload::PingPong };
-    let [own, pipe] = [row, pipe].map(|row| row.case(workload, false).and_then(speed));
-    Some(own? / pipe?).filter(|times| times.is_finite())
 }
