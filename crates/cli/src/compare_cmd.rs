@@ -82,8 +82,8 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     align_buffers: bool,
 
-    /// Timed runs of each [default: until it is certain which of any two is faster, at most 8, or as many as are needed to
-    /// distinguish this many pipelines]
+    /// Timed runs of each [default: until it is certain which of any two is faster, at most 8, or up to five more than are needed
+    /// to distinguish this many pipelines and links]
     #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     trials: Option<u32>,
 
@@ -138,8 +138,8 @@ pub(crate) struct CompareArgs {
 const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
 /// The same for --by latency, which the shell's own pipes cannot measure.
 const LINKS_WITH_LATENCY: &str = "pipe,tmpfile,file,socketpair";
-/// Most timed runs by default.
-const TRIALS: u32 = 8;
+/// Most timed runs of each by default, unless more are needed for the order of all.
+const TRIALS: usize = 8;
 /// Default of --time with --precision.
 const TIME_FOR_PRECISION: Duration = Duration::from_secs(60);
 /// The start of the shell is a large part of a shorter time.
@@ -181,15 +181,15 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let contenders = contenders(args, aligns, &pipelines, &vias, &shell)?;
-    let needed = stats::figures_needed(texts - 1, 1, true) as u32;
-    let has_time = args.time.is_some() || args.precision.is_some();
-    let usual = if has_time { PAIRS_MAX as u32 } else { TRIALS.max(if several { needed } else { 0 }) };
-    let trials = args.trials.unwrap_or(usual);
     let results: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
-    let looks = match (args.trials, stats::pairs_to_order(&results)) {
-        (_, 0) => vec![trials as usize],
-        (Some(_), _) if args.precision.is_none() => vec![trials as usize],
-        (_, pairs) => looks_for_order(pairs, trials as usize),
+    let pairs = stats::pairs_to_order(&results);
+    let has_time = args.time.is_some() || args.precision.is_some();
+    let usual = if has_time { PAIRS_MAX } else { TRIALS.max(stats::rounds_to_order(pairs)) };
+    let trials = args.trials.unwrap_or(usual as u32);
+    let looks = match args.trials {
+        _ if pairs == 0 => vec![trials as usize],
+        Some(_) if args.precision.is_none() => vec![trials as usize],
+        _ => looks_for_order(pairs, trials as usize),
     };
     let is_certain = |results: &[&CompareResult]| stats::is_order_certain(results, looks.len() as u32);
     let is_enough = |rounds: u32, results: &[&CompareResult]| {

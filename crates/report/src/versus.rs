@@ -56,6 +56,10 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         // The quotient of the medians, if its bounds are unknown.
         None => Some(three_digits(median_without_error(result)? / shortest?)),
     });
+    let total = |result: &CompareResult| stats::total_times(result, results[0]).map(three_digits);
+    if results.iter().any(|result| total(result).is_some()) {
+        add(Column::right("in total"), &total);
+    }
     // With aligned buffers, blocks that a program has freed stay in its heap.
     if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
         add(Column::right("memory").drop(3), &|result| result.max_rss_bytes.map(decimal_size));
@@ -160,9 +164,13 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
     }
     let [first, next] = [&ranked[0], &ranked[1]].map(name);
     let bounds = ranked[1].times_fastest.map(with_bounds).unwrap_or_default();
+    let total = stats::total_times(ranked[1], ranked[0]).map(|total| {
+        format!(", but {} times in total, as some rounds took much longer than others", three_digits(total))
+    });
+    let total = total.unwrap_or_default();
     Some(match ranked.len() {
-        2 => format!("{first} is faster: {next} takes {bounds} times as long."),
-        _ => format!("{first} is the fastest: the next one, {next}, takes {bounds} times as long."),
+        2 => format!("{first} is faster: {next} takes {bounds} times as long{total}."),
+        _ => format!("{first} is the fastest: the next one, {next}, takes {bounds} times as long{total}."),
     })
 }
 

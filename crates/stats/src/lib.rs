@@ -44,4 +44,6 @@ pub use paired::{paired_ratios, ratio_of};
 pub use race::{Against, RoundCosts, Standing, race};
 pub use steady::{states, unlike_halves};
 pub use summary::summarise;
-pub use times::{are_times_precise, is_order_certain, pairs_to_order, summarise_times};
+pub use times::{
+    are_times_precise, is_order_certain, pairs_to_order, rounds_to_order, summarise_times, total_times,
+};
