@@ -56,10 +56,6 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         // The quotient of the medians, if its bounds are unknown.
         None => Some(three_digits(median_without_error(result)? / shortest?)),
     });
-    let total = |result: &CompareResult| stats::total_times(result, results[0]).map(three_digits);
-    if results.iter().any(|result| total(result).is_some()) {
-        add(Column::right("in total"), &total);
-    }
     // With aligned buffers, blocks that a program has freed stay in its heap.
     if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
         add(Column::right("memory").drop(3), &|result| result.max_rss_bytes.map(decimal_size));
@@ -68,6 +64,10 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         (Some(false), _) => Some("varies".to_owned()),
         (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
     });
+    let total = |result: &CompareResult| stats::total_times(result, results[0]).map(three_digits);
+    if results.iter().any(|result| total(result).is_some()) {
+        add(Column::right("in total"), &total);
+    }
     table.embolden(fastest(results));
     table
 }
@@ -335,6 +335,17 @@ mod tests {
         let few = text(&record(&[("a", &BASE[..5], ""), ("b", &slow[..5], "")]));
         assert!(few.contains("at least --trials 6 are needed") && few.contains(" 3.00 "), "{few}");
         assert!(!few.contains("faster"), "{few}");
+    }
+
+    /// Expected: what one with two modes takes in total. Happened: "takes 1.01 times as long", of 1.4 times in total.
+    #[test]
+    fn where_modes_switch_the_totals_are_shown() {
+        let slow = [1.01, 1.03, 1.0, 1.02, 1.04, 4.0, 1.01, 1.02];
+        let shown = text(&record(&[("a", &BASE, ""), ("b", &slow, "")]));
+        assert!(shown.contains("in total") && shown.contains(" 1.38"), "{shown}");
+        assert!(
+            !text(&record(&[("a", &BASE, ""), ("b", &BASE.map(|time| 2.0 * time), "")])).contains("total")
+        );
     }
 
     /// A record of an earlier version holds no factors.
