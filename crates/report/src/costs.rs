@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Workload};
-use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing, rounds_to_cross};
+use stats::cost::{Crossing, Deviation, NoModel, Straightness, crossing, rounds_to_cross};
 use stats::{CostModel, Swept};
 
 use crate::lists::{first_lines, first_names, grouped, joined_if_any};
@@ -62,13 +62,12 @@ impl Costs {
         let mut add = |column: Column, cell: &dyn Fn(&CostModel) -> Option<String>| {
             table.add(column, known.iter().map(|cost| cell(cost.model.as_ref().ok()?)));
         };
-        let speed = numbers::throughput;
         add(Column::right("overhead"), &|model| {
             Some(model.overhead_ns.value).filter(|ns| *ns >= SHOWN_NS_MIN).map(numbers::time)
         });
-        add(Column::right("95 %").drop(3), &|model| Some(range(model.overhead_ns, numbers::time)));
-        add(Column::right("bandwidth"), &|model| Some(speed(model.bandwidth_bytes_per_s()?.value)));
-        add(Column::right("95 % ").drop(3), &|model| Some(range(model.bandwidth_bytes_per_s()?, speed)));
+        add(Column::right("bandwidth"), &|model| {
+            Some(numbers::throughput(model.bandwidth_bytes_per_s()?.value))
+        });
         add(Column::right("half speed at").short("half at").drop(1), &|model| {
             Some(size(model.half_bytes?.value))
         });
@@ -115,16 +114,6 @@ pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, Cost
     models
 }
 
-/// "380 to 420 ns"; a common unit is written once.
-fn range(fitted: Fitted, text: fn(f64) -> String) -> String {
-    let (low, high) = (text(fitted.low), text(fitted.high));
-    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-    match low.split_once(' ') {
-        Some((number, of_low)) if unit(&high).as_deref() == Some(of_low) => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
-    }
-}
-
 fn size(bytes: f64) -> String {
     numbers::binary_size(bytes.round())
 }
@@ -137,12 +126,7 @@ fn verdict(model: &CostModel) -> String {
     };
     let text = match model.straightness() {
         Straightness::Straight(share) => Some(format!("at most {}", numbers::percent(share))),
-        Straightness::Unclear => {
-            farthest(&|one| one.times.low.recip().max(one.times.high), false).map(|one| {
-                let [low, high] = [one.times.low, one.times.high].map(numbers::ratio);
-                format!("{low} to {high} × at {}", numbers::size(one.block_bytes))
-            })
-        }
+        Straightness::Unclear => Some("not certain".to_owned()),
         Straightness::Bent => farthest(&|one| one.times.value.ln().abs(), true)
             .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes))),
     };
