@@ -20,12 +20,15 @@ use crate::outputs::Outputs;
 use crate::terminal::{self, UsageError, usage};
 use crate::{record, typed};
 
+/// How much worse figures of two records may be by default: figures of two runs of one program differ, too, by what lies between the runs.
+const MARGIN_PERCENT: f64 = 10.0;
+
 /// Show what changed between two records, or between two commands with alternating trials
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hosepipe diff monday.json tuesday.json                      records of `bench --json F`, or of `compare`
-  hosepipe diff old.json new.json --fail-over 5%              status 1 only if something is surely more than 5 % worse
+  hosepipe diff old.json new.json --fail-over 5%              status 1 if something is surely more than 5 % worse, not 10 %
   hosepipe diff old.json new.json --md change.md              for a pull request
   hosepipe diff old.json new.json --format go | benchstat -col side -
   hosepipe diff --run ./sort-old ./sort-new -- words.txt      two programs, in turns, pair by pair
@@ -33,10 +36,11 @@ Examples:
   hosepipe diff --run ./old ./new -- bench pipe fifo          two hosepipes: every case of their bench
 
 Figures belong to the same case if all requested properties are equal. A change is found by a rank test that is corrected
-for the number of figures; all intervals hold at once, with 95 %.
-Exit status: 0 nothing became worse; 1 something did (with --fail-over: its whole interval is worse by more than that), or
-failed on the new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is
-wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
+for the number of figures; all intervals hold at once, with 95 %. What lies between two runs of one program is not in them: a
+difference of two records is a change only if it is surely larger than --fail-over, and other programs ran beside both or neither.
+Exit status: 0 nothing became worse; 1 something did (its whole interval is worse by more than --fail-over), or failed on the
+new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is wrong, or these
+records cannot be compared; 130 stopped by Ctrl-C.")]
 pub(crate) struct DiffArgs {
     /// The record to compare with; with --run a command, or a hosepipe
     #[arg(value_name = "OLD")]
@@ -54,8 +58,9 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     run: bool,
 
-    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: every change that is found is a failure]
-    #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
+    /// How much worse a figure may become, in percent: a failure is only what is surely worse than that; 0: every change that is found. A
+    /// rate cannot fall by more than 100 % [default: 10; with --run 0]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::margin)]
     fail_over: Option<f64>,
 
     /// Compare records of different hosts; all outputs say so
@@ -177,7 +182,7 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         paired: false,
         looks: 1,
         hosts_differ,
-        fail_over_percent: args.fail_over,
+        fail_over_percent: Some(args.fail_over.unwrap_or(MARGIN_PERCENT)),
         interrupted: [&old, &new].iter().any(|loaded| loaded.record.is_interrupted()),
         changes: stats::differences(old_figures, new_figures, false, 1),
     })

@@ -152,6 +152,16 @@ pub(crate) fn any_percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a percentage above 0, such as 2 or 0.5"))
 }
 
+/// Parses how much worse a figure may become, in percent, with or without `%`; 0 for not at all.
+pub(crate) fn margin(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse().ok();
+    number
+        .filter(|number: &f64| *number >= 0.0 && number.is_finite())
+        // -0 is 0.
+        .map(f64::abs)
+        .ok_or_else(|| format!("`{text}` is not a percentage of 0 or more, such as 0, 2 or 0.5"))
+}
+
 /// Parses a share in percent, with or without `%`.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     above_zero(text.trim_end_matches('%'))

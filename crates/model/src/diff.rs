@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, RecordHead};
+use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, OtherLoad, RecordHead};
 
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct DiffRecord {
     pub looks: u32,
     /// Facts in which the hosts differ, each as "name: old, new"; empty if both are one host.
     pub hosts_differ: Vec<String>,
-    /// The share by which a figure may become worse (`--fail-over`), in percent; absent without that option.
+    /// The share by which a figure may become worse (`--fail-over`), in percent; 0 or absent: every change that is found is a regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_over_percent: Option<f64>,
     /// Whether a signal or the budget ended it, or one of the two runs, before every trial was made.
@@ -44,6 +44,9 @@ pub struct DiffSide {
     pub arguments: Vec<String>,
     /// When its run began (RFC 3339).
     pub started: String,
+    /// What else used the CPUs during its run; absent if that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_load: Option<OtherLoad>,
 }
 
 /// The change of one figure of one case.
@@ -134,23 +137,50 @@ impl DiffFigure {
 impl CaseChange {
     /// Whether it failed or became slower; with a share, only if the whole interval is beyond it.
     pub fn is_regression(&self, fail_over_percent: Option<f64>) -> bool {
-        let beyond = |percent: f64| {
-            let limit = percent / 100.0;
-            if self.figure.larger_is_better() {
-                self.high.is_some_and(|high| high < 1.0 - limit)
-            } else {
-                self.low.is_some_and(|low| low > 1.0 + limit)
-            }
-        };
-        let slower = self.kind == ChangeKind::Slower && fail_over_percent.is_none_or(beyond);
+        let slower = self.kind == ChangeKind::Slower && self.is_beyond(fail_over_percent);
         !self.control && (self.kind == ChangeKind::Failed || slower)
     }
+
+    /// Whether the whole interval is beyond a share, up or down. An interval may reach just beyond "no change" although a change was
+    /// found: a share of 0 and no share ask only for what was found.
+    pub fn is_beyond(&self, percent: Option<f64>) -> bool {
+        let limit = percent.unwrap_or_default() / 100.0;
+        limit == 0.0
+            || self.low.is_some_and(|low| low > 1.0 + limit)
+            || self.high.is_some_and(|high| high < 1.0 - limit)
+    }
 }
+
+/// Smallest difference of the other load of two runs that forbids conclusions on the program, as a share of all CPUs.
+const LOADS_DIFFER_FROM: f64 = 0.10;
 
 impl DiffRecord {
     /// The regressions that `--fail-over` does not allow.
     pub fn regressions(&self) -> impl Iterator<Item = &CaseChange> {
-        self.changes.iter().filter(|change| change.is_regression(self.fail_over_percent))
+        self.changes.iter().filter(|change| self.is_regression(change))
+    }
+
+    /// Whether a change is one of [`Self::regressions`].
+    pub fn is_regression(&self, change: &CaseChange) -> bool {
+        change.is_regression(self.fail_over_percent) && !self.is_between_runs(change)
+    }
+
+    /// Whether a change that was found may be one from run to run of one program: each side is one run, and the change is not surely
+    /// beyond the margin for that, or something else used the CPUs during one of them.
+    pub fn is_between_runs(&self, change: &CaseChange) -> bool {
+        let is_found = matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster);
+        let is_inside = !change.is_beyond(self.fail_over_percent);
+        !self.paired && is_found && (is_inside || self.loads_differ())
+    }
+
+    /// Whether other programs, or other guests of the hypervisor, used much more of the CPUs during one of two runs than during the
+    /// other. Without a margin nothing is made of it.
+    pub fn loads_differ(&self) -> bool {
+        let share =
+            |side: &DiffSide| side.other_load.as_ref().map(|load| load.programs_share + load.stolen_share);
+        let shares = share(&self.old).zip(share(&self.new));
+        let has_margin = self.fail_over_percent.is_some_and(|percent| percent > 0.0);
+        has_margin && shares.is_some_and(|(old, new)| (old - new).abs() >= LOADS_DIFFER_FROM)
     }
 }
 
@@ -211,6 +241,11 @@ mod tests {
         assert_eq!([0.1, 0.74, 0.75, 0.99].map(speed), [true, true, false, false]);
         let failed = change(DiffFigure::WallTime, ChangeKind::Failed, 1.0, 1.0);
         assert!(failed.is_regression(Some(25.0)), "whatever the share");
+        let found = change(DiffFigure::WallTime, ChangeKind::Slower, 0.99, 1.2);
+        assert_eq!(
+            [Some(0.0), None, Some(1e-9)].map(|share| found.is_regression(share)),
+            [true, true, false]
+        );
         let unknown = CaseChange { low: None, ..change(DiffFigure::WallTime, ChangeKind::Slower, 9.0, 9.0) };
         assert!(!unknown.is_regression(Some(25.0)));
     }
@@ -221,6 +256,38 @@ mod tests {
         let changes = vec![change(1.1), change(2.0)];
         let record = DiffRecord { fail_over_percent: Some(50.0), changes, ..DiffRecord::default() };
         assert_eq!(record.regressions().collect::<Vec<_>>(), [&record.changes[1]]);
+    }
+
+    /// Expected: other programs that ran beside one of two runs are no change of the program. Happened: two of three pairs of runs of one
+    /// program, made beside a compiler, ended with status 1.
+    #[test]
+    fn what_other_programs_did_beside_one_run_is_no_regression() {
+        let side = |programs_share| DiffSide {
+            other_load: Some(OtherLoad {
+                programs_share,
+                stolen_share: 0.0,
+                programs: Vec::new(),
+                frequency_fell: None,
+            }),
+            ..DiffSide::default()
+        };
+        let unknown = DiffSide::default;
+        for (old, new, fail_over_percent, regressions) in [
+            (side(0.0), side(0.44), Some(10.0), 1),
+            (side(0.44), side(0.0), Some(10.0), 1),
+            (side(0.40), side(0.44), Some(10.0), 2),
+            (side(0.0), side(0.44), Some(0.0), 3),
+            (side(0.0), side(0.44), None, 3),
+            (unknown(), side(0.44), Some(10.0), 2),
+        ] {
+            let changes = vec![
+                change(DiffFigure::RoundTripP50, ChangeKind::Failed, 1.0, 1.0),
+                change(DiffFigure::RoundTripP50, ChangeKind::Slower, 2.0, 3.0),
+                change(DiffFigure::RoundTripP50, ChangeKind::Slower, 1.05, 1.2),
+            ];
+            let record = DiffRecord { old, new, fail_over_percent, changes, ..DiffRecord::default() };
+            assert_eq!(record.regressions().count(), regressions, "{record:?}");
+        }
     }
 
     #[test]

@@ -387,7 +387,7 @@ fn difference_sheet(record: &DiffRecord) -> Sheet {
         ("p", |(_, change)| text(change.p)),
         ("p_corrected", |(_, change)| text(change.p_corrected)),
         ("verdict", |(_, change)| word(&change.kind)),
-        ("regressed", |(record, change)| Some(change.is_regression(record.fail_over_percent).to_string())),
+        ("regressed", |(record, change)| Some(record.is_regression(change).to_string())),
         ("remark", |(_, change)| change.remark.clone()),
         ("different_hosts", |(record, _)| Some(record.hosts_differ.join("; "))),
     ];

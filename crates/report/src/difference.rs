@@ -1,6 +1,7 @@
 //! The output of `hosepipe diff`: the changes between two sides, the worst first.
 
 pub mod action;
+mod facts;
 pub mod go;
 pub mod sides;
 
@@ -44,8 +45,10 @@ pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
         steady.title = steady_title.clone();
     }
     section.blocks.extend(Some(changed).filter(|table| !table.rows.is_empty()).map(Block::Table));
-    let bounds = if is_of_one_run(record) { Vec::new() } else { bounds(&judged) };
-    context.conclude(&mut section, bounds, Block::Note);
+    if !is_of_one_run(record) {
+        let limits = bounds(&judged).into_iter().chain(facts::between_runs(record)).collect();
+        context.conclude(&mut section, limits, Block::Note);
+    }
     if !steady.rows.is_empty() {
         section.blocks.push(Block::Folded(steady_title, vec![steady]));
     }
@@ -81,8 +84,10 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
     if judged.is_empty() {
         return "No figure was taken on both sides.".to_owned();
     }
+    let (between_runs, changes): (Vec<&CaseChange>, Vec<&CaseChange>) =
+        judged.iter().partition(|change| record.is_between_runs(change));
     let counted = |kind: &ChangeKind| {
-        let count = judged.iter().filter(|change| change.kind == *kind).count();
+        let count = changes.iter().filter(|change| change.kind == *kind).count();
         let words = match kind {
             ChangeKind::NoChange => "without a change".to_owned(),
             ChangeKind::TooFew => "with too few trials to say".to_owned(),
@@ -90,8 +95,18 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
         };
         (count > 0).then(|| format!("{count} {words}"))
     };
-    let counts: Vec<String> = ChangeKind::ALL.iter().filter_map(counted).collect();
-    let beyond = record.fail_over_percent.map(|limit| {
+    let mut counts: Vec<String> = ChangeKind::ALL.iter().filter_map(counted).collect();
+    if !between_runs.is_empty() {
+        let differ = if between_runs.len() == 1 { "differs" } else { "differ" };
+        counts.push(format!("{} that {differ} between the two runs", between_runs.len()));
+    }
+    let is_slower = judged.iter().any(|change| change.kind == ChangeKind::Slower);
+    let is_found = is_slower || !between_runs.is_empty();
+    let beyond = record.fail_over_percent.filter(|limit| *limit > 0.0 && is_found).map(|limit| {
+        if record.loads_differ() {
+            return "; none counts as slower or faster, as other programs ran beside one of the two runs"
+                .to_owned();
+        }
         let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
         let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
         format!("; slower by more than {}, with the whole interval: {beyond}", percent(limit / 100.0))
@@ -104,8 +119,9 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
 fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
     let (mut steady, mut changed): (Vec<&CaseChange>, Vec<&CaseChange>) =
         judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
+    let rank = |change: &CaseChange| (record.is_between_runs(change), change.kind);
     model::sort_by(&mut changed, |one, other| {
-        one.kind.cmp(&other.kind).then_with(|| larger_first(one, other))
+        rank(one).cmp(&rank(other)).then_with(|| larger_first(one, other))
     });
     model::sort_by(&mut steady, |one, other| name(one).cmp(name(other)));
     let apart = distinguishing_fields(judged);
@@ -154,27 +170,34 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     });
     add(Column::right("p").drop(4), &|change| Some(chance(change.p_corrected?)));
     add(Column::left("verdict"), &|change| {
-        Some(format!("{}{}", change.kind, against_limit(change, record.fail_over_percent)))
+        Some(format!("{}{}", verdict(record, change), against_limit(record, change)))
     });
     for (row, change) in table.rows.iter_mut().zip(changes) {
         row.reasons = change.remark.iter().cloned().collect();
-        if change.is_regression(record.fail_over_percent) {
+        if record.is_regression(change) {
             row.tone = Tone::Bold;
         }
     }
     table
 }
 
+/// The verdict in words.
+fn verdict(record: &DiffRecord, change: &CaseChange) -> String {
+    if record.is_between_runs(change) { "runs differ".to_owned() } else { change.kind.to_string() }
+}
+
 /// How a slowdown compares with the limit; empty if it is certainly beyond it.
-fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'static str {
-    let Some(percent) = fail_over_percent.filter(|_| change.kind == ChangeKind::Slower) else { return "" };
-    let limit = percent / 100.0;
+fn against_limit(record: &DiffRecord, change: &CaseChange) -> &'static str {
+    let limit = record.fail_over_percent.unwrap_or_default() / 100.0;
+    if change.kind != ChangeKind::Slower || limit == 0.0 || record.is_between_runs(change) {
+        return "";
+    }
     let is_inside = if change.figure.larger_is_better() {
         change.low.is_some_and(|low| low >= 1.0 - limit)
     } else {
         change.high.is_some_and(|high| high <= 1.0 + limit)
     };
-    match change.is_regression(fail_over_percent) {
+    match change.is_regression(record.fail_over_percent) {
         _ if is_inside => ", within the limit",
         false => ", not surely beyond the limit",
         true => "",
@@ -282,8 +305,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
             change.figure
         )
     });
-    let is_same = is_of_one_run(record);
-    let same = is_same.then(|| {
+    let same = is_of_one_run(record).then(|| {
         let (old, new) = (&record.old.name, &record.new.name);
         let files = if old == new {
             format!("{old} is given twice")
@@ -292,16 +314,11 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         };
         format!("{files}: this compares a run with itself.")
     });
-    let two_runs = (!record.paired && !is_same).then(|| {
-        "Two runs one after the other also differ by what else the machine did, and how it had laid out its memory: \
-         `hosepipe diff --run` measures both in turns, which is the fair way."
-            .to_owned()
-    });
     let looks = if record.looks > 1 { format!(", tested {} times", record.looks) } else { String::new() };
     let p = (comparable > 0).then(|| {
         format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
     });
-    [same, too_few, machine_changed, opposite, two_runs, p].into_iter().flatten().collect()
+    [same, too_few, machine_changed, opposite, p].into_iter().flatten().collect()
 }
 
 /// Whether both sides are one run: the same file is given twice, or a copy of it.
@@ -341,7 +358,15 @@ mod tests {
             (DiffFigure::Throughput, 0.8, 0.99, ", not surely beyond the limit"),
             (DiffFigure::Throughput, 0.8, 0.9, ""),
         ] {
-            assert_eq!(against_limit(&change(figure, ChangeKind::Slower, low, high), Some(5.0)), said);
+            let change = change(figure, ChangeKind::Slower, low, high);
+            let record =
+                |paired| DiffRecord { paired, fail_over_percent: Some(5.0), ..DiffRecord::default() };
+            let in_words = |record: &DiffRecord| {
+                format!("{}{}", verdict(record, &change), against_limit(record, &change))
+            };
+            assert_eq!(in_words(&record(true)), format!("slower{said}"));
+            let of_two_runs = if said.is_empty() { "slower" } else { "runs differ" };
+            assert_eq!(in_words(&record(false)), of_two_runs, "{low} to {high}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, offsets, unsteady, words};
 
 /// Smallest shares of the CPUs that are reported: a quiet virtual machine has a few percent of either.
-const PROGRAMS_FROM: f64 = 0.15;
+pub(crate) const PROGRAMS_FROM: f64 = 0.15;
 const STOLEN_FROM: f64 = 0.10;
 /// Smallest fall of the frequency that is reported.
 const FELL_FROM: f64 = 0.10;

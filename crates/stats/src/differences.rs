@@ -46,7 +46,8 @@ pub fn is_settled(change: &CaseChange, fail_over_percent: Option<f64>) -> bool {
         return true;
     };
     let shift = Shift { ratio, interval: change.low.zip(change.high), p, p_corrected };
-    change.control || shift.is_settled(fail_over_percent.map(|percent| percent / 100.0))
+    let limit = fail_over_percent.filter(|percent| *percent > 0.0).map(|percent| percent / 100.0);
+    change.control || shift.is_settled(limit)
 }
 
 fn unjudged(old: Side<'_>, new: Side<'_>, paired: bool) -> CaseChange {

@@ -82,7 +82,7 @@ fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])
             name: name.to_string_lossy().into_owned(),
             tool,
             arguments: arguments.clone(),
-            started: String::new(),
+            ..DiffSide::default()
         };
         return Ok((true, [side(&args.old, old), side(&args.new, new)]));
     }

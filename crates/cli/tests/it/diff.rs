@@ -97,6 +97,40 @@ fn what_became_slower_is_found_and_nothing_else() {
     assert!(again.stdout.contains("hosepipe diff --run"), "{}", again.stdout);
 }
 
+/// Expected: what may lie between two runs of one program is no regression. Happened: a third of all pairs of quiet runs of one binary
+/// ended with status 1, for changes of a few percent.
+#[test]
+fn two_runs_need_a_margin() {
+    let records = Records::new();
+    records.slower("old.json", 1.0);
+    records.slower("new.json", 1.08);
+    let new = |more: &[&str], code| {
+        records.diff(&[&["old.json", "new.json"], more].concat()).expect_code(code).stdout
+    };
+    let text = new(&[], 0);
+    assert!(text.contains("1 that differs between the two runs") && !text.contains("slower  "), "{text}");
+    assert!(
+        text.contains("Two runs, one after the other: ") && text.contains("Other programs used "),
+        "{text}"
+    );
+    assert_eq!(records.record(&["old.json", "new.json"], 0).fail_over_percent, Some(10.0));
+    for (limit, code) in [("10", 0), ("4", 1), ("0", 1), ("0%", 1)] {
+        new(&["--fail-over", limit], code);
+    }
+    let wrong = new(&["--fail-over", "-1"], 2);
+    assert!(wrong.is_empty());
+    // Commands in turns are compared without a margin: what lies between two runs is in their pairs.
+    let by = |margin: &[&str], code| {
+        let args = ["diff", "--run", "--trials", "8", "sleep 0.02", "sleep 0.03", "--json", "-"];
+        let done = records.lab.run(&[&args, margin].concat()).expect_code(code);
+        serde_json::from_str::<DiffRecord>(&done.stdout).expect("a record").fail_over_percent
+    };
+    assert_eq!(
+        [by(&[], 1), by(&["--fail-over", "0"], 1), by(&["--fail-over", "400"], 0)],
+        [None, Some(0.0), Some(400.0)]
+    );
+}
+
 #[test]
 fn what_failed_is_missing_or_too_few_is_said_so() {
     let records = Records::new();

@@ -4,7 +4,7 @@
 use model::{CaseChange, DiffFigure, DiffRecord};
 use serde::Serialize;
 
-use super::{SPEC, change_text, name, time_ns};
+use super::{SPEC, change_text, name, time_ns, verdict};
 use crate::formats::FormatError;
 use crate::json::to_text;
 use crate::numbers::fixed;
@@ -38,7 +38,7 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
         .map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, change_text(ratio)));
     let hosts = (!record.hosts_differ.is_empty())
         .then(|| format!("different hosts: {}", record.hosts_differ.join("; ")));
-    let trials = format!("{}, {}", change.kind, count(change.new.len(), "trial"));
+    let trials = format!("{}, {}", verdict(record, change), count(change.new.len(), "trial"));
     let extra: Vec<String> = [Some(trials), against, hosts].into_iter().flatten().collect();
     let spread = found.relative_half_width().map(|share| format!("± {} %", fixed(share * 100.0, 1)));
     Some(ActionFigure {

@@ -78,6 +78,7 @@ pub fn side(loaded: &Loaded) -> DiffSide {
         tool: tool(&head.tool),
         arguments: head.arguments.clone(),
         started: head.started.clone(),
+        other_load: head.other_load.clone(),
     }
 }
 

@@ -33,7 +33,7 @@ fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
         paired: false,
         looks: 1,
         hosts_differ: sides::hosts_differ(&old.record.head().host, &new.record.head().host),
-        fail_over_percent: None,
+        fail_over_percent: Some(10.0),
         interrupted: false,
         changes: stats::differences(&figures[0], &figures[1], false, 1),
     }
@@ -51,6 +51,7 @@ fn shown(record: &DiffRecord, medium: Medium) -> Document {
 fn the_worst_comes_first() {
     let mut cases = ordinary();
     cases[0] = Mock::stream("pipe").gb_per_s(1.2, 3.0, Work::Waking).granted("pipe_bytes", 4096);
+    cases[2] = Mock::stream("pipe:size=1MiB").gb_per_s(3.6, 2.1, Work::Copying);
     cases[3] = Mock::round_trips("pipe:size=1MiB").round_trip_ns(40_000, 2.0);
     cases[4] = Mock::stream("unix-stream").fails(ErrorKind::Died, "the receiver was killed", None);
     cases.pop();
@@ -62,6 +63,62 @@ fn the_worst_comes_first() {
     insta::assert_snapshot!(shown(&found, Medium::Markdown).markdown());
     let kinds: Vec<ChangeKind> = found.regressions().map(|change| change.kind).collect();
     assert_eq!(kinds.len(), 2, "one failed, one slower; the floor is none");
+}
+
+fn with_load(programs_share: f64, stolen_share: f64) -> BenchRecord {
+    let mut record = record(ordinary());
+    let programs = vec!["cc1 (4711)".to_owned()];
+    record.head.started = format!("2031-01-01T00:00:{:02.0}Z", programs_share * 100.0);
+    record.head.other_load =
+        Some(model::OtherLoad { programs_share, stolen_share, programs, frequency_fell: None });
+    record
+}
+
+/// Expected: that two runs lie one after the other, and what else ran, is said of every two runs. Happened: both were remarks that a
+/// terminal did not show without --explain.
+#[test]
+fn what_lies_between_two_runs_is_always_said() {
+    let said = |old: BenchRecord, new: BenchRecord| {
+        let record = compared(&bench("old.json", old), &bench("new.json", new));
+        let style = Style { width: usize::MAX, explain: false, ..Style::default() };
+        let text = shown(&record, Medium::Terminal).terminal(&style);
+        assert!(text.contains("Two runs, one after the other: "), "{text}");
+        (text, record)
+    };
+    for (old, new, expected) in [
+        (
+            with_load(0.003, 0.0),
+            with_load(0.04, 0.0),
+            "0.3 % of the CPUs during the old run, 4.0 % of the CPUs during the new one.\n",
+        ),
+        (
+            with_load(0.2, 0.0),
+            with_load(0.21, 0.012),
+            "20 % of the CPUs (most: cc1 (4711)) during the old run, 21 % of the CPUs (most: cc1 \
+                                                       (4711)) during the new one. Other guests of the hypervisor: 0.0 % and 1.2 %.\n",
+        ),
+        (
+            record(ordinary()),
+            with_load(0.0, 0.0),
+            "an unknown share of the CPUs during the old run, 0.0 % of the CPUs during the new one.\n",
+        ),
+    ] {
+        let (text, _) = said(old, new);
+        assert!(text.contains(&format!("Other programs used {expected}")), "{text}");
+    }
+    let mut later = record(ordinary());
+    later.head.started = "2031-01-01T00:00:00Z".to_owned();
+    let (text, _) = said(record(ordinary()), later);
+    assert!(
+        text.contains("What other programs used of the CPUs during the two runs is not recorded."),
+        "{text}"
+    );
+
+    let mut slow = with_load(0.4, 0.0);
+    slow.cases.iter_mut().flat_map(|case| &mut case.samples).for_each(|sample| sample.elapsed_ns *= 2);
+    let (text, found) = said(with_load(0.0, 0.0), slow);
+    assert!(text.contains("4 that differ between the two runs; none counts as slower or faster, as other programs ran beside"), "{text}");
+    assert_eq!(found.regressions().count(), 0);
 }
 
 /// Expected: a record compared with itself, or with a copy of it, is called that. Happened: "there may still be one, by a factor of 423".
