@@ -63,7 +63,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PERCENT", value_parser = typed::margin)]
     fail_over: Option<f64>,
 
-    /// Compare records of different hosts; all outputs say so
+    /// Compare records of different hosts, or of one with different settings; all outputs say so
     #[arg(long, conflicts_with = "run")]
     across_hosts: bool,
 
@@ -163,8 +163,8 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let hosts_differ = sides::machines_differ(&old.record, &new.record);
     if !hosts_differ.is_empty() && !args.across_hosts {
         return usage(format!(
-            "{} and {} are of different hosts ({}), so that their difference does not show a change of the programs: \
-             --across-hosts compares them anyway",
+            "{} and {} are of different hosts, or of one with different settings ({}), so that their difference does not show a \
+             change of the programs: --across-hosts compares them anyway",
             old.name,
             new.name,
             hosts_differ.join("; ")

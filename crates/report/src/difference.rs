@@ -74,7 +74,7 @@ fn heading(record: &DiffRecord) -> Vec<String> {
 /// Notices above the tables.
 fn notices(record: &DiffRecord) -> Vec<String> {
     let hosts = (!record.hosts_differ.is_empty())
-        .then(|| format!("DIFFERENT HOSTS: {}.", record.hosts_differ.join("; ")));
+        .then(|| format!("DIFFERENT HOSTS OR SETTINGS: {}.", record.hosts_differ.join("; ")));
     let early = record.interrupted.then(|| "Interrupted: only finished trials are shown.".to_owned());
     hosts.into_iter().chain(early).collect()
 }

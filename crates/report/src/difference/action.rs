@@ -37,7 +37,7 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
         .ratio
         .map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, change_text(ratio)));
     let hosts = (!record.hosts_differ.is_empty())
-        .then(|| format!("different hosts: {}", record.hosts_differ.join("; ")));
+        .then(|| format!("different hosts or settings: {}", record.hosts_differ.join("; ")));
     let trials = format!("{}, {}", verdict(record, change), count(change.new.len(), "trial"));
     let extra: Vec<String> = [Some(trials), against, hosts].into_iter().flatten().collect();
     let spread = found.relative_half_width().map(|share| format!("± {} %", fixed(share * 100.0, 1)));

@@ -115,7 +115,14 @@ pub fn machines_differ(old: &Record, new: &Record) -> Vec<String> {
 /// The name of a fact, whether two hosts differ in it, and its text.
 type Fact<'a> = (&'static str, bool, &'a dyn Fn(&Host) -> String);
 
-/// The facts in which two hosts differ, each as "name: old, then new".
+/// Settings of a host by name, which change the speed of copies and of memory that is mapped anew.
+const SETTINGS: [(&str, fn(&Host) -> &Option<String>); 3] = [
+    ("frequency governor", |host| &host.governor),
+    ("huge pages", |host| &host.transparent_huge_pages),
+    ("huge pages of shared memory", |host| &host.shmem_huge_pages),
+];
+
+/// The facts in which two hosts differ, each as "name: old, then new". A setting that one of the records does not have is no difference.
 pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
     let cpus = |host: &Host| {
         let hypervisor = host.hypervisor.as_ref().map(|name| format!(" under {name}")).unwrap_or_default();
@@ -136,5 +143,9 @@ pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
         (old, new) if old == new => format!("{name}: not the same ones"),
         (old, new) => format!("{name}: {old}, then {new}"),
     };
-    differing.map(sentence).collect()
+    let settings = SETTINGS.iter().filter_map(|(name, of)| {
+        let (old, new) = of(old).as_ref().zip(of(new).as_ref()).filter(|(old, new)| old != new)?;
+        Some(format!("{name}: {old}, then {new}"))
+    });
+    differing.map(sentence).chain(settings).collect()
 }

@@ -266,4 +266,22 @@ fn other_hosts_are_named_fact_by_fact() {
         sides::hosts_differ(&here, &there),
         ["kernel: Linux 6.18.0, then Linux 6.19.0", "CPUs: 2 CPUs under KVM, then 1 CPU under KVM"]
     );
+    // Expected: a host with another governor or other huge pages is measured as another one. Happened: nothing was said of it.
+    let set = |governor: Option<&str>, pages: Option<&str>, shared: Option<&str>| {
+        let [governor, transparent_huge_pages, shmem_huge_pages] =
+            [governor, pages, shared].map(|word| word.map(str::to_owned));
+        model::Host { governor, transparent_huge_pages, shmem_huge_pages, ..here.clone() }
+    };
+    let before = set(Some("performance"), Some("always"), Some("never"));
+    let differences = |after: &model::Host| sides::hosts_differ(&before, after);
+    assert_eq!(
+        differences(&set(Some("powersave"), Some("madvise"), Some("advise"))),
+        [
+            "frequency governor: performance, then powersave",
+            "huge pages: always, then madvise",
+            "huge pages of shared memory: never, then advise"
+        ]
+    );
+    assert!(differences(&set(None, None, None)).is_empty(), "unknown is no difference");
+    assert!(differences(&before).is_empty());
 }
