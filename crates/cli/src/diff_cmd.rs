@@ -1,4 +1,4 @@
-//! `hosepipe diff`: what changed between two records, or between two commands with alternating trials.
+//! `hosepipe diff`: what changed between records, or between two commands with alternating trials.
 
 mod in_turns;
 
@@ -9,11 +9,13 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use model::{DiffRecord, RecordHead};
+use model::{DiffRecord, DiffSide, RUNS_MIN, RecordHead};
 use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
 use report::read::Loaded;
+use stats::CaseFigures;
+use stats::measured::of_runs;
 
 use crate::destination::Destination;
 use crate::outputs::Outputs;
@@ -23,12 +25,15 @@ use crate::{record, typed};
 /// How much worse figures of two records may be by default: figures of two runs of one program differ, too, by what lies between the runs.
 const MARGIN_PERCENT: f64 = 10.0;
 
-/// Show what changed between two records, or between two commands with alternating trials
+/// Show what changed between records, or between two commands with alternating trials
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "hosepipe diff [OPTIONS] OLD NEW\n       hosepipe diff [OPTIONS] OLD... -- NEW...\n       hosepipe diff [OPTIONS] --run OLD NEW [-- ARGS...]",
+    after_help = "\
 Examples:
   hosepipe diff monday.json tuesday.json                      records of `bench --json F`, or of `compare`
   hosepipe diff old.json new.json --fail-over 5%              status 1 if something is surely more than 5 % worse, not 10 %
+  hosepipe diff old*.json -- new*.json                        several runs of each side: what lies between runs counts, too
   hosepipe diff old.json new.json --md change.md              for a pull request
   hosepipe diff old.json new.json --format go | benchstat -col side -
   hosepipe diff --run ./sort-old ./sort-new -- words.txt      two programs, in turns, pair by pair
@@ -38,21 +43,20 @@ Examples:
 Figures belong to the same case if all requested properties are equal. A change is found by a rank test that is corrected
 for the number of figures; all intervals hold at once, with 95 %. What lies between two runs of one program is not in them: a
 difference of two records is a change only if it is surely larger than --fail-over, and other programs ran beside both or neither.
+With three or more records of each side the medians of runs are compared, and smaller changes can be found.
 Exit status: 0 nothing became worse; 1 something did (its whole interval is worse by more than --fail-over), or failed on the
 new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is wrong, or these
-records cannot be compared; 130 stopped by Ctrl-C.")]
+records cannot be compared; 130 stopped by Ctrl-C."
+)]
 pub(crate) struct DiffArgs {
-    /// The record to compare with; with --run a command, or a hosepipe
-    #[arg(value_name = "OLD")]
-    old: OsString,
+    /// The record to compare with, and the record that may have changed; with --run two commands, or two hosepipes. If `--` follows: the
+    /// records of several old runs
+    #[arg(value_name = "OLD", required = true)]
+    first: Vec<OsString>,
 
-    /// The record that may have changed; with --run a command, or a hosepipe
-    #[arg(value_name = "NEW")]
-    new: OsString,
-
-    /// Arguments for both commands; `bench …` for two hosepipes
-    #[arg(value_name = "ARGS", last = true, requires = "run")]
-    arguments: Vec<OsString>,
+    /// After `--`: the records of several new runs; with --run arguments for both commands, `bench …` for two hosepipes
+    #[arg(value_name = "NEW", last = true)]
+    last: Vec<OsString>,
 
     /// OLD and NEW are commands: run them alternately, in pairs
     #[arg(long)]
@@ -121,6 +125,25 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     show(args, record)
 }
 
+impl DiffArgs {
+    /// The old and the new records, or commands, and the arguments of commands.
+    fn sides(&self) -> anyhow::Result<([&[OsString]; 2], &[OsString])> {
+        match (self.first.as_slice(), self.last.as_slice()) {
+            ([old, new], arguments) if self.run || arguments.is_empty() => {
+                Ok(([old, new].map(std::slice::from_ref), arguments))
+            }
+            _ if self.run => {
+                usage("--run takes two commands, OLD and NEW, and after -- the arguments of both")
+            }
+            (_, []) => usage(
+                "two records are compared, OLD and NEW, or several runs of each side with -- between the sides: \
+                 hosepipe diff OLD… -- NEW…",
+            ),
+            (old, new) => Ok(([old, new], &[])),
+        }
+    }
+}
+
 /// Writes and prints the record; the status shows whether anything became worse.
 fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
@@ -142,48 +165,89 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(worse)))
 }
 
-/// The comparison of two records.
+/// A record, and its figures.
+type Run = (Loaded, Vec<CaseFigures>);
+
+/// The comparison of records.
 fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
-    let read = |path: &OsString| -> anyhow::Result<_> {
-        let loaded = record::load(Path::new(path))?;
-        let figures = sides::figures(&loaded);
-        Ok((loaded, figures))
+    let ([old, new], _) = args.sides()?;
+    let read = |paths: &[OsString]| -> anyhow::Result<Vec<Run>> {
+        let one = |path: &OsString| {
+            let loaded = record::load(Path::new(path))?;
+            let figures = sides::figures(&loaded);
+            Ok((loaded, figures))
+        };
+        paths.iter().map(one).collect()
     };
-    // Reading large records takes time, mostly for histograms: the old one is read by another thread.
+    // Reading large records takes time, mostly for histograms: the old ones are read by another thread.
     let (old, new) = std::thread::scope(|scope| {
-        let old = std::thread::Builder::new().spawn_scoped(scope, || read(&args.old));
-        let new = read(&args.new);
-        // If no thread can be started, this one reads it.
-        (old.map_or_else(|_| Ok(read(&args.old)), ScopedJoinHandle::join), new)
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || read(old));
+        let new = read(new);
+        // If no thread can be started, this one reads them.
+        (thread.map_or_else(|_| Ok(read(old)), ScopedJoinHandle::join), new)
     });
-    let (old, old_figures) =
-        old.map_err(|_| anyhow::anyhow!("the thread that read the old record failed"))??;
-    let (new, new_figures) = new?;
-    let figures = [old_figures, new_figures];
-    let hosts_differ = sides::machines_differ(&old.record, &new.record);
-    if !hosts_differ.is_empty() && !args.across_hosts {
-        return usage(format!(
-            "{} and {} are of different hosts, or of one with different settings ({}), so that their difference does not show a \
-             change of the programs: --across-hosts compares them anyway",
-            old.name,
-            new.name,
-            hosts_differ.join("; ")
-        ));
-    }
-    if let Some(problem) = sides::suites_differ(&old.record, &new.record) {
-        return usage(problem);
-    }
-    sides::check(&old, &new, &figures).map_err(UsageError)?;
-    let [old_figures, new_figures] = &figures;
+    let old = old.map_err(|_| anyhow::anyhow!("the thread that read the old records failed"))??;
+    let new = new?;
+    let hosts_differ = check(args, &old, &new)?;
+    let runs_are_shown = old.len().min(new.len()) >= RUNS_MIN;
+    let interrupted = old.iter().chain(&new).any(|(loaded, _)| loaded.record.is_interrupted());
+    let host = new[0].0.record.head().host.clone();
+    let side = |runs: &[Run]| DiffSide {
+        further_runs: runs[1..].iter().map(|(loaded, _)| sides::side(loaded)).collect(),
+        ..sides::side(&runs[0].0)
+    };
+    let (old_side, new_side) = (side(&old), side(&new));
+    let [old, new] = [old, new].map(|runs| of_runs(runs.into_iter().map(|(_, figures)| figures)));
+    let changes = if runs_are_shown {
+        stats::differences_of_runs(&old, &new)
+    } else {
+        stats::differences(&old, &new, false, 1)
+    };
     Ok(DiffRecord {
-        head: RecordHead { host: new.record.head().host.clone(), ..record::begin(false) },
-        old: sides::side(&old),
-        new: sides::side(&new),
+        head: RecordHead { host, ..record::begin(false) },
+        old: old_side,
+        new: new_side,
         paired: false,
         looks: 1,
         hosts_differ,
         fail_over_percent: Some(args.fail_over.unwrap_or(MARGIN_PERCENT)),
-        interrupted: [&old, &new].iter().any(|loaded| loaded.record.is_interrupted()),
-        changes: stats::differences(old_figures, new_figures, false, 1),
+        interrupted,
+        changes,
     })
+}
+
+/// Checks that records can be compared: each of them with the first old one. Returns the facts in which their hosts differ.
+fn check(args: &DiffArgs, old: &[Run], new: &[Run]) -> anyhow::Result<Vec<String>> {
+    let (first, of_first) = &old[0];
+    let all: Vec<&Run> = old.iter().chain(new).collect();
+    let mut hosts_differ = Vec::new();
+    for (at, (loaded, figures)) in all.iter().enumerate().skip(1) {
+        let facts = sides::machines_differ(&first.record, &loaded.record);
+        if !facts.is_empty() && !args.across_hosts {
+            return usage(format!(
+                "{} and {} are of different hosts, or of one with different settings ({}), so that their difference does not show a \
+                 change of the programs: --across-hosts compares them anyway",
+                first.name,
+                loaded.name,
+                facts.join("; ")
+            ));
+        }
+        hosts_differ.extend(facts);
+        if let Some(problem) = sides::suites_differ(&first.record, &loaded.record) {
+            return usage(problem);
+        }
+        sides::check(first, loaded, &[of_first, figures]).map_err(UsageError)?;
+        // Two records may be of one run, to see what `diff` makes of that; among several it would count twice.
+        let is_same =
+            |other: &&&Run| sides::are_one_run(&other.0.record, &loaded.record) && other.1 == *figures;
+        if let Some((other, _)) = all[..at].iter().find(is_same).filter(|_| all.len() > 2) {
+            return usage(format!(
+                "{} and {} are the same run, which would count twice: leave one out",
+                other.name, loaded.name
+            ));
+        }
+    }
+    hosts_differ.sort_unstable();
+    hosts_differ.dedup();
+    Ok(hosts_differ)
 }

@@ -74,7 +74,7 @@ enum Command {
     Top(top::TopArgs),
     /// Compare pipelines, or one pipeline over several links, with alternating trials
     Compare(Box<compare_cmd::CompareArgs>),
-    /// Show what changed between two records, or between two commands with alternating trials
+    /// Show what changed between records, or between two commands with alternating trials
     Diff(Box<diff_cmd::DiffArgs>),
     /// Show records: as tables, or as one page with charts
     Report(report_cmd::ReportArgs),

@@ -47,7 +47,24 @@ pub struct DiffSide {
     /// What else used the CPUs during its run; absent if that was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_load: Option<OtherLoad>,
+    /// The further runs of this side (`diff OLD… -- NEW…`), in the order given; absent if there is one run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_runs: Vec<DiffSide>,
 }
+
+/// What a comparison takes as independent figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffUnit {
+    /// The trials of one run of each side, or of too few for [`Self::Run`].
+    Trial,
+    /// Pairs of alternating trials.
+    Pair,
+    /// The medians of at least [`RUNS_MIN`] runs of each side.
+    Run,
+}
+
+/// Fewest runs of each side that show how much runs differ.
+pub const RUNS_MIN: usize = 3;
 
 /// The change of one figure of one case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -63,11 +80,17 @@ pub struct CaseChange {
     pub old: Vec<f64>,
     /// Those of the new run.
     pub new: Vec<f64>,
-    /// Median of the old figures.
+    /// The median of each old run, if the unit is the run ([`DiffUnit::Run`]); absent else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub old_runs: Vec<f64>,
+    /// The same of the new runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_runs: Vec<f64>,
+    /// Median of the old figures; of several runs the median of their medians.
     pub old_median: Option<f64>,
     /// Median of the new figures.
     pub new_median: Option<f64>,
-    /// New as a multiple of old (Hodges and Lehmann).
+    /// New as a multiple of old (Hodges and Lehmann; of few runs the quotient of their geometric means).
     pub ratio: Option<f64>,
     /// Its lower bound; the bounds of a comparison have a simultaneous confidence of 95 %.
     pub low: Option<f64>,
@@ -118,6 +141,13 @@ crate::words! {
     }
 }
 
+impl DiffSide {
+    /// Its runs, the first one included.
+    pub fn runs(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.further_runs)
+    }
+}
+
 impl DiffFigure {
     /// Whether larger figures are better.
     pub fn larger_is_better(self) -> bool {
@@ -165,22 +195,36 @@ impl DiffRecord {
         change.is_regression(self.fail_over_percent) && !self.is_between_runs(change)
     }
 
-    /// Whether a change that was found may be one from run to run of one program: each side is one run, and the change is not surely
+    /// What is taken as independent.
+    pub fn unit(&self) -> DiffUnit {
+        match [&self.old, &self.new].iter().all(|side| side.runs().count() >= RUNS_MIN) {
+            _ if self.paired => DiffUnit::Pair,
+            true => DiffUnit::Run,
+            false => DiffUnit::Trial,
+        }
+    }
+
+    /// Whether a change that was found may be one from run to run of one program: the runs are too few to show those, and the change is not surely
     /// beyond the margin for that, or something else used the CPUs during one of them.
     pub fn is_between_runs(&self, change: &CaseChange) -> bool {
         let is_found = matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster);
         let is_inside = !change.is_beyond(self.fail_over_percent);
-        !self.paired && is_found && (is_inside || self.loads_differ())
+        self.unit() == DiffUnit::Trial && is_found && (is_inside || self.loads_differ())
     }
 
     /// Whether other programs, or other guests of the hypervisor, used much more of the CPUs during one of two runs than during the
     /// other. Without a margin nothing is made of it.
     pub fn loads_differ(&self) -> bool {
-        let share =
-            |side: &DiffSide| side.other_load.as_ref().map(|load| load.programs_share + load.stolen_share);
+        let share = |side: &DiffSide| {
+            let loads: Vec<&OtherLoad> = side.runs().filter_map(|run| run.other_load.as_ref()).collect();
+            let sum: f64 = loads.iter().map(|load| load.programs_share + load.stolen_share).sum();
+            (!loads.is_empty()).then(|| sum / loads.len() as f64)
+        };
         let shares = share(&self.old).zip(share(&self.new));
         let has_margin = self.fail_over_percent.is_some_and(|percent| percent > 0.0);
-        has_margin && shares.is_some_and(|(old, new)| (old - new).abs() >= LOADS_DIFFER_FROM)
+        self.unit() == DiffUnit::Trial
+            && has_margin
+            && shares.is_some_and(|(old, new)| (old - new).abs() >= LOADS_DIFFER_FROM)
     }
 }
 

@@ -8,7 +8,7 @@ pub mod sides;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
+use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide, DiffUnit, RUNS_MIN};
 use stats::figures_needed;
 
 use crate::document::{Block, Context, Section};
@@ -22,6 +22,8 @@ use crate::words::{count, machine};
 const SPEC: &str = "spec";
 /// The field of a case that follows from its figure.
 const WORKLOAD: &str = "workload";
+/// Most names of records in a heading.
+const NAMES_MAX: usize = 4;
 /// Smallest factor that is shown as a factor and not in percent.
 const SEVERAL_TIMES: f64 = 3.0;
 
@@ -46,7 +48,8 @@ pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
     }
     section.blocks.extend(Some(changed).filter(|table| !table.rows.is_empty()).map(Block::Table));
     if !is_of_one_run(record) {
-        let limits = bounds(&judged).into_iter().chain(facts::between_runs(record)).collect();
+        let limits =
+            bounds(record.unit(), &judged).into_iter().chain(facts::between_runs(record, &judged)).collect();
         context.conclude(&mut section, limits, Block::Note);
     }
     if !steady.rows.is_empty() {
@@ -59,14 +62,17 @@ pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
 fn heading(record: &DiffRecord) -> Vec<String> {
     let side = |word: &str, side: &DiffSide| {
         let tool = if side.tool.is_empty() { String::new() } else { format!(" ({})", side.tool) };
-        format!("{word}: {}{tool}", side.name)
+        let names: Vec<String> = side.runs().map(|run| run.name.clone()).collect();
+        format!("{word}: {}{tool}", first_names(&names, NAMES_MAX))
     };
     let trials = record.changes.iter().map(|change| change.old.len().max(change.new.len())).max();
     let trials = trials.unwrap_or_default();
-    let how = if record.paired {
-        format!("{} in turns", count(trials, "pair"))
-    } else {
-        format!("up to {} a side, in two runs", count(trials, "trial"))
+    let how = match record.unit() {
+        DiffUnit::Pair => format!("{} in turns", count(trials, "pair")),
+        DiffUnit::Trial if facts::is_of_two_runs(record) => {
+            format!("up to {} a side, in two runs", count(trials, "trial"))
+        }
+        _ => format!("{}, up to {} a side", facts::runs_of_each_side(record), count(trials, "trial")),
     };
     vec![machine(&record.head.host), side("old", &record.old), side("new", &record.new), how]
 }
@@ -98,13 +104,14 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
     let mut counts: Vec<String> = ChangeKind::ALL.iter().filter_map(counted).collect();
     if !between_runs.is_empty() {
         let differ = if between_runs.len() == 1 { "differs" } else { "differ" };
-        counts.push(format!("{} that {differ} between the two runs", between_runs.len()));
+        let runs = if facts::is_of_two_runs(record) { "the two runs" } else { "the runs" };
+        counts.push(format!("{} that {differ} between {runs}", between_runs.len()));
     }
     let is_slower = judged.iter().any(|change| change.kind == ChangeKind::Slower);
     let is_found = is_slower || !between_runs.is_empty();
     let beyond = record.fail_over_percent.filter(|limit| *limit > 0.0 && is_found).map(|limit| {
         if record.loads_differ() {
-            return "; none counts as slower or faster, as other programs ran beside one of the two runs"
+            return "; none counts as slower or faster, as the other load of the two sides differs"
                 .to_owned();
         }
         let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
@@ -239,8 +246,9 @@ fn chance(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
 }
 
-/// The largest change that may be undetected, and the figures whose trials vary too much to say so.
-fn bounds(judged: &[&CaseChange]) -> Vec<String> {
+/// The largest change that may be undetected, and the figures that vary too much to say so.
+fn bounds(unit: DiffUnit, judged: &[&CaseChange]) -> Vec<String> {
+    let each = if unit == DiffUnit::Run { "run to run" } else { "trial to trial" };
     let steady = judged.iter().filter(|change| change.kind == ChangeKind::NoChange);
     let by_factor = steady.filter_map(|change| Some(((1.0 / change.low?).max(change.high?), *change)));
     let (wide, narrow): (Vec<_>, Vec<_>) = by_factor.partition(|(factor, _)| *factor >= SEVERAL_TIMES);
@@ -261,7 +269,7 @@ fn bounds(judged: &[&CaseChange]) -> Vec<String> {
             several => format!("{several} figures vary"),
         };
         format!(
-            "{figures} too much from trial to trial to tell no change from one by a factor of {SEVERAL_TIMES} or more ({widest})."
+            "{figures} too much from {each} to tell no change from one by a factor of {SEVERAL_TIMES} or more ({widest})."
         )
     });
     narrow.into_iter().chain(unknown).collect()
@@ -269,6 +277,7 @@ fn bounds(judged: &[&CaseChange]) -> Vec<String> {
 
 /// The limits of what the figures show, the most important first.
 fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
+    let unit = record.unit();
     let comparable = judged.iter().filter(|change| change.p.is_some()).count();
     let figures = count(comparable, "figure");
     let (trials, changes) = if record.paired {
@@ -277,6 +286,9 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         ("trials on each side", "of all changes from an old trial to a new one")
     };
     let too_few = judged.iter().any(|change| change.kind == ChangeKind::TooFew).then(|| {
+        if unit == DiffUnit::Run {
+            return format!("Too few: a figure is compared if {RUNS_MIN} runs of each side or more have it.");
+        }
         let needed = figures_needed(comparable, record.looks, record.paired);
         format!(
             "Too few: among {figures} no change can be distinguished from chance with so few trials, however large it is. It takes \
@@ -297,7 +309,8 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
             "The machine was not in the same state in both runs: figures that show only its state changed, too ({controls})."
         )
     });
-    let opposite = judged.iter().find(|change| is_opposite_of_medians(change)).map(|change| {
+    let opposite = judged.iter().find(|change| unit != DiffUnit::Run && is_opposite_of_medians(change));
+    let opposite = opposite.map(|change| {
         format!(
             "A change is the middle {changes} (Hodges and Lehmann), and may differ from that between the two medians, as for {} {} here: \
              trials vary by more than this.",
@@ -318,7 +331,10 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     let p = (comparable > 0).then(|| {
         format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
     });
-    [same, too_few, machine_changed, opposite, p].into_iter().flatten().collect()
+    [same, too_few, machine_changed, opposite, facts::assumption(record, judged), p]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Whether both sides are one run: the same file is given twice, or a copy of it.
@@ -326,6 +342,7 @@ fn is_of_one_run(record: &DiffRecord) -> bool {
     let run = |side: &DiffSide| (side.started.clone(), side.arguments.clone());
     let changes = &record.changes;
     !record.paired
+        && facts::is_of_two_runs(record)
         && run(&record.old) == run(&record.new)
         && !changes.is_empty()
         && changes.iter().all(|change| change.old == change.new)
@@ -372,7 +389,9 @@ mod tests {
 
     #[test]
     fn the_largest_undetected_change_is_the_same_up_and_down() {
-        let said = |low, high| bounds(&[&change(DiffFigure::WallTime, ChangeKind::NoChange, low, high)]);
+        let said = |low, high| {
+            bounds(DiffUnit::Trial, &[&change(DiffFigure::WallTime, ChangeKind::NoChange, low, high)])
+        };
         assert_eq!(said(0.5, 1.25), said(0.8, 2.0));
         let text = said(0.5, 1.25).concat();
         assert!(text.contains("a factor of 2.00 at the most, up or down (pipe wall time)"), "{text}");

@@ -61,10 +61,10 @@ impl Shift {
 pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
     let is_judged = |at: &usize| !cases[*at].old.is_empty() && !cases[*at].new.is_empty();
     let judged: Vec<usize> = (0..cases.len()).filter(is_judged).collect();
-    let looks = f64::from(looks.max(1));
+    let looks = looks.max(1);
     let mut exact = ExactDistributions::default();
     let mut found = vec![None; cases.len()];
-    let tail = ERRORS / looks / judged.len() as f64 / 2.0;
+    let tail = ERRORS / f64::from(looks) / judged.len() as f64 / 2.0;
     for at in &judged {
         let BothSides { old, new, paired } = cases[*at];
         let [old, new] =
@@ -74,15 +74,20 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
         let (ratio, interval) = factor(&mut exact, &steps, tail);
         found[*at] = Some(Shift { ratio, interval, p, p_corrected: 1.0 });
     }
+    correct(&mut found, looks);
+    found
+}
+
+/// Corrects the chances for the number of cases and of looks: Holm's procedure.
+pub(crate) fn correct(found: &mut [Option<Shift>], looks: u32) {
     let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();
     model::sort_by(&mut order, |one, other| one.p.total_cmp(&other.p));
     let (count, mut least) = (order.len(), 0.0f64);
     for (step, shift) in order.into_iter().enumerate() {
         // Corrected values never decrease in the order of p.
-        least = least.max((shift.p * (count - step) as f64 * looks).min(1.0));
+        least = least.max((shift.p * (count - step) as f64 * f64::from(looks)).min(1.0));
         shift.p_corrected = least;
     }
-    found
 }
 
 /// Fewest figures on each side with which a change of one of `cases` cases can be found.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseChange, ChangeKind, DiffFigure};
+use model::{CaseChange, ChangeKind, DiffFigure, DiffUnit};
 
 use crate::changes::{BothSides, Shift, shifts};
 use crate::estimate::median;
 use crate::measured::CaseFigures;
+use crate::runs::shifts_of_runs;
 
 /// A case in one of the lists, if that has it.
 type Side<'a> = Option<&'a CaseFigures>;
@@ -16,13 +17,22 @@ type Side<'a> = Option<&'a CaseFigures>;
 ///
 /// Floors and ceilings are corrected as a family of their own.
 pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks: u32) -> Vec<CaseChange> {
+    compare(old, new, if paired { DiffUnit::Pair } else { DiffUnit::Trial }, looks)
+}
+
+/// The same for figures of several runs of each side: compares the medians of runs.
+pub fn differences_of_runs(old: &[CaseFigures], new: &[CaseFigures]) -> Vec<CaseChange> {
+    compare(old, new, DiffUnit::Run, 1)
+}
+
+fn compare(old: &[CaseFigures], new: &[CaseFigures], unit: DiffUnit, looks: u32) -> Vec<CaseChange> {
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
     let added = new.iter().filter(|one| !of_old.contains_key(&one.key()));
     let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_known(*old, *new));
-    let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, paired)).collect();
+    let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, unit)).collect();
     for control in [false, true] {
-        judge(&mut changes, control, paired, looks);
+        judge(&mut changes, control, unit, looks);
     }
     changes
 }
@@ -50,7 +60,8 @@ pub fn is_settled(change: &CaseChange, fail_over_percent: Option<f64>) -> bool {
     change.control || shift.is_settled(limit)
 }
 
-fn unjudged(old: Side<'_>, new: Side<'_>, paired: bool) -> CaseChange {
+fn unjudged(old: Side<'_>, new: Side<'_>, unit: DiffUnit) -> CaseChange {
+    let paired = unit == DiffUnit::Pair;
     let figures = |side: Side<'_>, other: Side<'_>| -> Vec<f64> {
         let (Some(side), Some(other)) = (side, other) else {
             return side.into_iter().flat_map(|side| &side.values).map(|(_, value)| *value).collect();
@@ -61,16 +72,21 @@ fn unjudged(old: Side<'_>, new: Side<'_>, paired: bool) -> CaseChange {
     };
     let (old_figures, new_figures) = (figures(old, new), figures(new, old));
     let (kind, remark) = kind_by_presence(old, new, paired);
+    let runs = |side: Side<'_>| side.filter(|_| unit == DiffUnit::Run).map(|side| side.run_medians.clone());
+    let (old_runs, new_runs) = (runs(old).unwrap_or_default(), runs(new).unwrap_or_default());
+    let middle = |runs: &[f64], trials: &[f64]| median(runs).or_else(|| median(trials));
     let one = old.or(new);
     CaseChange {
         figure: one.map_or(DiffFigure::WallTime, |one| one.figure),
         kind,
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
         control: one.is_some_and(|one| one.control),
-        old_median: median(&old_figures),
-        new_median: median(&new_figures),
+        old_median: middle(&old_runs, &old_figures),
+        new_median: middle(&new_runs, &new_figures),
         old: old_figures,
         new: new_figures,
+        old_runs,
+        new_runs,
         remark,
         ..CaseChange::default()
     }
@@ -118,12 +134,15 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
 }
 
 /// Tests the cases with figures on both sides, as one family.
-fn judge(changes: &mut [CaseChange], control: bool, paired: bool, looks: u32) {
+fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, looks: u32) {
     let mut family: Vec<&mut CaseChange> =
         changes.iter_mut().filter(|change| change.control == control).collect();
-    let both: Vec<BothSides> =
-        family.iter().map(|change| BothSides { old: &change.old, new: &change.new, paired }).collect();
-    let found = shifts(&both, looks);
+    let both = family.iter().map(|change| match unit {
+        DiffUnit::Run => BothSides { old: &change.old_runs, new: &change.new_runs, paired: false },
+        _ => BothSides { old: &change.old, new: &change.new, paired: unit == DiffUnit::Pair },
+    });
+    let both: Vec<BothSides> = both.collect();
+    let found = if unit == DiffUnit::Run { shifts_of_runs(&both) } else { shifts(&both, looks) };
     for (change, shift) in family.iter_mut().zip(found) {
         let Some(shift) = shift.filter(|_| change.kind == ChangeKind::NoChange) else { continue };
         change.kind = kind(&shift, change.figure);
@@ -295,6 +314,7 @@ mod tests {
             figure: DiffFigure::Throughput,
             control: false,
             values: values.to_vec(),
+            run_medians: Vec::new(),
             problem: problem.map(str::to_owned),
             failed,
             short,

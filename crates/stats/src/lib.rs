@@ -19,6 +19,7 @@ mod normal;
 pub mod paired;
 pub mod race;
 mod rank_test;
+mod runs;
 mod shift;
 pub mod spread;
 mod steady;
@@ -37,11 +38,12 @@ pub use cost::{CostModel, Swept};
 pub use cpu_sharing::{
     TrialGroup, TrialsByCpus, ever_shared_cpu, is_mixed, round_trips_by_cpus, shared_cpu, trials_by_cpus,
 };
-pub use differences::{differences, is_settled};
+pub use differences::{differences, differences_of_runs, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratios, ratio_of};
 pub use race::{Against, RoundCosts, Standing, race};
+pub use runs::spread_between_runs;
 pub use steady::{states, unlike_halves};
 pub use summary::summarise;
 pub use times::{

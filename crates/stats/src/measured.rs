@@ -6,6 +6,7 @@ use model::{
     BenchRecord, CaseRecord, CompareRecord, CompareResult, DiffFigure, Role, Workload, decode_histogram,
 };
 
+use crate::estimate::median;
 use crate::figure;
 
 /// Fewest round trips of a trial for its 99th percentile.
@@ -22,6 +23,8 @@ pub struct CaseFigures {
     pub control: bool,
     /// The round and the figure of each trial that has one.
     pub values: Vec<(u32, f64)>,
+    /// The median of each run that has figures; empty for a single run.
+    pub run_medians: Vec<f64>,
     /// Why there are no figures, or fewer than requested.
     pub problem: Option<String>,
     /// Whether a measurement failed; an expected error is not a failure.
@@ -67,6 +70,7 @@ impl CaseFigures {
             figure,
             control: matches!(case.role, Role::Floor | Role::Ceiling),
             values,
+            run_medians: Vec::new(),
             problem: problem.or_else(unreadable),
             failed: case.error.as_ref().is_some_and(|error| !error.expected),
             short: false,
@@ -129,6 +133,7 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
         figure: DiffFigure::WallTime,
         control: false,
         values: times.map(|(time, round)| (round, *time)).collect(),
+        run_medians: Vec::new(),
         problem: result.error.clone(),
         failed: result.error.is_some(),
         short: false,
@@ -137,6 +142,22 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
             ("hash of the output", result.output_hash.clone().unwrap_or_default()),
         ]),
     }
+}
+
+/// The figures of several runs of one side, case by case.
+pub fn of_runs(runs: impl IntoIterator<Item = Vec<CaseFigures>>) -> Vec<CaseFigures> {
+    let mut all: Vec<CaseFigures> = Vec::new();
+    for one in runs.into_iter().flatten() {
+        let values: Vec<f64> = one.values.iter().map(|(_, value)| *value).collect();
+        let own = median(&values);
+        let place = all.iter().position(|known| known.key() == one.key()).unwrap_or(all.len());
+        match all.get_mut(place) {
+            Some(known) => known.absorb(one),
+            None => all.push(one),
+        }
+        all[place].run_medians.extend(own);
+    }
+    all
 }
 
 /// Numbers repeated cases of a record: the second of one record is compared with the second of the other.

@@ -28,7 +28,7 @@ pub(crate) fn factor(exact: &mut ExactDistributions, steps: &Steps, tail: f64) -
 }
 
 /// The exponential, limited to finite positive numbers.
-fn multiple(log: f64) -> f64 {
+pub(crate) fn multiple(log: f64) -> f64 {
     log.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
 }
 

@@ -29,11 +29,14 @@ const RESERVED_OPTIONS: [&str; 3] = ["trials", "seed", "dry-run"];
 /// Runs the pairs and prints the result.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell("bash".as_ref())?;
-    let (are_hosepipes, sides) = sides(args, &shell)?;
+    let ([old, new], arguments) = args.sides()?;
+    let commands = [&old[0], &new[0]];
+    let (are_hosepipes, sides) = sides(commands, arguments, &shell)?;
     let head = record::begin(true);
     let stop = StopRequest::listen()?;
     let figures = [Vec::new(), Vec::new()];
-    let mut pairing = Pairing { args, shell: &shell, are_hosepipes, sides, stop: &stop, figures };
+    let mut pairing =
+        Pairing { args, commands, arguments, shell: &shell, are_hosepipes, sides, stop: &stop, figures };
     let looks = pairing.run_pairs()?;
     let interrupted = stop.is_set();
     let failed = pairing.figures.iter().flatten().any(has_failed);
@@ -61,9 +64,13 @@ fn has_failed(figures: &CaseFigures) -> bool {
 
 /// Whether the two commands are hosepipes, whose `bench` runs; and their sides of the record, each named by its program or its whole
 /// command line.
-fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])> {
-    let named = [&args.old, &args.new];
-    let is_bench = args.arguments.first().is_some_and(|first| first == "bench");
+fn sides(
+    named: [&OsString; 2],
+    arguments: &[OsString],
+    shell: &Shell,
+) -> anyhow::Result<(bool, [DiffSide; 2])> {
+    let [old_name, new_name] = named;
+    let is_bench = arguments.first().is_some_and(|first| first == "bench");
     let versions = named.map(|program| is_bench.then(|| version(program)).flatten());
     if let [Some(old), Some(new)] = versions {
         let is_reserved = |word: &&OsString| {
@@ -72,11 +79,11 @@ fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])
             let formats = report::FORMATS.iter().map(|format| format.flag);
             option.is_some_and(|option| formats.chain(RESERVED_OPTIONS).any(|reserved| reserved == option))
         };
-        if let Some(word) = args.arguments.iter().find(is_reserved) {
+        if let Some(word) = arguments.iter().find(is_reserved) {
             let word = word.to_string_lossy();
             return usage(format!("`diff` itself sets `{word}` for each trial: leave it out"));
         }
-        let arguments = args.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        let arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
         let arguments: Vec<String> = arguments.collect();
         let side = |name: &OsStr, tool: String| DiffSide {
             name: name.to_string_lossy().into_owned(),
@@ -84,10 +91,10 @@ fn sides(args: &DiffArgs, shell: &Shell) -> anyhow::Result<(bool, [DiffSide; 2])
             arguments: arguments.clone(),
             ..DiffSide::default()
         };
-        return Ok((true, [side(&args.old, old), side(&args.new, new)]));
+        return Ok((true, [side(old_name, old), side(new_name, new)]));
     }
     let quoted = |word: &OsString| format!(" {}", model::shell_quoted(word.as_encoded_bytes()));
-    let words: String = args.arguments.iter().map(quoted).collect();
+    let words: String = arguments.iter().map(quoted).collect();
     let texts = named.map(|command| format!("{}{words}", command.to_string_lossy()));
     for (side, text) in ["old", "new"].iter().zip(&texts) {
         let problem = |problem: anyhow::Error| UsageError(format!("the {side} command: {problem}"));
@@ -107,6 +114,8 @@ fn version(program: &OsStr) -> Option<String> {
 /// The pairs, and their figures so far.
 struct Pairing<'a> {
     args: &'a DiffArgs,
+    commands: [&'a OsString; 2],
+    arguments: &'a [OsString],
     shell: &'a Shell,
     are_hosepipes: bool,
     sides: [DiffSide; 2],
@@ -183,8 +192,7 @@ impl Pairing<'_> {
     /// Runs one trial of the old or the new command; returns its figures, all with this round.
     fn run_side(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         if self.are_hosepipes {
-            let program = [&self.args.old, &self.args.new][side];
-            self.run_bench(program, turn, round)
+            self.run_bench(self.commands[side], turn, round)
         } else {
             self.run_text(&self.sides[side].name, turn, round)
         }
@@ -205,6 +213,7 @@ impl Pairing<'_> {
             figure: DiffFigure::WallTime,
             control: false,
             values: if failed { Vec::new() } else { vec![(round, wall.as_secs_f64())] },
+            run_medians: Vec::new(),
             failed,
             short: false,
             problem: failed.then_some(problem),
@@ -217,7 +226,7 @@ impl Pairing<'_> {
         let seed = self.args.seed.wrapping_add(u64::from(turn)).to_string();
         let name = program.to_string_lossy();
         let mut command = Command::new(program);
-        command.args(&self.args.arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);
+        command.args(self.arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]);
         let mut errors = tempfile::tempfile()?;
         command.stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let (status, printed) =

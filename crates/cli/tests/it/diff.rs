@@ -117,18 +117,84 @@ fn two_runs_need_a_margin() {
     for (limit, code) in [("10", 0), ("4", 1), ("0", 1), ("0%", 1)] {
         new(&["--fail-over", limit], code);
     }
-    let wrong = new(&["--fail-over", "-1"], 2);
+    let wrong = new(&["--fail-over=-1"], 2);
     assert!(wrong.is_empty());
     // Commands in turns are compared without a margin: what lies between two runs is in their pairs.
     let by = |margin: &[&str], code| {
-        let args = ["diff", "--run", "--trials", "8", "sleep 0.02", "sleep 0.03", "--json", "-"];
+        let args = ["diff", "--run", "--trials", "8", "sleep 0.01", "sleep 0.15", "--json", "-"];
         let done = records.lab.run(&[&args, margin].concat()).expect_code(code);
         serde_json::from_str::<DiffRecord>(&done.stdout).expect("a record").fail_over_percent
     };
     assert_eq!(
-        [by(&[], 1), by(&["--fail-over", "0"], 1), by(&["--fail-over", "400"], 0)],
-        [None, Some(0.0), Some(400.0)]
+        [by(&[], 1), by(&["--fail-over", "0"], 1), by(&["--fail-over", "100000"], 0)],
+        [None, Some(0.0), Some(1e5)]
     );
+}
+
+/// Expected: several runs of each side show what lies between runs, so that a smaller change can be found and a larger difference be none.
+#[test]
+fn several_runs_of_each_side_are_compared_by_their_medians() {
+    let records = Records::new();
+    let mut second = 0;
+    let mut side = |name: &str, factors: &[f64]| -> Vec<String> {
+        let one = |(at, factor): (usize, &f64)| {
+            second += 1;
+            let file = format!("{name}{at}.json");
+            records.keep(&file, |record| {
+                record.head.started = format!("2031-01-01T00:00:{second:02}Z");
+                let streams = record.cases.iter_mut().filter(|case| is_stream(case));
+                streams.flat_map(|case| &mut case.samples).for_each(|sample| {
+                    sample.elapsed_ns = (sample.elapsed_ns as f64 * factor) as u64;
+                });
+            });
+            file
+        };
+        factors.iter().enumerate().map(one).collect()
+    };
+    let (old, slow) = (side("old", &[1.0, 1.004, 0.996]), side("slow", &[1.05, 1.054, 1.046]));
+    let (states, others) = (side("states", &[1.0, 1.5, 1.0]), side("others", &[1.5, 1.5, 1.0]));
+    let compare = |old: &[String], new: &[String], more: &[&str], code| {
+        let files = |side: &[String]| side.to_vec();
+        let words = [files(old), vec!["--".to_owned()], files(new)].concat();
+        let words: Vec<&str> = more.iter().copied().chain(words.iter().map(String::as_str)).collect();
+        records.diff(&words).expect_code(code)
+    };
+    let record = |old: &[String], new: &[String], more: &[&str], code| -> DiffRecord {
+        let done = compare(old, new, &[more, &["--json", "-"]].concat(), code);
+        serde_json::from_str(&done.stdout).expect("a record")
+    };
+    let found = record(&old, &slow, &[], 0);
+    assert_eq!((found.old.further_runs.len(), found.new.further_runs[1].name.as_str()), (2, "slow2.json"));
+    assert!(kinds(&found).contains(&("pipe", ChangeKind::Slower)), "a change of 5 %: {:?}", kinds(&found));
+    let change = found.changes.iter().find(|change| change.kind == ChangeKind::Slower).expect("it");
+    assert!(change.old_runs.len() == 3 && change.old.len() == 3 * TRIALS as usize, "{change:?}");
+    let text = compare(&old, &slow, &["--fail-over", "2"], 1).stdout;
+    for said in [
+        "3 old and 3 new runs: what differs between runs",
+        "All old runs were made before",
+        "2.0 %, with the whole interval: ",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
+    let by_chance = record(&states, &others, &["--fail-over", "0"], 0);
+    assert!(
+        kinds(&by_chance).iter().all(|(_, kind)| *kind == ChangeKind::NoChange),
+        "{:?}",
+        kinds(&by_chance)
+    );
+    // The median of three trials of each of two runs, and of one, is no test between runs.
+    let few = record(&old[..2], &slow[..1], &[], 0);
+    assert!(few.changes.iter().all(|change| change.old_runs.is_empty()));
+    for (old, new) in [(&old, &old), (&vec![old[0].clone(), old[0].clone()], &slow)] {
+        let twice = compare(old, new, &[], 2);
+        assert!(twice.stderr.contains("are the same run, which would count twice"), "{}", twice.stderr);
+    }
+    for words in
+        [&["old0.json"][..], &["old0.json", "old1.json", "slow0.json"], &["--run", "true", "true", "true"]]
+    {
+        assert!(records.diff(words).expect_code(2).stderr.contains("OLD and NEW"), "{words:?}");
+    }
+    records.diff(&["old0.json", "--", "slow0.json"]).expect_code(0);
 }
 
 #[test]

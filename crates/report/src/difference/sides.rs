@@ -1,5 +1,6 @@
 //! Two records as the sides of a comparison, or why they cannot be compared.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use model::{DiffSide, Host, Record, StudyRecord, Tool};
@@ -26,7 +27,7 @@ pub fn figures(loaded: &Loaded) -> Vec<CaseFigures> {
 ///
 /// # Errors
 /// A sentence: their kinds cannot be compared, or they have nothing in common.
-pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Result<(), String> {
+pub fn check(old: &Loaded, new: &Loaded, figures: &[impl Borrow<Vec<CaseFigures>>; 2]) -> Result<(), String> {
     for Loaded { name, record } in [old, new] {
         if !matches!(record, Record::Bench(_) | Record::Compare(_) | Record::Study(_)) {
             return Err(format!(
@@ -46,8 +47,9 @@ pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Res
         let [old, new] = [old, new].map(|record| format!("{} at scale {}", record.study, record.scale));
         return Err(format!("the two records are of different studies: {old} and {new}"));
     }
-    let known: BTreeSet<_> = figures[1].iter().map(CaseFigures::key).collect();
-    if !figures[0].iter().any(|one| known.contains(&one.key())) {
+    let [of_old, of_new] = figures;
+    let known: BTreeSet<_> = of_new.borrow().iter().map(CaseFigures::key).collect();
+    if !of_old.borrow().iter().any(|one| known.contains(&one.key())) {
         return Err(format!(
             "{} and {} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level, to the same \
              --peer; or the same pipelines with the same --shell, -P, --prepare and the like",
@@ -79,7 +81,14 @@ pub fn side(loaded: &Loaded) -> DiffSide {
         arguments: head.arguments.clone(),
         started: head.started.clone(),
         other_load: head.other_load.clone(),
+        further_runs: Vec::new(),
     }
+}
+
+/// Whether two records are of one run: one of them is a copy of the other.
+pub fn are_one_run(one: &Record, other: &Record) -> bool {
+    let run = |record: &Record| (record.head().started.clone(), record.head().arguments.clone());
+    run(one) == run(other)
 }
 
 /// A hosepipe by its version, and its revision if known.
@@ -115,8 +124,11 @@ pub fn machines_differ(old: &Record, new: &Record) -> Vec<String> {
 /// The name of a fact, whether two hosts differ in it, and its text.
 type Fact<'a> = (&'static str, bool, &'a dyn Fn(&Host) -> String);
 
+/// A setting of a host; `None` if its record does not have it.
+type Setting = fn(&Host) -> &Option<String>;
+
 /// Settings of a host by name, which change the speed of copies and of memory that is mapped anew.
-const SETTINGS: [(&str, fn(&Host) -> &Option<String>); 3] = [
+const SETTINGS: [(&str, Setting); 3] = [
     ("frequency governor", |host| &host.governor),
     ("huge pages", |host| &host.transparent_huge_pages),
     ("huge pages of shared memory", |host| &host.shmem_huge_pages),
