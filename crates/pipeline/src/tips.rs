@@ -57,10 +57,11 @@ const fn tip(
 const TIPS: &[Tip] = &[
     // en_US.UTF-8, `sort`: 2.17 → 0.51; `sort -k6`: 4.56 → 1.06. C.UTF-8 has the order of C already: 1.42 → 1.06, ranges overlap. `sort -sn`: none.
     tip(&["sort"], sorts_by_language, "LC_ALL=C, which orders by bytes instead of the language", CpuTime),
-    // C.UTF-8, `grep -o 'host[0-9]*'`: 0.60 → 0.30; `-oE '[0-9]{3} [0-9]+'`: 3.58 → 1.03; `-c '^[^ ]* host1[0-9] .*GET'`: 0.79 → 0.12.
+    // C.UTF-8, `grep -o 'host[0-9]*'`: 0.60 → 0.30; `-oE '[0-9]{3} [0-9]+'`: 3.58 → 1.03; `-c '^[^ ]* host1[0-9] .*GET'`: 0.79 → 0.12;
+    // `-o '.*GET'`: 0.81 → 0.36. None for `-o GET`, `-on GET` and `-oi get`.
     tip(&["grep", "egrep"], greps_characters, "LC_ALL=C, if the text is ASCII", CpuTime),
     // `sed 's/.*GET//'`: 1.54 → 0.61; `'s/[0-9][0-9]*/N/g'`: 3.97 → 1.65; `-E 's/([^ ]*) ([^ ]*)/\2 \1/'`: 4.04 → 2.38. None for
-    // `-E 's/ +/ /g'`, `s/GET/PUT/`, `s/nginx.//` and `-n '/ERROR.*404/p'`.
+    // `-E 's/ +/ /g'`, `s/GET/PUT/`, `s/GET/[&]/`, `s/[.]/,/`, `s/nginx.//` and `-n '/ERROR.*404/p'`.
     tip(&["sed"], replaces_characters, "LC_ALL=C, if the text is ASCII", CpuTime),
     // C.UTF-8, `gawk '{gsub(/[0-9]+/,"N"); print}'`: 4.87 → 1.71, and 0.86 with mawk; `{sub(/GET.*/,""); print}`: 1.13 → 0.57, and 0.19.
     // `{print $6}`, `{n+=$9}`, `{n[$6]++}`: none with either.
@@ -143,15 +144,27 @@ fn sorts_by_language(busy: &Busy<'_>) -> bool {
         && !busy.has_option("nghMVRcCm", &others)
 }
 
+/// `-o` with a pattern of plain letters has no gain.
 fn greps_characters(busy: &Busy<'_>) -> bool {
-    busy.reads_characters()
-        && !busy.has_option("FP", &[])
-        && (busy.has_option("o", &["only"]) || busy.has_any(&["[^"]))
+    let matches_sets = busy.has_any(&["[^"]) || busy.has_option("o", &["only"]) && busy.has_any(&["[", ".*"]);
+    busy.reads_characters() && !busy.has_option("FP", &[]) && matches_sets
 }
 
+/// What counts is the pattern: `s/GET/[&]/` and a set of one letter, `s/[.]/,/`, have no gain.
 fn replaces_characters(busy: &Busy<'_>) -> bool {
-    let begins = ["s/", "s,", "s|", "s#"];
-    busy.reads_characters() && busy.has_any(&begins) && busy.has_any(&["[", ".*"])
+    let is_slow = |pattern: &str| {
+        let mut sets = pattern.split('[').skip(1).filter_map(|set| set.split(']').next());
+        pattern.contains(".*") || sets.any(|set| set.starts_with('^') || set.chars().count() > 1)
+    };
+    let command = busy.command;
+    // A letter before the `s` makes it the end of a word, as in `s/news/x/`.
+    let follows_letter = |at: usize| command[..at].ends_with(char::is_alphabetic);
+    let has_slow = |begin: &str| {
+        let patterns = command.match_indices(begin).filter(|(at, _)| !follows_letter(*at));
+        let mark = &begin[1..];
+        patterns.filter_map(|(at, _)| command[at + 2..].split(mark).next()).any(is_slow)
+    };
+    busy.reads_characters() && ["s/", "s,", "s|", "s#"].into_iter().any(has_slow)
 }
 
 fn substitutes_characters(busy: &Busy<'_>) -> bool {
@@ -215,9 +228,15 @@ mod tests {
             ("grep 'x -o y'", ""),
             ("grep -oE '[0-9]+'", "LC_ALL=C, if"),
             ("grep -Fo x", ""),
+            ("grep -oi get", ""),
+            ("grep -o '.*GET'", "LC_ALL=C, if"),
             ("grep -c '^[^ ]* host'", "LC_ALL=C, if"),
             ("sed 's/.*GET//'", "LC_ALL=C, if"),
             ("sed -E 's/ +/ /g'", ""),
+            ("sed 's/GET/[&]/'", ""),
+            ("sed 's/[.]/,/;s/news/b.*/'", ""),
+            ("sed 's/[^/]*//'", "LC_ALL=C, if"),
+            ("sed -e 's/a/b/' -e 's,/path/[0-9]*,x,'", "LC_ALL=C, if"),
             ("sed -n '/ERROR.*404/p'", ""),
             ("gawk '{print $6, substr($1, 2)}'", ""),
             ("gawk '{gsub(/[0-9]+/, \"\"); print}'", "mawk"),
