@@ -160,12 +160,17 @@ impl Supervisor {
             if !fds[1].revents().is_empty() {
                 return Ok(true);
             }
-            while let Some(came) = self.inbox.next() {
-                self.note(came);
-            }
+            self.note_all();
             if self.left().is_some_and(|left| left.is_zero()) {
                 return Ok(false);
             }
+        }
+    }
+
+    /// Notes all signals that came.
+    fn note_all(&mut self) {
+        while let Some(came) = self.inbox.next() {
+            self.note(came);
         }
     }
 
@@ -225,6 +230,8 @@ impl Supervisor {
         let began = Instant::now();
         let Some((signal, _)) = self.asked_to_end.filter(|_| !self.asked.is_empty()) else { return };
         while began.elapsed() < ORPHANS_WAIT {
+            // The second signal of timeout(1), which would look like a later request if it was read after this wait.
+            self.note_all();
             let mut orphans = reap_children_except(&self.children);
             if orphans.is_empty() {
                 return;
