@@ -3,7 +3,7 @@
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::load::torn_share;
+use stats::load::{promised_bytes, torn_share};
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
@@ -200,6 +200,7 @@ impl<'a> Candidates<'a> {
         let unchecked = taken.load().has_several_at_an_end() && torn_share(taken).is_none();
         let unchecked =
             unchecked.then(|| format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken)));
+        let unchecked = unchecked.or_else(|| unpromised(taken));
         let words = self.words()?;
         let lead = words.lead("time and CPU").map(|(next, lead)| format!("; the next, {next}, {lead}"));
         let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
@@ -285,6 +286,19 @@ impl<'a> Candidates<'a> {
 fn cases_of<'a>(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Vec<&'a CaseRecord> {
     let cases = ranking.rows.iter().filter_map(|row| row.case(workload, pinned));
     cases.filter(|case| estimated(case).is_some()).collect()
+}
+
+/// That the blocks arrived in one piece here, and need not elsewhere: a pipe of 64 KiB that is read in blocks of 64 KiB holds one block.
+fn unpromised(taken: &CaseRecord) -> Option<String> {
+    let promised = promised_bytes(&taken.mechanism);
+    if !taken.load().has_several_at_an_end() || taken.block_bytes <= promised {
+        return None;
+    }
+    let but = match promised {
+        0 => "a stream of bytes does not promise that".to_owned(),
+        bytes => format!("it promises that only up to {}", numbers::size(bytes)),
+    };
+    Some(format!("; here each of its blocks arrived in one piece, but {but}: with other programs it may not"))
 }
 
 /// What happens to blocks that do not arrive in one piece.
