@@ -90,8 +90,17 @@ fn what_the_shell_does_of_a_pipeline_ends_when_it_has_its_input_back() {
 fn a_text_says_what_the_shell_does_itself_where_that_is_certain() {
     let loops = "seq 3 | while read x; do echo $x; done | wc -l";
     assert_eq!(typed_stages(loops, 3), ["seq 3", "while read x; do echo $x; done", "wc -l"]);
-    for (text, count) in [(loops, 2), ("seq 3 | read x; echo", 2), ("seq 3 || true", 2), ("a | tr '|' x", 2)]
-    {
+    // Happened: "(sleep .1)" was the name of a loop before a program with a semicolon or a new line in quotes.
+    let quoted = "while true; do x; done | awk '{a; b}' | python3 -c \"a\nb\"";
+    assert_eq!(typed_stages(quoted, 3)[0], "while true; do x; done");
+    for (text, count) in [
+        (loops, 2),
+        ("seq 3 | read x; echo", 2),
+        ("seq 3 || true", 2),
+        ("a | tr '|' x", 2),
+        ("echo 'a'; b | c", 2),
+        (r#"echo "\""; b "x" | c"#, 2),
+    ] {
         assert!(typed_stages(text, count).is_empty(), "{text}");
     }
 }
