@@ -104,7 +104,27 @@ pub fn needs_all_input(command: &str) -> bool {
     // tail(1) copies from a given line on, or follows a file.
     let mut copies =
         words.filter(|word| word.contains('+') || word.starts_with('-') && word.contains(['f', 'F']));
-    NEEDS_ALL_INPUT.contains(&program) || (program == "tail" && copies.next().is_none())
+    match program {
+        "tail" => copies.next().is_none(),
+        "grep" | "egrep" | "fgrep" => counts(command),
+        // What comes from it comes at the end, unless it prints before that.
+        "awk" | "gawk" | "mawk" => {
+            let end = ["END{", "END {"].iter().find_map(|end| command.split_once(end));
+            end.is_some_and(|(before, _)| !before.contains("print"))
+        }
+        _ => NEEDS_ALL_INPUT.contains(&program),
+    }
+}
+
+/// Whether grep(1) has its option `-c`.
+fn counts(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip(1);
+    words.any(|word| {
+        word == "--count"
+            || word
+                .strip_prefix('-')
+                .is_some_and(|letters| !letters.starts_with('-') && letters.contains('c'))
+    })
 }
 
 /// How to make a program write each line immediately. `file` is its file's name, `uses_stdio` whether it writes with the C library.
@@ -130,10 +150,14 @@ mod tests {
 
     #[test]
     fn what_needs_all_its_input_is_known_by_its_command() {
-        for command in ["sort -rn", "/usr/bin/wc -l", "tail -1", "tail -n 5", "sha256sum"] {
+        let those = ["sort -rn", "/usr/bin/wc -l", "tail -1", "tail -n 5", "sha256sum"];
+        let counts = ["grep -vc x", "grep --count x", "awk '{n[$1]++} END {print n[1]}'"];
+        for command in those.into_iter().chain(counts) {
             assert!(needs_all_input(command), "{command}");
         }
-        for command in ["tail -n +2", "tail -f", "uniq -c", "cat", "sortx", ""] {
+        for command in
+            ["tail -n +2", "tail -f", "uniq -c", "cat", "sortx", "", "grep --color x", "awk '{print} END{}'"]
+        {
             assert!(!needs_all_input(command), "{command}");
         }
     }

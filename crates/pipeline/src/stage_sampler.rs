@@ -255,14 +255,14 @@ impl StageSampler {
     /// Records the output that a stage's programs hold back although there is room for it.
     fn note_held_back(&mut self, sample: &Sample<'_>, index: usize, now_ns: u64) {
         let process = sample.process(index);
-        // Before and behind a stage that needs all its input, lines that come earlier would change nothing.
+        // Before a stage that needs all its input, the next one or a later one, and directly behind one, lines that come earlier would change
+        // nothing.
         let ledger = sample.ledger;
-        let neighbours = [
-            process.reads.and_then(|link| ledger.end_of(link, true)),
-            process.writes.and_then(|link| ledger.end_of(link, false)),
-        ];
-        let is_of_no_use = |neighbour: &usize| needs_all_input(&ledger.name(*neighbour));
-        if ledger.is_shell(process) || neighbours.iter().flatten().any(is_of_no_use) {
+        let behind = |at: &usize| ledger.end_of(sample.process(*at).writes?, false);
+        let later = std::iter::successors(behind(&index), behind).take(sample.slices.len());
+        let before = process.reads.and_then(|link| ledger.end_of(link, true));
+        let mut others = later.chain(before);
+        if ledger.is_shell(process) || others.any(|other| needs_all_input(&ledger.name(other))) {
             return;
         }
         let Some(stage) = self.stages.get_mut(&index) else { return };

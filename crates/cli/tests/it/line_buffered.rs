@@ -229,6 +229,9 @@ fn statistics_name_the_option() {
     let cured = lab.run(&["run", "--stats", "--line-buffered", text]);
     let said = cured.stderr;
     assert!(!said.contains("held its output back") && said.contains("by stdbuf's library"), "{said}");
+    // Happened: it was said where a later stage needs all its input.
+    let late = lab.run(&["run", "--stats", &format!("{text} | tail -n +1 | sort")]).stderr;
+    assert!(late.contains("tail -n +1") && !late.contains("held its output back"), "{late}");
 }
 
 #[test]
