@@ -40,7 +40,7 @@ pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
     let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
-        return say(None, format!("Too short to judge: less than {} ms.", TOO_SHORT_NS / 1_000_000));
+        return say(None, format!("Too short to judge: no stage took {} ms.", TOO_SHORT_NS / 1_000_000));
     }
     let shares = sampled_shares(pipeline);
     let whole_ns =
@@ -142,15 +142,19 @@ fn tip(pipeline: &Observed<'_>, index: usize, shares_cpus: bool) -> String {
     tips_for(&busy, real_name).map(|tips| format!(" Try {tips}.")).unwrap_or_default()
 }
 
-/// The sentence for a stage that goes on although its reader has ended.
+/// The sentence for a stage that goes on although its reader has ended. A reader that was ended soon after its start may not be known.
 fn unread_sentence(pipeline: &Observed<'_>, index: usize, percent: String) -> String {
-    let reader = pipeline.stages.get(index + 1).map_or(0, |(reader, _)| reader.wall_ns);
-    let (name, next) = (named(pipeline, index), named(pipeline, index + 1));
+    let name = named(pipeline, index);
+    let begin = match pipeline.stages.get(index + 1) {
+        Some((reader, _)) => {
+            let (next, ms) = (named(pipeline, index + 1), reader.wall_ns / 1_000_000);
+            format!("{next} ended after {ms} ms: from then on, for {percent} of the time, no program read")
+        }
+        None => format!("For {percent} of the time no program read"),
+    };
     let before = if index == 0 { "it" } else { "it and the stages before it" };
     format!(
-        "{next} ended after {} ms: from then on, for {percent} of the time, no program read the output of {name}, but {before} did not end. A \
-         program learns that its reader is gone only when it writes.",
-        reader / 1_000_000
+        "{begin} the output of {name}, but {before} did not end. A program learns that its reader is gone only when it writes."
     )
 }
 
@@ -356,5 +360,9 @@ mod tests {
         let (place, sentence) = judged(&stages, false);
         assert_eq!(place, None, "{sentence}");
         assert!(sentence.starts_with("`grep -m1 x` (stage 3) ended after 2 ms"), "{sentence}");
+        // Happened: a panic, and no table, where a signal had ended the reader before it was seen.
+        let (place, sentence) = judged(&stages[1..2], false);
+        assert_eq!(place, None, "{sentence}");
+        assert!(sentence.contains("no program read the output of `sed`"), "{sentence}");
     }
 }
