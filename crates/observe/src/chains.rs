@@ -126,11 +126,7 @@ impl ChainSampler {
         self.held_back.clear();
         for (graph, link) in links(&self.graphs) {
             let is_blocked = self.fills.get(&link.id).is_some_and(|fill| fill.is_full());
-            // Lines that come earlier to a program that needs all its input change nothing.
-            let mut readers = link.readers.iter().flat_map(|at| &graph.stages[*at].pids);
-            if readers
-                .any(|pid| self.processes.get(pid).is_some_and(|process| needs_all_input(&process.command)))
-            {
+            if self.ends_in_all_input(graph, link) {
                 continue;
             }
             for pid in link.writers.iter().flat_map(|at| &graph.stages[*at].pids) {
@@ -143,6 +139,25 @@ impl ChainSampler {
             }
         }
         self.buffers.retain(|pid| self.processes.contains_key(&pid));
+    }
+
+    /// Whether a reader of a link, or a stage behind it where each writes one link, needs all its input: lines that come earlier change nothing
+    /// there.
+    fn ends_in_all_input(&self, graph: &ChainGraph, link: &GraphLink) -> bool {
+        let needs_all = |pid: &i32| self.processes.get(pid).is_some_and(|one| needs_all_input(&one.command));
+        let (mut behind, mut looked_at) = (link.readers.clone(), 0);
+        while let Some(at) = behind.get(looked_at).copied() {
+            if graph.stages[at].pids.iter().any(needs_all) {
+                return true;
+            }
+            let mut written = graph.links.iter().filter(|next| next.writers.contains(&at));
+            if let (Some(next), None) = (written.next(), written.next()) {
+                let new = next.readers.iter().filter(|reader| !behind.contains(reader));
+                behind.extend(new.copied().collect::<Vec<_>>());
+            }
+            looked_at += 1;
+        }
+        false
     }
 
     fn are_one_stage(&self, one: i32, other: i32) -> bool {

@@ -61,7 +61,7 @@ const DO_NOT: [Case; 20] = [
     (MANY, "stdbuf -oL cut -c 1-4"),
     (MANY, "tee /dev/null"),
     // Nothing would come earlier.
-    (MANY, "grep line | sort"),
+    (MANY, "grep line | uniq | sort"),
     ("yes", "sed s/y/x/"),
     ("yes", "grep y | (exec sleep 1000)"),
     (MANY, "while read -r line; do echo $line; done"),
