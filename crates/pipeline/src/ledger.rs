@@ -1,6 +1,7 @@
 //! What the processes of a shell did, from the reports of the preloaded library: which links connected them, which programs they executed, and
 //! how they ended.
 
+mod typed;
 mod unread;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,6 +16,7 @@ use process::proc::Stat;
 use process::shown_status;
 
 use crate::tips::file_name;
+pub(crate) use typed::typed_stages;
 
 /// The name of a stage that executed no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
@@ -24,31 +26,6 @@ const COMMANDS_MAX: usize = 4;
 
 /// Limit on the steps from a stage to the first stage of its pipeline, or to the shell.
 const STEPS_MAX: usize = 10_000;
-
-/// The stages of a text as the user typed them, if it certainly is one pipeline of `count` stages; otherwise none. (Only a shell can parse
-/// every text.)
-pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
-    let stages: Vec<&str> = text.split('|').map(str::trim).collect();
-    let is_one = |stage: &&str| {
-        let is_compound = ["done", "fi", "esac", "}", ")"].iter().any(|end| stage.ends_with(end));
-        is_compound || !outside_quotes(stage).contains([';', '&', '\n'])
-    };
-    if stages.len() == count && stages.iter().all(is_one) { stages } else { Vec::new() }
-}
-
-/// What is outside of quotes; all of it where a backslash may end a quote in another place.
-fn outside_quotes(stage: &str) -> String {
-    let mut quote = None;
-    let is_outside = |letter: &char| {
-        match quote {
-            None if matches!(letter, '\'' | '"') => quote = Some(*letter),
-            Some(open) if open == *letter => quote = None,
-            _ => return quote.is_none(),
-        }
-        false
-    };
-    if stage.contains('\\') { stage.to_owned() } else { stage.chars().filter(is_outside).collect() }
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {

@@ -261,7 +261,7 @@ fn bytes_are_those_of_the_link_or_are_not_told() {
         (serde_json::from_str::<RunRecord>(&json).expect("JSON"), done.stderr)
     };
     let (plain, table) = record(&["--stats", "echo hi | rev"]);
-    assert_eq!(plain.links[0].bytes, None);
+    assert!(matches!(plain.links[0].bytes, None | Some(3)), "{table}");
     assert!(!table.contains(" kB") || !table.contains("out"), "{table}");
     let spilling = "seq 1 200000 | sort -S 1M -T . | tail -1";
     let (metered, table) = record(&["--meter", spilling]);
