@@ -298,7 +298,10 @@ fn unpromised(taken: &CaseRecord) -> Option<String> {
         0 => "a stream of bytes does not promise that".to_owned(),
         bytes => format!("it promises that only up to {}", numbers::size(bytes)),
     };
-    Some(format!("; here each of its blocks arrived in one piece, but {but}: with other programs it may not"))
+    Some(format!(
+        "; here each block of `{}` arrived in one piece, but {but}: with other programs it may not",
+        taken.spec
+    ))
 }
 
 /// What happens to blocks that do not arrive in one piece.
