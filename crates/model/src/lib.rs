@@ -42,7 +42,7 @@ pub use case::{Amount, Case, Load, Role};
 pub use case_axes::{AXES, Axis, AxisDisplay, AxisGroup, AxisValue};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use copy_costs::{CopyCosts, CopySpeed, SlowOffsets};
-pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide, DiffUnit, RUNS_MIN};
+pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide, DiffUnit, RUNS_MIN, TAIL_MARGINS};
 pub use fleet::{FleetMeeting, FleetNode, FleetRecord};
 pub use held_back::HeldBack;
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};

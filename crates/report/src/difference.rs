@@ -8,7 +8,7 @@ pub mod sides;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide, DiffUnit, RUNS_MIN};
+use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide, DiffUnit, RUNS_MIN, TAIL_MARGINS};
 use stats::figures_needed;
 
 use crate::document::{Block, Context, Section};
@@ -116,7 +116,13 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
         }
         let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
         let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
-        format!("; slower by more than {}, with the whole interval: {beyond}", percent(limit / 100.0))
+        let mut figures = judged.iter().map(|change| change.figure);
+        let has_tails =
+            record.unit() == DiffUnit::Trial && figures.any(|one| one == DiffFigure::RoundTripP99);
+        let tails =
+            has_tails.then(|| format!(" (99th percentiles {})", percent(limit * TAIL_MARGINS / 100.0)));
+        let (limit, tails) = (percent(limit / 100.0), tails.unwrap_or_default());
+        format!("; slower by more than {limit}{tails}, with the whole interval: {beyond}")
     });
     let figures = count(judged.len(), "figure");
     format!("Of {figures}: {}{}.", counts.join(", "), beyond.unwrap_or_default())
@@ -295,20 +301,6 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
              {needed} {trials} (`--trials {needed}`)."
         )
     });
-    let controls = record
-        .changes
-        .iter()
-        .filter(|change| change.control && matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster));
-    let text = |change: &CaseChange| {
-        Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
-    };
-    let controls: Vec<String> = controls.filter_map(text).collect();
-    let machine_changed = (!controls.is_empty()).then(|| {
-        let controls = first_names(&controls, 3);
-        format!(
-            "The machine was not in the same state in both runs: figures that show only its state changed, too ({controls})."
-        )
-    });
     let opposite = judged.iter().find(|change| unit != DiffUnit::Run && is_opposite_of_medians(change));
     let opposite = opposite.map(|change| {
         format!(
@@ -331,10 +323,8 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     let p = (comparable > 0).then(|| {
         format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
     });
-    [same, too_few, machine_changed, opposite, facts::assumption(record, judged), p]
-        .into_iter()
-        .flatten()
-        .collect()
+    let moved = facts::moved_controls(record).filter(|_| record.paired);
+    [same, too_few, moved, opposite, facts::assumption(record, judged), p].into_iter().flatten().collect()
 }
 
 /// Whether both sides are one run: the same file is given twice, or a copy of it.

@@ -2,7 +2,8 @@
 
 use model::{CaseChange, DiffRecord, DiffSide, DiffUnit, OtherLoad, RUNS_MIN};
 
-use super::name;
+use super::{change_text, name};
+use crate::lists::first_names;
 use crate::numbers::percent;
 use crate::remarks::PROGRAMS_FROM;
 
@@ -32,7 +33,7 @@ pub(super) fn between_runs(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<S
          runs in turns."
             .to_owned()
     });
-    between.into_iter().chain(order).chain([other_load(record)]).collect()
+    between.into_iter().chain(order).chain([other_load(record)]).chain(moved_controls(record)).collect()
 }
 
 /// "3 old and 4 new runs".
@@ -42,6 +43,22 @@ pub(super) fn runs_of_each_side(record: &DiffRecord) -> String {
 
 pub(super) fn is_of_two_runs(record: &DiffRecord) -> bool {
     record.old.further_runs.is_empty() && record.new.further_runs.is_empty()
+}
+
+/// Floors and ceilings that changed.
+pub(super) fn moved_controls(record: &DiffRecord) -> Option<String> {
+    let moved = record.changes.iter().filter(|change| change.is_moved_control());
+    let text = |change: &CaseChange| {
+        Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
+    };
+    let moved: Vec<String> = moved.filter_map(text).collect();
+    (!moved.is_empty()).then(|| {
+        let only = if record.unit() == DiffUnit::Trial { ": only larger changes count" } else { "" };
+        format!(
+            "The machine was not in the same state on both sides: figures that show only its state changed, too ({}){only}.",
+            first_names(&moved, 3)
+        )
+    })
 }
 
 /// How much runs of one side differ.

@@ -55,7 +55,7 @@ fn the_worst_comes_first() {
     cases[3] = Mock::round_trips("pipe:size=1MiB").round_trip_ns(40_000, 2.0);
     cases[4] = Mock::stream("unix-stream").fails(ErrorKind::Died, "the receiver was killed", None);
     cases.pop();
-    cases.push(Mock::stream("null").gb_per_s(40_000.0, 1.0, Work::Copying).role(model::Role::Floor));
+    cases.push(Mock::stream("null").gb_per_s(50_000.0, 1.0, Work::Copying).role(model::Role::Floor));
     let [old, new] = [bench("old.json", record(ordinary())), bench("new.json", record(cases))];
     let found = compared(&old, &new);
     let style = Style { width: 110, explain: true, ..Style::default() };
