@@ -265,7 +265,9 @@ impl<'a> Candidates<'a> {
                 format!("; to tell them apart: --time {:.0}m{pin}", (seconds / 60.0).ceil())
             }
             (None, Some(rounds)) => format!("; to tell them apart: --trials {rounds}{pin}"),
-            _ if made < FEW_ROUNDS => format!("; to tell them apart: --trials {FEW_ROUNDS}{pin}"),
+            _ if made < FEW_ROUNDS => {
+                format!("; more rounds may tell them apart: --trials {FEW_ROUNDS}{pin}")
+            }
             // A share of rounds that is near one half says little on how many more are needed.
             _ => return None,
         })
