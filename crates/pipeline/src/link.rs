@@ -32,9 +32,9 @@ use model::{ByteSize, Certainty, LinkRecord};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use copier::Copier;
-pub(crate) use file::Unread;
+pub(crate) use file::{Cut, Moved};
 
-use file::LinkFile;
+use file::{LinkFile, Unread};
 use file_watch::FileWatch;
 use follow::FileFollower;
 use lines::Lines;
@@ -56,6 +56,8 @@ pub(crate) struct Writers {
 pub struct Loss {
     /// The reader saw the end of a stream that was not complete.
     pub(crate) cut_short: bool,
+    /// Not all bytes that were to be kept are in their file.
+    pub(crate) not_kept: bool,
     /// The reader has ended before the stream.
     pub(crate) reader_left: bool,
     /// The message if a writer turns out to have failed: there was no more room for the file at some time.
@@ -310,6 +312,7 @@ impl Link {
             record.bytes = Some(relay.bytes());
             record.trouble = record.trouble.or(outcome.trouble);
             loss.cut_short |= outcome.cut_short;
+            loss.not_kept |= outcome.not_kept;
             loss.reader_left |= outcome.reader_left;
             is_partial |= outcome.is_partial;
         }
@@ -345,8 +348,8 @@ impl Link {
             loss.doubt = Some(file.trouble(&record.spec));
         }
         if self.relays.is_empty() {
-            // In sequential order only the limit ends a writer that would write for ever; its reader may want just the beginning.
-            loss.unread = Some(file.unread(is_full)?);
+            let by = if is_full { Cut::NoRoom } else { Cut::Limit };
+            loss.unread = Some(file.unread(cut.is_some().then_some(by))?);
         } else {
             loss.cut_short |= cut.is_some() && !loss.reader_left;
         }
@@ -354,6 +357,7 @@ impl Link {
         if let Some(Err(error)) = self.copy.take().map(|copy| file.copy_to(copy)) {
             let not_kept = format!("not all bytes could be kept: {}", model::describe_errno(&error));
             record.trouble.get_or_insert(not_kept);
+            loss.not_kept = true;
         }
         checked
     }

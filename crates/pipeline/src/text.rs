@@ -146,8 +146,8 @@ pub struct Summary {
     pub latency: Vec<LatencyRecord>,
     /// The bottleneck of the longest pipeline, where stages were sampled.
     pub bottleneck: Option<Bottleneck>,
-    /// A reader saw the end of a stream that was not complete.
-    pub cut_short: bool,
+    /// A reader saw the end of a stream that was not complete, or not all bytes could be kept.
+    pub lost_bytes: bool,
     /// Programs in the background still hold links: the server goes on.
     pub serves_on: bool,
 }
@@ -164,10 +164,10 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The shell's status; at least 1 where data was cut short, which must not look like a normal end.
+    /// The shell's status; at least 1 where bytes were lost, which must not look like a normal end.
     pub fn status(&self) -> i32 {
         let status = shown_status(self.ended);
-        if self.summary.cut_short { status.max(1) } else { status }
+        if self.summary.lost_bytes { status.max(1) } else { status }
     }
 }
 

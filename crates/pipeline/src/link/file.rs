@@ -108,9 +108,9 @@ impl LinkFile {
     }
 
     /// What is needed after the link has ended while its reader reads the file by itself.
-    pub(super) fn unread(&self, is_cut: bool) -> io::Result<Unread> {
+    pub(super) fn unread(&self, cut: Option<Cut>) -> io::Result<Unread> {
         let folder = self.stored.folder.clone();
-        Ok(Unread { file: self.reader.try_clone()?, folder, held_bytes: self.size()?, is_cut })
+        Ok(Unread { file: self.reader.try_clone()?, folder, held_bytes: self.size()?, cut })
     }
 
     /// Discards its bytes, unless they are kept. Returns its new size.
@@ -173,24 +173,42 @@ impl LinkFile {
     }
 }
 
+/// What cut off a writer's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    NoRoom,
+    /// The writer's limit for the size of files.
+    Limit,
+}
+
+/// How far a reader has moved its position in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    NotAtAll,
+    Within,
+    ToTheEnd,
+}
+
 /// A file whose link has ended, and which its reader reads by itself.
 pub(crate) struct Unread {
     /// The reader's description.
     file: OwnedFd,
     folder: PathBuf,
     held_bytes: u64,
-    /// The writer's output was cut off.
-    pub(crate) is_cut: bool,
+    pub(crate) cut: Option<Cut>,
 }
 
 impl Unread {
-    /// To be called when the reader has ended: whether it may have taken the end of the file for the end of the data. One that wanted only the
-    /// beginning has left the position behind that; one that has not moved the position may have looked at the file's size, as `wc -c` does.
-    pub(crate) fn was_cut_short(self) -> bool {
+    /// To be called when the reader has ended. A position that cannot be read is taken for one within the file.
+    pub(crate) fn moved(&self) -> Moved {
         if refused_block(&self.folder, &self.file).is_some() {
             check_files();
         }
-        self.is_cut && tell(&self.file).is_ok_and(|position| position == 0 || position >= self.held_bytes)
+        match tell(&self.file) {
+            Ok(0) => Moved::NotAtAll,
+            Ok(position) if position >= self.held_bytes => Moved::ToTheEnd,
+            _ => Moved::Within,
+        }
     }
 }
 

@@ -53,8 +53,8 @@ pub(super) trait Source: Send {
         Ok(())
     }
 
-    /// What went wrong, except with the bytes to the reader.
-    fn trouble(&self) -> Option<String> {
+    /// Why not all bytes that were to be kept are in their file.
+    fn not_kept(&self) -> Option<String> {
         None
     }
 }
@@ -80,6 +80,8 @@ pub(super) struct Relayed {
     pub(super) trouble: Option<String>,
     /// It stopped before the end although its reader did not leave: the reader saw the end of a stream that was not complete.
     pub(super) cut_short: bool,
+    /// Not all bytes that were to be kept are in their file.
+    pub(super) not_kept: bool,
     /// Its reader has ended, before the end of the stream or together with it.
     pub(super) reader_left: bool,
     /// The reader has ended before the stream: later bytes of the writer were not counted.
@@ -155,7 +157,8 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, shared: &Shared) -> Relayed {
     let Shared { stop, failed, .. } = shared;
     let mut outcome = Relayed::default();
     let carried = carry(source.as_mut(), &pipe, stop, &shared.bytes);
-    outcome.trouble = source.trouble();
+    outcome.trouble = source.not_kept();
+    outcome.not_kept = outcome.trouble.is_some();
     let Err(error) = carried else {
         outcome.reader_left = is_ready(&pipe, PollFlags::empty()).unwrap_or(false);
         return outcome;

@@ -105,7 +105,7 @@ impl Source for Stream {
         Ok(())
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn not_kept(&self) -> Option<String> {
         let copy = self.copy.as_ref()?;
         let error = model::describe_errno(copy.trouble.as_ref()?);
         Some(format!("not all bytes could be kept in {}: {error}", copy.folder))

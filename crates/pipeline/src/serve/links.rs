@@ -15,7 +15,7 @@ use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
-use crate::link::{Link, Unread, Writers, limit_trouble};
+use crate::link::{Cut, Link, Moved, Writers, limit_trouble};
 use crate::socket::{self, Socket};
 use crate::stage_sampler::FillSource;
 use crate::text::ShellUse;
@@ -102,7 +102,7 @@ impl Server<'_> {
         }
         // At a prompt the file of the link may already have its final name.
         served.record = LinkRecord { kept: served.record.kept.take(), ..record };
-        self.cut_short |= loss.cut_short;
+        self.lost_bytes |= loss.cut_short || loss.not_kept;
         served.loss = loss;
         self.open.remove(&id);
         self.judge_loss(id);
@@ -146,21 +146,34 @@ impl Server<'_> {
         }
         let Writers { failed, limited } = served.writers;
         let full = served.loss.doubt.take_if(|_| failed);
-        let is_full = full.is_some();
+        let by = if full.is_some() { Cut::NoRoom } else { Cut::Limit };
         let limited = limited && served.record.stored_bytes.is_some_and(|bytes| bytes > 0);
         let Some(trouble) = full.or_else(|| limited.then(|| limit_trouble(&served.record))) else { return };
         print_trouble(&trouble);
         served.record.trouble = Some(trouble);
         match &mut served.loss.unread {
-            Some(unread) => unread.is_cut |= is_full,
-            None => self.cut_short |= is_full || served.order == Order::Parallel,
+            Some(unread) => unread.cut = Some(by),
+            None => self.lost_bytes = true,
         }
     }
 
-    /// Notes that the reader of a link has ended, which may have read the link's file by itself.
+    /// Notes that the reader of a link has ended, which may have read the link's file by itself. One that has not moved its position may have
+    /// looked at the file's size, as `wc -c` does.
     pub(super) fn reader_ended(&mut self, link: u64) {
-        let unread = self.links.get_mut(&link).and_then(|served| served.loss.unread.take());
-        self.cut_short |= unread.is_some_and(Unread::was_cut_short);
+        let Some(served) = self.links.get_mut(&link) else { return };
+        let Some(unread) = served.loss.unread.take() else { return };
+        let moved = unread.moved();
+        self.lost_bytes |= unread.cut == Some(Cut::NoRoom) && moved != Moved::Within;
+        served.reader_stopped = moved == Moved::Within;
+        served.read_to_limit = unread.cut == Some(Cut::Limit) && moved == Moved::ToTheEnd;
+    }
+
+    /// Decides whether bytes are missing that a limit for the size of files has cut off. The limit is also what ends a writer that would write
+    /// for ever (`yes | cat | head -n1`): then a later reader has stopped within its file, or none has read.
+    pub(super) fn judge_limits(&mut self) {
+        let stopped = |id: &u64| self.links.get(id).is_some_and(|served| served.reader_stopped);
+        let mut limited = self.links.iter().filter(|(_, served)| served.read_to_limit);
+        self.lost_bytes |= limited.any(|(id, _)| !self.ledger.downstream(*id).iter().any(stopped));
     }
 
     /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look

@@ -34,6 +34,10 @@ pub(super) struct ServedLink {
     pub(super) writers: Writers,
     /// What it has lost, once it has ended.
     pub(super) loss: Loss,
+    /// Its reader has ended, with its position within the link's file.
+    pub(super) reader_stopped: bool,
+    /// Its reader has read the file to its end, where a limit for the size of files has cut it off.
+    pub(super) read_to_limit: bool,
     /// Whether the total of its writers was an upper bound of its bytes, and the largest bound that was shown.
     pub(super) writers_counted: Cell<bool>,
     pub(super) bytes_most: Cell<u64>,
@@ -68,6 +72,8 @@ impl ServedLink {
             written: order == Order::Parallel,
             writers: Writers::default(),
             loss: Loss::default(),
+            reader_stopped: false,
+            read_to_limit: false,
             writers_counted: Cell::default(),
             bytes_most: Cell::default(),
             fill_source,

@@ -60,8 +60,8 @@ pub(crate) struct Server<'a> {
     /// Those of the links that are not over.
     pub(super) open: BTreeSet<u64>,
     next_id: u64,
-    /// A reader saw the end of a stream that was not complete.
-    pub(super) cut_short: bool,
+    /// A reader saw the end of a stream that was not complete, or not all bytes could be kept.
+    pub(super) lost_bytes: bool,
     /// The number of processes in the ledger at which ended ones are forgotten.
     forget_at: usize,
     pub(super) ledger: Ledger,
@@ -96,7 +96,7 @@ impl<'a> Server<'a> {
             links: BTreeMap::new(),
             open: BTreeSet::new(),
             next_id: 0,
-            cut_short: false,
+            lost_bytes: false,
             forget_at: FORGET_MIN,
             ledger: Ledger::new(shell),
             counters: HashMap::new(),
@@ -201,6 +201,7 @@ impl<'a> Server<'a> {
         if is_wanted || self.ledger.processes.len() < self.forget_at {
             return;
         }
+        self.judge_limits();
         let open = &self.open;
         self.ledger.forget_ended(&|link| open.contains(&link));
         let named =
@@ -220,6 +221,7 @@ impl<'a> Server<'a> {
         for id in self.links.keys().copied().collect::<Vec<u64>>() {
             self.reader_ended(id);
         }
+        self.judge_limits();
         self.draw_nothing();
         let pipelines = self.ledger.pipelines();
         self.name_kept(&pipelines);

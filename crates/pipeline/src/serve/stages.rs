@@ -105,7 +105,7 @@ impl Server<'_> {
     /// `shell_end` is the report of the shell's end.
     pub(super) fn summary(&self, shell_end: &Head) -> Summary {
         let serves_on = !self.open.is_empty();
-        let mut summary = Summary { cut_short: self.cut_short, serves_on, ..Summary::default() };
+        let mut summary = Summary { lost_bytes: self.lost_bytes, serves_on, ..Summary::default() };
         if !self.text.recorded {
             return summary;
         }

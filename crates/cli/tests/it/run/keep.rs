@@ -26,20 +26,23 @@ fn it_keeps_what_tee_would_over_every_link() {
     }
 }
 
-/// Expected: a file that could not take everything says so by its name. Happened: on a full disk it was named as a whole one.
+/// Expected: a file that could not take everything says so by its name, and the run by its status. Happened: on a full disk it was named as a
+/// whole one; status 0.
 #[test]
-fn what_could_not_all_be_kept_is_named_so() {
-    let lab = Lab::new();
-    let args = ["run", "--keep", "kept", "head -c 1000000 /dev/zero | wc -c"];
-    let done = lab.finish(lab.wrapped(&["prlimit", "--fsize=100000"], &args)).expect_code(0);
-    assert_eq!(done.stdout.trim(), "1000000", "the reader gets everything all the same");
-    assert!(
-        done.stderr.contains("not all bytes could be kept in ") && done.stderr.contains("EFBIG"),
-        "{}",
-        done.stderr
-    );
-    let size = fs::metadata(lab.here("kept/1-head.incomplete")).map(|file| file.len());
-    assert_eq!(size.expect("what was kept"), 100_000);
+fn what_could_not_all_be_kept_is_named_so_and_is_no_success() {
+    for via in ["pipe", "socketpair", "pty", "fifo"] {
+        let lab = Lab::new();
+        let args = ["run", "--via", via, "--keep", "kept", "head -c 1000000 /dev/zero | wc -c"];
+        let done = lab.finish(lab.wrapped(&["prlimit", "--fsize=100000"], &args)).expect_code(1);
+        assert_eq!(done.stdout.trim(), "1000000", "{via}: the reader gets everything all the same");
+        assert!(
+            done.stderr.contains("not all bytes could be kept in ") && done.stderr.contains("EFBIG"),
+            "{via}: {}",
+            done.stderr
+        );
+        let size = fs::metadata(lab.here("kept/1-head.incomplete")).map(|file| file.len());
+        assert_eq!(size.expect("what was kept"), 100_000, "{via}");
+    }
 }
 
 #[test]
