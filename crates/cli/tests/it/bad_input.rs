@@ -13,7 +13,7 @@ pub(crate) fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs a command line that is wrong; the sentence must have all of `words` in it.
-fn assert_refused(args: &[&str], words: &[&str]) {
+pub(crate) fn assert_refused(args: &[&str], words: &[&str]) {
     let lab = Lab::new();
     let done = lab.run(args).expect_code(2);
     assert_eq!(done.stdout, "", "{args:?}");
@@ -52,57 +52,6 @@ fn a_wrong_spec_is_refused_with_the_nearest_right_one() {
         ("file:dir=/etc/passwd", &["/etc/passwd", "folder"]),
     ] {
         assert_refused(&["bench", "null", spec, "--count", "1", "--trials", "1"], words);
-    }
-}
-
-/// Happened: "unexpected argument 'data' found", and no more.
-#[test]
-fn a_pipeline_of_several_words_is_refused_with_the_quotes_it_needs() {
-    for (args, tip) in [
-        (&["run", "cat", "data"][..], "hosepipe run 'cat data'"),
-        (&["run", "ls", "-l"], "hosepipe run 'ls -l'"),
-        (&["run", "--via", "tcp", "grep", "-c", "x"], "hosepipe run 'a | b'"),
-        (&["compare", "grep", "-c", "x", "f"], "hosepipe compare 'grep -c x f'"),
-    ] {
-        assert_refused(args, &["a pipeline is one word, in quotes", tip]);
-    }
-}
-
-/// Happened: "unknown mechanism `pipe,fifo`", and "a similar value exists: 'stream'".
-#[test]
-fn several_values_typed_as_one_are_refused_with_what_separates_them() {
-    for (args, tip) in [
-        (&["bench", "pipe,fifo"][..], "put a space between them, as in pipe fifo"),
-        (&["bench", "pipe:size=1MiB,fifo"], "as in pipe:size=1MiB fifo"),
-        (&["bench", "pipe", "--block", "4k", "8k"], "separated by commas, as in --block 4KiB,8KiB"),
-        (&["bench", "pipe", "--block", "4k 8k"], "separated by commas: --block 4k,8k"),
-        (&["bench", "pipe", "--workload", "stream,pingpong"], "--workload takes one value"),
-        (&["recommend", "--message", "1k", "--must", "filter,boundaries"], "--must filter --must boundaries"),
-        (&["run", "--via", "pipe,file", "true"], "only `hosepipe compare` takes several"),
-        (&["compare", "--via", "pipe file", "true"], "(--via pipe,file)"),
-    ] {
-        assert_refused(args, &[tip]);
-    }
-}
-
-/// Happened: "unexpected argument '-5' found", and a tip that made a mechanism of it.
-#[test]
-fn a_negative_number_is_refused_as_the_value_that_it_is() {
-    for (args, word) in [
-        (&["bench", "pipe", "--block", "-5"][..], "`-5` is not a size: write bytes or a unit"),
-        (&["bench", "pipe", "--time", "-5s"], "`-5s` is not a duration: write a whole number and a unit"),
-        (&["recommend", "--message", "-5"], "`-5` is not a size"),
-        (&["compare", "true", "--trials", "-3"], "`-3` is not a whole number from 1 to"),
-        (&["gen", "--bytes", "-1"], "`-1` is not a size"),
-    ] {
-        assert_refused(args, &[word]);
-    }
-    for verb in [
-        &["bench", "pipe", "--time"][..],
-        &["recommend", "--message", "1k", "--time"],
-        &["top", "--interval"],
-    ] {
-        assert_refused(&[verb, &["5"]].concat(), &["`5` has no unit: write 5s, 5m or 5ms"]);
     }
 }
 

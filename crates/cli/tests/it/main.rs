@@ -51,6 +51,7 @@ mod spread;
 mod spread_engines;
 mod spread_ssh;
 mod suites;
+mod tips;
 mod top;
 mod versus;
 mod windows;
