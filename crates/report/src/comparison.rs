@@ -113,7 +113,7 @@ fn certainty(record: &CompareRecord) -> Option<String> {
         None => {
             // At least twice as long as the comparison took, and five minutes.
             let minutes = record.elapsed_s.map_or(0.0, |seconds| 2.0 * seconds / 60.0).ceil() as u64;
-            format!("--time {}m makes more while it is not", minutes.max(5))
+            format!("--time {}m without --trials makes more while it is not", minutes.max(5))
         }
     };
     Some(match record.order_is_certain? {
@@ -272,8 +272,8 @@ mod tests {
                 CompareRecord { precision_percent: None, elapsed_s: Some(elapsed_s), ..record.clone() };
             document(&record).markdown()
         };
-        assert!(longer(3.0).contains("--time 5m makes more"), "{}", longer(3.0));
-        assert!(longer(720.0).contains("--time 24m makes more"), "{}", longer(720.0));
+        assert!(longer(3.0).contains("--time 5m without --trials makes more"), "{}", longer(3.0));
+        assert!(longer(720.0).contains("--time 24m without --trials makes more"), "{}", longer(720.0));
         let narrow = CompareRecord { results: record.results[..1].to_vec(), ..record };
         let text = document(&narrow).markdown();
         assert!(text.contains("The interval of each median is within ±2 %, as asked."), "{text}");

@@ -293,15 +293,16 @@ pub(crate) fn results_sheet(results: &[CompareResult]) -> Sheet {
     Sheet::from_fields(RESULT_FIELDS, results.iter())
 }
 
-/// The name, the median CPU times in seconds, and a column for each parameter (`-P`).
+/// The name, the mean CPU times in seconds, and a column for each parameter (`-P`).
 fn compared_sheet(results: &[CompareResult]) -> Sheet {
     let names = versus::parameters(&results.iter().collect::<Vec<_>>());
-    let median = |times: &[f64]| six_decimals(stats::estimate::median(times)).unwrap_or_default();
+    let shown = |seconds: Option<f64>| six_decimals(seconds).unwrap_or_default();
     let row = |result: &CompareResult| {
+        let times = versus::cpu_times(result);
         let own = [
             result.name.clone().unwrap_or_default(),
-            median(&result.user_times_s),
-            median(&result.system_times_s),
+            shown(times.map(|(user, _)| user)),
+            shown(times.map(|(_, system)| system)),
         ];
         let values = names.iter().map(|name| result.parameters.get(*name).cloned().unwrap_or_default());
         own.into_iter().chain(values).collect()

@@ -48,7 +48,7 @@ fn trials_made(record: &BenchRecord) -> String {
     let least = ranked(record).map(|case| case.samples.len()).filter(|made| *made > 0).min();
     let least = least.filter(|least| settings.took_s.is_some() && *least < settings.trials as usize);
     let trials = match least {
-        _ if settings.interrupted => format!("{} of {planned}", trial_range(record)),
+        _ if settings.interrupted => of_planned(record, "", "").trim_end().to_owned(),
         Some(least) => format!("{least} to {planned}"),
         None => planned,
     };
@@ -58,12 +58,28 @@ fn trials_made(record: &BenchRecord) -> String {
     format!("{trials}{interleaved}{took}")
 }
 
-/// The number of trials of each case that did not fail: "3", "3 to 5".
-fn trial_range(record: &BenchRecord) -> String {
+/// The numbers of trials of the cases that did not fail: the smallest and the largest.
+fn trials_of_cases(record: &BenchRecord) -> (usize, usize) {
     let made = || transports(record).filter(|case| case.error.is_none()).map(|case| case.samples.len());
-    match (made().min().unwrap_or(0), made().max().unwrap_or(0)) {
+    (made().min().unwrap_or(0), made().max().unwrap_or(0))
+}
+
+/// "3", "3 to 5"
+fn trial_range(record: &BenchRecord) -> String {
+    match trials_of_cases(record) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
+    }
+}
+
+/// "1 to 3 of 9 trials were", where fewer than planned were made; "9 to 10 trials were", "1 trial was".
+fn of_planned(record: &BenchRecord, was: &str, were: &str) -> String {
+    let (planned, (least, most)) = (record.settings.trials as usize, trials_of_cases(record));
+    let range = trial_range(record);
+    match most <= planned && least < planned {
+        true => format!("{range} of {} {were}", words::count(planned, "trial")),
+        false if most == 1 => format!("{range} trial {was}"),
+        false => format!("{range} trials {were}"),
     }
 }
 
@@ -75,7 +91,7 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
         Some(percent) => format!(
             "Stopped early{by}, before every case was within {percent} % of its median: {range} trials of each were made."
         ),
-        None => format!("Stopped early{by}: {range} of {} trials were made.", settings.trials),
+        None => format!("Stopped early{by}: {} made.", of_planned(record, "was", "were")),
     })
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
-use stats::estimate;
 use stats::spread::outlier_indices;
 
 use crate::interval::plus_minus;
@@ -93,8 +92,8 @@ pub(crate) fn named_times(
         Some(format!("{} ± {}", seconds(result.mean_s?), seconds(spread)))
     });
     add(Column::right("median"), &median);
-    add(Column::right("user").drop(2), &|result| estimate::median(&result.user_times_s).map(seconds));
-    add(Column::right("system").drop(2), &|result| estimate::median(&result.system_times_s).map(seconds));
+    add(Column::right("user").drop(2), &|result| cpu_times(result).map(|(user, _)| seconds(user)));
+    add(Column::right("system").drop(2), &|result| cpu_times(result).map(|(_, system)| seconds(system)));
     add(Column::picture().drop(6), &|result| {
         Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
     });
@@ -102,6 +101,14 @@ pub(crate) fn named_times(
         row.reasons = result.error.iter().cloned().collect();
     }
     table
+}
+
+/// The mean CPU times of user and system, in seconds. Many kernels divide a program's CPU time by what it did at their ticks, so a median of
+/// short runs is 0 for one of the two, and the mean of too few runs as well: then it is not known.
+pub(crate) fn cpu_times(result: &CompareResult) -> Option<(f64, f64)> {
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let times = (mean(&result.user_times_s), mean(&result.system_times_s));
+    (times.0 > 0.0 && times.1 > 0.0).then_some(times)
 }
 
 /// The names of the parameters (`-P`), without the conditions that an option adds.
@@ -320,6 +327,13 @@ mod tests {
             }
             assert!(!text.contains("sort -S1"), "{text}");
         }
+        // Happened: "0.00 ns" in the kernel, the median of 69 runs of `sleep`. The mean has the right share, unless no tick fell into one.
+        let result = &mut record.results[0];
+        (result.user_times_s, result.system_times_s) =
+            (vec![0.004, 0.004, 0.0, 0.004], vec![0.0, 0.0, 0.004, 0.0]);
+        assert_eq!(cpu_times(result), Some((0.003, 0.001)));
+        result.system_times_s = vec![0.0; 4];
+        assert_eq!(cpu_times(result), None);
     }
 
     #[test]

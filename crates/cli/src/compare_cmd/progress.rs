@@ -41,7 +41,8 @@ impl Follower for CompareProgress<'_> {
         self.bar.aside(make);
         self.bar.advance();
         let line = self.lines.as_mut().and_then(|lines| lines.after_run(self.began.elapsed()));
-        line.iter().for_each(|line| terminal::remark(line));
+        // A run that was stopped has not taken the time of a run.
+        line.iter().filter(|_| !self.stop.is_set()).for_each(|line| terminal::remark(line));
     }
 }
 

@@ -157,6 +157,15 @@ fn after_an_early_end_the_heading_has_the_trials_that_were_made() {
         text.contains("1 of 9 trials, interleaved") && text.contains("1 of 9 trials were made"),
         "{text}"
     );
+    // Happened: "9 to 10 of 9 trials were made", and "1 of 1 trials were made" where other cases had none.
+    for (planned, made) in [(5, 9), (9, 9), (1, 1)] {
+        let mut record = self::record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]);
+        (record.settings.interrupted, record.settings.trials) = (true, planned);
+        record.cases[0].samples.truncate(made);
+        let (text, were) = (plain(&record, 120), if made == 1 { " was" } else { "s were" });
+        assert!(text.contains(&format!(": {made} trial{were} made.")), "{text}");
+        assert!(!text.contains(&format!("of {planned} trial")), "{text}");
+    }
 }
 
 /// Expected: one figure everywhere, that of the rounds. Happened: a sentence and the table had the quotient of the medians, 3.0 here, and CSV the
