@@ -11,7 +11,10 @@ use model::{
 };
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{
+    TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, paced_blocks, scaled_blocks,
+    sizing_blocks_max,
+};
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
@@ -88,15 +91,19 @@ impl Runner {
         }
     }
 
-    /// Decides how many blocks a trial moves. `speed` has the blocks and the time of an earlier trial.
-    fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
+    /// Decides how many blocks a trial moves: of paced messages, as many as take `paced`. `speed` has the blocks and the time of an earlier
+    /// trial.
+    fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration, paced: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
         let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
         let scaled = |elapsed, target| scaled_blocks(case, stores, blocks, elapsed, target);
         self.blocks = fixed_blocks(case)
+            .or_else(|| paced_blocks(case, stores, blocks, self.fastest, paced))
             .unwrap_or_else(|| scaled(elapsed, target).max(scaled(self.fastest, TRIAL_MIN)));
-        self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
+        let due_s = case.load.rate_per_s.map_or(0.0, |rate| self.blocks as f64 / f64::from(rate));
+        self.expected =
+            elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64).max(Duration::from_secs_f64(due_s));
     }
 }
 
@@ -203,7 +210,7 @@ impl<'a, 'f> Session<'a, 'f> {
     ) {
         for (runner, speed) in self.runners.iter_mut().zip(speeds) {
             if has_role(runner.case.role) {
-                runner.size_trial(*speed, target);
+                runner.size_trial(*speed, target, self.plan.trial_paced);
             }
         }
     }
@@ -225,17 +232,17 @@ impl<'a, 'f> Session<'a, 'f> {
     /// Runs unmeasured trials of a case until two of the same size are long enough to compute its speed: a single one may have been long
     /// because another program had the CPU. Returns the blocks and the time of the longer one.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
-        let fixed = fixed_blocks(&self.runners[index].case);
+        let most = sizing_blocks_max(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
         let mut long: Option<(u64, Duration)> = None;
         loop {
-            blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
+            blocks = most.map_or(blocks, |most| blocks.min(most));
             let began = Instant::now();
             let Some(sample) = self.trial(index, blocks, 0)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
             let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
-            if Some(blocks) == fixed || blocks > 1 << 40 || is_long {
+            if Some(blocks) == most || blocks > 1 << 40 || is_long {
                 self.runners[index].fastest = elapsed;
                 return Ok(Some((blocks, elapsed)));
             }

@@ -51,6 +51,7 @@ mod render;
 mod stages;
 mod statuses;
 mod sweep;
+mod tail;
 mod verdict;
 mod versus;
 mod view;

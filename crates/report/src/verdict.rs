@@ -4,6 +4,7 @@
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::torn_share;
+use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
@@ -244,7 +245,8 @@ impl<'a> Candidates<'a> {
             _ if low == high || factor.high < 1.01 * standing.lead => format!("{low} times as much"),
             _ => format!("{low} to {high} times as much"),
         };
-        Some(format!("; the next, {}, costs {times} in time and CPU", self.name(*next)))
+        let what = cost_words(self.cases[*next]);
+        Some(format!("; the next, {}, costs {times} in {what}", self.name(*next)))
     }
 
     /// The cases that share the first place, and those that may be better.
@@ -320,15 +322,26 @@ pub(crate) fn times_as_fast(one: &CaseRecord, other: &CaseRecord, least: f64) ->
     (is_sure && times > least && times.is_finite()).then_some(times)
 }
 
+/// What counts as the cost of a case ([`stats::choice`]).
+fn cost_words(case: &CaseRecord) -> &'static str {
+    match case.rate_per_s {
+        Some(_) if counts_server_only(case) => "response time and the server's CPU",
+        Some(_) => "CPU",
+        None => "time and CPU",
+    }
+}
+
 /// The figure and the CPU time: "8.73 GB/s, 7.50 µs of CPU per block".
 fn figures(case: &CaseRecord) -> String {
     let unit = if case.workload == Workload::Stream { "block" } else { "trip" };
     let figure = estimated(case).map(|[median, ..]| quantity(case.workload).unit.text(median));
-    let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of CPU per {unit}", numbers::time(cpu)));
+    let whose = if counts_server_only(case) { "the server's CPU" } else { "CPU" };
+    let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of {whose} per {unit}", numbers::time(cpu)));
     figure.unwrap_or_default() + &cpu.unwrap_or_default()
 }
 
-/// The CPU time of both ends per block, in the median; `None` if the kernel counted none, as in trials that are too short for it.
+/// The CPU time that counts per block, in the median: of both ends, or of the server of paced round trips; `None` if the kernel counted none, as in trials that are too short for it.
 pub(crate) fn cpu_per_block_ns(case: &CaseRecord) -> Option<f64> {
-    figure::median_of(case, figure::cpu_per_block_ns).filter(|ns| *ns > 0.0)
+    let of_sample = |sample: &model::Sample| costly_cpu_ns(case, sample, &Demand::default());
+    figure::median_of(case, of_sample).filter(|ns| *ns > 0.0)
 }

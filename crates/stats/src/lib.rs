@@ -21,6 +21,7 @@ mod rank_test;
 mod shift;
 pub mod spread;
 pub mod summary;
+pub mod tail;
 pub mod times;
 
 #[cfg(test)]
