@@ -72,11 +72,19 @@ pub(crate) fn paced_blocks(
     length: Duration,
 ) -> Option<u64> {
     let rate = f64::from(case.load.rate_per_s?);
-    let reached = blocks as f64 / elapsed.as_secs_f64().max(1e-9);
-    let per_s = if reached < rate / 2.0 { reached } else { rate };
+    let per_s = if is_far_behind(case, blocks, elapsed) {
+        blocks as f64 / elapsed.as_secs_f64().max(1e-9)
+    } else {
+        rate
+    };
     // The first one is due at once.
     let due = (per_s * length.as_secs_f64()).ceil() as u64 + 1;
     Some(due.min(blocks_max(case, stores_data)))
+}
+
+/// Whether a trial of paced messages took more than twice as long as its rate says.
+pub(crate) fn is_far_behind(case: &Case, blocks: u64, elapsed: Duration) -> bool {
+    case.load.rate_per_s.is_some_and(|rate| elapsed.as_secs_f64() * f64::from(rate) > 2.0 * blocks as f64)
 }
 
 /// Most blocks of a trial that hosepipe sizes.

@@ -12,8 +12,8 @@ use model::{
 use payload::{Period, Tile, expected_checksum};
 
 use crate::amount::{
-    TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, paced_blocks, scaled_blocks,
-    sizing_blocks_max,
+    TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, is_far_behind, paced_blocks,
+    scaled_blocks, sizing_blocks_max,
 };
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
@@ -110,6 +110,9 @@ impl Runner {
 /// A warm-up trial that takes at least this multiple of [`TRIAL_MIN`] is long enough, even if another program had the CPU for a part of
 /// it.
 const LONG_ENOUGH: u32 = 10;
+
+/// How often a paced sizing trial is repeated that is far behind its rate.
+const PACED_TRIES: u32 = 3;
 
 /// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
 const WARM_UP_PART: f64 = 0.25;
@@ -235,6 +238,8 @@ impl<'a, 'f> Session<'a, 'f> {
         let most = sizing_blocks_max(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
         let mut long: Option<(u64, Duration)> = None;
+        // A short paced trial is far behind where another program had the CPU, too.
+        let mut tries = PACED_TRIES;
         loop {
             blocks = most.map_or(blocks, |most| blocks.min(most));
             let began = Instant::now();
@@ -242,6 +247,11 @@ impl<'a, 'f> Session<'a, 'f> {
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
             self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
             let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
+            if Some(blocks) == most && is_far_behind(&self.runners[index].case, blocks, elapsed) && tries > 0
+            {
+                tries -= 1;
+                continue;
+            }
             if Some(blocks) == most || blocks > 1 << 40 || is_long {
                 self.runners[index].fastest = elapsed;
                 return Ok(Some((blocks, elapsed)));

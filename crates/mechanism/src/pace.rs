@@ -35,7 +35,8 @@ impl Pace {
     /// Sleeps until `due_ns`; does nothing if that has passed. A program that sends at a rate does the same: what its wake-ups cost is
     /// part of its CPU time, and a late timer makes a message late.
     pub(crate) fn sleep_until(due_ns: u64) {
-        let at = |ns: u64| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+        let at =
+            |ns: u64| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
         // A signal may end the sleep early.
         while monotonic_ns() < due_ns {
             let _ = clock_nanosleep_absolute(ClockId::Monotonic, &at(due_ns));

@@ -77,7 +77,6 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     for (row, ranked) in table.rows.iter_mut().zip(&ranking.rows) {
         row.reasons = reasons(ranked, interrupted);
     }
-    tail::explain(&mut table, ranking.rows.iter().filter_map(RankedRow::round_trip));
     let has_figure = |row: &&RankedRow| row.cases().any(|case| estimated(case).is_some());
     table.embolden((ranking.rows.iter().filter(has_figure).count() > 1).then_some(0));
     table

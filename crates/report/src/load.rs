@@ -108,14 +108,15 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("since sent, p99").short("sent, p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
     // The client of paced round trips is a generator of load.
     let cpu = match cases.first() {
-        Some(first) if counts_server_only(first) => right("server's CPU per trip").short("server CPU").drop(3),
+        Some(first) if counts_server_only(first) => {
+            right("server's CPU per trip").short("server CPU").drop(3)
+        }
         _ => right("CPU per message").short("CPU/msg").drop(9),
     };
     add(cpu, &|case| cpu_per_block_ns(case).map(numbers::time));
     for (row, case) in table.rows.iter_mut().zip(cases) {
         row.reasons = reason(case, interrupted).into_iter().collect();
     }
-    tail::explain(&mut table, cases.iter().copied());
     table.explain(
         "server's CPU per trip",
         "server's CPU per trip: without the client, which only makes the load.",
@@ -186,6 +187,7 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
         )
     }));
     lines.extend(crowded(record));
+    lines.extend(tail::remark(loaded(record)));
     lines
 }
 

@@ -3,8 +3,9 @@
 use model::{CaseRecord, Latency};
 use stats::tail::Tail;
 
+use crate::lists::joined_if_any;
 use crate::numbers;
-use crate::table::{ABSENT, Table};
+use crate::table::ABSENT;
 
 /// The columns, and how many round trips each needs.
 const COLUMNS: [(&str, Tail); 3] = [("p90", Tail::P90), ("p99", Tail::P99), ("p99.9", Tail::P999)];
@@ -20,17 +21,14 @@ pub(crate) fn digits(case: &CaseRecord, tail: Tail) -> Option<String> {
     Some(tail.ns(case.latency_ns.as_ref()?)?.to_string())
 }
 
-/// Adds a sentence for each percentile that these cases, at least one of them, have too few round trips for.
-pub(crate) fn explain<'a>(table: &mut Table, cases: impl Iterator<Item = &'a CaseRecord>) {
-    let fewest = cases.filter_map(|case| Some(case.latency_ns.as_ref()?.count)).min();
-    for (column, tail) in COLUMNS {
-        let needed = tail.trips_min();
-        if fewest.is_some_and(|count| count < needed) {
-            let number = numbers::grouped(needed as f64, 0);
-            table.explain(
-                column,
-                &format!("{column}: of at least {number} round trips, so that 10 are beyond it; {ABSENT} of fewer."),
-            );
-        }
-    }
+/// How many round trips each percentile needs that some of these cases have too few for.
+pub(crate) fn remark<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
+    let fewest = cases.filter_map(|case| Some(case.latency_ns.as_ref()?.count)).min()?;
+    let unknown = COLUMNS.iter().filter(|(_, tail)| fewest < tail.trips_min());
+    let needed =
+        unknown.map(|(name, tail)| format!("{name} needs {}", numbers::grouped(tail.trips_min() as f64, 0)));
+    let needed = joined_if_any(needed, ", ")?;
+    Some(format!(
+        "A percentile is shown ({ABSENT} if not) where at least 10 round trips are beyond it: {needed} of them."
+    ))
 }

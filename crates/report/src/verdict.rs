@@ -2,9 +2,9 @@
 //! faster mechanism whose ends spin is named with its cost.
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
+use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::torn_share;
-use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};

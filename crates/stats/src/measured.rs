@@ -104,7 +104,9 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else { continue };
         let at = |quantile| (sample.round, histogram.value_at_quantile(quantile) as f64);
         middle.extend(Some(at(0.5)).filter(|(_, value)| *value > 0.0));
-        tail.extend(Some(at(0.99)).filter(|(_, value)| histogram.len() >= Tail::P99.trips_min() && *value > 0.0));
+        tail.extend(
+            Some(at(0.99)).filter(|(_, value)| histogram.len() >= Tail::P99.trips_min() && *value > 0.0),
+        );
     }
     let short = tail.len() < middle.len();
     let mut tail = CaseFigures::of_case(case, DiffFigure::RoundTripP99, tail);

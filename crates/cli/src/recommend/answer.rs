@@ -112,10 +112,8 @@ impl Answer<'_> {
     /// "Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends." The figures are the program's if it was run.
     fn headline(&self, taken: &RankedCase, cost: &MessageCost) -> String {
         let own = self.program_cost(taken);
-        let ProgramCost { time_ns, cpu_ns } = own.unwrap_or(ProgramCost {
-            time_ns: cost.time_ns.median,
-            cpu_ns: cost.cpu_ns.median,
-        });
+        let ProgramCost { time_ns, cpu_ns } =
+            own.unwrap_or(ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median });
         let (name, unit) = (self.name(taken), self.unit());
         let cpu = format!("{} of CPU at both ends", numbers::time(cpu_ns));
         if let Some(rate) = self.args.question.messages_per_second {
@@ -221,10 +219,7 @@ impl Answer<'_> {
             false => format!("; too few rounds to be sure{}", self.more_time(": a larger --time")),
         };
         let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
-        format!(
-            "The next {noun}, {}, costs {times} times as much {what} ({figures}{certainty}).",
-            name(next)
-        )
+        format!("The next {noun}, {}, costs {times} times as much {what} ({figures}{certainty}).", name(next))
     }
 
     /// The advice to allow more time; empty if the answer did not use all of its time.

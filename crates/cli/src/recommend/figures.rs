@@ -90,7 +90,8 @@ impl<'a> Figures<'a> {
         let Some(block_bytes) = nearest.filter(|block| distance(*block) <= NEAR.ln()) else {
             let sizes: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
             let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
-            let at = rate_per_s.map_or_else(String::new, |rate| format!(" at {rate} a second (bench --rate {rate})"));
+            let at = rate_per_s
+                .map_or_else(String::new, |rate| format!(" at {rate} a second (bench --rate {rate})"));
             return Err(format!(
                 "the record has no {workload} of about {} between {tasks}{at} with a mechanism that can be recommended (sizes it has: {sizes}; rows of \
                  --peer do not count): measure without --from, or ask for another --message",

@@ -144,7 +144,8 @@ fn entrants<'a>(language: CodeLanguage, figures: &Figures<'a>, choice: &Choice) 
         }
         None => {
             let slow = choice.ranked.iter().filter(|row| row.excluded == Some(Excluded::TooSlow));
-            let mut slow: Vec<_> = slow.filter_map(|row| Some((row.cost?.elapsed_ns.median, row.at))).collect();
+            let mut slow: Vec<_> =
+                slow.filter_map(|row| Some((row.cost?.elapsed_ns.median, row.at))).collect();
             model::sort_by(&mut slow, |one, other| one.0.total_cmp(&other.0));
             slow.into_iter().map(|(_, at)| at).collect()
         }

@@ -77,7 +77,9 @@ pub(crate) struct Question {
 /// Parses a rate of at least one message in a second: at a lower one a measurement would have no messages.
 fn rate(text: &str) -> Result<f64, String> {
     let found = typed::rate(text)?;
-    (found >= 1.0).then_some(found).ok_or_else(|| format!("`{text}` is less than 1 a second, the lowest rate that is measured"))
+    (found >= 1.0)
+        .then_some(found)
+        .ok_or_else(|| format!("`{text}` is less than 1 a second, the lowest rate that is measured"))
 }
 
 /// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
