@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-pub(crate) use args::{BenchArgs, PlaceArgument};
+pub(crate) use args::{BenchArgs, PlaceArgument, RATE_MAX};
 use decision::{Decision, Goal};
 use engine::Plan;
 use model::{BenchRecord, RecordHead, Settings, Suite};
@@ -55,7 +55,10 @@ fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
 
 /// Measures mechanisms as the arguments ask for, until it is known which one meets the demand best.
 pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
-    let (plan, suite) = plan::make(args, &host::cpus())?;
+    let (mut plan, suite) = plan::make(args, &host::cpus())?;
+    if demand.messages_per_s.is_some() {
+        plan::shorten_paced_trials(&mut plan);
+    }
     measure_plan(args, &plan, suite, (demand, Goal::Winner))
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, Parser};
-use model::{BenchRecord, Record, Spec};
+use model::{BenchRecord, Placement, Record, Spec};
 use report::read::Loaded;
 use stats::Demand;
 
@@ -37,7 +37,7 @@ use question::{Candidate, Question};
 Examples:
   hosepipe recommend --message 200B --between processes              one way, between unrelated programs
   hosepipe recommend --message 64B --pattern request-reply --between threads
-  hosepipe recommend --message 1KiB --messages-per-second 50000      the cheapest in CPU that reaches it
+  hosepipe recommend --message 1KiB --messages-per-second 50000      the least CPU at this rate
   hosepipe recommend --message 4KiB --must filter --code python      for programs that read standard input
   hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
 
@@ -53,7 +53,7 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
     from: Option<PathBuf>,
 
-    /// The time for the answer: two thirds to measure mechanisms, the rest to compile and run programs
+    /// The time for the answer: two thirds (with a rate one third) to measure mechanisms, the rest to compile and run programs
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = typed::positive_duration)]
     time: Duration,
 
@@ -77,7 +77,7 @@ pub(crate) struct RecommendArgs {
     outputs: Outputs,
 }
 
-/// Thirds of `--time` for the loops of `bench`; the programs are compiled and run in the rest.
+/// Thirds of `--time` for the loops of `bench` at full speed; the programs are compiled and run in the rest.
 const THIRDS_FOR_LOOPS: u32 = 2;
 
 /// Answers the question.
@@ -94,7 +94,9 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
             if specs.is_empty() {
                 return usage(none_is_here(&candidates));
             }
-            let line = bench_command(args, &specs, args.place);
+            // At a rate a trial is long, and the time is for one placement.
+            let any = question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
+            let line = bench_command(args, &specs, args.place.or(any), Some(time_for_loops(args)));
             let (record, stop) = measure(&line, demand)?;
             (record, Some(stop))
         }
@@ -137,7 +139,9 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     if !args.outputs.has_stdout() {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
         let place = args.place.or(figures.place());
-        let proof = format!("hosepipe {}", bench_command(args, &specs, place));
+        // At a rate `bench` takes the time that its trials need.
+        let time = question.rate_per_s().is_none().then(|| time_for_loops(args));
+        let proof = format!("hosepipe {}", bench_command(args, &specs, place, time));
         let mut text = answer.document(&proof).terminal(&terminal::style());
         let shown = program.as_ref().filter(|_| args.code_to.is_none());
         text.extend(shown.map(|program| format!("\n{}", program.text())));
@@ -185,20 +189,34 @@ fn none_is_here(candidates: &[Candidate]) -> String {
     format!("no mechanism can be measured: {}", why.join("; "))
 }
 
+/// The time for the loops of `bench`. At a rate the runs of programs are longer, and decide all the same.
+fn time_for_loops(args: &RecommendArgs) -> Duration {
+    let thirds = if args.question.rate_per_s().is_some() { 1 } else { THIRDS_FOR_LOOPS };
+    Duration::from_millis((args.time * thirds / 3).as_millis().max(1) as u64)
+}
+
 /// The `bench` that measures the figures of the answer, as a command line without the name of the program.
-fn bench_command(args: &RecommendArgs, specs: &[String], place: Option<PlaceArgument>) -> String {
+fn bench_command(
+    args: &RecommendArgs,
+    specs: &[String],
+    place: Option<PlaceArgument>,
+    time: Option<Duration>,
+) -> String {
     let question = &args.question;
-    let time = Duration::from_millis((args.time * THIRDS_FOR_LOOPS / 3).as_millis().max(1) as u64);
-    let line = format!(
-        "bench {} --block {} --workload {} --tasks {} --time {} --seed {}",
+    let option = |name: &str, value: Option<String>| {
+        value.map_or_else(String::new, |value| format!(" --{name} {}", value.replace(' ', "")))
+    };
+    format!(
+        "bench {} --block {} --workload {} --tasks {}{}{} --seed {}{}",
         specs.join(" "),
         question.message,
         question.pattern.workload(),
         question.between.tasks(),
-        humantime::format_duration(time).to_string().replace(' ', ""),
-        args.seed
-    );
-    place.map_or(line.clone(), |place| format!("{line} --place {place}"))
+        option("rate", question.rate_per_s().map(|rate| rate.to_string())),
+        option("time", time.map(|time| humantime::format_duration(time).to_string())),
+        args.seed,
+        option("place", place.map(|place| place.to_string())),
+    )
 }
 
 /// Runs that `bench`.

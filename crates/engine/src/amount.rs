@@ -10,6 +10,10 @@ pub(crate) const TRIAL_MIN: Duration = Duration::from_millis(10);
 /// Longest trial: in the same time two shorter trials give more information.
 pub(crate) const TRIAL_MAX: Duration = Duration::from_millis(300);
 
+/// A trial of paced messages, unless the plan has another time: long enough for a stall of a few hundred milliseconds, and for the round
+/// trips that a 99th percentile needs.
+pub(crate) const TRIAL_PACED: Duration = Duration::from_secs(2);
+
 /// The planned part of the budget: a noisy machine may be slower than in its warm-up.
 pub(crate) const PLANNED_PART: f64 = 0.85;
 
@@ -33,10 +37,16 @@ pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
 
 /// Blocks of the first sizing trial: few, as the mechanism's speed is unknown.
 pub(crate) fn first_blocks(case: &Case) -> u64 {
-    // The rate determines how long paced round trips take.
+    // The rate determines how long paced messages take.
     let most = case.load.rate_per_s.map_or(256, |rate| (u64::from(rate) / 100).clamp(1, 256));
     let least = (FIRST_BYTES_MAX / case.block_bytes).clamp(1, 4);
     (FIRST_BYTES / case.block_bytes).clamp(least, 256).min(most)
+}
+
+/// Most blocks of a sizing trial; `None` without a limit. Paced messages that keep up take no longer with more of them.
+pub(crate) fn sizing_blocks_max(case: &Case) -> Option<u64> {
+    let paced = |rate: u32| (f64::from(rate) * TRIAL_MIN.as_secs_f64() * 1.5).ceil() as u64;
+    fixed_blocks(case).or(case.load.rate_per_s.map(paced))
 }
 
 /// Blocks for a trial of about `target`, predicted by a trial of `blocks` that took `elapsed`.
@@ -49,9 +59,38 @@ pub(crate) fn scaled_blocks(
 ) -> u64 {
     let factor = target.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
     let scaled = ((blocks as f64) * factor).clamp(1.0, 1e15) as u64;
+    scaled.min(blocks_max(case, stores_data))
+}
+
+/// Blocks of paced messages for a trial that takes `length` or a little longer: as many as are due in that time, or as can be sent, if a
+/// trial of `blocks` that took `elapsed` shows that less than half of the rate is reached. `None` if messages are not paced.
+pub(crate) fn paced_blocks(
+    case: &Case,
+    stores_data: bool,
+    blocks: u64,
+    elapsed: Duration,
+    length: Duration,
+) -> Option<u64> {
+    let rate = f64::from(case.load.rate_per_s?);
+    let per_s = if is_far_behind(case, blocks, elapsed) {
+        blocks as f64 / elapsed.as_secs_f64().max(1e-9)
+    } else {
+        rate
+    };
+    // The first one is due at once.
+    let due = (per_s * length.as_secs_f64()).ceil() as u64 + 1;
+    Some(due.min(blocks_max(case, stores_data)))
+}
+
+/// Whether a trial of paced messages took more than twice as long as its rate says.
+pub(crate) fn is_far_behind(case: &Case, blocks: u64, elapsed: Duration) -> bool {
+    case.load.rate_per_s.is_some_and(|rate| elapsed.as_secs_f64() * f64::from(rate) > 2.0 * blocks as f64)
+}
+
+/// Most blocks of a trial that hosepipe sizes.
+fn blocks_max(case: &Case, stores_data: bool) -> u64 {
     let at_once = u64::from(case.load.pairs()) * u64::from(case.load.senders());
-    let most = if stores_data { (STORED_BYTES_MAX / case.block_bytes / at_once).max(1) } else { u64::MAX };
-    scaled.min(most)
+    if stores_data { (STORED_BYTES_MAX / case.block_bytes / at_once).max(1) } else { u64::MAX }
 }
 
 /// Most blocks that are added to get a checksum that is not 0.
@@ -74,7 +113,7 @@ pub(crate) fn blocks_with_nonzero_sum(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Check, PayloadKind, Spec};
+    use model::{Check, Load, PayloadKind, Spec};
     use payload::{Period, Tile, expected_checksum};
 
     fn case(amount: Amount) -> Case {
@@ -106,6 +145,25 @@ mod tests {
         };
         assert_eq!((of_blocks(99, 7), of_blocks(99, 8), of_blocks(1, 4)), (7, 9, 5));
         assert_eq!(of_blocks(65536, 5), 5, "no number of these blocks has another sum");
+    }
+
+    /// Expected: a trial of paced messages lasts as long as asked, also where the rate is far too high. Happened: 46 requests.
+    #[test]
+    fn a_paced_trial_has_the_messages_that_are_due_in_its_time() {
+        let at = |rate| {
+            let load = Load { rate_per_s: Some(rate), ..Load::default() };
+            Case { load, block_bytes: 200, ..case(Amount::Adaptive) }
+        };
+        let (ms, two) = (Duration::from_millis(1), Duration::from_secs(2));
+        let blocks = |rate, blocks, took: Duration| paced_blocks(&at(rate), false, blocks, took, two);
+        assert_eq!(blocks(1000, 15, 14 * ms), Some(2001));
+        assert_eq!(blocks(1000, 15, 29 * ms), Some(2001), "on a busy machine");
+        assert_eq!(blocks(1, 1, ms / 100), Some(3), "one is due at once");
+        assert_eq!(blocks(10_000_000, 1500, 15 * ms), Some(200_001), "a hundred in a millisecond");
+        assert_eq!(paced_blocks(&at(10_000_000), true, 150_000, 15 * ms, two), Some((128 << 20) / 200));
+        assert_eq!(paced_blocks(&case(Amount::Adaptive), false, 1, ms, two), None);
+        assert_eq!([1, 1000, 100_000].map(|rate| sizing_blocks_max(&at(rate))), [1, 15, 1500].map(Some));
+        assert_eq!(sizing_blocks_max(&case(Amount::Adaptive)), None);
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub(crate) fn run_end(
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
         control.record_done(task, moved, end_ns);
     }
-    let usage = before.until_now();
+    let polled_ns = job.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);
+    let usage = before.until_now(polled_ns);
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
     EndReport {
         start_ns,
@@ -110,7 +111,10 @@ pub(crate) fn run_end(
         checksum: job.consumer.checksum().filter(|_| job.tag_checker.is_none() && job.totals.is_none()),
         usage: EndUsage { syscalls, ..usage },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
-        service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
+        service_histogram: job
+            .pace
+            .as_ref()
+            .and_then(|pace| encode_histogram(pace.service_ns.as_ref()?).ok()),
         torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
         pieces: job.totals,
         cpu_comparisons: job.progress.cpu_comparisons(),
@@ -144,10 +148,11 @@ impl ThreadUsage {
         Self { usage, cpu_ns: thread_cpu_ns() }
     }
 
-    /// What the thread has used since.
-    fn until_now(&self) -> EndUsage {
+    /// What the thread has used since, without `polled_ns` of CPU time, in which it only waited until a round trip was due.
+    fn until_now(&self, polled_ns: u64) -> EndUsage {
         let now = Self::now();
-        now.usage.since(&self.usage).with_cpu_ns(now.cpu_ns.saturating_sub(self.cpu_ns))
+        let cpu_ns = now.cpu_ns.saturating_sub(self.cpu_ns).saturating_sub(polled_ns);
+        now.usage.since(&self.usage).with_cpu_ns(cpu_ns)
     }
 }
 
@@ -164,7 +169,7 @@ mod tests {
             let mut sum = 0_u64;
             (0..1_000_000_u64).for_each(|at| sum = std::hint::black_box(sum ^ at));
             let least_ns = thread_cpu_ns() - began_ns;
-            let usage = before.until_now();
+            let usage = before.until_now(0);
             let most_ns = thread_cpu_ns() - before.cpu_ns;
             let used_ns = usage.user_ns + usage.system_ns;
             assert!((least_ns..=most_ns).contains(&used_ns), "{used_ns} of {least_ns} to {most_ns} ns");

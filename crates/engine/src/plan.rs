@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::{Case, CaseRecord};
 
-use crate::amount::{PLANNED_PART, TRIAL_MAX};
+use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_PACED};
 
 /// The cases of a run, and the number, order and duration of their trials.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct Plan {
     pub first_part: f64,
     /// Longest measured time of a trial, even if the budget is larger.
     pub trial_max: Duration,
+    /// Measured time of a trial of paced messages, whatever the budget is.
+    pub trial_paced: Duration,
     /// Whether rounds in which other programs used the CPUs are repeated.
     pub repeats: bool,
     /// Seed of the order within each round, and of random payloads.
@@ -43,6 +45,7 @@ impl Plan {
             further_rounds_are_optional: false,
             first_part: PLANNED_PART,
             trial_max: TRIAL_MAX,
+            trial_paced: TRIAL_PACED,
             repeats: false,
             seed,
             budget,

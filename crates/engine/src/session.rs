@@ -12,7 +12,10 @@ use model::{
 };
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{
+    TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, is_far_behind, paced_blocks,
+    scaled_blocks, sizing_blocks_max,
+};
 use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
@@ -103,15 +106,19 @@ impl Runner {
         }
     }
 
-    /// Decides how many blocks a trial moves. `speed` has the blocks and the time of an earlier trial.
-    fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
+    /// Decides how many blocks a trial moves: of paced messages, as many as take `paced`. `speed` has the blocks and the time of an earlier
+    /// trial.
+    fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration, paced: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
         let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
         let scaled = |elapsed, target| scaled_blocks(case, stores, blocks, elapsed, target);
         self.blocks = fixed_blocks(case)
+            .or_else(|| paced_blocks(case, stores, blocks, self.fastest, paced))
             .unwrap_or_else(|| scaled(elapsed, target).max(scaled(self.fastest, TRIAL_MIN)));
-        self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
+        let due_s = case.load.rate_per_s.map_or(0.0, |rate| self.blocks as f64 / f64::from(rate));
+        self.expected =
+            elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64).max(Duration::from_secs_f64(due_s));
         self.target = target;
     }
 
@@ -119,7 +126,8 @@ impl Runner {
     /// and of the first trial, as each alone may be that of a busy moment, or of ends that shared a CPU by chance.
     fn size_trial_again(&mut self) {
         let (Some(ready), Some(first)) = (&self.ready, self.record.samples.first()) else { return };
-        if fixed_blocks(&self.case).is_some() || self.blocks == 0 {
+        // The rate decides how long paced trials are.
+        if fixed_blocks(&self.case).is_some() || self.case.load.rate_per_s.is_some() || self.blocks == 0 {
             return;
         }
         let mut times_s = self.block_times_s.clone();
@@ -142,6 +150,9 @@ const LONG_ENOUGH: u32 = 10;
 
 /// Trials are sized again if they miss their target by more than this factor.
 const MISSED: f64 = 1.5;
+
+/// How often a paced sizing trial is repeated that is far behind its rate.
+const PACED_TRIES: u32 = 3;
 
 /// The part of the budget within which all cases are warmed up: on a busy machine each trial may take a second.
 const WARM_UP_PART: f64 = 0.25;
@@ -244,7 +255,7 @@ impl<'a, 'f> Session<'a, 'f> {
     ) {
         for (runner, speed) in self.runners.iter_mut().zip(speeds) {
             if has_role(runner.case.role) {
-                runner.size_trial(*speed, target);
+                runner.size_trial(*speed, target, self.plan.trial_paced);
             }
         }
     }
@@ -266,11 +277,13 @@ impl<'a, 'f> Session<'a, 'f> {
     /// Runs unmeasured trials of a case until two of the same size are long enough to compute its speed: a single one may have been long
     /// because another program had the CPU. Returns the blocks and the time of the longer one.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
-        let fixed = fixed_blocks(&self.runners[index].case);
+        let most = sizing_blocks_max(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
         let mut long: Option<(u64, Duration)> = None;
+        // A short paced trial is far behind where another program had the CPU, too.
+        let mut tries = PACED_TRIES;
         loop {
-            blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
+            blocks = most.map_or(blocks, |most| blocks.min(most));
             let began = Instant::now();
             let Some(sample) = self.trial(index, blocks, None)? else { return Ok(None) };
             let elapsed = Duration::from_nanos(sample.elapsed_ns);
@@ -279,7 +292,12 @@ impl<'a, 'f> Session<'a, 'f> {
                 self.runners[index].block_times_s.push(elapsed.as_secs_f64() / blocks as f64);
             }
             let is_long = elapsed >= TRIAL_MIN * LONG_ENOUGH || self.warm_up_is_late(index);
-            if Some(blocks) == fixed || blocks > 1 << 40 || is_long {
+            if Some(blocks) == most && is_far_behind(&self.runners[index].case, blocks, elapsed) && tries > 0
+            {
+                tries -= 1;
+                continue;
+            }
+            if Some(blocks) == most || blocks > 1 << 40 || is_long {
                 self.runners[index].fastest = elapsed;
                 return Ok(Some((blocks, elapsed)));
             }

@@ -229,7 +229,7 @@ fn work(
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
-    let rate_per_s = case.load.rate_per_s.filter(|_| pings);
+    let pace = |rate| Pace::new(rate, if pings { latency_histogram() } else { None });
     let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
     let senders = are_tagged.then(|| case.load.senders());
     let blocks = match role {
@@ -250,7 +250,8 @@ fn work(
         blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
-        pace: rate_per_s.zip(latency_histogram()).map(|(rate, empty)| Pace::new(rate, empty)),
+        // The first task sends the stream, or asks.
+        pace: case.load.rate_per_s.filter(|_| index == 0).map(pace),
         tagger: senders.filter(|_| role == EndpointRole::Sender).map(tagger),
         tag_checker: senders.filter(|_| role == EndpointRole::Receiver).map(tag_checker),
         receivers: case.load.receivers(),

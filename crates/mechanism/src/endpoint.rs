@@ -58,7 +58,7 @@ pub struct Job<'a> {
     pub blocks_between_reports: u64,
     /// Round trip times in nanoseconds, measured by the side that asks; `None`: not measured.
     pub latencies_ns: Option<Histogram<u64>>,
-    /// When each round trip begins, if a rate was asked for; `None`: each begins when the last one ends.
+    /// When each block is sent, or each round trip begins, if a rate was asked for; `None`: when the last one was sent, or ended.
     pub pace: Option<Pace>,
     /// Number of receivers that compete for the blocks.
     pub receivers: u32,

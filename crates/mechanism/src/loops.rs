@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use model::monotonic_ns;
 use payload::BlockTotals;
 
 use crate::endpoint::{Endpoint, EndpointRole, Job};
@@ -203,12 +204,32 @@ fn each_batch(
     job: &mut Job<'_>,
     mut step: impl FnMut(&mut Job<'_>, usize) -> io::Result<()>,
 ) -> io::Result<()> {
+    if let Some(pace) = job.pace.take() {
+        return each_due(job, &pace, |job| step(job, 1));
+    }
     let mut done: u64 = 0;
     while done < job.blocks {
         let blocks = blocks_between_reports(job).min(job.blocks - done);
         step(job, blocks as usize)?;
         done += blocks;
         job.progress.report(done * job.block_bytes as u64, blocks);
+    }
+    Ok(())
+}
+
+/// Calls `step` for each block when it is due, or at once if that time has passed: a receiver that is slow for a while delays the blocks
+/// behind it, and changes no due time.
+#[inline(never)]
+fn each_due(
+    job: &mut Job<'_>,
+    pace: &Pace,
+    mut step: impl FnMut(&mut Job<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let began_ns = monotonic_ns();
+    for number in 0..job.blocks {
+        Pace::sleep_until(pace.due_ns(began_ns, number));
+        step(job)?;
+        job.progress.report((number + 1) * job.block_bytes as u64, 1);
     }
     Ok(())
 }
@@ -326,15 +347,16 @@ fn time_paced_trips(
     mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut latencies = job.latencies_ns.take();
-    let began = Instant::now();
+    let began_ns = monotonic_ns();
     for round in 0..job.blocks {
-        let due = pace.due(began, round);
-        let began_trip = pace.wait_until(due);
+        let due_ns = pace.due_ns(began_ns, round);
+        let began_trip_ns = pace.poll_until(due_ns);
         round_trip(job)?;
-        let ended = Instant::now();
-        pace.service_ns.saturating_record(ended.duration_since(began_trip).as_nanos() as u64);
-        if let Some(latencies) = &mut latencies {
-            latencies.saturating_record(ended.duration_since(due).as_nanos() as u64);
+        let ended_ns = monotonic_ns();
+        for (times, from_ns) in [(&mut pace.service_ns, began_trip_ns), (&mut latencies, due_ns)] {
+            if let Some(times) = times {
+                times.saturating_record(ended_ns.saturating_sub(from_ns));
+            }
         }
         // After each trip: 64 trips may take long, and the supervisor stops a trial that reports nothing for long.
         job.progress.report(round + 1, 1);

@@ -38,7 +38,7 @@ pub struct Load {
     pub senders: Option<u32>,
     /// Receivers that share the receiving end of one channel (`--receivers`).
     pub receivers: Option<u32>,
-    /// Round trips that each client begins in a second, independent of the end of the last one (`--rate`).
+    /// Messages that each sender sends in a second, or round trips that each client begins, independent of the last one (`--rate`).
     pub rate_per_s: Option<u32>,
 }
 

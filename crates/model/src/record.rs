@@ -210,7 +210,8 @@ pub struct CaseRecord {
     /// Receivers on one channel; absent without `--receivers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receivers: Option<u32>,
-    /// Round trips that each client had to begin in a second (`--rate`); absent if each began when the last one had ended.
+    /// Messages that each sender had to send, or round trips that each client had to begin, in a second (`--rate`); absent if each began when
+    /// the last one had been sent, or had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
     /// The proof that bytes passed by reference, and how often they were copied on the way; `null` if nothing passed by reference.

@@ -1,6 +1,7 @@
 //! A ranking as a table: its columns, and which of them a narrow terminal leaves out first.
 
 use model::{CaseRecord, Workload};
+use stats::tail::Tail;
 use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
 use crate::case_figure::{FigureText, common_unit, estimated, quantity};
@@ -10,7 +11,7 @@ use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
 use crate::verdict::cpu_per_block_ns;
 use crate::view::{RankedRow, Ranking};
-use crate::{granted, numbers};
+use crate::{granted, numbers, tail};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
@@ -27,7 +28,6 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let streams = Figures::new(ranking, Workload::Stream);
     let trips = Figures::new(ranking, Workload::PingPong);
     let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
-    let time = |ns: u64| Some(numbers::time(ns as f64));
     let [one, two]: [fn(TrialsByCpus) -> Option<TrialGroup>; 2] =
         [|by_cpus| by_cpus.one_cpu, |by_cpus| by_cpus.two_cpus];
     add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
@@ -45,7 +45,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         }
         add(right("× pipe").drop(6), &times_pipe);
         add(round_trip().drop(1), &|row| trips.cell(row, false));
-        add(right("p99").drop(10), &|row| time(row.latency()?.p99));
+        add(right("p99").drop(10), &|row| tail::cell(row.latency(), Tail::P99));
         add(right("trip on one CPU").drop(12), &|row| trips.on_cpus(row, one));
         add(right("trip on two").drop(12), &|row| trips.on_cpus(row, two));
         add(right("trip pinned").short("pinned").drop(5), &|row| trips.cell(row, true));
@@ -66,10 +66,10 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("on two").drop(5), &|row| trips.on_cpus(row, two));
         add(right("pinned").drop(3), &|row| trips.cell(row, true));
         add(right("× pipe").drop(4), &times_pipe);
-        add(right("p90").drop(8), &|row| time(row.latency()?.p90));
-        add(right("p99").drop(1), &|row| time(row.latency()?.p99));
-        add(right("p99.9").drop(7), &|row| time(row.latency()?.p999));
-        add(right("max").drop(9), &|row| time(row.latency()?.max));
+        add(right("p90").drop(8), &|row| tail::cell(row.latency(), Tail::P90));
+        add(right("p99").drop(1), &|row| tail::cell(row.latency(), Tail::P99));
+        add(right("p99.9").drop(7), &|row| tail::cell(row.latency(), Tail::P999));
+        add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
         add(right("CPU/trip").drop(2), &|row| cpu_per_block_ns(row.round_trip()?).map(numbers::time));
         add(right("retransmits").drop(7), &|row| retransmits(row.round_trip()?));
         add(left("granted").drop(10), &|row| granted::with_request(row.round_trip()?));

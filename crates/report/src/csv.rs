@@ -10,13 +10,15 @@ use model::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use stats::{CostModel, Estimate, bound_of, figure, load};
+use stats::choice::costly_cpu_ns;
+use stats::tail::Tail;
+use stats::{CostModel, Demand, Estimate, bound_of, figure, load};
 
 use crate::against_pipe::Pipes;
 use crate::costs::models_of;
 use crate::formats::{Format, FormatError, only};
 use crate::stages::links_behind;
-use crate::versus;
+use crate::{tail, versus};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -140,16 +142,19 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
         ("round_trip_p50_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50.to_string())),
         ("round_trip_p50_low_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
         ("round_trip_p50_high_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
-        ("round_trip_p90_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p90.to_string())),
-        ("round_trip_p99_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p99.to_string())),
-        ("round_trip_p999_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p999.to_string())),
+        ("round_trip_p90_ns", |(case, ..)| tail::digits(case, Tail::P90)),
+        ("round_trip_p99_ns", |(case, ..)| tail::digits(case, Tail::P99)),
+        ("round_trip_p999_ns", |(case, ..)| tail::digits(case, Tail::P999)),
         ("round_trip_max_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.max.to_string())),
         ("round_trips", |(case, ..)| Some(case.latency_ns.as_ref()?.count.to_string())),
         ("times_pipe", |(_, times_pipe, _)| Some(digits((*times_pipe)?.median))),
         ("times_pipe_low", |(_, times_pipe, _)| Some(digits((*times_pipe)?.low))),
         ("times_pipe_high", |(_, times_pipe, _)| Some(digits((*times_pipe)?.high))),
         ("elapsed_per_block_ns", |(case, ..)| median(case, figure::elapsed_per_block_ns)),
-        ("cpu_per_block_ns", |(case, ..)| median(of_blocks_alone(case)?, figure::cpu_per_block_ns)),
+        ("cpu_per_block_ns", |(case, ..)| {
+            of_blocks_alone(case)?;
+            median(case, |sample| costly_cpu_ns(case, sample, &Demand::default()))
+        }),
         ("model_overhead_ns", |(.., model)| Some(digits((*model)?.overhead_ns.value))),
         ("model_bandwidth_bytes_per_s", |(.., model)| Some(whole((*model)?.bandwidth_bytes_per_s()?.value))),
         ("model_per_block_ns", |(case, _, model)| Some(digits((*model)?.ns(case.block_bytes)))),
@@ -170,12 +175,18 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
 /// The figures of a case under a load.
 fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     &[
-        ("reached_per_s", |case| load::reached_per_s(case).filter(|_| case.latency_ns.is_some()).map(digits)),
+        ("reached_per_s", |case| {
+            let is_counted = case.latency_ns.is_some() || case.rate_per_s.is_some();
+            load::reached_per_s(case).filter(|_| is_counted).map(digits)
+        }),
         ("each_bytes_per_s", |case| median(case, load::share_bytes_per_s)),
         ("fairness", |case| median(case, load::fairness)),
         ("torn_share", |case| load::torn_share(case).map(digits)),
         ("service_p50_ns", |case| Some(load::service_ns(case, [0.5]).ok()??[0].to_string())),
-        ("service_p99_ns", |case| Some(load::service_ns(case, [0.99]).ok()??[0].to_string())),
+        ("service_p99_ns", |case| {
+            tail::digits(case, Tail::P99)?;
+            Some(load::service_ns(case, [0.99]).ok()??[0].to_string())
+        }),
     ]
 }
 

@@ -52,6 +52,7 @@ mod render;
 mod stages;
 mod statuses;
 mod sweep;
+mod tail;
 mod unsteady;
 mod verdict;
 mod versus;

@@ -1,18 +1,18 @@
 //! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and figures.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
+use stats::choice::counts_server_only;
+use stats::tail::Tail;
 use stats::{figure, load};
 
 use crate::case_figure::{estimated, figure_text};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
-use crate::table::{Column, Fit, Table};
+use crate::table::{ABSENT, Column, Fit, Table};
+use crate::verdict::cpu_per_block_ns;
 use crate::view::Axes;
-use crate::{numbers, words};
-
-/// Smallest share of the given rate that a mechanism must reach to keep up with it.
-const KEEPS_UP_FROM: f64 = 0.95;
+use crate::{numbers, tail, words};
 
 /// The cases with a given load.
 pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
@@ -95,23 +95,32 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
         median(case, load::share_bytes_per_s, numbers::throughput)
     });
     add(right("reached").drop(2), &|case| {
-        case.latency_ns.as_ref()?;
+        case.latency_ns.as_ref().map(drop).or(case.rate_per_s.map(drop))?;
         load::reached_per_s(case).map(per_s)
     });
     add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
     add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
     add(right("torn blocks").short("torn").drop(2), &|case| torn_percent(case));
     add(right("p50").drop(1), &|case| figure_text(case).filter(|_| case.latency_ns.is_some()));
-    add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
-    add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
+    add(right("p99").drop(2), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
+    add(right("p99.9").drop(6), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
     add(right("since sent, p50").short("sent, p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
     add(right("since sent, p99").short("sent, p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
-    add(right("CPU per message").short("CPU/msg").drop(9), &|case| {
-        median(case, |sample| figure::cpu_per_block_ns(sample).filter(|ns| *ns > 0.0), numbers::time)
-    });
+    // The client of paced round trips is a generator of load.
+    let cpu = match cases.first() {
+        Some(first) if counts_server_only(first) => {
+            right("server's CPU per trip").short("server CPU").drop(3)
+        }
+        _ => right("CPU per message").short("CPU/msg").drop(9),
+    };
+    add(cpu, &|case| cpu_per_block_ns(case).map(numbers::time));
     for (row, case) in table.rows.iter_mut().zip(cases) {
         row.reasons = reason(case, interrupted).into_iter().collect();
     }
+    table.explain(
+        "server's CPU per trip",
+        "server's CPU per trip: without the client, which only makes the load.",
+    );
     table.explain("each", "each: the throughput of the median one while all of them ran.");
     table.explain("fairness", "fairness: Jain's index of their progress, 1 if all are equal.");
     table
@@ -130,8 +139,9 @@ fn per_s(rate: f64) -> String {
 /// Median and 99th percentile of the round trip since the request was sent, which may be later than it was due; `None` for a damaged
 /// histogram.
 fn service(case: &CaseRecord) -> Option<[String; 2]> {
-    let found = load::service_ns(case, [0.5, 0.99]).ok()??;
-    Some(found.map(|ns| numbers::time(ns as f64)))
+    let [p50, p99] = load::service_ns(case, [0.5, 0.99]).ok()??.map(|ns| numbers::time(ns as f64));
+    let has_tail = case.latency_ns.as_ref().is_some_and(|all| Tail::P99.ns(all).is_some());
+    Some([p50, if has_tail { p99 } else { ABSENT.to_owned() }])
 }
 
 /// The figure that grows with the load: bytes per second, or round trips per second if no rate is given.
@@ -177,14 +187,19 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
         )
     }));
     lines.extend(crowded(record));
+    lines.extend(tail::remark(loaded(record)));
     lines
 }
 
 fn not_kept_up(case: &CaseRecord) -> Option<String> {
     let (offered, reached) = (load::offered_per_s(case)?, load::reached_per_s(case)?);
-    (reached < KEEPS_UP_FROM * offered).then(|| {
+    let effect = match case.workload {
+        Workload::PingPong => "Its requests pile up, and its times grow with the length of a trial.",
+        Workload::Stream => "Its sender is always late, and sends at full speed.",
+    };
+    (!load::keeps_up(reached, offered)).then(|| {
         format!(
-            "{} does not keep up with {}: it reached {}. Its requests pile up, and its times grow with the length of a trial.",
+            "{} does not keep up with {}: it reached {}. {effect}",
             case.spec,
             per_s(offered),
             per_s(reached)
@@ -228,19 +243,24 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
     let first = cases.first()?;
     let asked = first.load();
     let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
+        Load { rate_per_s: Some(_), .. } if first.workload == Workload::Stream => {
+            (load::offered_per_s, "messages asked for in a second")
+        }
         Load { rate_per_s: Some(_), .. } => (load::offered_per_s, "round trips asked for in a second"),
         Load { senders: Some(_), .. } => (|case| case.senders.map(f64::from), "senders"),
         Load { receivers: Some(_), .. } => (|case| case.receivers.map(f64::from), "receivers"),
         _ => (|case| case.pairs.map(f64::from), "pairs at once"),
     };
     let (what, unit) = match (first.workload, asked.rate_per_s) {
-        (Workload::Stream, _) => ("throughput of all together", Unit::BytesPerS),
+        (Workload::Stream, Some(_)) => ("CPU time per message", Unit::Ns),
+        (Workload::Stream, None) => ("throughput of all together", Unit::BytesPerS),
         (_, Some(_)) => ("99th percentile of the response time", Unit::Ns),
         (_, None) => ("median round trip", Unit::Ns),
     };
     let point = |case: &&CaseRecord| {
         let (y, low, high) = match (&case.latency_ns, asked.rate_per_s) {
-            (Some(found), Some(_)) => (found.p99 as f64, None, None),
+            (Some(found), Some(_)) => (Tail::P99.ns(found)? as f64, None, None),
+            (None, Some(_)) => (cpu_per_block_ns(case)?, None, None),
             _ => estimated(case).map(|[median, low, high]| (median, Some(low), Some(high)))?,
         };
         let n = u32::try_from(case.samples.len()).ok();

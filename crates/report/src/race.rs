@@ -121,7 +121,7 @@ impl RaceWords<'_> {
     fn by_cpus(&self, other: usize) -> Option<String> {
         let found = [self.taken, other].map(|at| {
             let case = self.cases[at];
-            trials_by_cpus(case, |sample| decisive_cost_ns(case.wait, case.tasks, sample, self.demand))
+            trials_by_cpus(case, |sample| decisive_cost_ns(case, sample, self.demand))
         });
         let [Some(taken), Some(other)] = found else { return None };
         let kinds = [("one CPU", taken.one_cpu, other.one_cpu), ("two CPUs", taken.two_cpus, other.two_cpus)];

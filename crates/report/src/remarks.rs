@@ -9,7 +9,7 @@ use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
-use crate::{granted, interval, load, numbers, offsets, unsteady, words};
+use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
 
 /// Smallest shares of the CPUs that are reported: a quiet virtual machine has a few percent of either.
 pub(crate) const PROGRAMS_FROM: f64 = 0.15;
@@ -173,6 +173,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks.extend(zero_copy(record));
     remarks.extend(outliers(record));
     remarks.extend(repeated(record));
+    remarks.extend(tail::remark(ranked(record)));
     remarks
 }
 

@@ -2,6 +2,7 @@
 //! faster mechanism whose ends spin is named with its cost.
 
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
+use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::{promised_bytes, torn_share};
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
@@ -202,7 +203,7 @@ impl<'a> Candidates<'a> {
             unchecked.then(|| format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken)));
         let unchecked = unchecked.or_else(|| unpromised(taken));
         let words = self.words()?;
-        let lead = words.lead("time and CPU").map(|(next, lead)| format!("; the next, {next}, {lead}"));
+        let lead = words.lead(cost_words(taken)).map(|(next, lead)| format!("; the next, {next}, {lead}"));
         let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
         let open = words.not_told_apart().map(|open| format!("; {open}"));
         let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unchecked];
@@ -329,15 +330,26 @@ pub(crate) fn times_as_fast(one: &CaseRecord, other: &CaseRecord, least: f64) ->
     Some(within_rounds.median).filter(|times| is_sure && is_seen && times.is_finite())
 }
 
+/// What counts as the cost of a case ([`stats::choice`]).
+fn cost_words(case: &CaseRecord) -> &'static str {
+    match case.rate_per_s {
+        Some(_) if counts_server_only(case) => "response time and the server's CPU",
+        Some(_) => "CPU",
+        None => "time and CPU",
+    }
+}
+
 /// The figure and the CPU time: "8.73 GB/s, 7.50 µs of CPU per block".
 fn figures(case: &CaseRecord) -> String {
     let unit = if case.workload == Workload::Stream { "block" } else { "trip" };
     let figure = estimated(case).map(|[median, ..]| quantity(case.workload).unit.text(median));
-    let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of CPU per {unit}", numbers::time(cpu)));
+    let whose = if counts_server_only(case) { "the server's CPU" } else { "CPU" };
+    let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of {whose} per {unit}", numbers::time(cpu)));
     figure.unwrap_or_default() + &cpu.unwrap_or_default()
 }
 
-/// The CPU time of both ends per block, in the median; `None` if the kernel counted none, as in trials that are too short for it.
+/// The CPU time that counts per block, in the median: of both ends, or of the server of paced round trips; `None` if the kernel counted none, as in trials that are too short for it.
 pub(crate) fn cpu_per_block_ns(case: &CaseRecord) -> Option<f64> {
-    figure::median_of(case, figure::cpu_per_block_ns).filter(|ns| *ns > 0.0)
+    let of_sample = |sample: &model::Sample| costly_cpu_ns(case, sample, &Demand::default());
+    figure::median_of(case, of_sample).filter(|ns| *ns > 0.0)
 }

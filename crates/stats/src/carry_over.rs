@@ -1,6 +1,6 @@
 //! What a trial leaves to the next one: whether the trials of a case differ by the case that ran before them in their round.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use model::{CaseRecord, Sample};
 
@@ -34,19 +34,19 @@ pub fn carry_over(
     let before = |sample: &Sample| at_place.get(&(sample.round, sample.place?.checked_sub(1)?)).copied();
     let mut pairs = Vec::new();
     for (at, case) in cases.iter().enumerate() {
-        for after in 0..cases.len() {
-            let (after_it, others): (Vec<&Sample>, Vec<&Sample>) =
-                case.samples.iter().partition(|sample| before(sample) == Some(after));
-            if after_it.len().min(others.len()) >= TRIALS_MIN {
-                let figures = |samples: Vec<&Sample>| -> Vec<f64> {
-                    samples
-                        .into_iter()
-                        .filter_map(|sample| figure(case, sample))
-                        .filter(|value| *value > 0.0)
-                        .collect()
-                };
-                pairs.push((at, after, figures(others), figures(after_it)));
-            }
+        let mut trials_after: BTreeMap<usize, Vec<&Sample>> = BTreeMap::new();
+        for sample in &case.samples {
+            before(sample).into_iter().for_each(|after| trials_after.entry(after).or_default().push(sample));
+        }
+        let others = |after_it: &[&Sample]| case.samples.len() - after_it.len();
+        trials_after.retain(|_, after_it| after_it.len().min(others(after_it)) >= TRIALS_MIN);
+        for after in trials_after.into_keys() {
+            let figures = |is_after: bool| -> Vec<f64> {
+                let samples =
+                    case.samples.iter().filter(|sample| (before(sample) == Some(after)) == is_after);
+                samples.filter_map(|sample| figure(case, sample)).filter(|value| *value > 0.0).collect()
+            };
+            pairs.push((at, after, figures(false), figures(true)));
         }
     }
     let sides: Vec<BothSides> =

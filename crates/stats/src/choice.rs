@@ -5,10 +5,12 @@
 //!    receivers share an end, a mechanism whose blocks did not all arrive in one piece is excluded.
 //! 2. A mechanism whose ends spin is excluded unless it stays within a CPU budget: its ends use CPUs between two messages,
 //!    too, which no figure per message shows. One CPU is counted for each end, even if both ran on the same one.
-//! 3. If a rate is required, a mechanism is excluded if the interval of its rate reaches below that; with a CPU budget, if the interval
-//!    of its CPUs reaches above it.
+//! 3. At a rate only trials at that rate count: CPU time per message at full speed says nothing of 1,000 messages a second, where each
+//!    message wakes its receiver. A mechanism is excluded if it does not reach the rate in the median trial
+//!    ([`crate::load::keeps_up`]); with a CPU budget, if the interval of its CPUs reaches above it.
 //! 4. The others are compared by their cost, in the median: time per message + CPU time of both ends per message (a second of waiting
-//!    counts as much as a second of one CPU). If a rate is required, only the CPU time counts.
+//!    counts as much as a second of one CPU). At a rate the time between messages is given: only the CPU time counts. Of round trips that
+//!    `bench` paces it is the response time + CPU time of the server: its client is a generator of load.
 //! 5. The race ([`crate::race`]) compares costs within rounds. These may be taken: what surely costs nearly the same as the leader,
 //!    which alone shares the first place with it; what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]); and what is not
 //!    surely beaten and costs at most a quarter more in the median round ([`OPEN_TIMES_MAX`]). Of these the simplest is taken
@@ -16,14 +18,14 @@
 
 use std::cmp::Ordering;
 
-use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait};
+use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait, Workload};
 
 use crate::Estimate;
 use crate::changes::ERRORS;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
-use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
-use crate::load::torn_share;
+use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns, server_cpu_per_trip_ns};
+use crate::load::{keeps_up, offered_per_s, torn_share};
 use crate::race::{Against, RoundCosts, Standing, race};
 
 /// What can be recommended: mechanisms that a standard library, or a few lines, can set up. The simplest are first: inherited
@@ -64,7 +66,7 @@ pub fn effort(spec: &Spec) -> (usize, usize, usize) {
 /// Requirements on a mechanism: a rate, and a CPU budget.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Demand {
-    /// Messages, or round trips, that must be made in a second.
+    /// Messages, or round trips, that must be made in a second: only cases that were measured at a rate have figures then.
     pub messages_per_s: Option<f64>,
     /// CPUs that both ends together may keep busy: 0.5 is half of one.
     pub cpus_max: Option<f64>,
@@ -75,10 +77,12 @@ pub struct Demand {
 pub struct MessageCost {
     /// Wall time per message, or median round trip, in nanoseconds.
     pub time_ns: Estimate,
-    /// CPU time of both ends per message, in nanoseconds.
+    /// CPU time per message in nanoseconds: of both ends, or of the server where rule 4 of the module says so.
     pub cpu_ns: Estimate,
-    /// Number of busy CPUs: at the requested rate, else at full speed.
+    /// Number of busy CPUs: at the given rate, else at full speed.
     pub cpus: Estimate,
+    /// Wall time of a trial per message, or per round trip, in nanoseconds.
+    pub elapsed_ns: Estimate,
     /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
     pub decisive_ns: Estimate,
 }
@@ -103,7 +107,7 @@ pub enum Excluded {
     Spins,
     /// Its ends are busy while they wait, and the scheduler put both on one CPU in some trials.
     SpinsOnOneCpu,
-    /// It may not reach the rate.
+    /// It does not reach the rate.
     TooSlow,
     /// It may take more CPU than the budget.
     TooMuchCpu,
@@ -216,10 +220,10 @@ fn by_cost(one: &RankedCase, other: &RankedCase) -> Ordering {
 /// Rules 2 and 3.
 fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Excluded> {
     let is_affordable = demand.cpus_max.map(|most| cost.cpus.high <= most);
-    match demand.messages_per_s {
+    match demand.messages_per_s.or(offered_per_s(case)) {
         _ if case.wait == Wait::Spin && is_affordable != Some(true) => Some(Excluded::Spins),
         _ if case.wait == Wait::Spin && ever_shared_cpu(case) => Some(Excluded::SpinsOnOneCpu),
-        Some(rate) if cost.time_ns.high * rate > 1e9 => Some(Excluded::TooSlow),
+        Some(rate) if !keeps_up(1e9 / cost.elapsed_ns.median, rate) => Some(Excluded::TooSlow),
         _ if is_affordable == Some(false) => Some(Excluded::TooMuchCpu),
         _ => None,
     }
@@ -227,14 +231,13 @@ fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<E
 
 /// The decisive cost of each round; a trial that took no CPU time that could be counted has one, too.
 fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
-    let of_sample =
-        |sample: &Sample| Some((sample.round, decisive_cost_ns(case.wait, case.tasks, sample, demand)?));
+    let of_sample = |sample: &Sample| Some((sample.round, decisive_cost_ns(case, sample, demand)?));
     case.samples.iter().filter_map(of_sample).collect()
 }
 
-/// The cost that ranks mechanisms, of one trial; `None` where it lacks a figure.
-pub fn decisive_cost_ns(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<f64> {
-    costs(wait, tasks, sample, demand).map(|[.., decisive_ns]| decisive_ns)
+/// The cost that ranks mechanisms, of one trial of a case; `None` where it lacks a figure.
+pub fn decisive_cost_ns(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<f64> {
+    costs(case, sample, demand).map(|[.., decisive_ns]| decisive_ns)
 }
 
 /// What a message costs; `None` without samples, or where none of them has CPU time.
@@ -242,35 +245,54 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
     if !case.samples.iter().any(|sample| sample.user_ns + sample.system_ns > 0) {
         return None;
     }
-    let of_sample = |sample: &Sample| costs(case.wait, case.tasks, sample, demand);
-    let figures: Vec<[f64; 4]> = case.samples.iter().filter_map(of_sample).collect();
+    let of_sample = |sample: &Sample| costs(case, sample, demand);
+    let figures: Vec<[f64; 5]> = case.samples.iter().filter_map(of_sample).collect();
     let estimate = |at: usize| Estimate::of(&figures.iter().map(|all| all[at]).collect::<Vec<f64>>());
     Some(MessageCost {
         time_ns: estimate(0)?,
         cpu_ns: estimate(1)?,
         cpus: estimate(2)?,
-        decisive_ns: estimate(3)?,
+        elapsed_ns: estimate(3)?,
+        decisive_ns: estimate(4)?,
     })
 }
 
+/// The CPU time that counts as the cost of a case, of one trial, per message in nanoseconds.
+pub fn costly_cpu_ns(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<f64> {
+    let has_generator = counts_server_only(case) && demand.messages_per_s.is_none();
+    let server_ns = server_cpu_per_trip_ns(sample).filter(|_| has_generator);
+    server_ns.or_else(|| cpu_per_block_ns(sample))
+}
+
+/// Whether only the server's CPU time counts in `bench`: the client generates a load at a rate.
+pub fn counts_server_only(case: &CaseRecord) -> bool {
+    case.workload == Workload::PingPong && case.rate_per_s.is_some()
+}
+
 /// The figures of [`MessageCost`] of one trial, in its order.
-fn costs(wait: Wait, tasks: Tasks, sample: &Sample, demand: &Demand) -> Option<[f64; 4]> {
+fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]> {
+    if demand.messages_per_s.is_some() && case.rate_per_s.is_none() {
+        return None;
+    }
     let time_ns = match sample.latency_histogram {
         Some(_) => round_trip_p50_ns(sample),
         None => elapsed_per_block_ns(sample),
     }?;
-    let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
-    let share = match demand.messages_per_s {
+    let (elapsed_ns, both_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
+    let share = both_ns / elapsed_ns;
+    let share = match (case.wait, case.rate_per_s) {
         // Ends that spin use their CPUs between messages, too. Rounded to whole CPUs: the CPU time of a trial is some per cent more
-        // than its elapsed time, and two ends cannot use more than two CPUs.
-        _ if wait == Wait::Spin => {
-            (cpu_ns / whole_ns).round().max(if tasks == Tasks::Single { 1.0 } else { 2.0 })
-        }
-        Some(rate) => cpu_ns * rate / 1e9,
-        None => cpu_ns / whole_ns,
+        // than its elapsed time, and two ends cannot use more than two CPUs. At a rate the sender sleeps in between.
+        (Wait::Spin, None) => share.round().max(if case.tasks == Tasks::Single { 1.0 } else { 2.0 }),
+        _ => share,
     };
-    let decisive_ns = if demand.messages_per_s.is_some() { cpu_ns } else { time_ns + cpu_ns };
-    let all = [time_ns, cpu_ns, share, decisive_ns];
+    let cpu_ns = costly_cpu_ns(case, sample, demand)?;
+    let decisive_ns = match (case.rate_per_s, case.workload) {
+        (Some(_), Workload::Stream) => cpu_ns,
+        (Some(_), Workload::PingPong) if demand.messages_per_s.is_some() => cpu_ns,
+        _ => time_ns + cpu_ns,
+    };
+    let all = [time_ns, cpu_ns, share, elapsed_ns, decisive_ns];
     (time_ns > 0.0 && all.iter().all(|figure| figure.is_finite())).then_some(all)
 }
 

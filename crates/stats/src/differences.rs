@@ -200,7 +200,7 @@ mod tests {
         let new = vec![stream("fifo", 1 << 31), stream("pipe", 1 << 30), stream("udp", 1 << 30)];
         assert_eq!(kinds(old(), new), [NoChange, Faster, Incomparable, Incomparable]);
         let trips = |ns: u64| {
-            let samples = (0..9).map(|round| mock::round_trips(round, &[ns + u64::from(round); 200]));
+            let samples = (0..9).map(|round| mock::round_trips(round, &[ns + u64::from(round); 1000]));
             vec![mock::case(Workload::PingPong, samples.collect())]
         };
         assert_eq!(kinds(trips(1000), trips(1500)), [Slower, Slower], "the median, and the tail");
@@ -282,9 +282,9 @@ mod tests {
             let samples = (0..9).map(|round| mock::round_trips(round, &vec![1000; count]));
             vec![mock::case(Workload::PingPong, samples.collect())]
         };
-        let changes = differences(&figures(trips(200)), &figures(trips(99)), false, 1);
+        let changes = differences(&figures(trips(2000)), &figures(trips(999)), false, 1);
         assert_eq!(changes[1].kind, ChangeKind::Incomparable);
-        assert_eq!(changes[1].remark.as_deref(), Some("new: fewer than 100 round trips in a trial"));
+        assert_eq!(changes[1].remark.as_deref(), Some("new: fewer than 1000 round trips in a trial"));
         assert_eq!(kinds(trips(99), trips(99)), [ChangeKind::NoChange], "the median alone");
     }
 

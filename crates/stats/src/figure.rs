@@ -34,6 +34,14 @@ pub fn cpu_per_block_ns(sample: &Sample) -> Option<f64> {
     per((sample.user_ns + sample.system_ns) as f64, sample.messages)
 }
 
+/// CPU time of the server per round trip in nanoseconds. With several pairs the ends are pair after pair, the client first. `None` if there
+/// is no server, because one task did both.
+pub fn server_cpu_per_trip_ns(sample: &Sample) -> Option<f64> {
+    let servers = sample.ends.iter().skip(1).step_by(2);
+    let cpu_ns: u64 = servers.map(|end| end.user_ns + end.system_ns).sum();
+    per(cpu_ns as f64, sample.messages).filter(|_| sample.ends.len() > 1)
+}
+
 /// System calls of both ends per block (or per round trip).
 pub fn syscalls_per_block(sample: &Sample) -> Option<f64> {
     per(sample.syscalls? as f64, sample.messages)
@@ -88,6 +96,17 @@ mod tests {
         assert_eq!(syscalls_per_block(&sample), Some(1.5));
         assert_eq!(voluntary_switches_per_block(&sample), Some(0.5));
         assert_eq!(syscalls_per_block(&Sample { syscalls: None, ..sample }), None);
+    }
+
+    #[test]
+    fn the_servers_of_all_pairs_are_every_second_end() {
+        let end = |system_ns| model::EndUsage { user_ns: 1, system_ns, ..model::EndUsage::default() };
+        let of = |ends: Vec<model::EndUsage>| {
+            server_cpu_per_trip_ns(&Sample { messages: 4, ..Sample::of_ends(ends) })
+        };
+        assert_eq!(of(vec![end(99), end(7)]), Some(2.0));
+        assert_eq!(of(vec![end(99), end(7), end(98), end(15)]), Some(6.0));
+        assert_eq!(of(vec![end(99)]), None);
     }
 
     #[test]

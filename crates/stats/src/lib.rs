@@ -24,6 +24,7 @@ mod shift;
 pub mod spread;
 mod steady;
 pub mod summary;
+pub mod tail;
 pub mod times;
 
 #[cfg(test)]

@@ -4,6 +4,15 @@ use model::{CaseRecord, HistogramError, Sample, decode_histogram};
 
 use crate::{estimate, figure, summary};
 
+/// Smallest share of the given rate that a mechanism must reach to keep up with it.
+const KEEPS_UP_FROM: f64 = 0.95;
+
+/// Whether a mechanism that reaches `reached_per_s` keeps up with a rate: it never reaches more than is offered, and the last message of a
+/// trial has to arrive, too.
+pub fn keeps_up(reached_per_s: f64, rate_per_s: f64) -> bool {
+    reached_per_s >= KEEPS_UP_FROM * rate_per_s
+}
+
 /// Jain's index of fairness: 1 if all are equal, 1/n if all but one are 0 (Jain, Chiu and Hawe, *A Quantitative Measure of
 /// Fairness*, 1984). `None` if all are 0.
 pub fn jain(amounts: &[f64]) -> Option<f64> {
@@ -37,13 +46,13 @@ pub fn messages_per_s(sample: &Sample) -> Option<f64> {
     figure::per(sample.messages as f64 * 1e9, sample.elapsed_ns)
 }
 
-/// Median of the round trips per second of a case; paced ones are at most at the requested rate.
+/// Median of the messages, or round trips, per second of a case; paced ones are at most at the requested rate.
 pub fn reached_per_s(case: &CaseRecord) -> Option<f64> {
     let reached = figure::median_of(case, messages_per_s)?;
     Some(offered_per_s(case).map_or(reached, |offered| reached.min(offered)))
 }
 
-/// Requested round trips per second of all pairs of a case together; `None` if they were not paced.
+/// Requested messages, or round trips, per second of all pairs of a case together; `None` if they were not paced.
 pub fn offered_per_s(case: &CaseRecord) -> Option<f64> {
     let load = case.load();
     Some(f64::from(load.rate_per_s?) * f64::from(load.pairs()))

@@ -8,9 +8,7 @@ use model::{
 
 use crate::estimate::median;
 use crate::figure;
-
-/// Fewest round trips of a trial for its 99th percentile.
-const TRIPS_FOR_P99: u64 = 100;
+use crate::tail::Tail;
 
 /// One figure of one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +108,9 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else { continue };
         let at = |quantile| (sample.round, histogram.value_at_quantile(quantile) as f64);
         middle.extend(Some(at(0.5)).filter(|(_, value)| *value > 0.0));
-        tail.extend(Some(at(0.99)).filter(|(_, value)| histogram.len() >= TRIPS_FOR_P99 && *value > 0.0));
+        tail.extend(
+            Some(at(0.99)).filter(|(_, value)| histogram.len() >= Tail::P99.trips_min() && *value > 0.0),
+        );
     }
     let short = tail.len() < middle.len();
     let mut tail = CaseFigures::of_case(case, DiffFigure::RoundTripP99, tail);
@@ -118,7 +118,7 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         tail.values.clear();
         tail.short = true;
         if case.error.is_none() {
-            tail.problem = Some(format!("fewer than {TRIPS_FOR_P99} round trips in a trial"));
+            tail.problem = Some(format!("fewer than {} round trips in a trial", Tail::P99.trips_min()));
         }
     }
     vec![CaseFigures::of_case(case, DiffFigure::RoundTripP50, middle), tail]
@@ -205,25 +205,25 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_needs_a_hundred_round_trips_in_each_trial() {
+    fn a_tail_needs_a_thousand_round_trips_in_each_trial() {
         let case = |counts: &[usize], error| {
             let trials =
                 counts.iter().zip(0..).map(|(count, round)| mock::round_trips(round, &vec![500; *count]));
             CaseRecord { error, ..mock::case(Workload::PingPong, trials.collect()) }
         };
-        let short = Some("fewer than 100 round trips in a trial");
+        let short = Some("fewer than 1000 round trips in a trial");
         for (counts, error, middles, tails, problem) in [
-            (&[100, 100][..], None, 2, 2, None),
-            (&[100, 99], None, 2, 0, short),
-            (&[100, 99], failing(true), 2, 0, Some("killed")),
-            (&[100, 0], None, 1, 1, Some("1 of 2 trials lack this figure")),
+            (&[1000, 1000][..], None, 2, 2, None),
+            (&[1000, 999], None, 2, 0, short),
+            (&[1000, 999], failing(true), 2, 0, Some("killed")),
+            (&[1000, 0], None, 1, 1, Some("1 of 2 trials lack this figure")),
         ] {
             let [middle, tail] = &of_case(&case(counts, error))[..] else { panic!("two figures") };
             assert_eq!((middle.values.len(), tail.values.len()), (middles, tails), "{counts:?}");
             assert_eq!((tail.problem.as_deref(), tail.short), (problem, tails == 0), "{counts:?}");
             assert!(middle.values.iter().all(|(_, value)| *value == 500.0) && !middle.short);
         }
-        let of_zero = mock::case(Workload::PingPong, vec![mock::round_trips(0, &[0; 100])]);
+        let of_zero = mock::case(Workload::PingPong, vec![mock::round_trips(0, &[0; 1000])]);
         assert!(of_case(&of_zero).iter().all(|one| one.values.is_empty()), "no factor of zero");
     }
 

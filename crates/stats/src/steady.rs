@@ -36,7 +36,7 @@ fn halves(sample: &Sample) -> Option<f64> {
 /// The two states that the trials of a case fall into, the smaller figure first: the gap between them is a quarter or more, and larger than
 /// [`GAP_OF_RANGE`] of either's range. `None` if there are none, or if the scheduler's choice of one CPU or two is the cause ([`is_mixed`]).
 pub fn states(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<[TrialGroup; 2]> {
-    if is_mixed(case) {
+    if case.samples.len() < TRIALS_MIN || is_mixed(case) {
         return None;
     }
     let mut values: Vec<f64> = case.samples.iter().filter_map(figure).filter(|value| *value > 0.0).collect();

@@ -30,6 +30,8 @@ pub(crate) const PYTHON: Language = Language { word: "python", compiler: "" };
 pub(crate) struct Printed {
     folder: PathBuf,
     words: Vec<String>,
+    /// Messages in a second, if the question has a rate: then the program keeps it.
+    rate_per_s: Option<u32>,
 }
 
 /// What a run took per message, or round trip, in nanoseconds: wall time as the program says it, and CPU time of the whole run.
@@ -78,8 +80,9 @@ impl Printed {
             "sysv-msgq" => own.to_string(),
             _ => "meeting".to_owned(),
         };
-        let words = program.into_iter().chain(["COUNT".to_owned(), meeting]).collect();
-        Ok(Some(Self { folder: folder.to_owned(), words }))
+        let rate = case.rate_per_s.map(|rate| rate.to_string());
+        let words = program.into_iter().chain(["COUNT".to_owned()]).chain(rate).chain([meeting]).collect();
+        Ok(Some(Self { folder: folder.to_owned(), words, rate_per_s: case.rate_per_s }))
     }
 
     /// Sends `count` messages, with this environment.
@@ -107,6 +110,9 @@ impl Printed {
     /// # Errors
     /// As [`Self::run`].
     pub(crate) fn count_for(&self, run_ns: f64) -> Result<u64> {
+        if let Some(rate) = self.rate_per_s {
+            return Ok(((run_ns / 1e9 * f64::from(rate)) as u64).max(1));
+        }
         // The first runs are mostly start-up.
         (0..3).try_fold(100, |count, _| Ok((run_ns / self.run(count, &[])?.time_ns).max(1.0) as u64))
     }

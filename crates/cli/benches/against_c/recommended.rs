@@ -4,7 +4,7 @@
 //! The judge runs the programs in rounds, each once in a round, and compares their costs by the question's own objective within rounds, with
 //! bounds that hold for all comparisons together (`stats/race.rs`). Right is an answer that no other program beats for sure, within 10 % one
 //! that is beaten for sure, but costs at most a tenth more in the median; wrong is every other one. A program that does not
-//! do what is asked (a rate, a budget) beats none.
+//! do what is asked (a rate, a budget) beats none. Questions with a rate are judged by programs that keep the rate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spec, Tasks, Wait};
+use stats::estimate::median;
+use stats::load::keeps_up;
 use stats::race::SAME_TIMES;
 use stats::{Demand, Excluded, choose};
 
@@ -37,6 +39,10 @@ const JUDGE_TIME: Duration = Duration::from_secs(9);
 const JUDGE_ROUNDS_MIN: usize = 7;
 /// One run of a program there, in nanoseconds.
 const JUDGE_RUN_NS: f64 = 4e7;
+/// The same at a rate: what starting a program takes must be little beside its messages.
+const JUDGE_PACED_RUN_NS: f64 = 4e8;
+/// Runs with one message, whose median is what a program costs without its messages.
+const IDLE_RUNS: usize = 5;
 
 pub(crate) const TARGETS: &[Target] = &[Target::slow(
     "recommend",
@@ -75,12 +81,13 @@ enum Outcome {
 }
 
 fn answers(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let mut of_kinds: BTreeMap<Kind, Vec<Question>> = BTreeMap::new();
+    let mut of_kinds: BTreeMap<(Kind, bool), Vec<Question>> = BTreeMap::new();
     for question in questions().into_iter().step_by(lab.every) {
-        of_kinds.entry(question.kind).or_default().push(question);
+        let is_paced = question.demand().messages_per_s.is_some();
+        of_kinds.entry((question.kind, is_paced)).or_default().push(question);
     }
     let (mut outcomes, mut seconds, mut times_best) = (Vec::new(), Vec::new(), Vec::new());
-    for (kind, questions) in of_kinds {
+    for ((kind, _), questions) in of_kinds {
         let folder = tempfile::tempdir().context("a temporary folder")?;
         let answers: Vec<Answer> = questions.into_iter().map(ask).collect::<Result<_>>()?;
         seconds.extend(answers.iter().filter_map(|answer| answer.record.recommendation.as_ref()?.took_s));
@@ -183,11 +190,13 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
         // What spins is an answer only where its CPUs can be spent.
         let budget =
             if answer.question.besides.contains("--cpu-budget 200") { "--cpu-budget 200" } else { "" };
-        let question = format!("{} {budget}", kind.words());
+        let rate = row.rate_per_s.map(|rate| format!("--messages-per-second {rate}")).unwrap_or_default();
+        let question = format!("{} {budget} {rate}", kind.words());
         let own = folder.join(programs.len().to_string());
         let Some(program) = Printed::new(&answer.record, row, &question, &C, &own)? else { continue };
-        let tried = program.run(1, &[]).and_then(|idle| Ok((program.count_for(JUDGE_RUN_NS)?, idle)));
-        let (count, idle) = match tried {
+        let run_ns = if row.rate_per_s.is_some() { JUDGE_PACED_RUN_NS } else { JUDGE_RUN_NS };
+        let tried = idle_ns(&program).and_then(|idle_ns| Ok((program.count_for(run_ns)?, idle_ns)));
+        let (count, idle_ns) = match tried {
             Ok(tried) => tried,
             Err(error) => {
                 eprintln!("not judged: {question}: {}: {error:#}", row.spec);
@@ -196,11 +205,13 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
         };
         let case = CaseRecord {
             wait: row.wait,
+            workload: row.workload,
+            rate_per_s: row.rate_per_s,
             tasks: if kind.between == "threads" { Tasks::Threads } else { Tasks::Processes },
             data: DataLevel::Verify,
             ..CaseRecord::new(row.spec.clone())
         };
-        programs.push((program, count, idle.cpu_ns, case));
+        programs.push((program, count, idle_ns, case));
     }
     let (mut random, began) = (fastrand::Rng::with_seed(lab.seed), Instant::now());
     let least = lab.rounds_or(JUDGE_ROUNDS_MIN);
@@ -224,6 +235,12 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
     Ok(programs.into_iter().map(|(.., case)| case).collect())
 }
 
+/// The CPU time of a run with one message.
+fn idle_ns(program: &Printed) -> Result<f64> {
+    let runs: Vec<f64> = (0..IDLE_RUNS).map(|_| Ok(program.run(1, &[])?.cpu_ns)).collect::<Result<_>>()?;
+    median(&runs).context("no run")
+}
+
 /// How an answer came out, how many times the cost of the best it has, and which that is; `None` where its program was not run, or
 /// no program does what is asked.
 fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String)> {
@@ -242,7 +259,9 @@ fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String
     let is_beaten = match own.excluded {
         None => choice.standing.beaten.iter().any(|one| one.at == own.at),
         // It may do what is asked: it takes no part in the race, and its interval decides.
-        Some(Excluded::TooSlow) if cost.time_ns.low * demand.messages_per_s.unwrap_or(0.0) <= 1e9 => {
+        Some(Excluded::TooSlow)
+            if keeps_up(1e9 / cost.elapsed_ns.low, demand.messages_per_s.unwrap_or(0.0)) =>
+        {
             cost.decisive_ns.low > best_cost.high
         }
         Some(Excluded::TooMuchCpu) if demand.cpus_max.is_some_and(|most| cost.cpus.low <= most) => {

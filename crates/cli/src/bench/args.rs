@@ -22,6 +22,9 @@ fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
 /// The heading of the options for several pairs, senders or receivers, and for a rate.
 const LOAD: &str = "Load";
 
+/// The highest rate: the time between two messages is then 100 ns.
+pub(crate) const RATE_MAX: u32 = 10_000_000;
+
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../help/bench.txt"))]
@@ -108,9 +111,9 @@ pub(crate) struct BenchArgs {
         conflicts_with_all = ["pairs", "senders", "rate", "chain"], help_heading = LOAD)]
     pub(crate) receivers: Vec<u32>,
 
-    /// Round trips that each client begins in a second, at times fixed beforehand: a stall counts for each round trip that it delays;
-    /// several with commas (50k: 50000)
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=10_000_000),
+    /// Round trips that each client begins in a second, at times fixed beforehand: a stall counts for each round trip that it delays; with
+    /// --workload stream the messages that each sender sends; several with commas (50k: 50000)
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=RATE_MAX),
         conflicts_with = "chain", help_heading = LOAD)]
     pub(crate) rate: Vec<u32>,
 

@@ -87,10 +87,8 @@ fn check_amounts(cases: &[Case]) -> anyhow::Result<()> {
 
 /// Refuses a load that the workload cannot have.
 fn check_load(args: &BenchArgs) -> anyhow::Result<()> {
-    let (stream, round_trips) =
-        (args.workload == Some(Workload::Stream), args.workload == Some(Workload::PingPong));
+    let round_trips = args.workload == Some(Workload::PingPong);
     refuse([
-        (stream && !args.rate.is_empty(), "--rate counts round trips in a second: --workload pingpong"),
         (
             round_trips && !args.senders.is_empty(),
             "many senders send a stream to one receiver: --workload stream",
@@ -197,7 +195,7 @@ fn is_wanted(args: &BenchArgs, mechanism: &Mechanism, workload: Workload) -> boo
     let is_one_way = args.chain > 0 || !args.senders.is_empty() || !args.receivers.is_empty();
     let is_asked = match args.workload {
         Some(asked) => asked == workload,
-        // A chain, and many senders or receivers, have no way back; --rate is for round trips.
+        // A chain, and many senders or receivers, have no way back; --rate alone is for round trips.
         None if workload == Workload::PingPong => !is_one_way,
         None => args.rate.is_empty(),
     };

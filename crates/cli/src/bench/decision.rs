@@ -81,7 +81,7 @@ impl Decision {
     /// Adds the sample of a trial.
     pub(crate) fn add(&mut self, row: usize, sample: &Sample) {
         let record = &mut self.records[row];
-        let cost = decisive_cost_ns(record.wait, record.tasks, sample, &self.demand);
+        let cost = decisive_cost_ns(record, sample, &self.demand);
         record.samples.push(sample.clone());
         for race in &mut self.races {
             let Some(at) = race.rows.iter().position(|one| *one == row) else { continue };

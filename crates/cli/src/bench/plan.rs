@@ -27,8 +27,12 @@ const FIRST_PART: f64 = 0.5;
 /// Longest trial when the answer decides: many short trials show sooner which case is the best than few long ones.
 const TRIAL_TO_DECIDE: Duration = Duration::from_millis(50);
 
-/// The time of a run without `--time` and without a fixed number or size of trials.
+/// The time of a run without `--time` and without a fixed number or size of trials. Paced messages take longer: each of their trials has a
+/// length of its own.
 const BUDGET: Duration = Duration::from_secs(45);
+
+/// The planned part of the time of a run with paced messages.
+const PACED_PART: f64 = 0.9;
 
 /// Makes the plan.
 ///
@@ -59,6 +63,10 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
         plan.further_rounds_are_optional = true;
         (plan.first_part, plan.trial_max) = (FIRST_PART, TRIAL_TO_DECIDE);
     }
+    if args.time.is_none() {
+        let paced = time_of(&plan, plan.trials).div_f64(PACED_PART);
+        plan.budget = plan.budget.map(|budget| if has_paced(&plan) { budget.max(paced) } else { budget });
+    }
     if args.precision.is_some() {
         plan.repeats = true;
         if args.trials.is_none() && plan.budget.is_some() {
@@ -74,29 +82,76 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(20);
 /// The time of a further sample.
 const NEXT_SAMPLE: Duration = Duration::from_millis(12);
 
+/// Shortest trial of paced messages: its ends have been asleep, and their first messages cost more.
+const PACED_MIN: Duration = Duration::from_millis(100);
+
+/// Fewest paced messages of a trial that is shortened.
+const MESSAGES_MIN: f64 = 5.0;
+
 /// A run goes on beyond its time, to finish the first round, but not to more than about this multiple.
 const OVERTIME: u32 = 2;
+
+/// Whether the length of a case's trials follows from a rate.
+fn is_paced(case: &Case) -> bool {
+    case.load.rate_per_s.is_some() && case.amount == Amount::Adaptive
+}
+
+fn has_paced(plan: &Plan) -> bool {
+    plan.cases.iter().any(is_paced)
+}
+
+/// The cases whose trials hosepipe sizes. The length of other trials is not known beforehand, or follows from these.
+fn sized(plan: &Plan) -> impl Iterator<Item = &Case> {
+    plan.cases.iter().filter(|case| case.role == Role::Ranked && case.amount == Amount::Adaptive)
+}
+
+/// The shortest time of so many trials, at least one, of each of these cases.
+fn time_of(plan: &Plan, trials: u32) -> Duration {
+    let of_case = |case: &Case| {
+        let paced = if is_paced(case) { plan.trial_paced } else { Duration::ZERO };
+        FIRST_SAMPLE + NEXT_SAMPLE * (trials - 1) + paced * trials
+    };
+    sized(plan).map(of_case).sum()
+}
+
+/// The plan of a question with a rate: trials as long as the time allows, at most as long as others, and with [`MESSAGES_MIN`] messages.
+/// Their CPU time needs no tail, and many of them show sooner which case is the best.
+pub(super) fn shorten_paced_trials(plan: &mut Plan) {
+    let Some(budget) = plan.budget else { return };
+    let trials = plan.trials * plan.cases.iter().filter(|case| is_paced(case)).count().max(1) as u32;
+    let rate = plan.cases.iter().filter_map(|case| case.load.rate_per_s).min().unwrap_or(u32::MAX);
+    let least = Duration::from_secs_f64(MESSAGES_MIN / f64::from(rate)).max(PACED_MIN);
+    let longest = plan.trial_paced;
+    plan.trial_paced = (budget.mul_f64(plan.first_part) / trials).max(least).min(longest);
+}
 
 /// Checks before the run whether `--time` is long enough for the cases; if some would get few trials, a remark says so.
 ///
 /// # Errors
 /// A [`UsageError`](terminal::UsageError): not every case would get a sample.
 pub(super) fn check_time(args: &BenchArgs, plan: &Plan) -> anyhow::Result<()> {
-    let Some(time) = args.time else { return Ok(()) };
-    // The length of other trials is not known beforehand, or follows from these.
-    let is_sized = |case: &&Case| case.role == Role::Ranked && case.amount == Amount::Adaptive;
-    let cases = plan.cases.iter().filter(is_sized).count() as u32;
-    let trials = plan.trials.min(TRIALS);
-    let time_for_all = FIRST_SAMPLE * cases + NEXT_SAMPLE * cases * (trials - 1);
+    let (cases, trials) = (sized(plan).count(), plan.trials.min(TRIALS));
+    let time_for_all = time_of(plan, trials);
     let needed = humantime::format_duration(Duration::from_secs(time_for_all.as_secs() + 1));
-    let shown = model::shown_duration(time);
+    let paced = if has_paced(plan) {
+        format!(" of {} at the given rate", model::shown_duration(plan.trial_paced))
+    } else {
+        String::new()
+    };
     let cases_and_trials = format!(
-        "{} with {} each",
-        words::count(cases as usize, "case"),
+        "{} with {}{paced} each",
+        words::count(cases, "case"),
         words::count(trials as usize, "trial")
     );
     let takes = if cases == 1 { "takes" } else { "take" };
-    if FIRST_SAMPLE * cases > time * OVERTIME {
+    let Some(time) = args.time else {
+        if has_paced(plan) && time_for_all > BUDGET {
+            terminal::remark(&format!("hosepipe: {cases_and_trials} {takes} {needed} or more."));
+        }
+        return Ok(());
+    };
+    let shown = model::shown_duration(time);
+    if time_of(plan, 1) > time * OVERTIME {
         return usage(format!(
             "--time {shown} is too short: {cases_and_trials} {takes} {needed} or more. Give a longer --time, or fewer cases: \
              some mechanisms, one --workload, one --place, some --block sizes"

@@ -108,20 +108,30 @@ impl Answer<'_> {
 
     /// "Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends." The figures are the program's if it was run.
     fn headline(&self, taken: &RankedCase, cost: &MessageCost) -> String {
-        let loop_cost = ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median };
         let own = self.program_cost(taken);
-        let ProgramCost { time_ns, cpu_ns } = own.unwrap_or(loop_cost);
-        let mut text =
-            format!("Take {}: a {} takes {}", self.name(taken), self.unit(), numbers::time(time_ns));
-        if cpu_ns > 0.0 {
-            text += &format!(", and {} of CPU at both ends", numbers::time(cpu_ns));
-        }
+        let ProgramCost { time_ns, cpu_ns } =
+            own.unwrap_or(ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median });
+        let (name, unit) = (self.name(taken), self.unit());
+        let cpu = format!("{} of CPU at both ends", numbers::time(cpu_ns));
         if let Some(rate) = self.args.question.messages_per_second {
-            let share = numbers::percent(own.map_or(cost.cpus.median, |own| own.cpu_ns * rate / 1e9));
-            let rate = numbers::grouped(rate, 0);
-            text += &format!("; {rate} of them a second keep {share} of a CPU busy");
+            // Measured at the rate: a run's time is that between its messages.
+            let cpus = own.map_or(cost.cpus.median, |own| own.cpu_ns / own.time_ns);
+            return format!(
+                "Take {name}: at {} a second a {unit} takes {cpu}, and all of them keep {} of a CPU busy.",
+                numbers::grouped(rate, 0),
+                numbers::percent(cpus)
+            );
         }
-        text + "."
+        let cpu = if cpu_ns > 0.0 { format!(", and {cpu}") } else { String::new() };
+        format!("Take {name}: a {unit} takes {}{cpu}.", numbers::time(time_ns))
+    }
+
+    /// The figure of programs and loops that is compared: the time of a message, or at a rate its CPU time.
+    fn compared_text(&self, time_ns: f64, cpu_ns: f64) -> String {
+        match self.args.question.messages_per_second {
+            Some(_) => format!("{} of CPU", numbers::time(cpu_ns)),
+            None => numbers::time(time_ns),
+        }
     }
 
     /// The time of the program and of hosepipe's own loop, or why the program was not timed.
@@ -132,10 +142,10 @@ impl Answer<'_> {
         match (self.program_cost(taken), &figures.failure) {
             (Some(own), _) => format!(
                 "The program below: {} (median of {} of {} each); hosepipe's own loop: {}.",
-                numbers::time(own.time_ns),
+                self.compared_text(own.time_ns, own.cpu_ns),
                 words::count(figures.time_ns.len(), "run"),
                 words::grouped_count(figures.messages, self.unit()),
-                numbers::time(cost.time_ns.median),
+                self.compared_text(cost.time_ns.median, cost.cpu_ns.median),
             ),
             (None, Some(why)) => format!("The program below was not timed: {why}."),
             (None, None) => "The program below was not timed.".to_owned(),
@@ -211,12 +221,20 @@ impl Answer<'_> {
             table.add(column, rows.iter().map(cell));
         };
         let unit = self.unit();
-        let cost = if self.args.question.messages_per_second.is_some() { "CPU" } else { "time + CPU" };
         let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
         add(Column::left("mechanism").fit(Fit::Spec), &|one| Some(self.case(one).spec.to_string()));
-        add(Column::right(format!("time per {unit}")).short("time"), &|one| {
-            Some(numbers::time(one.cost?.time_ns.median))
-        });
+        let rate = self.args.question.messages_per_second;
+        let is_stream = self.args.question.pattern.workload() == Workload::Stream;
+        match rate {
+            // The time between messages is given.
+            Some(rate) if is_stream => add(Column::right("reached").drop(4), &|one| {
+                let reached = (1e9 / one.cost?.elapsed_ns.median).min(rate);
+                Some(format!("{}/s", numbers::grouped(reached, 0)))
+            }),
+            _ => add(Column::right(format!("time per {unit}")).short("time"), &|one| {
+                Some(numbers::time(one.cost?.time_ns.median))
+            }),
+        }
         add(Column::right(format!("CPU per {unit}")).short("CPU"), &|one| {
             Some(numbers::time(one.cost?.cpu_ns.median))
         });
@@ -224,7 +242,12 @@ impl Answer<'_> {
             let reached = one.excluded != Some(Excluded::TooSlow);
             reached.then(|| Some(numbers::percent(one.cost?.cpus.median)))?
         });
-        add(Column::right(cost).short("cost"), &|one| Some(numbers::time(one.cost?.decisive_ns.median)));
+        // At a rate the CPU time is the cost.
+        if rate.is_none() {
+            add(Column::right("time + CPU").short("cost"), &|one| {
+                Some(numbers::time(one.cost?.decisive_ns.median))
+            });
+        }
         add(Column::right(interval).drop(2), &|one| {
             let cost = one.cost?.decisive_ns;
             Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
@@ -232,7 +255,8 @@ impl Answer<'_> {
         if !self.race.programs.is_empty() {
             let title = format!("program in {}", self.args.code.facts().name);
             add(Column::right(title).short("program"), &|one| {
-                Some(numbers::time(self.program_cost(one)?.time_ns))
+                let own = self.program_cost(one)?;
+                Some(numbers::time(if rate.is_some() { own.cpu_ns } else { own.time_ns }))
             });
         }
         add(Column::right("× taken").drop(1), &|one| {
@@ -273,12 +297,8 @@ impl Answer<'_> {
                     .to_owned()
             }
             Excluded::TooSlow => {
-                let reached = numbers::grouped(cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high), 0);
-                if cost.is_some_and(|cost| cost.has_few_trials()) {
-                    format!("in its slowest trial it reached only {reached} a second")
-                } else {
-                    format!("only {reached} a second are certain")
-                }
+                let reached = cost.map_or(0.0, |cost| 1e9 / cost.elapsed_ns.median);
+                format!("it reached only {} a second", numbers::grouped(reached, 0))
             }
             Excluded::TooMuchCpu => format!("it may take {cpu} of a CPU"),
         };
@@ -286,7 +306,7 @@ impl Answer<'_> {
     }
 }
 
-/// "Streams of 200 B, parent-child, placed by the scheduler".
+/// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler".
 pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
     let size = numbers::size(question.message.0);
     let what = match question.pattern.workload() {
@@ -294,7 +314,8 @@ pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
         Workload::PingPong => "Round trips",
     };
     let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
-    format!("{what} of {size}, {}, {place}", question.between)
+    let rate = question.messages_per_second.map(|rate| format!(", {} a second", numbers::grouped(rate, 0)));
+    format!("{what} of {size}, {}{}, {place}", question.between, rate.unwrap_or_default())
 }
 
 /// Why a case has no figures, and what to try.

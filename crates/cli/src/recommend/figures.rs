@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{
-    AXES, AxisGroup, BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role,
+    AXES, Axis, AxisGroup, BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role,
 };
 
 use super::question::{Candidate, Question};
@@ -71,11 +71,13 @@ impl<'a> Figures<'a> {
         place: Option<PlaceArgument>,
     ) -> Result<Self, String> {
         let (workload, tasks) = (question.pattern.workload(), question.between.tasks());
+        let rate_per_s = question.rate_per_s();
         let fits = |case: &&CaseRecord| {
-            // Cases with relays, under a load, to another host and the like answer another question.
-            let is_plain =
-                AXES.iter().all(|axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none());
+            // Cases with relays, under a load, to another host and the like answer another question, and so does another rate.
+            let is_usual = |axis: &Axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none();
+            let is_plain = AXES.iter().all(|axis| axis.name == Some("rate") || is_usual(axis));
             is_plain
+                && case.rate_per_s == rate_per_s
                 && case.role == Role::Ranked
                 && candidates.iter().any(|candidate| candidate.spec == case.spec && candidate.unfit.is_none())
                 && (case.workload, case.tasks) == (workload, tasks)
@@ -88,8 +90,10 @@ impl<'a> Figures<'a> {
         let Some(block_bytes) = nearest.filter(|block| distance(*block) <= NEAR.ln()) else {
             let sizes: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
             let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
+            let at = rate_per_s
+                .map_or_else(String::new, |rate| format!(" at {rate} a second (bench --rate {rate})"));
             return Err(format!(
-                "the record has no {workload} of about {} between {tasks} with a mechanism that can be recommended (sizes it has: {sizes}; rows of \
+                "the record has no {workload} of about {} between {tasks}{at} with a mechanism that can be recommended (sizes it has: {sizes}; rows of \
                  --peer do not count): measure without --from, or ask for another --message",
                 ByteSize(asked)
             ));

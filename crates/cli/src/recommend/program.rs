@@ -125,7 +125,7 @@ impl Program {
         let text = FRAME[at].replace("@@family\n", &family);
         let conditions = conditions(spec, question);
         let lines = text.lines().filter_map(|line| without_conditions(line, &conditions));
-        let values = values(spec, name, question);
+        let values = values(spec, language, name, question);
         let fill =
             |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
         let template = lines.flat_map(|line| [fill(line), "\n".to_owned()]).collect();
@@ -223,6 +223,7 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
         if question.pattern == Pattern::Stream { "stream" } else { "reply" },
         if question.message.0 > PIECE_BYTES { "pieces" } else { "whole" },
     ];
+    conditions.extend(question.rate_per_s().map(|_| "paced"));
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
     // The ends meet at a name that the program must remove.
@@ -240,7 +241,12 @@ fn spins(spec: &Spec) -> bool {
 }
 
 /// The marks in templates, and their values.
-fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, String)> {
+fn values(
+    spec: &Spec,
+    language: CodeLanguage,
+    name: &str,
+    question: &Question,
+) -> Vec<(&'static str, String)> {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
     let bytes = question.message.0;
@@ -262,6 +268,10 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
         }
     );
     let piece = bytes.min(PIECE_BYTES);
+    let rate = question.rate_per_s();
+    // A rate follows COUNT.
+    let with_rate = |text: String| if rate.is_some() { text } else { String::new() };
+    let what = if is_stream { "message" } else { "round trip" };
     let slots = (RING_BYTES / piece.next_multiple_of(LINE_BYTES)).clamp(8, 1024);
     // Rounded down to a power of two.
     let slots = 1 << slots.ilog2();
@@ -275,7 +285,16 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
         ("{first}", first.to_owned()),
         ("{second}", second.to_owned()),
         ("{second_end}", second_end.to_owned()),
-        ("{what}", if is_stream { "message" } else { "round trip" }.to_owned()),
+        ("{what}", what.to_owned()),
+        ("{count}", count_to_try(language, rate).to_string()),
+        ("{rate}", rate.map_or_else(String::new, |rate| rate.to_string())),
+        (
+            "{rate_argument}",
+            with_rate(format!(", RATE ({what}s in a second, {} if not given)", rate.unwrap_or_default())),
+        ),
+        ("{rate_parameter}", with_rate(", rate: u64".to_owned())),
+        ("{and_rate}", with_rate(", rate".to_owned())),
+        ("{name_at}", if rate.is_some() { "3" } else { "2" }.to_owned()),
         (
             "{type}",
             if spec.mechanism == "unix-seqpacket" { "SOCK_SEQPACKET" } else { "SOCK_STREAM" }.to_owned(),
@@ -287,6 +306,12 @@ fn values(spec: &Spec, name: &str, question: &Question) -> Vec<(&'static str, St
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
         ("{wait}", if spins(spec) { "sem_trywait" } else { "sem_wait" }.to_owned()),
     ]
+}
+
+/// The COUNT of the command in a program's first comment: at a rate a run of five seconds.
+fn count_to_try(language: CodeLanguage, rate: Option<u32>) -> u64 {
+    let fast = if language == CodeLanguage::Python { 100_000 } else { 1_000_000 };
+    rate.map_or(fast, |rate| (5 * u64::from(rate)).min(fast))
 }
 
 fn indented(text: &str) -> String {
@@ -308,14 +333,17 @@ mod tests {
         {
             let spec: Spec = spec.parse().expect("a spec");
             assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
-            for (pattern, between) in
-                [(Pattern::Stream, Between::Processes), (Pattern::RequestReply, Between::Threads)]
-            {
+            for (pattern, between, messages_per_second) in [
+                (Pattern::Stream, Between::Processes, None),
+                (Pattern::RequestReply, Between::Threads, None),
+                (Pattern::Stream, Between::Threads, Some(1000.0)),
+                (Pattern::RequestReply, Between::Processes, Some(1000.0)),
+            ] {
                 let question = Question {
                     message: ByteSize(200),
                     pattern,
                     between,
-                    messages_per_second: None,
+                    messages_per_second,
                     cpu_budget: None,
                     must: vec![],
                 };
@@ -323,8 +351,10 @@ mod tests {
                 let text = program.text();
                 let own =
                     text.lines().count() - program.library.map_or(0, |library| library.text.lines().count());
-                assert!(own <= 160 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
-                let left = values(&spec, "", &question).into_iter().find(|(mark, _)| text.contains(mark));
+                assert_eq!(text.contains("RATE"), messages_per_second.is_some(), "{spec} in {language}");
+                assert!(own <= 180 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
+                let left =
+                    values(&spec, *language, "", &question).into_iter().find(|(mark, _)| text.contains(mark));
                 assert_eq!(left, None, "{spec} in {language}");
                 assert_eq!(program.text_beside_library() == text, program.library.is_none());
             }

@@ -26,6 +26,10 @@ const NEAR_TIMES_PYTHON: f64 = 20.0;
 const RUNS_IN_TIME: u32 = 240;
 const RUN_MIN: Duration = Duration::from_millis(20);
 const RUN_MAX: Duration = Duration::from_millis(150);
+/// The same at a rate, where a run has few messages, and starting a program costs as much CPU time as a hundred of them.
+const PACED_RUNS_IN_TIME: u32 = 75;
+const PACED_RUN_MIN: Duration = Duration::from_millis(100);
+const PACED_RUN_MAX: Duration = Duration::from_secs(1);
 /// Rounds of each program, even after the time is over.
 const ROUNDS_MIN: usize = 3;
 /// Fewer rounds exclude no program (`stats/race.rs`).
@@ -65,13 +69,17 @@ pub(super) fn run(
         folder: folder.path(),
         cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
         stop,
+        rate_per_s: args.question.rate_per_s(),
     };
-    let run_time = (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX);
+    let run_time = match runner.rate_per_s {
+        Some(_) => (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX),
+        None => (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX),
+    };
     let (mut timed, mut programs) = (Vec::new(), Vec::new());
     for (number, spec) in entrants(args.code, figures, choice).into_iter().enumerate() {
         let Some(program) = Program::new(spec, args.code, &args.question) else { continue };
         let ready = runner.compile(number, spec, &program).and_then(|program| {
-            let idle_ns = program.run(1)?.cpu_ns;
+            let idle_ns = program.idle_ns()?;
             Ok((program.messages_for(run_time)?, program, idle_ns))
         });
         if stop.is_set() {
@@ -107,7 +115,7 @@ pub(super) fn run(
             match run {
                 Ok(run) => {
                     figures.time_ns.push(run.time_ns);
-                    figures.cpu_ns.push(run.cpu_ns.saturating_sub(*idle_ns) as f64 / *messages as f64);
+                    figures.cpu_ns.push((run.cpu_ns as f64 - idle_ns).max(0.0) / *messages as f64);
                 }
                 Err(error) => {
                     (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
@@ -136,7 +144,8 @@ fn entrants<'a>(language: CodeLanguage, figures: &Figures<'a>, choice: &Choice) 
         }
         None => {
             let slow = choice.ranked.iter().filter(|row| row.excluded == Some(Excluded::TooSlow));
-            let mut slow: Vec<_> = slow.filter_map(|row| Some((row.cost?.time_ns.median, row.at))).collect();
+            let mut slow: Vec<_> =
+                slow.filter_map(|row| Some((row.cost?.elapsed_ns.median, row.at))).collect();
             model::sort_by(&mut slow, |one, other| one.0.total_cmp(&other.0));
             slow.into_iter().map(|(_, at)| at).collect()
         }
@@ -166,7 +175,7 @@ impl ProgramRace {
         let rows: Vec<&CaseRecord> = cases.iter().collect();
         let choice = choose(&rows, demand);
         let does_all = choice.taken.is_some();
-        let choice = if does_all { choice } else { choose(&rows, &Demand::default()) };
+        let choice = if does_all { choice } else { as_if_nothing_were_asked(&cases) };
         Self { programs, cases, choice, does_all }
     }
 
@@ -182,6 +191,13 @@ impl ProgramRace {
         let has_few_runs = self.cases[at].samples.len() < ROUNDS_TO_EXCLUDE;
         self.choice.standing.may_decide_lead(at) || is_excluded && has_few_runs
     }
+}
+
+/// The programs ranked by time and CPU time, whatever the rate.
+fn as_if_nothing_were_asked(cases: &[CaseRecord]) -> Choice {
+    let cases: Vec<CaseRecord> =
+        cases.iter().map(|case| CaseRecord { rate_per_s: None, ..case.clone() }).collect();
+    choose(&cases.iter().collect::<Vec<_>>(), &Demand::default())
 }
 
 /// A program as a case with the properties of its row.
@@ -200,6 +216,7 @@ fn program_case(program: &ProgramFigures, row: &CaseRecord) -> CaseRecord {
         workload: row.workload,
         placement: row.placement,
         block_bytes: row.block_bytes,
+        rate_per_s: row.rate_per_s,
         // The sender writes a number into each message, and the receiver compares every byte.
         data: DataLevel::Verify,
         samples: (0..).zip(program.time_ns.iter().zip(&program.cpu_ns)).map(sample).collect(),
@@ -218,9 +235,9 @@ mod tests {
     }
 
     fn race(programs: &[ProgramFigures], demand: &Demand) -> ProgramRace {
-        let cases: Vec<CaseRecord> = ["shm-ring:wait=futex", "fifo", "tcp"]
-            .map(|spec| CaseRecord::new(spec.parse().expect("a spec")))
-            .into();
+        let rate_per_s = demand.messages_per_s.map(|rate| rate as u32);
+        let case = |spec: &str| CaseRecord { rate_per_s, ..CaseRecord::new(spec.parse().expect("a spec")) };
+        let cases: Vec<CaseRecord> = ["shm-ring:wait=futex", "fifo", "tcp"].map(case).into();
         let of = Figures { cases: cases.iter().collect(), pinned: Vec::new(), block_bytes: 200 };
         ProgramRace::new(programs.to_vec(), &of, demand)
     }

@@ -10,6 +10,7 @@ use model::{Spec, describe_errno};
 use process::{
     Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
+use stats::estimate::median;
 
 use super::program::Program;
 use crate::signals::StopRequest;
@@ -18,6 +19,12 @@ use crate::signals::StopRequest;
 const FIRST_MESSAGES: u64 = 100;
 /// A number of messages is taken after this many runs of it.
 const TRIES: u32 = 3;
+/// Runs with one message, of which the median is what a program costs without its messages.
+const IDLE_RUNS: u32 = 5;
+/// Time of the first run at a rate.
+const FIRST_PACED: Duration = Duration::from_millis(20);
+/// Fewest messages of a run at a rate.
+const PACED_MIN: u64 = 5;
 /// A compiler, or a run, that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -29,6 +36,8 @@ pub(super) struct ProgramRunner<'a> {
     pub(super) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
     pub(super) stop: &'a StopRequest,
+    /// The programs' argument RATE, if they have one.
+    pub(super) rate_per_s: Option<u32>,
 }
 
 /// A compiled program.
@@ -127,8 +136,9 @@ impl CompiledProgram<'_> {
     /// # Errors
     /// The program failed, or took too long, or the user wants to stop.
     pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
-        let count = messages.to_string();
-        let words: Vec<&str> = self.command.iter().chain([&count, &self.name]).map(String::as_str).collect();
+        let (count, rate) = (messages.to_string(), self.runner.rate_per_s.map(|rate| rate.to_string()));
+        let arguments = std::iter::once(&count).chain(&rate).chain([&self.name]);
+        let words: Vec<&str> = self.command.iter().chain(arguments).map(String::as_str).collect();
         let executed = self.runner.execute(&words, self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
@@ -140,12 +150,44 @@ impl CompiledProgram<'_> {
         Ok(ProgramRun { time_ns, cpu_ns })
     }
 
+    /// The CPU time of a run with one message, in nanoseconds: the median of some runs, as one of them may have been disturbed.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) fn idle_ns(&self) -> io::Result<f64> {
+        let runs: Vec<f64> =
+            (0..IDLE_RUNS).map(|_| Ok(self.run(1)?.cpu_ns as f64)).collect::<io::Result<_>>()?;
+        Ok(median(&runs).unwrap_or(0.0))
+    }
+
     /// The number of messages of a run that takes about `run_time`.
     ///
     /// # Errors
     /// As [`Self::run`].
     pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
-        messages_for(run_time, |messages| Ok(self.run(messages)?.time_ns))
+        let time_ns = |messages| Ok(self.run(messages)?.time_ns);
+        match self.runner.rate_per_s {
+            Some(rate) => paced_messages_for(run_time, f64::from(rate), time_ns),
+            None => messages_for(run_time, time_ns),
+        }
+    }
+}
+
+/// The number of messages of a run at a rate: as many as are due in `run_time`, at least [`PACED_MIN`]. If a short run reaches less than half
+/// of the rate, the number that takes `run_time` without it.
+///
+/// # Errors
+/// Those of `run`.
+fn paced_messages_for(
+    run_time: Duration,
+    rate: f64,
+    mut run: impl FnMut(u64) -> io::Result<f64>,
+) -> io::Result<u64> {
+    let due_in = |time: Duration| (rate * time.as_secs_f64()).ceil() as u64;
+    let first = due_in(FIRST_PACED).max(1);
+    match run(first)? * rate > 2e9 {
+        true if first > 1 => messages_for(run_time, run),
+        _ => Ok(due_in(run_time).max(PACED_MIN)),
     }
 }
 
@@ -176,6 +218,17 @@ fn messages_for(run_time: Duration, mut run: impl FnMut(u64) -> io::Result<f64>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_at_a_rate_has_the_messages_that_are_due_in_its_time() {
+        let of = |rate: f64, own_ns: f64| {
+            let run = |_| Ok(own_ns.max(1e9 / rate));
+            paced_messages_for(Duration::from_millis(400), rate, run).expect("a number")
+        };
+        assert_eq!([of(1000.0, 900.0), of(2.0, 900.0)], [400, 5]);
+        assert_eq!(of(1e6, 1500.0), 400_000, "nearly fast enough");
+        assert_eq!(of(1e7, 1000.0), 400_000, "its own speed");
+    }
 
     /// Expected: a run of 20 ms. Happened: one of 0.35 ms, after a run that had lost its CPU on a busy machine.
     #[test]

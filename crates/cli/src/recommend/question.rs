@@ -6,6 +6,7 @@ use model::{ByteSize, Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
 
+use crate::bench::RATE_MAX;
 use crate::typed;
 
 model::words! {
@@ -59,9 +60,9 @@ pub(crate) struct Question {
     #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
     pub(super) between: Between,
 
-    /// Messages, or round trips, that must be made in a second (50k: 50000); of the mechanisms that reach it the one with the least CPU
-    /// time is taken
-    #[arg(long, value_name = "N", value_parser = typed::rate)]
+    /// Messages, or round trips, that are made in a second (50k: 50000): mechanisms and programs are measured at this rate, and of those
+    /// that reach it the one with the least CPU time is taken
+    #[arg(long, value_name = "N", value_parser = rate)]
     pub(super) messages_per_second: Option<f64>,
 
     /// CPU time that both ends together may take, in percent of one CPU (200: two CPUs, which allows ends that spin)
@@ -71,6 +72,14 @@ pub(crate) struct Question {
     /// What else it must do; may be given several times
     #[arg(long, value_name = "WHAT", value_parser = typed::one_of(Must::ALL))]
     pub(super) must: Vec<Must>,
+}
+
+/// Parses a rate of at least one message in a second: at a lower one a measurement would have no messages.
+fn rate(text: &str) -> Result<f64, String> {
+    let found = typed::rate(text)?;
+    (found >= 1.0)
+        .then_some(found)
+        .ok_or_else(|| format!("`{text}` is less than 1 a second, the lowest rate that is measured"))
 }
 
 /// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
@@ -124,6 +133,12 @@ impl Must {
 }
 
 impl Question {
+    /// The rate at which messages are paced: the asked one, a whole number within the limits of `bench --rate`. What is asked beyond them
+    /// is reached by none.
+    pub(super) fn rate_per_s(&self) -> Option<u32> {
+        self.messages_per_second.map(|rate| rate.ceil().clamp(1.0, f64::from(RATE_MAX)) as u32)
+    }
+
     /// The rate and the CPU budget.
     pub(super) fn demand(&self) -> Demand {
         let cpus_max = self.cpu_budget.map(|percent| percent / 100.0);

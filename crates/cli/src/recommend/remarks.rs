@@ -14,6 +14,10 @@ const PLACED_BYTES: u64 = 4096;
 impl Answer<'_> {
     /// A mechanism whose ends spin and that would be faster.
     pub(super) fn spinning(&self, cost: &MessageCost) -> Option<String> {
+        if self.args.question.messages_per_second.is_some() {
+            // The time between messages is given, and a receiver that spins takes more CPU time.
+            return None;
+        }
         let mut spinning = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::Spins));
         let faster = |one: &&RankedCase| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
         let found = spinning.find(faster)?;
@@ -62,25 +66,15 @@ impl Answer<'_> {
         Some(text.to_owned())
     }
 
-    /// The rate at which the mechanism with the least CPU time stays within the CPU budget, if none does at full speed.
+    /// What to ask if no mechanism stays within the CPU budget at full speed. What it takes at a rate is only known at that rate.
     pub(super) fn within_budget(&self) -> Option<String> {
         let demand = self.args.question.demand();
-        let cpus_max = demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
-        let rows = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TooMuchCpu));
-        let costs = rows.filter_map(|one| Some((one, one.cost?.cpu_ns.high)));
-        let (least, cpu_ns) = costs.min_by(|one, other| one.1.total_cmp(&other.1))?;
-        let rate = cpus_max * 1e9 / cpu_ns;
-        // Rounded down to two digits.
-        let step = 10f64.powf(rate.log10().floor() - 1.0).max(1.0);
-        let rate = (rate / step).floor() * step;
-        (rate >= 1.0).then(|| {
-            format!(
-                "At full speed no mechanism surely stays within the budget. {} takes the least CPU for each message: up to {} of them a \
-                 second it stays within {} of a CPU (--messages-per-second {rate:.0}).",
-                self.name(least),
-                numbers::grouped(rate, 0),
-                numbers::percent(cpus_max)
-            )
+        demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
+        let is_over = self.choice.ranked.iter().any(|one| one.excluded == Some(Excluded::TooMuchCpu));
+        is_over.then(|| {
+            "At full speed no mechanism surely stays within the budget: give the rate of your messages \
+             (--messages-per-second N)."
+                .to_owned()
         })
     }
 

@@ -223,6 +223,68 @@ fn a_rate_that_cannot_be_reached_is_told() {
     assert!(stats::load::reached_per_s(case).is_some_and(|reached| reached < 9.5e6), "{case:?}");
 }
 
+/// Expected: a stream is sent at its rate, of every mechanism, and a trial lasts two seconds. Happened: only round trips had a rate, and
+/// 46 of them made a trial.
+#[test]
+fn a_paced_trial_lasts_two_seconds_and_keeps_its_rate() {
+    let lab = Lab::new();
+    for (workload, rate) in [("stream", 200), ("pingpong", 200)] {
+        let (rate_word, words) =
+            (rate.to_string(), ["pipe", "null", "memcpy", "--place", "any", "--trials", "1"]);
+        let asked = ["--workload", workload, "--rate", &rate_word, "--data", "verify"];
+        let record = lab.bench(&[&words[..], &asked].concat()).expect_code(0).record();
+        let case = ranked(&record.cases).next().expect("pipe");
+        let [sample] = case.samples.as_slice() else { panic!("{case:?}") };
+        assert_eq!((case.rate_per_s, sample.messages), (Some(rate), 2 * u64::from(rate) + 1), "{workload}");
+        assert!(sample.elapsed_ns >= 2_000_000_000, "{workload}: {sample:?}");
+        // The sender sleeps; the client's polling is no CPU time of its end.
+        let cpu_ns: u64 = sample.ends.iter().map(|end| end.user_ns + end.system_ns).sum();
+        assert!(cpu_ns < sample.elapsed_ns / 10, "{workload}: {cpu_ns} ns of CPU time: {sample:?}");
+    }
+}
+
+#[test]
+fn streams_of_every_mechanism_keep_a_rate() {
+    let lab = Lab::new();
+    let entries = registry(&lab);
+    let mut args: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    args.extend(["--workload", "stream", "--rate", "1000", "--count", "40", "--block", "200"]);
+    for more in [&[][..], &["--tasks", "single"]] {
+        let record = lab.bench(&[&args[..], &["--trials", "1"], more].concat());
+        for case in ranked(&record.record().cases).filter(|case| case.error.is_none()) {
+            let [sample] = case.samples.as_slice() else { panic!("{case:?}") };
+            assert!(sample.elapsed_ns >= 39_000_000, "{}: {sample:?}", case.spec);
+        }
+    }
+}
+
+/// Expected: no percentile with fewer than ten round trips beyond it, in no format. Happened: the 99.9th of 20.
+#[test]
+fn a_percentile_of_few_round_trips_is_not_shown() {
+    let lab = Lab::new();
+    let words = ["bench", "pipe", "null", "--workload", "pingpong", "--place", "any", "--trials", "3"];
+    let few = ["--count", "20", "--explain", "--csv", "t.csv", "--md", "t.md"];
+    for more in [&[][..], &["--rate", "1000"]] {
+        let said = lab.run(&[&words[..], &few, more].concat()).expect_code(0).stdout;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in ["needs 1,000", "needs 10,000"] {
+            assert!(said.contains(text), "{said}");
+        }
+        let csv = std::fs::read_to_string(lab.here("t.csv")).expect("a file");
+        let mut lines = csv.lines();
+        let heading: Vec<&str> = lines.next().expect("a heading").split(',').collect();
+        for line in lines.filter(|line| line.starts_with("pipe,")) {
+            let cells: Vec<&str> = line.split(',').collect();
+            for name in ["round_trip_p90_ns", "round_trip_p99_ns", "round_trip_p999_ns"] {
+                let at = heading.iter().position(|one| *one == name).expect("a column");
+                assert_eq!(cells[at], "", "{name}: {csv}");
+            }
+        }
+        let page = std::fs::read_to_string(lab.here("t.md")).expect("a file");
+        assert!(page.contains("| – |"), "{page}");
+    }
+}
+
 #[test]
 fn many_pairs_work_or_are_refused_with_a_sentence() {
     let lab = Lab::new();
@@ -256,7 +318,6 @@ fn what_has_no_meaning_is_a_wrong_command_line() {
         ["--senders", "2", "--workload", "pingpong"],
         ["--receivers", "2", "--workload", "pingpong"],
         ["--receivers", "2", "--senders", "2"],
-        ["--rate", "10", "--workload", "stream"],
         ["--pairs", "0", "--trials", "1"],
         ["--rate", "10", "--chain", "1"],
     ] {

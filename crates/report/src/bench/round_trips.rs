@@ -1,6 +1,7 @@
 //! How round trips are distributed: the histograms of all trials of a case, merged.
 
 use model::{CaseRecord, decode_histogram};
+use stats::tail::share_max;
 
 use super::cases::{CaseSet, Entry};
 use crate::bounds::{LINES_MAX, cut};
@@ -48,19 +49,20 @@ fn series(entry: &Entry) -> Option<Series> {
     Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
 }
 
-/// The percentiles of all round trips; `None` if no sample has any.
+/// The percentiles of all round trips that have enough of them beyond; `None` if there are none.
 fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let kept = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
     let histograms: Vec<_> = kept.filter_map(|text| decode_histogram(text).ok()).collect();
     let merged = stats::summary::merged(&histograms).ok()??;
     let count = merged.len();
     let n = Some(u32::try_from(count).unwrap_or(u32::MAX));
-    let shares = shares().filter(|share| *share < 1.0 - 1.0 / count.max(1) as f64).chain([1.0]);
+    let shares = shares().take_while(|share| *share <= share_max(count));
     let point = |share: f64| {
         let y = merged.value_at_quantile(share) as f64;
         Point { x: 1.0 / (1.0 - share), y, low: None, high: None, n }
     };
-    (count > 0).then(|| shares.map(point).collect())
+    let points: Vec<Point> = shares.map(point).collect();
+    (!points.is_empty()).then_some(points)
 }
 
 /// Shares in equally many steps for each nine: 10 %… 80 %, 90 %, 91 %… 99 %, 99.1 %…

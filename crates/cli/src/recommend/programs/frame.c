@@ -1,8 +1,9 @@
 /* {title}
-   cc -O2 -pthread -o example example.c -lrt && ./example 1000000
-   Its arguments: COUNT (1 if not given), and a NAME at which the ends meet. */
+   cc -O2 -pthread -o example example.c -lrt && ./example {count}
+   Its arguments: COUNT (1 if not given){rate_argument}, and a NAME at which the ends meet. */
 #define _GNU_SOURCE
 #include <err.h>
+@paced #include <errno.h>
 @named #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ enum { {FIRST}, {SECOND} };
 /* On a cache line of its own, and at the start of a page if large: a copy to 1 to 31 bytes into a page may take twice as long. */
 static struct { _Alignas({align}) char sent[BYTES]; _Alignas({align}) char received[BYTES]; } ends[2];
 static long count = 1;
+@paced static long rate = {rate}; /* {what}s in a second */
 static const char *name = "{NAME}";
 static struct timespec began, ended;
 @named static int made; /* names that this program made, and removes: what was there before is not its own */
@@ -33,11 +35,18 @@ static void check_message(int me, long number) {
     if (memcmp(ends[me].received, ends[me].sent, BYTES) != 0) errx(1, "message %ld arrived altered", number);
 }
 
+@paced /* Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@paced static void wait_until_due(long number) {
+@paced     long long ns = began.tv_nsec + number % rate * 1000000000LL / rate;
+@paced     struct timespec due = {began.tv_sec + number / rate + ns / 1000000000, ns % 1000000000};
+@paced     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {}
+@paced }
 static void *run_{first}(void *unused) {
     open_end({FIRST});
     memset(ends[{FIRST}].sent, 'x', BYTES);
     clock_gettime(CLOCK_MONOTONIC, &began);
     for (long number = 0; number < count; number++) {
+@paced         wait_until_due(number);
         number_message({FIRST}, number);
         send_message({FIRST}, ends[{FIRST}].sent);
 @reply         receive_message({FIRST}, ends[{FIRST}].received);
@@ -61,7 +70,9 @@ static void *run_{second}(void *unused) {
 int main(int argc, char **argv) {
     char *rest = "";
     if (argc > 1 && ((count = strtol(argv[1], &rest, 10)) < 1 || *rest)) errx(2, "COUNT is a number of at least 1, not %s", argv[1]);
-    if (argc > 2) name = argv[2];
+@paced     if (argc > 2 && ((rate = strtol(argv[2], &rest, 10)) < 1 || *rest || rate > 1000000000))
+@paced         errx(2, "RATE is a number from 1 to 1000000000, not %s", argv[2]);
+    if (argc > {name_at}) name = argv[{name_at}];
 @named     atexit(remove_meeting_place), signal(SIGINT, stop), signal(SIGTERM, stop);
     make_meeting_place();
 @fork     int status;

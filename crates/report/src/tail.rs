@@ -1,0 +1,34 @@
+//! The tail of round trips in cells: a percentile with too few round trips beyond it is not shown.
+
+use model::{CaseRecord, Latency};
+use stats::tail::Tail;
+
+use crate::lists::joined_if_any;
+use crate::numbers;
+use crate::table::ABSENT;
+
+/// The columns, and how many round trips each needs.
+const COLUMNS: [(&str, Tail); 3] = [("p90", Tail::P90), ("p99", Tail::P99), ("p99.9", Tail::P999)];
+
+/// A percentile of round trips; a dash with too few of them, `None` without any.
+pub(crate) fn cell(latency: Option<&Latency>, tail: Tail) -> Option<String> {
+    let ns = tail.ns(latency?);
+    Some(ns.map_or_else(|| ABSENT.to_owned(), |ns| numbers::time(ns as f64)))
+}
+
+/// The same for CSV: no value with too few round trips.
+pub(crate) fn digits(case: &CaseRecord, tail: Tail) -> Option<String> {
+    Some(tail.ns(case.latency_ns.as_ref()?)?.to_string())
+}
+
+/// How many round trips each percentile needs that some of these cases have too few for.
+pub(crate) fn remark<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
+    let fewest = cases.filter_map(|case| Some(case.latency_ns.as_ref()?.count)).min()?;
+    let unknown = COLUMNS.iter().filter(|(_, tail)| fewest < tail.trips_min());
+    let needed =
+        unknown.map(|(name, tail)| format!("{name} needs {}", numbers::grouped(tail.trips_min() as f64, 0)));
+    let needed = joined_if_any(needed, ", ")?;
+    Some(format!(
+        "A percentile is shown ({ABSENT} if not) where at least 10 round trips are beyond it: {needed} of them."
+    ))
+}
