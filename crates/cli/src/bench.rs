@@ -57,7 +57,7 @@ fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
 pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let (mut plan, suite) = plan::make(args, &host::cpus())?;
     if demand.messages_per_s.is_some() {
-        plan::shorten_paced_trials(&mut plan);
+        plan::pace_as_programs(&mut plan);
     }
     measure_plan(args, &plan, suite, (demand, Goal::Winner))
 }

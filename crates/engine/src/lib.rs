@@ -18,6 +18,7 @@ mod trial;
 mod watch;
 
 pub use machine::measure_machine;
+pub use mechanism::PacedClient;
 pub use plan::{Outcome, Plan};
 pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
 pub use round::{OWN_PROGRAM, ROUND_COMMAND, serve_round};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mechanism::PacedClient;
 use model::{Case, CaseRecord};
 
 use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_PACED};
@@ -25,6 +26,8 @@ pub struct Plan {
     pub trial_max: Duration,
     /// Measured time of a trial of paced messages, whatever the budget is.
     pub trial_paced: Duration,
+    /// How clients of paced round trips wait.
+    pub paced_client: PacedClient,
     /// Whether rounds in which other programs used the CPUs are repeated.
     pub repeats: bool,
     /// Seed of the order within each round, and of random payloads.
@@ -46,6 +49,7 @@ impl Plan {
             first_part: PLANNED_PART,
             trial_max: TRIAL_MAX,
             trial_paced: TRIAL_PACED,
+            paced_client: PacedClient::Polls,
             repeats: false,
             seed,
             budget,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::{Folder, Meeting, MeetingMode, TrialKey};
+use mechanism::{Folder, Meeting, MeetingMode, PacedClient, TrialKey};
 use model::{
     Case, CaseError, Check, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
     monotonic_ns,
@@ -184,8 +184,15 @@ pub fn run_far_end(
         .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
     let folder = Folder::private();
     let blocks = end_request.blocks;
-    let setup =
-        TrialSetup { case: &case, ready: &ready, tile: &Arc::new(tile), folder: &folder, blocks, round: 0 };
+    let setup = TrialSetup {
+        case: &case,
+        ready: &ready,
+        tile: &Arc::new(tile),
+        folder: &folder,
+        blocks,
+        round: 0,
+        paced_client: PacedClient::Polls,
+    };
     let (control, mut children) = start(&setup, MeetingMode::Listen(listener.clone()), end_request.key)?;
     let began = Instant::now();
     let mut movement = StallTimer::from(began);

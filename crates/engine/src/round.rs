@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use mechanism::Folder;
+use mechanism::{Folder, PacedClient};
 use model::{Case, CaseError, ErrorKind, NoSample, describe_errno};
 use process::{Child, POLL_INTERVAL, attend, describe_ending, end_all, ready_within, signals};
 use rustix::event::PollFlags;
@@ -40,6 +40,7 @@ struct Order {
     seed: u64,
     blocks: u64,
     round: u32,
+    paced_client: PacedClient,
 }
 
 /// A line of the process.
@@ -93,7 +94,8 @@ impl RoundProcess {
         stop: &dyn Fn() -> bool,
     ) -> Result<TrialOutcome, NoSample> {
         let (case, cpus) = (setup.case.clone(), setup.ready.cpus.clone());
-        self.send(&Order { case, cpus, seed, blocks: setup.blocks, round: setup.round })?;
+        let TrialSetup { blocks, round, paced_client, .. } = *setup;
+        self.send(&Order { case, cpus, seed, blocks, round, paced_client })?;
         loop {
             match self.receive(stop)? {
                 Answer::Progress(part) => progress(part),
@@ -210,10 +212,18 @@ fn obey(
     progress: &mut dyn FnMut(f64),
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
-    let Order { case, cpus, seed, blocks, round } = order;
+    let Order { case, cpus, seed, blocks, round, paced_client } = order;
     let tile = tile(tiles, case, *seed)?;
     let ready = Ready::again(case, cpus.clone())?;
-    let setup = TrialSetup { case, ready: &ready, tile: &tile, folder, blocks: *blocks, round: *round };
+    let setup = TrialSetup {
+        case,
+        ready: &ready,
+        tile: &tile,
+        folder,
+        blocks: *blocks,
+        round: *round,
+        paced_client: *paced_client,
+    };
     run_trial(&setup, expected, progress, stop)
 }
 

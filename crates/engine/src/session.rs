@@ -443,7 +443,9 @@ impl<'a, 'f> Session<'a, 'f> {
             Some(computed)
         };
         let (folder, seed) = (&self.folder, self.plan.seed);
-        let setup = TrialSetup { case, ready, tile: &tile, folder, blocks, round: round.unwrap_or(0) };
+        let (round_number, paced_client) = (round.unwrap_or(0), self.plan.paced_client);
+        let setup =
+            TrialSetup { case, ready, tile: &tile, folder, blocks, round: round_number, paced_client };
         let progress = &mut |part| self.progress.trial_progress(part);
         let made = match (self.far.as_deref_mut(), &self.plan.round_program) {
             (Some(far), _) if case.toward.is_some() => {

@@ -4,7 +4,9 @@ use std::ffi::CStr;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Pace, Progress, Request};
+use mechanism::{
+    Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Pace, PacedClient, Progress, Request,
+};
 use model::{
     Case, CaseError, DataLevel, ErrorKind, Load, NoSample, Sample, Tasks, Workload, latency_histogram,
     monotonic_ns,
@@ -28,6 +30,7 @@ pub(crate) struct TrialSetup<'a> {
     /// Blocks of each pair and each sender.
     pub(crate) blocks: u64,
     pub(crate) round: u32,
+    pub(crate) paced_client: PacedClient,
 }
 
 /// The granted sizes and the raw figures.
@@ -229,7 +232,7 @@ fn work(
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
-    let pace = |rate| Pace::new(rate, if pings { latency_histogram() } else { None });
+    let pace = |rate| Pace::new(rate, setup.paced_client, if pings { latency_histogram() } else { None });
     let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
     let senders = are_tagged.then(|| case.load.senders());
     let blocks = match role {

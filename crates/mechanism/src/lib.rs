@@ -37,7 +37,7 @@ pub use meeting::{
     CallerCheck, Callers, CheckCaller, ConnectionFacts, MEETING_PATIENCE, Meeting, MeetingMode, TrialKey,
 };
 pub use options::{Options, SpecProblem};
-pub use pace::Pace;
+pub use pace::{Pace, PacedClient};
 pub use progress::{Progress, TaskCpu};
 pub use registry::{LINES_OF_CODE, all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;

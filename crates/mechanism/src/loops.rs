@@ -350,10 +350,10 @@ fn time_paced_trips(
     let began_ns = monotonic_ns();
     for round in 0..job.blocks {
         let due_ns = pace.due_ns(began_ns, round);
-        let began_trip_ns = pace.poll_until(due_ns);
+        let (began_trip_ns, timed_from_ns) = pace.begin_trip(due_ns);
         round_trip(job)?;
         let ended_ns = monotonic_ns();
-        for (times, from_ns) in [(&mut pace.service_ns, began_trip_ns), (&mut latencies, due_ns)] {
+        for (times, from_ns) in [(&mut pace.service_ns, began_trip_ns), (&mut latencies, timed_from_ns)] {
             if let Some(times) = times {
                 times.saturating_record(ended_ns.saturating_sub(from_ns));
             }

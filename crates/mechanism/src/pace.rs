@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use model::{monotonic_ns, thread_cpu_ns};
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, sched_yield};
+use serde::{Deserialize, Serialize};
 
 /// The client of round trips sleeps until this long before one is due, in nanoseconds, and polls the clock for the rest: a timer may be
 /// late by its slack (50 µs, prctl(2), PR_SET_TIMERSLACK) and by the time of a wake-up, which is not the mechanism's time.
@@ -11,9 +12,20 @@ const AWAKE_BEFORE_NS: u64 = 200_000;
 /// Readings of the clock between two calls of sched_yield(2), which lets other tasks use the CPU.
 const CLOCK_READS_BEFORE_YIELD: u32 = 32;
 
+/// How the client of paced round trips waits until one is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PacedClient {
+    /// It polls the clock at the end of each wait, and each response is timed from when its request was due.
+    Polls,
+    /// It sleeps, as a program does. A late timer is not the mechanism's time: a response is timed from when its request was due only if
+    /// the last one came later than that.
+    Sleeps,
+}
+
 /// When each message is due, counted from the first one.
 pub struct Pace {
     rate_per_s: u32,
+    client: PacedClient,
     /// Of round trips: times from the real beginning of each to its end, in nanoseconds.
     pub service_ns: Option<Histogram<u64>>,
     /// CPU time that was spent on polling the clock, in nanoseconds: it is no work of an end.
@@ -22,8 +34,18 @@ pub struct Pace {
 
 impl Pace {
     /// A pace of `rate_per_s` messages per second (at least 1). `service_ns` is an empty histogram, for round trips.
-    pub fn new(rate_per_s: u32, service_ns: Option<Histogram<u64>>) -> Self {
-        Self { rate_per_s: rate_per_s.max(1), service_ns, polled_cpu_ns: 0 }
+    pub fn new(rate_per_s: u32, client: PacedClient, service_ns: Option<Histogram<u64>>) -> Self {
+        Self { rate_per_s: rate_per_s.max(1), client, service_ns, polled_cpu_ns: 0 }
+    }
+
+    /// Waits until a round trip is due. Returns when it begins, and from when its response is timed.
+    pub(crate) fn begin_trip(&mut self, due_ns: u64) -> (u64, u64) {
+        if self.client == PacedClient::Polls || monotonic_ns() >= due_ns {
+            return (self.poll_until(due_ns), due_ns);
+        }
+        Self::sleep_until(due_ns);
+        let began_ns = monotonic_ns();
+        (began_ns, began_ns)
     }
 
     /// When message `number`, counted from 0, is due (CLOCK_MONOTONIC), if the first one is due at `began_ns`.
@@ -44,7 +66,7 @@ impl Pace {
     }
 
     /// Waits until `due_ns`, the last part without sleeping; does not wait if that has passed. Returns the time at the end of the wait.
-    pub(crate) fn poll_until(&mut self, due_ns: u64) -> u64 {
+    fn poll_until(&mut self, due_ns: u64) -> u64 {
         let mut now_ns = monotonic_ns();
         if now_ns >= due_ns {
             return now_ns;
@@ -73,13 +95,18 @@ mod tests {
 
     #[test]
     fn messages_are_due_at_a_fixed_rate_and_late_ones_begin_at_once() {
-        let mut pace = Pace::new(1000, None);
+        let mut pace = Pace::new(1000, PacedClient::Polls, None);
         let began_ns = monotonic_ns();
         let due_ns = pace.due_ns(began_ns, 20);
         assert_eq!(due_ns - began_ns, 20 * MS);
         let waited_ns = pace.poll_until(due_ns);
         assert!(waited_ns >= due_ns);
         assert!(pace.poll_until(began_ns) >= waited_ns, "20 ms late: no wait");
+        let mut sleeper = Pace::new(1000, PacedClient::Sleeps, None);
+        let (begun_ns, from_ns) = sleeper.begin_trip(monotonic_ns() + 2 * MS);
+        assert_eq!((begun_ns, sleeper.polled_cpu_ns), (from_ns, 0), "a late timer is not the mechanism's");
+        assert_eq!(sleeper.begin_trip(due_ns).1, due_ns, "a late answer is");
+        assert_eq!(pace.begin_trip(due_ns + MS).1, due_ns + MS);
         Pace::sleep_until(due_ns + 5 * MS);
         assert!(monotonic_ns() >= due_ns + 5 * MS);
         assert!(pace.due_ns(began_ns, u64::MAX) > due_ns, "no overflow");
@@ -89,7 +116,7 @@ mod tests {
     /// Happened: 160 µs of polling counted as CPU time of each round trip, of which the server took 8.
     #[test]
     fn polling_is_counted_apart_and_a_sleep_polls_nothing() {
-        let mut pace = Pace::new(100, None);
+        let mut pace = Pace::new(100, PacedClient::Polls, None);
         let (began_ns, before_ns) = (monotonic_ns(), thread_cpu_ns());
         for number in 1..=5 {
             Pace::sleep_until(pace.due_ns(began_ns, number));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::Plan;
+use engine::{PacedClient, Plan};
 use model::{Amount, Case, Cpu, Role, Suite};
 use report::words;
 
@@ -114,9 +114,10 @@ fn time_of(plan: &Plan, trials: u32) -> Duration {
     sized(plan).map(of_case).sum()
 }
 
-/// The plan of a question with a rate: trials as long as the time allows, at most as long as others, and with [`MESSAGES_MIN`] messages.
-/// Their CPU time needs no tail, and many of them show sooner which case is the best.
-pub(super) fn shorten_paced_trials(plan: &mut Plan) {
+/// The plan of a question with a rate: clients sleep, as those of programs do. Trials are as long as the time allows, at most as long as
+/// others, and with [`MESSAGES_MIN`] messages: their CPU time needs no tail, and many of them show sooner which case is the best.
+pub(super) fn pace_as_programs(plan: &mut Plan) {
+    plan.paced_client = PacedClient::Sleeps;
     let Some(budget) = plan.budget else { return };
     let trials = plan.trials * plan.cases.iter().filter(|case| is_paced(case)).count().max(1) as u32;
     let rate = plan.cases.iter().filter_map(|case| case.load.rate_per_s).min().unwrap_or(u32::MAX);
