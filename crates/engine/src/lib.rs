@@ -14,6 +14,7 @@ mod remote;
 mod round;
 mod sample;
 mod session;
+mod tiles;
 mod trial;
 mod watch;
 

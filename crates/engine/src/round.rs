@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::prepare::Ready;
-use crate::session::{Tiles, tile};
+use crate::tiles::{Tiles, tile};
 use crate::trial::{TrialOutcome, TrialSetup, run_trial};
 use crate::watch::system_failure;
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Capabilities, Folder};
@@ -10,7 +9,7 @@ use model::{
     Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, NoSample, Observer, PayloadKind,
     Role, RunProgress, Sample,
 };
-use payload::{Period, Tile, expected_checksum};
+use payload::expected_checksum;
 
 use crate::amount::{
     TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, is_far_behind, paced_blocks,
@@ -21,6 +20,7 @@ use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::remote::{FarEnd, run_remote_trial};
 use crate::round::RoundProcess;
+use crate::tiles::{Tiles, tile};
 use crate::trial::{TrialSetup, run_trial};
 
 /// A trial is stopped when the run has taken more than this factor of the budget plus [`OVERTIME_MIN`].
@@ -119,15 +119,14 @@ impl Runner {
         let due_s = case.load.rate_per_s.map_or(0.0, |rate| self.blocks as f64 / f64::from(rate));
         self.expected =
             elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64).max(Duration::from_secs_f64(due_s));
-        self.target = target;
+        self.target = if case.load.rate_per_s.is_some() { paced } else { target };
     }
 
     /// Sizes trials again after the first one if they miss their target by [`MISSED`]: by the middle one of the times of the warm-up
     /// and of the first trial, as each alone may be that of a busy moment, or of ends that shared a CPU by chance.
     fn size_trial_again(&mut self) {
         let (Some(ready), Some(first)) = (&self.ready, self.record.samples.first()) else { return };
-        // The rate decides how long paced trials are.
-        if fixed_blocks(&self.case).is_some() || self.case.load.rate_per_s.is_some() || self.blocks == 0 {
+        if fixed_blocks(&self.case).is_some() || self.blocks == 0 {
             return;
         }
         let mut times_s = self.block_times_s.clone();
@@ -135,6 +134,12 @@ impl Runner {
         times_s.sort_unstable_by(f64::total_cmp);
         let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.blocks as f64);
         let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
+        // A paced one may have been sized by a busy moment, too: if it keeps up now, it gets all that are due.
+        let first_ns = Duration::from_nanos(first.elapsed_ns);
+        if let Some(due) = paced_blocks(&self.case, stores, self.blocks, first_ns, self.target) {
+            self.blocks = self.blocks.max(due);
+            return;
+        }
         let blocks = scaled_blocks(&self.case, stores, self.blocks, elapsed, self.target);
         let factor = blocks as f64 / self.blocks as f64;
         if !(1.0 / MISSED..=MISSED).contains(&factor) {
@@ -484,23 +489,4 @@ fn of_round<'p>(
         Some(process) => Ok(process),
         none => Ok(none.insert(RoundProcess::start(program, round)?)),
     }
-}
-
-/// The payloads of a run.
-pub(crate) type Tiles = HashMap<(PayloadKind, Period), Arc<Tile>>;
-
-pub(crate) fn tile(tiles: &mut Tiles, case: &Case, seed: u64) -> Result<Arc<Tile>, CaseError> {
-    let (kind, period) = (&case.payload, Period::of_check(case.check));
-    let key = (kind.clone(), period);
-    if let Some(tile) = tiles.get(&key) {
-        return Ok(tile.clone());
-    }
-    let tile = Tile::make(kind, seed, period).map_err(|error| {
-        let remedy =
-            "--payload file:PATH of a readable file, or sequence, printable, random, zero".to_owned();
-        CaseError::stated(ErrorKind::Open, error.to_string()).with_remedy(remedy)
-    })?;
-    let tile = Arc::new(tile);
-    tiles.insert(key, tile.clone());
-    Ok(tile)
 }

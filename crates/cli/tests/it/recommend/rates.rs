@@ -75,11 +75,7 @@ fn rows_and_programs_of_a_question_with_a_rate_are_paced() {
     for case in rows {
         assert_eq!((case.rate_per_s, case.placement), (Some(500), Placement::Any), "{}", case.spec);
         for Sample { elapsed_ns, messages, .. } in &case.samples {
-            assert!(
-                *elapsed_ns >= (messages - 1) * 2_000_000 && *messages >= 50,
-                "{}: {messages}",
-                case.spec
-            );
+            assert!(*elapsed_ns >= (messages - 1) * 2_000_000 && *messages >= 5, "{}: {messages}", case.spec);
         }
     }
     let answer = measured.recommendation.expect("an answer");
