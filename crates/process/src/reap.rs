@@ -66,3 +66,30 @@ pub fn end_usage(usage: &libc::rusage) -> EndUsage {
         system_ns: ns(usage.ru_stime),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    /// Of a process that has ended the usage is all of its CPU time, however short it was: no part since the last tick is missing.
+    #[test]
+    fn the_cpu_time_of_an_ended_process_is_all_of_it() {
+        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; cat /proc/$$/schedstat";
+        for _ in 0..5 {
+            // `reap` waits for it.
+            #[allow(clippy::zombie_processes)]
+            let mut child =
+                Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("sh");
+            let mut said = String::new();
+            child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+            let (status, usage) = reap(Pid::from_child(&child)).expect("our child");
+            let least_ns = said.split(' ').next().and_then(|ns| ns.parse::<u64>().ok());
+            // Without the file the kernel keeps no such account. Each of both times is cut to microseconds.
+            let Some(least_ns) = least_ns.filter(|_| status.success()) else { continue };
+            let used_ns = usage.user_ns + usage.system_ns;
+            assert!(used_ns + 2000 >= least_ns, "{used_ns} of at least {least_ns} ns");
+        }
+    }
+}
