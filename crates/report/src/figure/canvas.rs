@@ -112,6 +112,9 @@ pub(super) fn sans_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * SANS_ADVANCE
 }
 
+/// Least distance of a label from the edges of the canvas.
+const EDGE: f64 = 6.0;
+
 /// The labels of ticks that have room, each centred on its place or as near to it as the canvas' edges allow. Where two would
 /// touch, the one further right stays: of percentiles the rarest says most.
 pub(super) fn labels_apart(ticks: Vec<(f64, String)>, canvas: &Canvas) -> Vec<(f64, String)> {
@@ -119,7 +122,8 @@ pub(super) fn labels_apart(ticks: Vec<(f64, String)>, canvas: &Canvas) -> Vec<(f
     let mut kept = Vec::new();
     for (place, words) in ticks.into_iter().rev() {
         let half = sans_width(&words) / 2.0;
-        let x = place.min(canvas.width - half).max(half);
+        // The width of running text is only about right, and figures are wider than most letters.
+        let x = place.min(canvas.width - half - EDGE).max(half + EDGE);
         if x + half <= free {
             free = x - half - LABEL_GAP;
             kept.push((x, words));
