@@ -3,6 +3,7 @@
 mod args;
 mod cells;
 mod decision;
+mod like;
 mod peer_args;
 mod plan;
 mod plan_text;

@@ -26,6 +26,12 @@ pub(crate) fn arguments<A: Args + FromArgMatches>(
     A::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
+/// An error of the parser, without the help that follows it.
+pub(crate) fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
 /// Parses a payload; the name of its file may be other than UTF-8.
 pub(crate) fn payload() -> impl TypedValueParser<Value = PayloadKind> {
     OsStringValueParser::new().try_map(|typed| PayloadKind::parse(&typed))

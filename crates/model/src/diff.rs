@@ -231,6 +231,9 @@ impl DiffRecord {
             return false;
         }
         let Some(margin) = self.fail_over_percent.filter(|percent| *percent > 0.0) else { return false };
+        if !change.is_beyond(Some(margin)) || self.loads_differ() {
+            return true;
+        }
         let is_tail = change.figure == DiffFigure::RoundTripP99;
         let by_chance = if is_tail { 1.0 + margin * TAIL_MARGINS / 100.0 } else { 1.0 };
         let controls = self.changes.iter().filter(|control| control.control && control.kind == change.kind);
@@ -240,7 +243,7 @@ impl DiffRecord {
             .low
             .zip(change.high)
             .and_then(|(low, high)| Some(change.factor_of(low)?.min(change.factor_of(high)?)));
-        !change.is_beyond(Some(margin)) || least.is_none_or(|least| least <= needed) || self.loads_differ()
+        least.is_none_or(|least| least <= needed)
     }
 
     /// Whether something else used much more of the CPUs during one of two runs, so that nothing counts as a change of the program.

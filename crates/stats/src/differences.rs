@@ -129,8 +129,21 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
     let trouble = [("old", old), ("new", new)];
     let trouble =
         trouble.into_iter().filter_map(|(side, one)| Some(format!("{side}: {}", one.problem.as_ref()?)));
-    let said: Vec<String> = unlike.chain(trouble).collect();
+    let said: Vec<String> = unlike.chain(amounts_differ(old, new)).chain(trouble).collect();
     (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Largest factor between the amounts of two sides that is not named: longer trials have other figures, as caches and queues fill.
+const AMOUNTS_DIFFER_FROM: f64 = 1.3;
+
+/// The blocks, or round trips, of a trial, where both sides had others.
+fn amounts_differ(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
+    let (before, after) = median(&old.amounts).zip(median(&new.amounts))?;
+    let is_unlike = before.min(after) * AMOUNTS_DIFFER_FROM < before.max(after);
+    let what = if old.figure == DiffFigure::Throughput { "blocks" } else { "round trips" };
+    is_unlike.then(|| {
+        format!("{what} of a trial: {before:.0}, then {after:.0} (`bench --like` takes those of a record)")
+    })
 }
 
 /// Tests the cases with figures on both sides, as one family.
@@ -318,6 +331,7 @@ mod tests {
             problem: problem.map(str::to_owned),
             failed,
             short,
+            amounts: Vec::new(),
             found: BTreeMap::new(),
         }
     }

@@ -29,6 +29,8 @@ pub struct CaseFigures {
     pub failed: bool,
     /// Whether trials were too short for this figure.
     pub short: bool,
+    /// Blocks, or round trips, of each trial; empty for commands.
+    pub amounts: Vec<f64>,
     /// Properties that were found, not requested, by name: a difference between the records is shown to the user.
     pub found: BTreeMap<&'static str, String>,
 }
@@ -46,6 +48,7 @@ impl CaseFigures {
         self.failed |= further.failed;
         self.short |= further.short;
         self.found = further.found;
+        self.amounts.extend(further.amounts);
     }
 
     fn of_case(case: &CaseRecord, figure: DiffFigure, values: Vec<(u32, f64)>) -> Self {
@@ -72,6 +75,7 @@ impl CaseFigures {
             problem: problem.or_else(unreadable),
             failed: case.error.as_ref().is_some_and(|error| !error.expected),
             short: false,
+            amounts: case.samples.iter().map(|sample| sample.messages as f64).collect(),
             found,
         }
     }
@@ -137,6 +141,7 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
         problem: result.error.clone(),
         failed: result.error.is_some(),
         short: false,
+        amounts: Vec::new(),
         found: BTreeMap::from([
             ("status", status),
             ("hash of the output", result.output_hash.clone().unwrap_or_default()),
@@ -146,11 +151,11 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
 
 /// The figures of several runs of one side, case by case.
 pub fn of_runs(runs: impl IntoIterator<Item = Vec<CaseFigures>>) -> Vec<CaseFigures> {
-    let mut all: Vec<CaseFigures> = Vec::new();
+    let (mut all, mut places) = (Vec::<CaseFigures>::new(), BTreeMap::new());
     for one in runs.into_iter().flatten() {
         let values: Vec<f64> = one.values.iter().map(|(_, value)| *value).collect();
         let own = median(&values);
-        let place = all.iter().position(|known| known.key() == one.key()).unwrap_or(all.len());
+        let place = *places.entry((one.case.clone(), one.figure)).or_insert(all.len());
         match all.get_mut(place) {
             Some(known) => known.absorb(one),
             None => all.push(one),

@@ -1,5 +1,6 @@
 //! The arguments of `hosepipe bench`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +18,11 @@ use crate::{tips, typed};
 fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
     let others = ["specs", "all", "sweep", "bytes", "count", "workers", "worker", "peer"];
     AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).chain(others)
+}
+
+/// Options that conflict with `--like`: the same, and `--suite`. Of `--place` it is checked whether it contradicts the record.
+fn not_with_a_record() -> impl Iterator<Item = &'static str> {
+    not_with_a_suite().filter(|option| *option != "place").chain(["suite"])
 }
 
 /// The heading of the options for several pairs, senders or receivers, and for a rate.
@@ -40,6 +46,11 @@ pub(crate) struct BenchArgs {
     /// A fixed set of cases to compare kernels and machines with: kernel, ipc, or a file like theirs (docs/SUITES.md)
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = not_with_a_suite())]
     pub(crate) suite: Option<String>,
+
+    /// Measure the cases of a record of `bench` again, at its placements and with as many blocks per trial as there: hosepipe diff then compares
+    /// like with like
+    #[arg(long, value_name = "RECORD", conflicts_with_all = not_with_a_record())]
+    pub(crate) like: Option<PathBuf>,
 
     /// Bytes handed over in one call; several with commas [default: 64KiB; round trips: 1 B]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = typed::positive_size)]

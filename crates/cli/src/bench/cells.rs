@@ -73,7 +73,8 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> anyhow::Resul
 /// Most bytes in a trial: more would take years, and sums of them would overflow.
 const TRIAL_BYTES_MAX: u64 = 1 << 60;
 
-fn check_amounts(cases: &[Case]) -> anyhow::Result<()> {
+/// Refuses trials that would never end.
+pub(super) fn check_amounts(cases: &[Case]) -> anyhow::Result<()> {
     let too_much = |case: &Case| match case.amount {
         Amount::Adaptive => false,
         Amount::Bytes(bytes) => bytes > TRIAL_BYTES_MAX,

@@ -9,6 +9,7 @@ use report::words;
 use super::args::BenchArgs;
 use super::cells::{cells, placements, references};
 use super::decision::TRIALS;
+use super::like::{self, LikePlan};
 use super::suite::{self, SuitePlan};
 use crate::terminal::{self, usage};
 
@@ -40,12 +41,16 @@ const PACED_PART: f64 = 0.9;
 /// This machine cannot run it: it does not have the CPU, or the payload or the suite cannot be read.
 pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Option<Suite>)> {
     let is_fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
-    let (cases, trials, budget, suite) = match &args.suite {
-        Some(named) => {
+    let (cases, trials, budget, suite) = match (&args.suite, &args.like) {
+        (None, Some(record)) => {
+            let LikePlan { suite, cases, trials } = like::read(record, args.place)?;
+            (cases, trials, None, suite)
+        }
+        (Some(named), _) => {
             let SuitePlan { suite, cases, trials, budget } = suite::read(named)?;
             (cases, trials, budget, Some(suite))
         }
-        None => {
+        (None, None) => {
             let mut cases = cells(args, &placements(args, cpus)?)?;
             // Floors and ceilings of this machine say nothing about the way to another host.
             if args.peer.target.is_none() {

@@ -144,7 +144,7 @@ fn entry_cases(entry: &Entry) -> Result<Vec<Case>, String> {
     options.push("--".to_owned());
     options.extend(words(&SPECS)?);
     let args = typed::arguments::<BenchArgs>("suite", options);
-    let args = args.map_err(|error| first_line(&error.to_string()))?;
+    let args = args.map_err(|error| typed::first_line(&error))?;
     let placements: Result<Vec<Placement>, _> = words(&PLACE)?.iter().map(|word| word.parse()).collect();
     let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;
     cells(&args, &placements).map_err(|problem| problem.to_string())
@@ -161,11 +161,6 @@ fn words(value: &toml::Value) -> Result<Vec<String>, String> {
             other.type_str()
         )),
     }
-}
-
-/// The error of the parser, without the help that follows it.
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

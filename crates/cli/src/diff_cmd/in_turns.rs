@@ -216,6 +216,7 @@ impl Pairing<'_> {
             run_medians: Vec::new(),
             failed,
             short: false,
+            amounts: Vec::new(),
             problem: failed.then_some(problem),
             found: BTreeMap::from([("hash of the output", output.hash)]),
         }])

@@ -27,6 +27,7 @@ mod hangs;
 mod help;
 mod hostile;
 mod house;
+mod like;
 mod limits;
 mod line_buffered;
 mod load;
