@@ -30,7 +30,7 @@ fn a_record_is_measured_again_with_the_same_amounts() {
         format!("pipe --pairs 1,2 --workload stream {place}"),
         format!("pipe --senders 1,3 {place}"),
         format!("pipe --receivers 2 {place}"),
-        format!("socketpair --rate 2000 {place}"),
+        format!("socketpair --rate 2000 --count 200 {place}"),
         format!("pipe --chain 1 --data write,verify --check xor --payload zero {place}"),
         format!("pipe --align 0,16 --tasks threads --wait poll {place}"),
     ] {
