@@ -171,19 +171,10 @@ impl CaseChange {
         !self.control && (self.kind == ChangeKind::Failed || slower)
     }
 
-    /// Whether it is a floor or a ceiling that changed: the machine was in another state.
-    pub fn is_moved_control(&self) -> bool {
-        self.control && matches!(self.kind, ChangeKind::Slower | ChangeKind::Faster)
-    }
-
-    /// By which factor it became slower, or faster, if it is that and the new figures are this multiple of the old ones.
-    fn factor_of(&self, ratio: f64) -> Option<f64> {
-        let slower = if self.figure.larger_is_better() { 1.0 / ratio } else { ratio };
-        match self.kind {
-            ChangeKind::Slower => Some(slower),
-            ChangeKind::Faster => Some(1.0 / slower),
-            _ => None,
-        }
+    /// The factor by which it became faster, or else slower, if the new figures are this multiple of the old ones.
+    fn factor(&self, ratio: f64, direction: ChangeKind) -> f64 {
+        let is_inverse = self.figure.larger_is_better() != (direction == ChangeKind::Faster);
+        if is_inverse { 1.0 / ratio } else { ratio }
     }
 
     /// Whether the whole interval is beyond a share, up or down. An interval may reach just beyond "no change" although a change was
@@ -202,6 +193,10 @@ const LOADS_DIFFER_FROM: f64 = 0.10;
 /// The margin of a tail, as a multiple of that of other figures: of runs of one program on a quiet machine the 99th percentiles differed by
 /// up to a factor of 2, the medians by a third of that.
 pub const TAIL_MARGINS: f64 = 10.0;
+
+/// Largest p at which a floor or a ceiling counts as changed; between two runs it is not corrected for their number, as a changed one only asks
+/// for larger changes of other figures.
+const CONTROL_P: f64 = 0.05;
 
 impl DiffRecord {
     /// The regressions that `--fail-over` does not allow.
@@ -236,14 +231,22 @@ impl DiffRecord {
         }
         let is_tail = change.figure == DiffFigure::RoundTripP99;
         let by_chance = if is_tail { 1.0 + margin * TAIL_MARGINS / 100.0 } else { 1.0 };
-        let controls = self.changes.iter().filter(|control| control.control && control.kind == change.kind);
-        let needed =
-            controls.filter_map(|control| control.factor_of(control.ratio?)).fold(by_chance, f64::max);
-        let least = change
-            .low
-            .zip(change.high)
-            .and_then(|(low, high)| Some(change.factor_of(low)?.min(change.factor_of(high)?)));
+        let controls = self.moved_controls();
+        let needed = controls
+            .filter_map(|control| Some(control.factor(control.ratio?, change.kind)))
+            .fold(by_chance, f64::max);
+        let bounds = change.low.zip(change.high);
+        let least =
+            bounds.map(|(low, high)| change.factor(low, change.kind).min(change.factor(high, change.kind)));
         least.is_none_or(|least| least <= needed)
+    }
+
+    /// The floors and ceilings that changed: the machine was in another state.
+    pub fn moved_controls(&self) -> impl Iterator<Item = &CaseChange> {
+        let p = |control: &CaseChange| {
+            if self.unit() == DiffUnit::Trial { control.p } else { control.p_corrected }
+        };
+        self.changes.iter().filter(move |change| change.control && p(change).is_some_and(|p| p <= CONTROL_P))
     }
 
     /// Whether something else used much more of the CPUs during one of two runs, so that nothing counts as a change of the program.
@@ -374,6 +377,7 @@ mod tests {
         let floor = |kind, ratio| CaseChange {
             control: true,
             ratio: Some(ratio),
+            p: Some(if kind == ChangeKind::NoChange { 0.06 } else { 0.05 }),
             ..change(DiffFigure::Throughput, kind, ratio * 0.9, 1.0)
         };
         let cases = [

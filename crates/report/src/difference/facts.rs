@@ -47,15 +47,14 @@ pub(super) fn is_of_two_runs(record: &DiffRecord) -> bool {
 
 /// Floors and ceilings that changed.
 pub(super) fn moved_controls(record: &DiffRecord) -> Option<String> {
-    let moved = record.changes.iter().filter(|change| change.is_moved_control());
     let text = |change: &CaseChange| {
         Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
     };
-    let moved: Vec<String> = moved.filter_map(text).collect();
+    let moved: Vec<String> = record.moved_controls().filter_map(text).collect();
     (!moved.is_empty()).then(|| {
         let only = if record.unit() == DiffUnit::Trial { ": only larger changes count" } else { "" };
         format!(
-            "The machine was not in the same state on both sides: figures that show only its state changed, too ({}){only}.",
+            "The machine was not in the same state on both sides: figures that show only its state differ, too ({}){only}.",
             first_names(&moved, 3)
         )
     })
