@@ -25,6 +25,11 @@ impl Ready {
         Ok(Self { mechanism, options, cpus, block_bytes: block_that_fits(case)? })
     }
 
+    /// Whether what is sent stays stored until the trial ends.
+    pub(crate) fn stores_data(&self) -> bool {
+        self.mechanism.capabilities.contains(Capabilities::STORES_DATA)
+    }
+
     /// The CPU of task `index` of a pair, which is not a relay; `None` if the scheduler chooses.
     pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
         let last = index + 1 == tasks(case);

@@ -8,11 +8,11 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mechanism::{Folder, PacedClient};
 use model::{Case, CaseError, ErrorKind, NoSample, describe_errno};
-use process::{Child, POLL_INTERVAL, attend, describe_ending, end_all, ready_within, signals};
+use process::{Child, POLL_INTERVAL, describe_ending, end_all, ready_within, signals};
 use rustix::event::PollFlags;
 use rustix::io::retry_on_intr;
 use serde::de::DeserializeOwned;
@@ -48,7 +48,7 @@ struct Order {
 enum Answer {
     /// The part of the trial that is done, 0 to 1.
     Progress(f64),
-    /// It needs the checksum of so many bytes, or `null` if the user stops it.
+    /// It needs the checksum of this number of bytes, or `null` if the user stops it.
     ChecksumOf(u64),
     /// The trial is over.
     Made(Box<TrialOutcome>),
@@ -146,14 +146,8 @@ impl RoundProcess {
     /// Gives it no more orders, and waits for its end.
     fn end(&mut self) {
         self.orders = None;
-        let began = Instant::now();
-        while self.child[0].ended().is_none() && began.elapsed() < END_WITHIN {
-            if attend(&mut self.child).is_err() {
-                break;
-            }
-        }
-        // Dropping a child kills it, if it still runs.
-        let _ = end_all(&mut self.child, Duration::ZERO);
+        // It ignores the signal that asks it to end, and ends with its orders. Dropping a child kills it, if it still runs.
+        let _ = end_all(&mut self.child, END_WITHIN);
     }
 }
 

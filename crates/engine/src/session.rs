@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mechanism::{Capabilities, Folder};
+use mechanism::Folder;
 use model::{
     Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, NoSample, Observer, PayloadKind,
     Role, RunProgress, Sample,
@@ -111,7 +111,7 @@ impl Runner {
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration, paced: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
-        let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
+        let stores = ready.stores_data();
         let scaled = |elapsed, target| scaled_blocks(case, stores, blocks, elapsed, target);
         self.blocks = fixed_blocks(case)
             .or_else(|| paced_blocks(case, stores, blocks, self.fastest, paced))
@@ -129,17 +129,16 @@ impl Runner {
         if fixed_blocks(&self.case).is_some() || self.blocks == 0 {
             return;
         }
-        let mut times_s = self.block_times_s.clone();
-        times_s.push(first.elapsed_ns as f64 / 1e9 / self.blocks as f64);
-        times_s.sort_unstable_by(f64::total_cmp);
-        let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.blocks as f64);
-        let stores = ready.mechanism.capabilities.contains(Capabilities::STORES_DATA);
+        let (stores, first_elapsed) = (ready.stores_data(), Duration::from_nanos(first.elapsed_ns));
         // A paced one may have been sized by a busy moment, too: if it keeps up now, it gets all that are due.
-        let first_ns = Duration::from_nanos(first.elapsed_ns);
-        if let Some(due) = paced_blocks(&self.case, stores, self.blocks, first_ns, self.target) {
+        if let Some(due) = paced_blocks(&self.case, stores, self.blocks, first_elapsed, self.target) {
             self.blocks = self.blocks.max(due);
             return;
         }
+        let mut times_s = self.block_times_s.clone();
+        times_s.push(first_elapsed.as_secs_f64() / self.blocks as f64);
+        times_s.sort_unstable_by(f64::total_cmp);
+        let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.blocks as f64);
         let blocks = scaled_blocks(&self.case, stores, self.blocks, elapsed, self.target);
         let factor = blocks as f64 / self.blocks as f64;
         if !(1.0 / MISSED..=MISSED).contains(&factor) {

@@ -109,7 +109,7 @@ pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
     rankings(results).iter().map(|group| group.len() * (group.len() - 1) / 2).sum()
 }
 
-/// Number of rounds by default for the order of so many pairs: up to five more than are needed, the more pairs may have a disturbed round.
+/// Number of rounds by default for the order of this number of pairs: up to five more than are needed, the more pairs may have a disturbed round.
 /// They end before that where a look finds the order.
 pub fn rounds_to_order(pairs: usize) -> usize {
     const MORE_MAX: usize = 5;

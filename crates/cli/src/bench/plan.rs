@@ -110,7 +110,7 @@ fn sized(plan: &Plan) -> impl Iterator<Item = &Case> {
     plan.cases.iter().filter(|case| case.role == Role::Ranked && case.amount == Amount::Adaptive)
 }
 
-/// The shortest time of so many trials, at least one, of each of these cases.
+/// The shortest time of this number of trials, at least one, of each of these cases.
 fn time_of(plan: &Plan, trials: u32) -> Duration {
     let of_case = |case: &Case| {
         let paced = if is_paced(case) { plan.trial_paced } else { Duration::ZERO };

@@ -27,7 +27,7 @@ fn case(spec: &str, time_ns: f64, cpu_ns: f64, spread: f64) -> CaseRecord {
     }
 }
 
-/// The same with the noise of so many rounds later, so that now this case is the cheaper one and now another.
+/// The same with the noise of later rounds, so that now this case is the cheaper one and now another.
 fn later(mut case: CaseRecord, rounds: u32) -> CaseRecord {
     case.samples.iter_mut().for_each(|sample| sample.round = (sample.round + rounds) % 9);
     case

@@ -10,7 +10,7 @@ use super::{answer, case, record};
 use crate::common::programs::python;
 use crate::common::{Lab, read_record};
 
-/// The same at a rate of so many messages a second, of which it reaches as many as its time allows.
+/// The same at this rate in messages a second, of which it reaches as many as its time allows.
 fn paced(spec: &str, rate_per_s: u32, time_ns: u64, cpu_ns: u64) -> CaseRecord {
     let time_ns = time_ns.max(1_000_000_000 / u64::from(rate_per_s));
     CaseRecord { rate_per_s: Some(rate_per_s), ..case(spec, time_ns, cpu_ns) }
@@ -101,9 +101,9 @@ fn paced_programs(lab: &Lab, language: &str) -> [String; 2] {
 
 /// Expected: a program of a question with a rate sends at that rate, or at the RATE that it is given, and what is late at once.
 /// Happened: programs knew no rate, and those of full speed decided.
-fn expect_pace(run: &dyn Fn(&[&str]) -> Command) {
+fn expect_pace(program: &dyn Fn() -> Command) {
     let each_ns = |arguments: &[&str]| -> f64 {
-        let done = run(arguments).output().expect("it starts");
+        let done = program().args(arguments).output().expect("it starts");
         let said = String::from_utf8_lossy(&done.stdout).into_owned();
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
         said.split(' ').next().and_then(|number| number.parse().ok()).expect("nanoseconds first")
@@ -113,7 +113,7 @@ fn expect_pace(run: &dyn Fn(&[&str]) -> Command) {
     assert!(each_ns(&["6", "100"]) >= 5.0 * 1e7 / 6.0, "100 a second");
     assert!(each_ns(&["1000", "1000000000"]) < 2e7, "all of them are late");
     for rate in ["0", "-1", "1e3", "10abc", "1000000001"] {
-        let done = run(&["6", rate]).output().expect("it starts");
+        let done = program().args(["6", rate]).output().expect("it starts");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(
             done.status.code() == Some(2) && said.contains("RATE is a number from 1 to"),
@@ -131,11 +131,7 @@ fn programs_in_c_keep_a_rate() {
     for (at, text) in paced_programs(&lab, "c").into_iter().enumerate() {
         let words = ["cc", "-Wall", "-Wextra", "-Werror", "-pthread", "paced.c", "-lrt"];
         let program = compiled(&format!("c-paced{at}"), &words, &[("paced.c".to_owned(), text)], &lab);
-        expect_pace(&|arguments| {
-            let mut command = Command::new(&program);
-            command.args(arguments);
-            command
-        });
+        expect_pace(&|| Command::new(&program));
     }
 }
 
@@ -148,11 +144,7 @@ fn programs_in_rust_keep_a_rate() {
     for (at, text) in paced_programs(&lab, "rust").into_iter().enumerate() {
         let words = ["rustc", "--edition=2021", "-Dwarnings", "paced.rs"];
         let program = compiled(&format!("rust-paced{at}"), &words, &[("paced.rs".to_owned(), text)], &lab);
-        expect_pace(&|arguments| {
-            let mut command = Command::new(&program);
-            command.args(arguments);
-            command
-        });
+        expect_pace(&|| Command::new(&program));
     }
 }
 
@@ -164,9 +156,9 @@ fn programs_in_python_keep_a_rate() {
     }
     for text in paced_programs(&lab, "python") {
         fs::write(lab.here("paced.py"), text).expect("a file");
-        expect_pace(&|arguments| {
+        expect_pace(&|| {
             let mut command = Command::new(python());
-            command.args(["-W", "error"]).arg(lab.here("paced.py")).args(arguments);
+            command.args(["-W", "error"]).arg(lab.here("paced.py"));
             command
         });
     }
