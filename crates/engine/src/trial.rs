@@ -19,7 +19,7 @@ use crate::control::TrialPage;
 use crate::end::{EndReport, run_end};
 use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
-use crate::watch::{collect_reports, system_failure, wait_for_tasks};
+use crate::watch::{collect_reports, goal, system_failure, wait_for_tasks};
 
 /// The parameters of a trial.
 pub(crate) struct TrialSetup<'a> {
@@ -251,7 +251,7 @@ fn work(
         consumer: Consumer::new(case.data, case.check, setup.tile, receives, buffering(case.align.receiver)),
         // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
         blocks_between_reports: if case.toward.is_some() || case.load.is_requested() { 1 } else { 64 },
-        progress: Progress::new(control.moved(task), cpus, blocks),
+        progress: Progress::new(control.moved(task), cpus, goal(case, blocks)),
         latencies_ns: if pings { latency_histogram() } else { None },
         // The first task sends the stream, or asks.
         pace: case.load.rate_per_s.filter(|_| index == 0).map(pace),

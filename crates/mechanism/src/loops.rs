@@ -130,7 +130,7 @@ pub(crate) fn receive_among_others<R: Receiver>(receiver: &mut R, job: &mut Job<
             return Ok(());
         }
         job.received_bytes += received as u64;
-        job.progress.report(job.received_bytes, 1);
+        job.progress.report(job.received_bytes);
     }
 }
 
@@ -212,7 +212,7 @@ fn each_batch(
         let blocks = blocks_between_reports(job).min(job.blocks - done);
         step(job, blocks as usize)?;
         done += blocks;
-        job.progress.report(done * job.block_bytes as u64, blocks);
+        job.progress.report(done * job.block_bytes as u64);
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ fn each_due(
     for number in 0..job.blocks {
         Pace::sleep_until(pace.due_ns(began_ns, number));
         step(job)?;
-        job.progress.report((number + 1) * job.block_bytes as u64, 1);
+        job.progress.report((number + 1) * job.block_bytes as u64);
     }
     Ok(())
 }
@@ -257,7 +257,7 @@ pub(crate) fn each_piece(
             // Divides only if necessary: a division takes longer than to receive a small piece.
             pieces += if moved > most { (moved / most) as u64 } else { 1 };
         }
-        job.progress.report(total - left, pieces);
+        job.progress.report(total - left);
     }
     Ok(())
 }
@@ -297,7 +297,7 @@ fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result
 fn report_round(job: &mut Job<'_>, round: u64) {
     let rounds = blocks_between_reports(job);
     if round.is_multiple_of(rounds) {
-        job.progress.report(round + 1, rounds);
+        job.progress.report(round + 1);
     }
 }
 
@@ -359,7 +359,7 @@ fn time_paced_trips(
             }
         }
         // After each trip: 64 trips may take long, and the supervisor stops a trial that reports nothing for long.
-        job.progress.report(round + 1, 1);
+        job.progress.report(round + 1);
     }
     job.latencies_ns = latencies;
     job.pace = Some(pace);

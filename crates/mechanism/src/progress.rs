@@ -30,10 +30,11 @@ impl TaskCpu {
 pub struct Progress<'a> {
     moved: &'a AtomicU64,
     cpus: Option<(&'a TaskCpu, &'a TaskCpu)>,
-    /// Blocks of the whole trial, those so far, and those at the next look.
-    all_blocks: u64,
-    blocks: u64,
+    /// What the task moves in the whole trial, and what it has moved at the next look, in the unit of the reports. The pieces that arrive
+    /// say nothing: a block of 64 KiB may come in one piece or in 16.
+    goal: u64,
     next_look: u64,
+    looks: u64,
     comparisons: u64,
     /// Comparisons that found both ends on one CPU.
     equal: u64,
@@ -41,14 +42,15 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// The progress of a task that moves this many blocks. `cpus` are its own and the other end's, if there are two ends.
-    pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, all_blocks: u64) -> Self {
+    /// The progress of a task that moves `goal` bytes of a stream, or makes that number of round trips. `cpus` are its own and the other
+    /// end's, if there are two ends.
+    pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, goal: u64) -> Self {
         let mut progress = Self {
             moved,
             cpus,
-            all_blocks,
-            blocks: 0,
+            goal,
             next_look: 0,
+            looks: 0,
             comparisons: 0,
             equal: 0,
             sixteenths_ns: Vec::with_capacity(SIXTEENTHS),
@@ -58,25 +60,25 @@ impl<'a> Progress<'a> {
     }
 
     fn between_looks(&self) -> u64 {
-        (self.all_blocks / LOOKS).max(1)
+        (self.goal / LOOKS).max(1)
     }
 
-    /// Reports the total that was moved. `blocks` is the number of blocks or pieces since the last report.
+    /// Reports the total that was moved.
     #[inline]
-    pub fn report(&mut self, moved: u64, blocks: u64) {
+    pub fn report(&mut self, moved: u64) {
         self.moved.store(moved, Relaxed);
-        self.blocks += blocks;
-        if self.blocks >= self.next_look {
-            self.look();
+        if moved >= self.next_look {
+            self.look(moved);
         }
     }
 
     #[cold]
-    fn look(&mut self) {
-        self.next_look = self.blocks + self.between_looks();
+    fn look(&mut self, moved: u64) {
+        self.next_look = moved + self.between_looks();
+        self.looks += 1;
         let marked = self.sixteenths_ns.len();
         // A look may be several sixteenths after the last one only if there are few blocks.
-        if marked < SIXTEENTHS && self.blocks >= self.all_blocks / 16 * (marked as u64 + 1) {
+        if marked < SIXTEENTHS && moved >= self.goal / 16 * (marked as u64 + 1) {
             self.sixteenths_ns.push(monotonic_ns());
         }
         let Some((own, other)) = self.cpus else { return };
@@ -93,10 +95,10 @@ impl<'a> Progress<'a> {
     }
 
     /// When it had moved each sixteenth but the last one (CLOCK_MONOTONIC, at the first look after it); empty if there were fewer than
-    /// [`LOOKS`] blocks, or if they came in large pieces.
+    /// half of [`LOOKS`], because the blocks were few or came in large pieces.
     pub fn sixteenths_ns(&mut self) -> Vec<u64> {
         let found = std::mem::take(&mut self.sixteenths_ns);
-        if self.all_blocks >= LOOKS && found.len() == SIXTEENTHS { found } else { Vec::new() }
+        if self.looks >= LOOKS / 2 && found.len() == SIXTEENTHS { found } else { Vec::new() }
     }
 }
 
@@ -108,35 +110,38 @@ mod tests {
     fn both_on_one_cpu_or_apart() {
         let (moved, own, other) = (AtomicU64::new(0), TaskCpu::default(), TaskCpu::default());
         let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
-        progress.report(7, 1);
-        assert_eq!((moved.load(Relaxed), progress.cpu_comparisons()), (7, (0, 0)));
-        (1..1000).for_each(|_| progress.report(7, 1));
+        progress.report(1);
+        assert_eq!((moved.load(Relaxed), progress.cpu_comparisons()), (1, (0, 0)));
+        (1..=1000).for_each(|done| progress.report(done));
         assert_eq!(progress.cpu_comparisons(), (0, 0), "the other end has not started yet");
         other.0.store(own.0.load(Relaxed).wrapping_add(1), Relaxed);
-        (0..1000).for_each(|_| progress.report(7, 1));
+        (1001..=2000).for_each(|done| progress.report(done));
         let (comparisons, equal) = progress.cpu_comparisons();
         assert!(comparisons >= LOOKS && equal <= comparisons, "{comparisons} comparisons");
-        progress.report(7, 1000);
+        progress.report(3000);
         assert_eq!(progress.cpu_comparisons().0, comparisons + 1, "many blocks at once are one comparison");
     }
 
+    /// Also if each block comes in many pieces: then the receiver of a ring had marks for the first quarter of a trial alone.
     #[test]
     fn each_sixteenth_has_its_time() {
-        let moved = AtomicU64::new(0);
-        let mut progress = Progress::new(&moved, None, 1000);
-        let mut after = Vec::new();
-        for block in 1..=1000 {
-            progress.report(block, 1);
-            if progress.sixteenths_ns.len() > after.len() {
-                after.push(block);
+        let (moved, goal) = (AtomicU64::new(0), 1000 << 16);
+        for piece in [1 << 16, 1 << 12] {
+            let mut progress = Progress::new(&moved, None, goal);
+            let mut after = Vec::new();
+            for done in (1..=goal / piece).map(|pieces| pieces * piece) {
+                progress.report(done);
+                if progress.sixteenths_ns.len() > after.len() {
+                    after.push(done);
+                }
             }
+            let late = after.iter().zip(1..).map(|(done, sixteenth)| done - sixteenth * (goal / 16));
+            assert!(late.clone().all(|late| late < goal / 100) && late.count() == SIXTEENTHS, "{after:?}");
+            let times = progress.sixteenths_ns();
+            assert!(times.len() == SIXTEENTHS && times.is_sorted(), "{times:?}");
         }
-        let late = after.iter().zip(1..).map(|(block, sixteenth)| block - sixteenth * 62);
-        assert!(late.clone().all(|late| late < 8) && late.count() == SIXTEENTHS, "{after:?}");
-        let times = progress.sixteenths_ns();
-        assert!(times.len() == SIXTEENTHS && times.is_sorted(), "{times:?}");
-        let mut few = Progress::new(&moved, None, LOOKS - 1);
-        (1..LOOKS).for_each(|block| few.report(block, 1));
+        let mut few = Progress::new(&moved, None, goal);
+        (1..=20).for_each(|done| few.report(done * goal / 20));
         assert!(few.sixteenths_ns().is_empty());
     }
 }
