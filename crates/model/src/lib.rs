@@ -56,7 +56,7 @@ pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_du
 pub use recommendation::{ProgramFigures, Recommendation};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, ErrorKind, Latency, NoSample, NoiseLevel, OtherLoad, PeerRecord,
-    RecordHead, SCHEMA, Settings, StopReason, Suite, Throughput, Tool, ZeroCopy,
+    RecordHead, SCHEMA, Settings, StopReason, Suite, Tails, Throughput, Tool, ZeroCopy,
 };
 pub use run::{
     Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,

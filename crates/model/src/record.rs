@@ -318,6 +318,19 @@ pub struct Throughput {
     pub stddev: f64,
 }
 
+/// The 95 % intervals of percentiles of round trips, in nanoseconds: the lower and the upper end, which is `null` where the interval may
+/// reach beyond the longest round trip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tails {
+    /// Of the 90th percentile.
+    pub p90: (u64, Option<u64>),
+    /// Of the 99th percentile.
+    pub p99: (u64, Option<u64>),
+    /// Of the 99.9th percentile.
+    pub p999: (u64, Option<u64>),
+}
+
 /// Summary of the round trip times of all trials, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -336,6 +349,9 @@ pub struct Latency {
     pub p50_low: u64,
     /// Upper end of the 95 % interval of the trials' medians, in nanoseconds.
     pub p50_high: u64,
+    /// The 95 % intervals of the percentiles beyond the median, which the differences between trials give; absent with too few trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tails: Option<Tails>,
     /// Round trips in all trials.
     pub count: u64,
 }

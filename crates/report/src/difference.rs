@@ -186,7 +186,9 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
         Some(format!("{}{}", verdict(record, change), against_limit(record, change)))
     });
     for (row, change) in table.rows.iter_mut().zip(changes) {
-        row.reasons = change.remark.iter().cloned().collect();
+        let total = stats::total_change(change)
+            .map(|total| format!("all trials together: {}, as some took much longer", change_text(total)));
+        row.reasons = change.remark.iter().cloned().chain(total).collect();
         if record.is_regression(change) {
             row.tone = Tone::Bold;
         }

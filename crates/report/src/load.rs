@@ -188,6 +188,7 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     }));
     lines.extend(crowded(record));
     lines.extend(tail::remark(loaded(record)));
+    lines.extend(tail::intervals(loaded(record)));
     lines
 }
 

@@ -174,6 +174,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks.extend(outliers(record));
     remarks.extend(repeated(record));
     remarks.extend(tail::remark(ranked(record)));
+    remarks.extend(tail::intervals(ranked(record)));
     remarks
 }
 

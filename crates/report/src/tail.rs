@@ -3,9 +3,12 @@
 use model::{CaseRecord, Latency};
 use stats::tail::Tail;
 
-use crate::lists::joined_if_any;
-use crate::numbers;
+use crate::lists::{first_names, joined_if_any};
 use crate::table::ABSENT;
+use crate::{numbers, unsteady};
+
+/// Most cases whose interval is given.
+const INTERVALS_MAX: usize = 6;
 
 /// The columns, and how many round trips each needs.
 const COLUMNS: [(&str, Tail); 3] = [("p90", Tail::P90), ("p99", Tail::P99), ("p99.9", Tail::P999)];
@@ -31,4 +34,22 @@ pub(crate) fn remark<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<
     Some(format!(
         "A percentile is shown ({ABSENT} if not) where at least 10 round trips are beyond it: {needed} of them."
     ))
+}
+
+/// The intervals of the 99th percentiles that are shown.
+pub(crate) fn intervals<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
+    let time = |ns: u64| numbers::time(ns as f64);
+    let known = cases.filter_map(|case| {
+        let latency = case.latency_ns.as_ref().filter(|latency| Tail::P99.ns(latency).is_some())?;
+        let (low, high) = latency.tails.as_ref()?.p99;
+        let range = match high {
+            Some(high) => format!("{} to {}", time(low), time(high)),
+            None => format!("at least {}", time(low)),
+        };
+        Some(format!("{} {range}", unsteady::name(case)))
+    });
+    let known: Vec<String> = known.collect();
+    let ranges = first_names(&known, INTERVALS_MAX);
+    (!known.is_empty())
+        .then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
 }

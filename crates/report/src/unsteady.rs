@@ -61,7 +61,7 @@ fn two_halves(case: &CaseRecord) -> Option<String> {
 }
 
 /// "`shm-ring` (streams of 64 KiB, CPUs 0,1)"
-fn name(case: &CaseRecord) -> String {
+pub(crate) fn name(case: &CaseRecord) -> String {
     let what = match case.workload {
         Workload::Stream => "streams",
         Workload::PingPong => "round trips",

@@ -134,6 +134,7 @@ mod tests {
             p99: other,
             p999: other,
             max: other,
+            tails: None,
             p50_low: other,
             p50_high: other,
             count: other,

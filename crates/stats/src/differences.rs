@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use model::{CaseChange, ChangeKind, DiffFigure, DiffUnit};
 
-use crate::changes::{BothSides, Shift, shifts};
+use crate::changes::{BothSides, Shift, shifts, usable};
 use crate::estimate::median;
 use crate::measured::CaseFigures;
+use crate::race::SAME_TIMES;
 use crate::runs::shifts_of_runs;
 
 /// A case in one of the lists, if that has it.
@@ -58,6 +59,22 @@ pub fn is_settled(change: &CaseChange, fail_over_percent: Option<f64>) -> bool {
     let shift = Shift { ratio, interval: change.low.zip(change.high), p, p_corrected };
     let limit = fail_over_percent.filter(|percent| *percent > 0.0).map(|percent| percent / 100.0);
     change.control || shift.is_settled(limit)
+}
+
+/// New as a multiple of old by the times of all trials together, where that differs by more than a tenth from the factor of most of them:
+/// then at least one side has several modes, or a few trials took much longer. Percentiles within a trial have no total.
+pub fn total_change(change: &CaseChange) -> Option<f64> {
+    let mean_time = |figures: &[f64]| -> Option<f64> {
+        let times = figures.iter().map(|figure| match change.figure {
+            DiffFigure::Throughput => Some(1.0 / figure),
+            DiffFigure::WallTime => Some(*figure),
+            DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => None,
+        });
+        Some(times.sum::<Option<f64>>()? / figures.len() as f64).filter(|mean| usable(*mean))
+    };
+    let times = mean_time(&change.new)? / mean_time(&change.old)?;
+    let total = if change.figure.larger_is_better() { 1.0 / times } else { times };
+    ((total / change.ratio?).ln().abs() > SAME_TIMES.ln()).then_some(total)
 }
 
 fn unjudged(old: Side<'_>, new: Side<'_>, unit: DiffUnit) -> CaseChange {
@@ -180,6 +197,28 @@ mod tests {
     use crate::measured::of_bench;
     use crate::mock;
     use model::{BenchRecord, CaseRecord, RecordHead, Role, Settings, Spec, Workload};
+
+    /// Expected: how much longer all trials together take where modes switch. Happened: the factor of most pairs alone, +4 %.
+    #[test]
+    fn modes_that_switch_have_a_change_of_all_trials_together() {
+        let base = [1.0, 1.8, 1.0, 1.8, 1.0, 1.0, 1.8, 1.0, 1.0, 1.8, 1.0, 1.0];
+        let slow = [1.04, 1.04, 1.87, 1.87, 1.04, 1.87, 1.87, 1.04, 1.87, 1.87, 1.87, 1.04];
+        let change = |figure, old: [f64; 12], new: [f64; 12]| CaseChange {
+            figure,
+            old: old.to_vec(),
+            new: new.to_vec(),
+            ratio: Some(if figure == DiffFigure::Throughput { 1.0 / 1.04 } else { 1.04 }),
+            ..CaseChange::default()
+        };
+        let total = slow.iter().sum::<f64>() / base.iter().sum::<f64>();
+        let of_times = total_change(&change(DiffFigure::WallTime, base, slow));
+        assert!(of_times.is_some_and(|found| (found - total).abs() < 1e-9), "{of_times:?}");
+        let rates = |times: [f64; 12]| times.map(|time| 1e9 / time);
+        let of_rates = total_change(&change(DiffFigure::Throughput, rates(base), rates(slow)));
+        assert!(of_rates.is_some_and(|found| (found * total - 1.0).abs() < 1e-9), "{of_rates:?}");
+        assert_eq!(total_change(&change(DiffFigure::RoundTripP99, base, slow)), None, "a percentile has no total");
+        assert_eq!(total_change(&change(DiffFigure::WallTime, base, base.map(|time| 1.04 * time))), None);
+    }
 
     /// Nine trials of a stream, each so much faster than the one before.
     fn stream(spec: &str, bytes_per_s: u64) -> CaseRecord {

@@ -23,6 +23,7 @@ mod runs;
 mod shift;
 pub mod spread;
 mod steady;
+mod student;
 pub mod summary;
 pub mod tail;
 pub mod times;
@@ -39,7 +40,7 @@ pub use cost::{CostModel, Swept};
 pub use cpu_sharing::{
     TrialGroup, TrialsByCpus, ever_shared_cpu, is_mixed, round_trips_by_cpus, shared_cpu, trials_by_cpus,
 };
-pub use differences::{differences, differences_of_runs, is_settled};
+pub use differences::{differences, differences_of_runs, is_settled, total_change};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratios, ratio_of};

@@ -6,13 +6,12 @@
 //! Welch's t of the logarithms (*Biometrika* 34, 1947), as if runs scattered normally. Three medians may be close to each other by chance, as
 //! where a channel has two states: no case counts as scattering less than half of the cases do.
 
-use std::f64::consts::FRAC_PI_2;
-
 use model::RUNS_MIN;
 
 use crate::changes::{BothSides, ERRORS, Shift, correct, figures_needed, shifts};
 use crate::estimate::median;
 use crate::shift::multiple;
+use crate::student;
 
 /// Smallest spread between runs, as a share: histograms hold three digits, so that the medians of all runs may be one number.
 const RESOLUTION: f64 = 1e-3;
@@ -92,51 +91,14 @@ impl Welch {
     }
 
     fn shift(&self, tail: f64) -> Shift {
-        let arm = exceeded_with(tail, self.freedom) * self.error;
+        let arm = student::exceeded_with(tail, self.freedom) * self.error;
         Shift {
             ratio: multiple(self.step),
             interval: Some((multiple(self.step - arm), multiple(self.step + arm))),
-            p: (2.0 * upper_tail((self.step / self.error).abs(), self.freedom)).min(1.0),
+            p: (2.0 * student::upper_tail((self.step / self.error).abs(), self.freedom)).min(1.0),
             p_corrected: 1.0,
         }
     }
-}
-
-/// The chance that Student's t exceeds a value of 0 or more. With t = √freedom tan(angle) its density is a power of a cosine.
-fn upper_tail(t: f64, freedom: f64) -> f64 {
-    let angle = (t / freedom.sqrt()).atan();
-    let whole = integral_of_cosine(0.0, freedom - 1.0);
-    integral_of_cosine(angle, freedom - 1.0) / whole / 2.0
-}
-
-/// The integral of cos^power from an angle to a right angle, by Simpson's rule.
-fn integral_of_cosine(from: f64, power: f64) -> f64 {
-    const STEPS: usize = 60;
-    let width = (FRAC_PI_2 - from) / STEPS as f64;
-    let weighted = (0..=STEPS).map(|step| {
-        let weight = match step {
-            0 | STEPS => 1.0,
-            odd if odd % 2 == 1 => 4.0,
-            _ => 2.0,
-        };
-        // From the right angle on, where the cosine is the sine of a small angle.
-        weight * (step as f64 * width).sin().powf(power)
-    });
-    weighted.sum::<f64>() * width / 3.0
-}
-
-/// The value that Student's t exceeds with this chance.
-fn exceeded_with(chance: f64, freedom: f64) -> f64 {
-    let mut high = 1.0;
-    while upper_tail(high, freedom) > chance {
-        high *= 2.0;
-    }
-    let mut low = 0.0;
-    for _ in 0..30 {
-        let middle = (low + high) / 2.0;
-        if upper_tail(middle, freedom) > chance { low = middle } else { high = middle }
-    }
-    high
 }
 
 #[cfg(test)]
@@ -146,21 +108,6 @@ mod tests {
     use crate::{CaseFigures, differences, measured};
     use fastrand::Rng;
     use model::{CaseChange, CompareResult};
-
-    #[test]
-    fn tails_are_those_of_any_table_of_student() {
-        for (t, freedom, chance) in [
-            (0.0, 3.0, 0.5),
-            (12.7062, 1.0, 0.025),
-            (4.3027, 2.0, 0.025),
-            (2.7764, 4.0, 0.025),
-            (6.8688, 5.0, 5e-4),
-        ] {
-            let found = upper_tail(t, freedom);
-            assert!((found / chance - 1.0).abs() < 1e-3, "t {t} of {freedom}: {found}");
-        }
-        assert!((exceeded_with(0.025, 2.5) - 3.5747).abs() < 1e-3, "{}", exceeded_with(0.025, 2.5));
-    }
 
     /// How the figures of one program scatter.
     struct Scatter {

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use model::{CaseRecord, HistogramError, Latency, Throughput, Workload, decode_histogram};
 
 use crate::estimate::Looks;
-use crate::{Estimate, figure, spread};
+use crate::{Estimate, figure, spread, tail};
 
 /// Sets `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks`: whether a
 /// narrow interval may have ended the case (`--precision`).
@@ -64,6 +64,7 @@ fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Optio
         max: all.max(),
         p50_low: estimate.low.round() as u64,
         p50_high: estimate.high.round() as u64,
+        tails: tail::intervals(trials, &all),
         count: all.len(),
     }))
 }
