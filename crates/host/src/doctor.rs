@@ -5,7 +5,9 @@ mod copies;
 mod limits;
 mod machine;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 pub use copies::copy_finding;
 use model::Host;
@@ -46,13 +48,34 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
+/// The texts of `findings.toml`: of each finding by the word of a severity, by a name that its rule gives, `why` and `remedy`.
+static TEXTS: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
+    LazyLock::new(|| toml::from_str(include_str!("doctor/findings.toml")).unwrap_or_default());
+
+fn text(finding: &str, key: &str) -> Option<&'static str> {
+    TEXTS.get(finding)?.get(key).map(String::as_str)
+}
+
 /// One check; `None` if it does not apply to this machine.
 type Rule = fn(&Host, &Vitals) -> Option<Finding>;
 
 impl Finding {
-    /// A finding without a remedy.
-    fn new(name: &'static str, state: Severity, what: impl Into<String>, why: &'static str) -> Self {
+    /// A finding with the text of its severity, and without a remedy.
+    fn new(name: &'static str, state: Severity, what: impl Into<String>) -> Self {
+        let why = text(name, state.word()).or_else(|| text(name, "why")).unwrap_or_default();
         Self { name, state, what: what.into(), why, remedy: None }
+    }
+
+    /// The same with the text of that name.
+    fn because(mut self, key: &str) -> Self {
+        self.why = text(self.name, key).unwrap_or_default();
+        self
+    }
+
+    /// Adds the remedy of `findings.toml`, unless the finding is [`Severity::Good`].
+    fn remedied(self) -> Option<Self> {
+        let command = text(self.name, "remedy").unwrap_or_default();
+        self.remedy(command)
     }
 
     /// Adds a remedy, unless the finding is [`Severity::Good`].

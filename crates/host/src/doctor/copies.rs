@@ -2,18 +2,14 @@
 
 use model::{CopyCosts, CopySpeed};
 
-use super::Finding;
 use super::Severity::{Caps, Good};
-
-/// Moves malloc's large blocks into the heap, where every page offset is equally likely; by default they begin 16 bytes into a page.
-const REMEDY: &str = "export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=8589934592";
+use super::{Finding, text};
 
 /// Whether this machine copies slowly to some page offsets, which ones, and how slowly.
 pub fn copy_finding(costs: &CopyCosts) -> Finding {
-    let found = |state, what: String, why| Finding::new("copy-alignment", state, what, why);
+    let found = |state, what: String| Finding::new("copy-alignment", state, what);
     let Some(slow) = costs.slow_offsets() else {
-        let why = "No buffer is slow because of its address.";
-        return found(Good, "copies are equally fast at every offset within a page".to_owned(), why);
+        return found(Good, "copies are equally fast at every offset within a page".to_owned());
     };
     let at = |offset: u64| costs.speeds.iter().find(|speed| speed.offset == offset);
     let rate = |speed: fn(&CopySpeed) -> f64, share: f64| match (at(0).map(speed), at(16).map(speed)) {
@@ -31,10 +27,8 @@ pub fn copy_finding(costs: &CopyCosts) -> Finding {
         rate(|speed| speed.file_read_bytes_per_s, slow.file_read),
         rate(|speed| speed.memcpy_bytes_per_s, slow.memcpy)
     );
-    let why = "The CPU's `rep movsb` is slow where the destination lies that far ahead of the source modulo 4096. malloc(3) puts \
-        blocks of 128 KiB or more at 16 bytes past the start of a page, and programs read into them. The variable moves such blocks \
-        for programs that use glibc's malloc(3); docs/ALIGNMENT.md describes what a program can do itself.";
-    Finding { remedy: Some(REMEDY.to_owned()), ..found(Caps, what, why) }
+    let remedy = text("copy-alignment", "remedy").map(str::to_owned);
+    Finding { remedy, ..found(Caps, what) }
 }
 
 fn gb(bytes_per_s: f64) -> String {

@@ -52,11 +52,22 @@ fn healthy() -> (Host, Vitals) {
     (host, vitals)
 }
 
+/// Each finding of a machine where all is good, and of one of which nothing is known, has its text in the table.
+#[test]
+fn each_finding_has_its_text() {
+    let (host, vitals) = healthy();
+    for finding in examine(&host, &vitals).into_iter().chain(examine(&Host::default(), &Vitals::default())) {
+        assert!(finding.why.ends_with('.'), "{finding:?}");
+    }
+    assert!(TEXTS.values().flatten().all(|(_, text)| !text.is_empty()) && TEXTS.len() > 30, "{TEXTS:?}");
+}
+
 /// The finding of that name.
 fn find(host: &Host, vitals: &Vitals, name: &str) -> Finding {
     examine(host, vitals)
         .into_iter()
         .find(|finding| finding.name == name)
+        .inspect(|finding| assert!(finding.why.ends_with('.'), "{finding:?}"))
         .unwrap_or_else(|| panic!("no {name}"))
 }
 
