@@ -50,6 +50,5 @@ pub(crate) fn intervals<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Opti
     });
     let known: Vec<String> = known.collect();
     let ranges = first_names(&known, INTERVALS_MAX);
-    (!known.is_empty())
-        .then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
+    (!known.is_empty()).then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
 }

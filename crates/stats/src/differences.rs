@@ -216,7 +216,11 @@ mod tests {
         let rates = |times: [f64; 12]| times.map(|time| 1e9 / time);
         let of_rates = total_change(&change(DiffFigure::Throughput, rates(base), rates(slow)));
         assert!(of_rates.is_some_and(|found| (found * total - 1.0).abs() < 1e-9), "{of_rates:?}");
-        assert_eq!(total_change(&change(DiffFigure::RoundTripP99, base, slow)), None, "a percentile has no total");
+        assert_eq!(
+            total_change(&change(DiffFigure::RoundTripP99, base, slow)),
+            None,
+            "a percentile has no total"
+        );
         assert_eq!(total_change(&change(DiffFigure::WallTime, base, base.map(|time| 1.04 * time))), None);
     }
 

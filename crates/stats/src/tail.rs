@@ -116,7 +116,17 @@ mod tests {
     #[test]
     fn a_percentile_has_ten_round_trips_beyond_it_or_is_not_known() {
         let known = |count| {
-            let latency = Latency { p50: 1, p90: 2, p99: 3, p999: 4, max: 5, p50_low: 1, p50_high: 1, tails: None, count };
+            let latency = Latency {
+                p50: 1,
+                p90: 2,
+                p99: 3,
+                p999: 4,
+                max: 5,
+                p50_low: 1,
+                p50_high: 1,
+                tails: None,
+                count,
+            };
             [Tail::P90, Tail::P99, Tail::P999].map(|tail| tail.ns(&latency))
         };
         assert_eq!(known(99), [None, None, None]);
