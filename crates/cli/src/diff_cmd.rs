@@ -9,7 +9,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use model::{DiffRecord, DiffSide, RUNS_MIN, RecordHead};
+use model::{ChangeKind, DiffRecord, DiffSide, RUNS_MIN, RecordHead};
 use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
@@ -46,7 +46,7 @@ difference of two records is a change only if it is surely larger than --fail-ov
 With three or more records of each side the medians of runs are compared, and smaller changes can be found.
 Exit status: 0 nothing became worse; 1 something did (its whole interval is worse by more than --fail-over), or failed on the
 new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is wrong, or these
-records cannot be compared; 130 stopped by Ctrl-C."
+records have no figure in common; 130 stopped by Ctrl-C."
 )]
 pub(crate) struct DiffArgs {
     /// The record to compare with, and the record that may have changed; with --run two commands, or two hosepipes. If `--` follows: the
@@ -147,6 +147,8 @@ impl DiffArgs {
 /// Writes and prints the record; the status shows whether anything became worse.
 fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
+    let judged = || record.changes.iter().filter(|change| !change.control);
+    let is_compared = judged().any(|change| change.kind != ChangeKind::Incomparable);
     let foreign = match args.format {
         None => None,
         Some(ForeignFormat::GithubAction) => Some(action::text(&record)?),
@@ -162,7 +164,8 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
             Destination::Stdout.write(&text)?;
         }
     }
-    Ok(ExitCode::from(u8::from(worse)))
+    // "Nothing became worse" would be false where nothing was compared.
+    Ok(if is_compared || worse { ExitCode::from(u8::from(worse)) } else { ExitCode::from(2) })
 }
 
 /// A record, and its figures.

@@ -323,12 +323,15 @@ pub struct Throughput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tails {
-    /// Of the 90th percentile.
-    pub p90: (u64, Option<u64>),
+    /// Of the 90th percentile; absent, as the others, with fewer than ten round trips beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<(u64, Option<u64>)>,
     /// Of the 99th percentile.
-    pub p99: (u64, Option<u64>),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<(u64, Option<u64>)>,
     /// Of the 99.9th percentile.
-    pub p999: (u64, Option<u64>),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999: Option<(u64, Option<u64>)>,
 }
 
 /// Summary of the round trip times of all trials, in nanoseconds.

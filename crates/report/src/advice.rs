@@ -3,6 +3,7 @@
 //! measured is only suggested.
 
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Wait, Workload};
+use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
 
 use crate::case_figure::quantity;
@@ -59,7 +60,9 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<f64> {
 fn wide(record: &BenchRecord) -> Option<String> {
     let measured = ranked(record).filter(|case| !case.samples.is_empty()).count();
     // If the scheduler used one CPU in some trials and two in others, more trials do not help.
-    let wild = |case: &&CaseRecord| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case);
+    let wild = |case: &&CaseRecord| {
+        case.noise == Some(NoiseLevel::Wild) && case.samples.len() >= ENOUGH_FOR_95_PERCENT && !is_mixed(case)
+    };
     let wild = ranked(record).filter(wild).count();
     (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
         let more = match record.settings.precision_percent {

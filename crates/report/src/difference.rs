@@ -96,6 +96,7 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
         let count = changes.iter().filter(|change| change.kind == *kind).count();
         let words = match kind {
             ChangeKind::NoChange => "without a change".to_owned(),
+            ChangeKind::TooFew if record.unit() == DiffUnit::Run => "with too few runs to say".to_owned(),
             ChangeKind::TooFew => "with too few trials to say".to_owned(),
             kind => kind.to_string(),
         };

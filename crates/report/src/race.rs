@@ -97,7 +97,7 @@ impl RaceWords<'_> {
             let cpus = self.by_cpus(next.at).map(|cpus| format!("; {cpus}"));
             let [dearer, rounds] = [next.rounds_dearer, next.rounds];
             format!(
-                "costs more in {dearer} of {rounds} rounds, typically {by_median}{}",
+                "costs more in {dearer} of {rounds} rounds, typically {by_median}{total}{}",
                 cpus.unwrap_or_default()
             )
         } else {
@@ -140,13 +140,16 @@ impl RaceWords<'_> {
 /// "0.94 to 1.38 times the cost"
 fn range(against: &Against) -> String {
     let Ratio { median, low, high } = against.factor;
-    match high.is_finite() {
+    let factor = match high.is_finite() {
         true => format!("{} to {} times the cost", times(low), times(high)),
         false if median.is_finite() => {
             format!("{} times the cost in the median of {}", times(median), count(against.rounds, "round"))
         }
-        false => "no common rounds".to_owned(),
-    }
+        false => return "no common rounds".to_owned(),
+    };
+    // The totals say more than the median where the other row is rarely much slower.
+    let total = against.is_less_in_total.then(|| format!(", but {} times in total", times(against.totals)));
+    factor + &total.unwrap_or_default()
 }
 
 /// A factor; below two the second decimal matters.

@@ -54,7 +54,7 @@ fn two_halves(case: &CaseRecord) -> Option<String> {
     let found = unlike_halves(case)?;
     let [times, low, high] = [found.median, found.low, found.high].map(numbers::ratio);
     Some(format!(
-        "{}: the second half of a trial takes {times} times as long as the first ({low} to {high}): longer trials give another figure \
+        "{}: the second half of a trial takes {times} times as long as the first ({low} to {high}): longer trials may give another figure \
          (--bytes, --count).",
         name(case)
     ))

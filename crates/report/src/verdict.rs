@@ -5,6 +5,7 @@ use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::{promised_bytes, torn_share};
+use stats::race::SAME_TIMES;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
 use crate::case_figure::{estimated, paired_speeds, quantity, speed};
@@ -97,7 +98,9 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     if runs.is_empty() {
         return None;
     }
-    let mut text = format!("{}, by time and CPU: take {}.", quantity(workload).subject, runs.join(", "));
+    let places = distinct(answers.iter().map(|one| words::whereabouts(one.taken))).join(" or ");
+    let subject = quantity(workload).subject;
+    let mut text = format!("{subject} {places}, by time and CPU: take {}.", runs.join(", "));
     for (kind, label) in SIZE_LABELS.into_iter().enumerate() {
         let names_of = |one: &SizeAnswer| one.candidates.others()[kind].clone();
         let is_of_kind = |one: &SizeAnswer| !names_of(one).is_empty();
@@ -343,6 +346,12 @@ fn cost_words(case: &CaseRecord) -> &'static str {
 fn figures(case: &CaseRecord) -> String {
     let unit = if case.workload == Workload::Stream { "block" } else { "trip" };
     let figure = estimated(case).map(|[median, ..]| quantity(case.workload).unit.text(median));
+    let mean_ns = figure::median_of(case, figure::round_trip_mean_ns);
+    let mean_ns = mean_ns
+        .zip(estimated(case))
+        .filter(|(mean_ns, [median_ns, ..])| mean_ns.max(*median_ns) / mean_ns.min(*median_ns) > SAME_TIMES);
+    let mean = mean_ns.map(|(mean_ns, _)| format!(" in the median, {} in the mean", numbers::time(mean_ns)));
+    let figure = figure.map(|figure| figure + &mean.unwrap_or_default());
     let whose = if counts_server_only(case) { "the server's CPU" } else { "CPU" };
     let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of {whose} per {unit}", numbers::time(cpu)));
     figure.unwrap_or_default() + &cpu.unwrap_or_default()

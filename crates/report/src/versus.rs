@@ -169,12 +169,15 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
             "Which of {names} is the fastest is not certain: more --trials, or a quieter machine, may show it."
         ));
     }
-    let [first, next] = [&ranked[0], &ranked[1]].map(name);
-    let bounds = ranked[1].times_fastest.map(with_bounds).unwrap_or_default();
-    let total = stats::total_times(ranked[1], ranked[0]).map(|total| {
+    // Pair by pair: that one may have a larger median than another.
+    let factor = |one: &&&CompareResult| one.times_fastest.map_or(f64::INFINITY, |ratio| ratio.median);
+    let next = ranked[1..].iter().min_by(|one, other| factor(one).total_cmp(&factor(other)))?;
+    let bounds = next.times_fastest.map(with_bounds).unwrap_or_default();
+    let total = stats::total_times(next, ranked[0]).map(|total| {
         format!(", but {} times in total, as some rounds took much longer than others", three_digits(total))
     });
     let total = total.unwrap_or_default();
+    let [first, next] = [&ranked[0], next].map(name);
     Some(match ranked.len() {
         2 => format!("{first} is faster: {next} takes {bounds} times as long{total}."),
         _ => format!("{first} is the fastest: the next one, {next}, takes {bounds} times as long{total}."),

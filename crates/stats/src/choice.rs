@@ -8,8 +8,8 @@
 //! 3. At a rate only trials at that rate count: CPU time per message at full speed says nothing of 1,000 messages a second, where each
 //!    message wakes its receiver. A mechanism is excluded if it does not reach the rate in the median trial
 //!    ([`crate::load::keeps_up`]); with a CPU budget, if the interval of its CPUs reaches above it.
-//! 4. The others are compared by their cost, in the median: time per message + CPU time of both ends per message (a second of waiting
-//!    counts as much as a second of one CPU). At a rate the time between messages is given: only the CPU time counts. Of round trips that
+//! 4. The others are compared by their cost, in the median: time per message (of round trips the mean of a trial) + CPU time of both ends per
+//!    message (a second of waiting counts as much as a second of one CPU). At a rate the time between messages is given: only the CPU time counts. Of round trips that
 //!    `bench` paces it is the response time + CPU time of the server: its client is a generator of load.
 //! 5. The race ([`crate::race`]) compares costs within rounds. These may be taken: what surely costs nearly the same as the leader,
 //!    which alone shares the first place with it; what costs at most 3 % more in the median round ([`LEAD_TIMES_MIN`]); and what is not
@@ -24,7 +24,9 @@ use crate::Estimate;
 use crate::changes::ERRORS;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
-use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns, server_cpu_per_trip_ns};
+use crate::figure::{
+    cpu_per_block_ns, elapsed_per_block_ns, interval_ns, round_trip_mean_ns, server_cpu_per_trip_ns,
+};
 use crate::load::{keeps_up, offered_per_s, torn_share};
 use crate::race::{Against, RoundCosts, Standing, race};
 
@@ -75,13 +77,13 @@ pub struct Demand {
 /// What a message costs: medians of the trials, with intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageCost {
-    /// Wall time per message, or median round trip, in nanoseconds.
+    /// Wall time per message, or mean round trip, in nanoseconds.
     pub time_ns: Estimate,
     /// CPU time per message in nanoseconds: of both ends, or of the server where rule 4 of the module says so.
     pub cpu_ns: Estimate,
     /// Number of busy CPUs: at the given rate, else at full speed.
     pub cpus: Estimate,
-    /// Wall time of a trial per message, or per round trip, in nanoseconds.
+    /// Wall time from one message, or round trip, to the next, in nanoseconds.
     pub elapsed_ns: Estimate,
     /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
     pub decisive_ns: Estimate,
@@ -275,10 +277,10 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
         return None;
     }
     let time_ns = match sample.latency_histogram {
-        Some(_) => round_trip_p50_ns(sample),
+        Some(_) => round_trip_mean_ns(sample),
         None => elapsed_per_block_ns(sample),
     }?;
-    let (elapsed_ns, both_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
+    let (elapsed_ns, both_ns) = (interval_ns(case, sample)?, cpu_per_block_ns(sample)?);
     let share = both_ns / elapsed_ns;
     let share = match (case.wait, case.rate_per_s) {
         // Ends that spin use their CPUs between messages, too. Rounded to whole CPUs: the CPU time of a trial is some per cent more

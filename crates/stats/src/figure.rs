@@ -15,6 +15,21 @@ pub fn round_trip_p50_ns(sample: &Sample) -> Option<f64> {
     (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
 }
 
+/// Mean round trip of one trial in nanoseconds, from its histogram. A median does not show what some trips cost: where two ends meet on one
+/// CPU or on two, the median may be that of either.
+pub fn round_trip_mean_ns(sample: &Sample) -> Option<f64> {
+    let histogram = decode_histogram(sample.latency_histogram.as_deref()?).ok()?;
+    (!histogram.is_empty()).then(|| histogram.mean())
+}
+
+/// Wall time from one message to the next in nanoseconds. At a rate the first message is due at once, so that there is one interval less than
+/// there are messages.
+pub fn interval_ns(case: &CaseRecord, sample: &Sample) -> Option<f64> {
+    let pairs = u64::from(case.load().pairs());
+    let first = if case.rate_per_s.is_some() && sample.messages > pairs { pairs } else { 0 };
+    per(sample.elapsed_ns as f64, sample.messages - first)
+}
+
 /// The main figure of a trial: its median round trip if it has a histogram, else its throughput.
 pub fn headline(sample: &Sample) -> Option<f64> {
     if sample.latency_histogram.is_some() {

@@ -48,7 +48,7 @@ pub fn messages_per_s(sample: &Sample) -> Option<f64> {
 
 /// Median of the messages, or round trips, per second of a case; paced ones are at most at the requested rate.
 pub fn reached_per_s(case: &CaseRecord) -> Option<f64> {
-    let reached = figure::median_of(case, messages_per_s)?;
+    let reached = figure::median_of(case, |sample| Some(1e9 / figure::interval_ns(case, sample)?))?;
     Some(offered_per_s(case).map_or(reached, |offered| reached.min(offered)))
 }
 

@@ -58,6 +58,9 @@ pub(crate) fn intervals(trials: &[Histogram<u64>], all: &Histogram<u64>) -> Opti
     let count = all.len() as f64;
     let spread = student::exceeded_with(0.025, clusters - 1.0) * (clusters / (clusters - 1.0)).sqrt() / count;
     let interval = |tail: Tail| {
+        if all.len() < tail.trips_min() {
+            return None;
+        }
         let share = 1.0 - 1.0 / tail.one_in() as f64;
         let percentile = all.value_at_quantile(share);
         let beyond = |trial: &Histogram<u64>| trial.count_between(percentile + 1, u64::MAX) as f64;
@@ -65,7 +68,7 @@ pub(crate) fn intervals(trials: &[Histogram<u64>], all: &Histogram<u64>) -> Opti
         let unlike = |trial| (beyond(trial) - share_beyond * trial.len() as f64).powi(2);
         let error = spread * trials.iter().map(unlike).sum::<f64>().sqrt();
         let high = (share + error < 1.0).then(|| all.value_at_quantile(share + error));
-        (all.value_at_quantile((share - error).max(0.0)), high)
+        Some((all.value_at_quantile((share - error).max(0.0)), high))
     };
     Some(Tails { p90: interval(Tail::P90), p99: interval(Tail::P99), p999: interval(Tail::P999) })
 }
@@ -104,7 +107,7 @@ mod tests {
         // The true percentile, of as many trials as 100 runs have.
         let truth = run(1_200).1.value_at_quantile(0.99);
         let held = (0..200).filter(|_| {
-            let (low, high) = run(12).0.expect("twelve trials").p99;
+            let (low, high) = run(12).0.expect("twelve trials").p99.expect("enough round trips");
             low <= truth && high.is_none_or(|high| truth <= high)
         });
         let held = held.count();

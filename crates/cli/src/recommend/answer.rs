@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, StopReason, Workload};
+use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, StopReason, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{RaceWords, numbers, words};
+use stats::choice::decisive_cost_ns;
+use stats::estimate::median;
+use stats::paired::paired_ratios;
 use stats::{Choice, Excluded, MessageCost, RankedCase};
 
 use super::RecommendArgs;
@@ -136,19 +139,27 @@ impl Answer<'_> {
 
     /// The time of the program and of hosepipe's own loop, or why the program was not timed.
     fn program(&self, taken: &RankedCase, cost: &MessageCost) -> String {
+        let program = match &self.args.code_to {
+            Some(file) => format!("The program in {}", file.display()),
+            None => "The program below".to_owned(),
+        };
         let Some(figures) = self.program_of(taken) else {
-            return "The program below was not run: give it a COUNT to time it.".to_owned();
+            return format!("{program} was not run: give it a COUNT to time it.");
         };
         match (self.program_cost(taken), &figures.failure) {
             (Some(own), _) => format!(
-                "The program below: {} (median of {} of {} each); hosepipe's own loop: {}.",
+                "{program}: {} (median of {} of {} each); hosepipe's own loop: {}.",
                 self.compared_text(own.time_ns, own.cpu_ns),
                 words::count(figures.time_ns.len(), "run"),
                 words::grouped_count(figures.messages, self.unit()),
                 self.compared_text(cost.time_ns.median, cost.cpu_ns.median),
             ),
-            (None, Some(why)) => format!("The program below was not timed: {why}."),
-            (None, None) => "The program below was not timed.".to_owned(),
+            (None, Some(why)) => format!("{program} was not timed: {why}."),
+            (None, None) if figures.time_ns.is_empty() => format!("{program} was not timed."),
+            (None, None) => format!(
+                "{program}: the CPU time of its messages is too little to be told from what its start takes; hosepipe's own loop: {}.",
+                self.compared_text(cost.time_ns.median, cost.cpu_ns.median)
+            ),
         }
     }
 
@@ -202,9 +213,9 @@ impl Answer<'_> {
         }
     }
 
-    /// The advice to allow more time; empty if the answer did not use all of its time.
+    /// The advice to allow more time; empty if the answer did not use all of its time, or was read from a record.
     pub(super) fn more_time(&self, advice: &'static str) -> &'static str {
-        if self.took.is_some_and(|took| took < self.args.time) { "" } else { advice }
+        if self.took.is_some_and(|took| took >= self.args.time) { advice } else { "" }
     }
 
     /// Rows with too few trials for an interval, and the number of their trials.
@@ -215,7 +226,6 @@ impl Answer<'_> {
 
     fn table(&self) -> Table {
         let rows = &self.choice.ranked;
-        let taken_ns = self.choice.taken.and_then(|at| Some(self.choice.case(at)?.cost?.decisive_ns.median));
         let mut table = Table::default();
         let mut add = |column: Column, cell: &dyn Fn(&RankedCase) -> Option<String>| {
             table.add(column, rows.iter().map(cell));
@@ -259,8 +269,13 @@ impl Answer<'_> {
                 Some(numbers::time(if rate.is_some() { own.cpu_ns } else { own.time_ns }))
             });
         }
+        // In the rounds that both have, as the race compares them.
+        let demand = self.args.question.demand();
         add(Column::right("× taken").drop(1), &|one| {
-            Some(numbers::ratio(one.cost?.decisive_ns.median / taken_ns?))
+            let taken = self.figures.cases[self.choice.taken?];
+            let cost = |sample: &Sample| decisive_cost_ns(taken, sample, &demand);
+            let ratios = paired_ratios(&self.case(one).samples, &taken.samples, cost);
+            Some(numbers::ratio(median(&ratios)?))
         });
         for (row, one) in table.rows.iter_mut().zip(rows) {
             self.mark(one, row);
@@ -276,7 +291,17 @@ impl Answer<'_> {
             row.reasons.push("taken".to_owned());
         } else if let Some(why) = one.excluded {
             row.reasons.push(self.exclusion(why, self.case(one), one.cost));
+        } else if let Some(reached) = self.slow_program(one) {
+            row.reasons.push(format!("its program reached only {} a second", numbers::grouped(reached, 0)));
         }
+    }
+
+    /// How many messages a second the program of a row reached, if that is less than what is asked.
+    fn slow_program(&self, one: &RankedCase) -> Option<f64> {
+        let ProgramRace { cases, choice, does_all, .. } = self.race;
+        let program = choice.ranked.iter().find(|program| cases[program.at].spec == self.case(one).spec)?;
+        let is_slow = *does_all && program.excluded == Some(Excluded::TooSlow);
+        is_slow.then(|| Some(1e9 / program.cost?.elapsed_ns.median))?
     }
 
     fn exclusion(&self, why: Excluded, case: &CaseRecord, cost: Option<MessageCost>) -> String {

@@ -10,7 +10,6 @@ use model::{Spec, describe_errno};
 use process::{
     Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
-use stats::estimate::median;
 
 use super::program::Program;
 use crate::signals::StopRequest;
@@ -19,8 +18,6 @@ use crate::signals::StopRequest;
 const FIRST_MESSAGES: u64 = 100;
 /// A number of messages is taken after this many runs of it.
 const TRIES: u32 = 3;
-/// Runs with one message, of which the median is what a program costs without its messages.
-const IDLE_RUNS: u32 = 5;
 /// Time of the first run at a rate.
 const FIRST_PACED: Duration = Duration::from_millis(20);
 /// Fewest messages of a run at a rate.
@@ -148,16 +145,6 @@ impl CompiledProgram<'_> {
         let time_ns = output.split(' ').next().and_then(|number| number.parse().ok());
         let time_ns = time_ns.ok_or_else(|| io::Error::other(format!("it printed `{output}`")))?;
         Ok(ProgramRun { time_ns, cpu_ns })
-    }
-
-    /// The CPU time of a run with one message, in nanoseconds: the median of some runs, as one of them may have been disturbed.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub(super) fn idle_ns(&self) -> io::Result<f64> {
-        let runs: Vec<f64> =
-            (0..IDLE_RUNS).map(|_| Ok(self.run(1)?.cpu_ns as f64)).collect::<io::Result<_>>()?;
-        Ok(median(&runs).unwrap_or(0.0))
     }
 
     /// The number of messages of a run that takes about `run_time`.

@@ -28,7 +28,7 @@ fn sizes_whose_rows_are_not_told_apart_are_named() {
     let answer = text.lines().find(|line| line.starts_with("Streams")).unwrap_or_default();
     assert!(
         answer.starts_with(
-            "Streams, by time and CPU: take `pipe` from 64 B to 1 KiB, `unix-stream` from 4 KiB to 16 KiB. \
+            "Streams on CPUs 0,1, by time and CPU: take `pipe` from 64 B to 1 KiB, `unix-stream` from 4 KiB to 16 KiB. \
              Not told apart: `unix-stream` from 64 B to 1 KiB; of those that cost about the same the simplest is named; \
              to tell them apart: --trials "
         ),
@@ -39,7 +39,7 @@ fn sizes_whose_rows_are_not_told_apart_are_named() {
         pair.map(|(spec, times)| later(spec, block, block as f64 * times / 1000.0, 2.0, 0))
     });
     let text = plain(&record(sure.into_iter().flatten()), 300);
-    let answer = "Streams, by time and CPU: take `unix-stream` from 64 B to 16 KiB.\n";
+    let answer = "Streams on CPUs 0,1, by time and CPU: take `unix-stream` from 64 B to 16 KiB.\n";
     assert!(text.ends_with(answer) && !text.contains("told"), "{text}");
 }
 
