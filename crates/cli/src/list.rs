@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()
     } else {
         let end = if args.links {
-            "every link except the files has the option ends=pipe: both programs have pipes, with relays between these and the\n\
+            "sockets have the option ends=pipe: both programs have pipes, with relays between these and the\n\
              link (docs/LINKS.md)\n"
         } else {
             "link: can connect two unmodified programs (it has a readable and a writable descriptor). How it differs from a\n\

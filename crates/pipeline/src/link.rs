@@ -1,23 +1,26 @@
 //! A link between two programs: two descriptors, and sometimes a relay behind them.
 //!
-//! A stage's standard output is a link's writing end, the next stage's standard input its reading end. If the
-//! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends with
-//! EIO), the reader gets a pipe, and a thread of this process feeds it. With `ends=pipe` both programs get a pipe.
+//! A stage's standard output is a link's writing end, the next stage's standard input its reading end. Programs have
+//! the ends of a pipe, a FIFO and sockets themselves. Any other transport stands between two pipes, and threads of this
+//! process move the bytes:
+//!
+//! ```text
+//! a file                       writer | pipe → relay: into the file, and out of it → pipe | reader
+//! a terminal, or `ends=pipe`   writer | pipe → relay → transport → relay → pipe | reader
+//! order=sequential             writer | the file itself; and when all writers have closed it | reader
+//! ```
 
 mod copier;
 mod file;
-mod follow;
-mod holders;
-mod kernel;
-pub use kernel::wait_for_writers;
-mod file_watch;
 pub(crate) mod lines;
 mod relay;
 mod spec;
 mod ssh;
 mod stream;
 mod terminal;
-mod wait;
+mod through_file;
+pub(crate) mod wait;
+mod writers;
 
 use std::fs::File;
 use std::io;
@@ -26,23 +29,27 @@ use std::sync::Arc;
 
 pub use mechanism::{Folder, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
+pub use wait::Bell;
+pub use writers::wait_for_writers;
 
 use mechanism::{LinkEnds, LinkKind, Options, Stored, default_pipe_bytes, large_pipe};
-use model::{ByteSize, Certainty, LinkRecord};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use model::{Certainty, LinkRecord};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use copier::Copier;
-pub(crate) use file::{Cut, Moved};
+pub(crate) use file::{Cut, Moved, limit_trouble};
 
 use file::{LinkFile, Unread};
-use file_watch::FileWatch;
-use follow::FileFollower;
 use lines::Lines;
 use relay::{COUNTED_BYTES, Relay, Source};
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
+use through_file::ThroughFile;
+use wait::RingingThread;
+use writers::await_writers;
 
-/// How the writers of a link have ended.
+/// How the writers of a link in sequential order have ended.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Writers {
     /// One has failed, other than by SIGPIPE.
@@ -76,7 +83,7 @@ pub struct Link {
     relays: Vec<Relay>,
     file: Option<Arc<LinkFile>>,
     /// Of a link whose reader waits for the writers to end.
-    writer: Option<FileWatch>,
+    writers_end: Option<RingingThread<()>>,
     /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
     /// The file size limits of its writers, in bytes.
@@ -87,81 +94,102 @@ pub struct Link {
     pub(crate) lines: Arc<Lines>,
     /// A relay counts lines, if they are to be counted.
     counted: bool,
+    /// Rung when a relay has failed or ended, and when all writers have ended.
+    bell: Bell,
     record: LinkRecord,
 }
 
 impl Link {
     /// Makes a link of a mechanism's ends; with `pipe_ends`, which no stored link has, both programs get pipes.
-    pub(crate) fn between(spec: String, ends: LinkEnds, pipe_ends: bool) -> Result<Self, OpenError> {
+    pub(crate) fn between(
+        spec: String,
+        ends: LinkEnds,
+        pipe_ends: bool,
+        bell: &Bell,
+    ) -> Result<Self, OpenError> {
         let LinkEnds { write, read, granted, kind } = ends;
-        let mut link = Self::written_at(write, LinkRecord { spec, granted, ..LinkRecord::default() });
-        if pipe_ends {
-            link.give_writer_a_pipe()?;
-        }
+        let mut link = Self::written_at(write, LinkRecord { spec, granted, ..LinkRecord::default() }, bell);
         match kind {
             LinkKind::Stream if pipe_ends => {
+                let (input, own) = link.put_pipe_before()?;
+                let source = Stream::new(input, None, None).map_err(refused("fcntl(F_SETFL)"))?;
+                link.relay(WriterPipe(source), own)?;
                 link.feed(Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?)?;
             }
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
-                let source = TerminalSource::new(read, Arc::clone(&link.lines), !pipe_ends);
-                link.feed(source.map_err(refused("fcntl(F_SETFL)"))?)?;
+                let (input, own) = link.put_pipe_before()?;
+                link.relay(WriterPipe(link.copier(input)?), own)?;
                 link.counted = true;
+                link.feed(TerminalSource::new(read, None).map_err(refused("fcntl(F_SETFL)"))?)?;
             }
             LinkKind::Stored(stored) => link.store(read, stored)?,
         }
         Ok(link)
     }
 
-    /// Makes a terminal in raw mode, and a relay from there into a pipe that its reader already has.
-    pub(crate) fn terminal_before(output: OwnedFd) -> Result<Self, OpenError> {
+    /// Makes a terminal in raw mode for a program, and a relay from there into a pipe that its reader already has.
+    pub(crate) fn terminal_before(output: OwnedFd, program: i32, bell: &Bell) -> Result<Self, OpenError> {
         let pty = mechanism::all().iter().find(|mechanism| mechanism.name == "pty");
         let ends = pty.and_then(|pty| pty.connect(&Options::default(), &Folder::private()));
         let none = || Err(refused("openpt")(io::ErrorKind::Unsupported.into()));
         let LinkEnds { write, read, .. } = ends.unwrap_or_else(none)?;
-        let mut link = Self::written_at(write, LinkRecord::default());
-        let source = TerminalSource::new(read, Arc::clone(&link.lines), true);
-        link.relays.push(relay(source.map_err(refused("fcntl(F_SETFL)"))?, output)?);
+        let mut link = Self::written_at(write, LinkRecord::default(), bell);
+        let program = Pid::from_raw(program).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        link.relay(TerminalSource::new(read, program).map_err(refused("fcntl(F_SETFL)"))?, output)?;
         Ok(link)
     }
 
     /// Makes a link through ssh to another host.
-    pub(crate) fn through_ssh(spec: String, host: &str) -> Result<Self, OpenError> {
+    pub(crate) fn through_ssh(spec: String, host: &str, bell: &Bell) -> Result<Self, OpenError> {
         let (write, source) = ssh::through(host)?;
-        let mut link = Self::written_at(write, LinkRecord { spec, ..LinkRecord::default() });
+        let mut link = Self::written_at(write, LinkRecord { spec, ..LinkRecord::default() }, bell);
         link.feed(source)?;
         Ok(link)
     }
 
     /// A link without a reading end.
-    fn written_at(write: OwnedFd, record: LinkRecord) -> Self {
-        Self { write: Some(write), record, ..Self::default() }
+    fn written_at(write: OwnedFd, record: LinkRecord, bell: &Bell) -> Self {
+        Self { write: Some(write), record, bell: bell.clone(), ..Self::default() }
     }
 
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
-        let watch = FileWatch::new(&reader).map_err(refused("inotify, or its replacement"))?;
         let order = stored.order;
         let file = LinkFile::new(reader, stored);
         self.file = Some(Arc::clone(&file));
         match order {
             Order::Parallel => {
-                let lines = Arc::clone(&self.lines);
-                self.feed(FileFollower::new(file, watch, lines))
+                let (input, own) = self.put_pipe_before()?;
+                let source = ThroughFile::new(input, own, file, Arc::clone(&self.lines));
+                self.counted = true;
+                self.feed(source.map_err(refused("fcntl(F_SETFL)"))?)
             }
             Order::Sequential => {
+                let Some(write) = &self.write else { return Ok(()) };
+                let awaited = await_writers(write, &file.reader, self.bell.clone());
+                self.writers_end = Some(awaited.map_err(refused("a thread that waits for the writers"))?);
                 self.read = Some(file.reader.try_clone().map_err(refused("fcntl(F_DUPFD_CLOEXEC)"))?);
-                self.writer = Some(watch);
                 Ok(())
             }
         }
     }
 
-    /// Gives the writer a pipe and starts a relay from there into the link's own writing end.
-    fn give_writer_a_pipe(&mut self) -> Result<(), OpenError> {
+    /// Gives the writer a pipe in place of the link's own writing end. Returns the pipe's reading end and the own end.
+    fn put_pipe_before(&mut self) -> Result<(OwnedFd, OwnedFd), OpenError> {
         let (write, read, _) = large_pipe().map_err(refused("pipe2"))?;
-        let Some(own) = self.write.replace(write) else { return Ok(()) };
-        let source = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
-        self.relays.push(relay(WriterPipe(source), own)?);
+        let own = self.write.replace(write);
+        Ok((read, own.ok_or_else(|| refused("dup")(io::ErrorKind::NotFound.into()))?))
+    }
+
+    /// Copies bytes, and counts their lines if that is wanted.
+    fn copier(&self, input: OwnedFd) -> Result<Copier, OpenError> {
+        Copier::new(input, Arc::clone(&self.lines), COUNTED_BYTES).map_err(refused("fcntl(F_SETFL)"))
+    }
+
+    /// Starts a relay behind the existing ones.
+    fn relay(&mut self, source: impl Source + 'static, pipe: OwnedFd) -> Result<(), OpenError> {
+        let relay = Relay::start(Box::new(source), pipe, self.bell.clone());
+        self.relays.push(relay.map_err(refused("a thread for the relay"))?);
         Ok(())
     }
 
@@ -170,8 +198,7 @@ impl Link {
         let (write, read, pipe_bytes) = large_pipe().map_err(refused("pipe2"))?;
         self.record.granted.insert("pipe_bytes".to_owned(), pipe_bytes);
         self.read = Some(read);
-        self.relays.push(relay(source, write)?);
-        Ok(())
+        self.relay(source, write)
     }
 
     /// Makes a pipe smaller whose size the user did not choose: to one part in `part`, or to the kernel's default. Many large pipes in one
@@ -179,11 +206,14 @@ impl Link {
     pub(crate) fn shrink(&mut self, part: Option<u64>) {
         let granted = self.record.granted.get("pipe_bytes").copied().unwrap_or(0);
         let bytes = part.map_or_else(default_pipe_bytes, |part| granted / part);
-        let pipe =
-            self.write.as_ref().filter(|_| bytes < granted && !spec::has_size_option(&self.record.spec));
-        // An end that is no pipe gives an error and stays as it is.
-        if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {
-            self.record.granted.insert("pipe_bytes".to_owned(), held as u64);
+        if bytes >= granted || spec::has_size_option(&self.record.spec) {
+            return;
+        }
+        let is_larger = |end: &&OwnedFd| fcntl_getpipe_size(end).is_ok_and(|held| held as u64 > bytes);
+        for end in [&self.write, &self.read].into_iter().flatten().filter(is_larger) {
+            if let Ok(held) = fcntl_setpipe_size(end, bytes as usize) {
+                self.record.granted.insert("pipe_bytes".to_owned(), held as u64);
+            }
         }
     }
 
@@ -192,8 +222,7 @@ impl Link {
     /// # Errors
     /// The relay that makes the copy could not be started.
     pub fn keep(&mut self, copy: File) -> Result<(), OpenError> {
-        if let Some(file) = &self.file {
-            file.keep();
+        if self.file.is_some() {
             self.copy = Some(copy);
             return Ok(());
         }
@@ -218,29 +247,27 @@ impl Link {
     }
 
     /// Notes when each line enters the link, and counts bytes. To be called before all others. The writer gets a pipe of one page, so that
-    /// lines wait in it only shortly, and a relay from there into the link; the relays of a terminal and of a stored link read the bytes
-    /// already, and note the lines after the link.
+    /// lines wait in it only shortly, and a relay from there into the link.
     ///
     /// # Errors
     /// The relay could not be started.
     pub(crate) fn stamp(&mut self) -> Result<(), OpenError> {
         self.lines.want_stamps();
-        if self.counted || self.file.is_some() {
-            return Ok(());
+        if !std::mem::replace(&mut self.counted, true) {
+            let (read, write) =
+                pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("pipe2")(errno.into()))?;
+            let Some(own) = self.write.replace(write) else { return Ok(()) };
+            self.relay(WriterPipe(self.copier(read)?), own)?;
+            self.relays.rotate_right(1);
         }
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("pipe2")(errno.into()))?;
         // The kernel makes it one page. If it refuses, lines wait in a larger pipe before they are noted.
-        let _ = fcntl_setpipe_size(&write, 1);
-        let Some(own) = self.write.replace(write) else { return Ok(()) };
-        let source = Copier::new(read, Arc::clone(&self.lines), COUNTED_BYTES);
-        self.relays.insert(0, relay(WriterPipe(source.map_err(refused("fcntl(F_SETFL)"))?), own)?);
-        self.counted = true;
+        let _ = self.write.as_ref().map(|write| fcntl_setpipe_size(write, 1));
         Ok(())
     }
 
     /// Whether [`Link::finish`] reads all stored bytes once more.
     pub(crate) fn is_slow_to_finish(&self) -> bool {
-        self.copy.is_some() || self.file.is_some() && self.relays.is_empty() && self.lines.are_wanted()
+        self.copy.is_some() || self.writers_end.is_some() && self.lines.are_wanted()
     }
 
     /// Bytes that went through so far; `None` if no relay counts them.
@@ -277,15 +304,12 @@ impl Link {
     }
 
     /// Whether the last copy of the writer's end is closed, in sequential order; always true in parallel order.
-    ///
-    /// # Errors
-    /// An error of inotify(7).
-    pub fn is_written(&mut self) -> io::Result<bool> {
-        self.writer.as_mut().map_or(Ok(true), FileWatch::all_closed)
+    pub fn is_written(&self) -> bool {
+        self.writers_end.as_ref().is_none_or(RingingThread::is_over)
     }
 
     /// Whether all relays have ended.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.relays.iter().all(Relay::is_over)
     }
 
@@ -328,30 +352,31 @@ impl Link {
     }
 
     fn finish_file(&mut self, file: &LinkFile, record: &mut LinkRecord, loss: &mut Loss) -> io::Result<()> {
-        if self.relays.is_empty() && self.lines.are_wanted() {
+        let is_sequential = self.writers_end.is_some();
+        if is_sequential && self.lines.are_wanted() {
             // After an error fewer lines are counted.
             let _ = file.copy_to(&*self.lines);
         }
-        let checked = file.check_room();
+        let checked = if is_sequential { file.check_room() } else { file.size().map(drop) };
         let stored_bytes = file.bytes_max();
         record.stored_bytes = Some(stored_bytes);
         record.bytes = record.bytes.or(record.stored_bytes);
         record.path = file.path().map(|path| path.to_string_lossy().into_owned());
-        let is_full = file.is_cut() || self.writers.failed && file.was_refused();
+        let is_cut = file.is_cut() || self.writers.failed && file.was_refused();
         let limited = self.limits.contains(&stored_bytes) || self.writers.limited && stored_bytes > 0;
-        let cut = if is_full {
+        let cut = if is_cut && !loss.reader_left {
             Some(file.trouble(&record.spec))
         } else {
-            (limited && !loss.reader_left).then(|| limit_trouble(record))
+            (limited && is_sequential).then(|| limit_trouble(&record.spec, stored_bytes))
         };
         if file.was_refused() && cut.is_none() {
             loss.doubt = Some(file.trouble(&record.spec));
         }
-        if self.relays.is_empty() {
-            let by = if is_full { Cut::NoRoom } else { Cut::Limit };
+        if is_sequential {
+            let by = if is_cut { Cut::NoRoom } else { Cut::Limit };
             loss.unread = Some(file.unread(cut.is_some().then_some(by))?);
         } else {
-            loss.cut_short |= cut.is_some() && !loss.reader_left;
+            loss.cut_short |= cut.is_some();
         }
         record.trouble = cut.or(record.trouble.take());
         if let Some(Err(error)) = self.copy.take().map(|copy| file.copy_to(copy)) {
@@ -361,20 +386,6 @@ impl Link {
         }
         checked
     }
-}
-
-fn relay(source: impl Source + 'static, pipe: OwnedFd) -> Result<Relay, OpenError> {
-    Relay::start(Box::new(source), pipe).map_err(refused("a thread for the relay"))
-}
-
-/// The message where a file size limit has cut off what a writer wrote. A pipe has no such limit.
-pub(crate) fn limit_trouble(record: &LinkRecord) -> String {
-    format!(
-        "link {}: its writer reached its limit for the size of files, and its output was cut short after {}: a higher limit \
-         (ulimit -f), or a link that stores nothing",
-        record.spec,
-        ByteSize(record.stored_bytes.unwrap_or(0))
-    )
 }
 
 /// The error for a system call that failed.

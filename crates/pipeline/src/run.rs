@@ -27,7 +27,7 @@ use rustix::io::{Errno, fcntl_getfd};
 use rustix::process::{Pid, PidfdFlags, Resource, getpid, getrlimit, pidfd_open, setrlimit, setsid};
 
 use crate::learn;
-use crate::link::{Link, LinkSpec, refused};
+use crate::link::{Bell, Link, LinkSpec, refused};
 use crate::preload::Library;
 use crate::prompt_pipes::PromptPipes;
 use crate::serve::{Server, ShellEnd, serve};
@@ -170,7 +170,7 @@ fn interactive_server(
     drop(starter);
     let Ok(startup) = startup else { return Ok(()) };
     let folder = startup.folder.as_ref().and_then(|folder| folder.path().ok());
-    let server = Server::new(text, shell.as_raw_pid(), prompt_pipes.as_ref(), folder);
+    let server = Server::new(text, shell.as_raw_pid(), prompt_pipes.as_ref(), folder)?;
     serve(server, socket, ShellEnd::Pidfd(ended))
 }
 
@@ -282,7 +282,7 @@ impl Running {
             return Ok((Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?, ours, cleaner));
         }
         drop(ours);
-        become_server(|| serve(Server::new(text, self.pid, None, None), &socket, ShellEnd::Report(theirs)))
+        become_server(|| serve(Server::new(text, self.pid, None, None)?, &socket, ShellEnd::Report(theirs)))
     }
 
     /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary. A second signal that requests the
@@ -317,7 +317,7 @@ fn used_by_children() -> Usage {
 /// Makes a link, to find out whether that works here, and whether its bytes can be kept if that is wanted.
 fn try_link(via: &LinkSpec, keep: bool) -> Result<Link, RunError> {
     let made = || {
-        let mut link = via.connect(&Folder::private())?;
+        let mut link = via.connect(&Folder::private(), &Bell::default())?;
         if keep {
             link.keep(File::options().write(true).open("/dev/null").map_err(refused("/dev/null"))?)?;
         }

@@ -20,12 +20,13 @@ use process::sleep_on;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::socket::Socket;
+use programs::Programs;
 
 pub(crate) use server::Server;
 
-/// Pause between two checks of open links: their end wakes no descriptor.
-const LINK_POLL: Duration = Duration::from_millis(2);
-/// Pause without open links: clients wake the server through its socket.
+/// Pause between two searches for the readers of a link that has failed, which may be about to start others.
+const FAILED_POLL: Duration = Duration::from_millis(2);
+/// Longest pause: all that happens wakes the server.
 const IDLE: Duration = Duration::from_secs(3600);
 /// How long messages are awaited from processes that the shell was starting when it was killed.
 const LATE_MESSAGE: Duration = Duration::from_millis(200);
@@ -71,18 +72,19 @@ pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> i
     loop {
         server.update_links(socket)?;
         server.answer_programs();
-        let waits = server.waits();
-        if end.is_none() && !waits {
+        let answer_within = server.programs.as_ref().and_then(Programs::answer_within);
+        if end.is_none() && server.open.is_empty() && answer_within.is_none() {
             return Ok(());
         }
         server.sample_stages();
-        let mut pause = if waits { LINK_POLL } else { IDLE };
-        if end.is_some() {
-            pause = pause.min(server.until_next_sample().unwrap_or(pause));
-        }
+        let until_sample = end.as_ref().and_then(|_| server.until_next_sample());
+        let failed_poll = (!server.failed_links().is_empty()).then_some(FAILED_POLL);
+        let pauses = [answer_within, until_sample, failed_poll].into_iter().flatten();
+        let pause = pauses.min().unwrap_or(IDLE);
         let prompt = server.prompt_pipes.map(|pipes| pipes.asked().as_fd());
-        let sources = [Some(socket.fd.as_fd()), end.as_ref().map(AsFd::as_fd), prompt];
-        let [has_message, has_ended, is_prompted] = wait(sources, pause)?;
+        let sources = [Some(socket.fd.as_fd()), end.as_ref().map(AsFd::as_fd), prompt, server.bell.fd()];
+        let [has_message, has_ended, is_prompted, _] = wait(sources, pause)?;
+        server.bell.silence();
         if has_message || is_prompted {
             server.receive_all(socket)?;
         }
@@ -106,7 +108,9 @@ fn kill_everything(mut server: Server<'_>, socket: &Socket) -> io::Result<()> {
     server.kill_all();
     // A process that the shell was about to start reports before it becomes its program.
     let began = Instant::now();
-    while began.elapsed() < LATE_MESSAGES && wait([Some(socket.fd.as_fd()), None, None], LATE_MESSAGE)?[0] {
+    while began.elapsed() < LATE_MESSAGES
+        && wait([Some(socket.fd.as_fd()), None, None, None], LATE_MESSAGE)?[0]
+    {
         server.receive_all(socket)?;
         server.kill_all();
     }
@@ -114,7 +118,7 @@ fn kill_everything(mut server: Server<'_>, socket: &Socket) -> io::Result<()> {
 }
 
 /// Waits until one of these can be read, at most for this pause. Returns which can.
-fn wait(fds: [Option<BorrowedFd<'_>>; 3], pause: Duration) -> io::Result<[bool; 3]> {
+fn wait(fds: [Option<BorrowedFd<'_>>; 4], pause: Duration) -> io::Result<[bool; 4]> {
     let open = fds.iter().flatten();
     let mut polled: Vec<PollFd<'_>> = open.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     sleep_on(&mut polled, Some(pause))?;

@@ -24,8 +24,6 @@ pub(super) static PTY: Mechanism = Mechanism {
     name: "pty",
     summary: "a pseudo terminal in raw mode, slave to master",
     capabilities: Capabilities::LINK,
-    link_differs: "to the writer it is a terminal (`ls` writes columns, `gzip` refuses); a writer that lost its reader gets EIO \
-                   and not SIGPIPE",
     limits: "4 KiB in the line discipline and 8 KiB on the way to it, fixed; count: kernel.pty.max",
     man_pages: &["pty(7)", "posix_openpt(3)", "termios(3)", "ioctl_tty(2) TIOCGPTPEER"],
     more_specs: &["pty"],

@@ -36,8 +36,8 @@ pub(super) static TMPFILE: Mechanism = Mechanism {
     waits: BLOCK_OR_SPIN,
     options: &[ORDER_OPTION, DIR_OPTION],
     link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
-    link_differs: "a writer that opens /dev/stdout again with > removes the bytes written before; with order=sequential the reader \
-                   has a file, which has a size and can be sought in, and the writer never gets SIGPIPE",
+    link_differs: "only with order=sequential: the reader has a file, which has a size and can be sought in; the writer never gets SIGPIPE, \
+                   and if it opens /dev/stdout again with >, it removes the bytes written before",
     limits: "bytes: the free space of the file system",
     man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
     default_specs: &["tmpfile", "tmpfile:order=sequential"],

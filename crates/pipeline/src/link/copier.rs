@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, read, write};
 
 use super::lines::Lines;
-use super::relay::{Pass, Source};
+use super::relay::{On, Pass, Source};
 
 pub(super) struct Copier {
     /// In non-blocking mode.
@@ -40,7 +40,7 @@ impl Source for Copier {
                     self.lines.count(&self.room[..taken]);
                     self.waiting = 0..taken;
                 }
-                Err(Errno::AGAIN) => return Ok(Pass::Idle(None)),
+                Err(Errno::AGAIN) => return Ok(Pass::Blocked(On::Bytes)),
                 Err(Errno::INTR) => return Ok(Pass::Moved(0)),
                 Err(error) => return Err(error.into()),
             }
@@ -50,13 +50,13 @@ impl Source for Copier {
                 self.waiting.start += moved;
                 Ok(Pass::Moved(moved as u64))
             }
-            Err(Errno::AGAIN) => Ok(Pass::Full),
+            Err(Errno::AGAIN) => Ok(Pass::Blocked(On::Room)),
             Err(Errno::INTR) => Ok(Pass::Moved(0)),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.input.as_fd()
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
     }
 }

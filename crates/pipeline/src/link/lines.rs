@@ -31,11 +31,6 @@ impl Lines {
         Some(self.stamps.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether their times are noted.
-    pub(super) fn have_stamps(&self) -> bool {
-        self.stamps.get().is_some()
-    }
-
     /// Whether they are counted.
     pub(super) fn are_wanted(&self) -> bool {
         self.wanted.load(Relaxed)

@@ -2,21 +2,19 @@
 //! link.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model::describe_errno;
 use process::sleep_on;
-use process::spawn_thread;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::wait::{Stop, is_ready};
+use super::wait::{Bell, RingingThread, Stop, is_ready};
 
 /// How long a relay continues after it was asked to stop, if its reader still exists: a program in the background may read what the pipeline's
 /// last stage left.
@@ -44,11 +42,10 @@ pub(super) trait Source: Send {
     /// EPIPE: there is no reader any more. All errors end the relay.
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass>;
 
-    /// The descriptor that becomes readable when there are more bytes.
-    fn poll_fd(&self) -> BorrowedFd<'_>;
+    /// The descriptor that becomes readable when there are more bytes; `None` after the last ones.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Ends the writer, as it has no reader any more; returns when it has ended, or soon after `stop`. If there is nothing to do, the writer's
-    /// next write raises SIGPIPE, because dropping the source closes the reading end.
+    /// Ends a writer that a closed reading end does not end; returns then, or soon after `stop`.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
         Ok(())
     }
@@ -63,14 +60,23 @@ pub(super) trait Source: Send {
 pub(super) enum Pass {
     /// It moved this many bytes.
     Moved(u64),
-    /// The pipe is full.
-    Full,
-    /// There are no bytes until the source's descriptor is readable, or, at the latest, this time is over.
-    Idle(Option<Duration>),
+    /// It can move none until then.
+    Blocked(On),
     /// There are no bytes for this time.
     Pause(Duration),
     /// The end of the stream.
     End,
+}
+
+/// What a source waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum On {
+    /// More bytes: its descriptor is readable.
+    Bytes,
+    /// Room in the pipe.
+    Room,
+    /// One of the two.
+    Either,
 }
 
 /// What a relay did.
@@ -91,12 +97,14 @@ pub(super) struct Relayed {
 /// A running relay; dropping it stops it and waits for its end.
 pub(super) struct Relay {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Relayed>>,
+    thread: Option<RingingThread<Relayed>>,
 }
 
 /// What a relay's thread shares with its owner.
 struct Shared {
     stop: Stop,
+    /// Rung when it has failed.
+    bell: Bell,
     failed: AtomicBool,
     /// It could not go on: its reader has not got all bytes.
     cut_short: AtomicBool,
@@ -105,13 +113,13 @@ struct Shared {
 }
 
 impl Relay {
-    /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone.
-    pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
+    /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone. It rings when it has failed, and when it has ended.
+    pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd, bell: Bell) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let (failed, cut_short, bytes) = Default::default();
-        let shared = Arc::new(Shared { stop: Stop::new()?, failed, cut_short, bytes });
+        let shared = Arc::new(Shared { stop: Stop::new()?, bell: bell.clone(), failed, cut_short, bytes });
         let of_thread = Arc::clone(&shared);
-        let thread = spawn_thread("hosepipe-relay", move || run(source, pipe, &of_thread))?;
+        let thread = RingingThread::start("hosepipe-relay", bell, move || run(source, pipe, &of_thread))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -132,7 +140,7 @@ impl Relay {
 
     /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.as_ref().is_none_or(RingingThread::is_over)
     }
 
     /// Stops the relay, and returns what it did. Takes at most [`GRACE`], and the time in which a writer is ended ([`Source::hang_up`]).
@@ -154,7 +162,7 @@ impl Drop for Relay {
 }
 
 fn run(mut source: Box<dyn Source>, pipe: OwnedFd, shared: &Shared) -> Relayed {
-    let Shared { stop, failed, .. } = shared;
+    let Shared { stop, failed, bell, .. } = shared;
     let mut outcome = Relayed::default();
     let carried = carry(source.as_mut(), &pipe, stop, &shared.bytes);
     outcome.trouble = source.not_kept();
@@ -169,6 +177,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, shared: &Shared) -> Relayed {
     if !reader_left {
         shared.cut_short.store(true, SeqCst);
         failed.store(true, SeqCst);
+        bell.ring();
         let deadline = Instant::now() + READER_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
         while !stop.raised()
@@ -196,6 +205,8 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64
     let large = is_large(pipe);
     let mut may_drain = large;
     let wait = |source: Option<BorrowedFd<'_>>, interest, time| sleep(source, (pipe, interest), stop, time);
+    // poll(2) without events still reports a pipe without a reader.
+    let nothing = PollFlags::empty();
     loop {
         if stop.raised() && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + GRACE) {
             return Err(io::Error::other(
@@ -208,17 +219,12 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64
                 bytes.fetch_add(moved, Relaxed);
                 may_drain = large;
             }
+            Pass::Blocked(On::Bytes) => wait(source.poll_fd(), nothing, left)?,
             // Only once: if the reader has taken nothing meanwhile, the relay waits for it.
-            Pass::Full if std::mem::take(&mut may_drain) => wait(None, PollFlags::empty(), Some(DRAIN))?,
-            Pass::Full => wait(None, PollFlags::OUT, left)?,
-            // poll(2) without events still reports a pipe without a reader.
-            Pass::Idle(time) => {
-                let time = time.into_iter().chain(left).min();
-                wait(Some(source.poll_fd()), PollFlags::empty(), time)?;
-            }
-            Pass::Pause(time) => {
-                wait(None, PollFlags::empty(), [time].into_iter().chain(left).min())?;
-            }
+            Pass::Blocked(_) if std::mem::take(&mut may_drain) => wait(None, nothing, Some(DRAIN))?,
+            Pass::Blocked(On::Room) => wait(None, PollFlags::OUT, left)?,
+            Pass::Blocked(On::Either) => wait(source.poll_fd(), PollFlags::OUT, left)?,
+            Pass::Pause(time) => wait(None, nothing, [time].into_iter().chain(left).min())?,
             Pass::End => return Ok(()),
         }
     }
@@ -237,11 +243,7 @@ fn sleep(
     at_most: Option<Duration>,
 ) -> io::Result<()> {
     let mut fds = vec![PollFd::new(pipe, interest)];
-    fds.extend(source.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-    // After it was raised it would end every sleep at once.
-    if !stop.raised() {
-        fds.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
-    }
+    fds.extend(source.into_iter().chain(stop.fd()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     sleep_on(&mut fds, at_most)?;
     // A pipe without readers has POLLERR; a socket or a terminal without its other end has POLLHUP.
     if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
@@ -253,6 +255,8 @@ fn sleep(
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     /// A source that cannot be read, and whose writer goes on until it is stopped.
@@ -263,8 +267,8 @@ mod tests {
             Err(Errno::IO.into())
         }
 
-        fn poll_fd(&self) -> BorrowedFd<'_> {
-            self.0.as_fd()
+        fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.0.as_fd())
         }
 
         fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()> {
@@ -281,7 +285,7 @@ mod tests {
     fn what_was_cut_short_is_known_before_the_end_of_the_relay() {
         let (reader, pipe) = rustix::pipe::pipe().expect("a pipe");
         let unreadable = Unreadable(reader.try_clone().expect("a copy"));
-        let mut relay = Relay::start(Box::new(unreadable), pipe).expect("a relay");
+        let mut relay = Relay::start(Box::new(unreadable), pipe, Bell::default()).expect("a relay");
         // Nothing kills this reader within READER_WAIT, so it sees the end of the pipe.
         assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0));
         assert!(relay.is_cut_short() && !relay.has_failed() && !relay.is_over());

@@ -6,7 +6,7 @@ use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Order, Spec
 use model::{Spec, SpecError, nearest};
 use thiserror::Error;
 
-use super::{Link, refused};
+use super::{Bell, Link, refused};
 
 /// The prefix of a link through another host.
 pub(super) const SSH: &str = "ssh:";
@@ -72,8 +72,7 @@ impl LinkSpec {
         }
         if ends.is_some() && capabilities.contains(Capabilities::STORES_DATA) {
             return Err(LinkProblem(format!(
-                "`{name}` has no `{ENDS}=pipe`: its writers are done when no process has the file open, and a relay would have it open \
-                 (without order=sequential its reader has a pipe anyway)"
+                "`{name}` has no `{ENDS}=pipe`: both programs have pipes anyway, and with order=sequential the file itself"
             )));
         }
         let kind = LinkKind::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
@@ -130,14 +129,14 @@ impl LinkSpec {
     }
 
     /// Opens both ends, and starts a relay if one is needed. Names in a file system are made in `folder`, which only this user may enter, or in
-    /// the folder of `dir=`.
+    /// the folder of `dir=`. `bell` is rung when a relay has failed or ended, and when all writers have closed a file in sequential order.
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
-    pub fn connect(&self, folder: &Folder) -> Result<Link, OpenError> {
+    pub fn connect(&self, folder: &Folder, bell: &Bell) -> Result<Link, OpenError> {
         let (mechanism, options, pipe_ends) = match &self.kind {
             LinkKind::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
-            LinkKind::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
+            LinkKind::Ssh(host) => return Link::through_ssh(self.text.clone(), host, bell),
         };
         if mechanism.capabilities.contains(Capabilities::NEEDS_CLEANUP) {
             // Before the first name is made, so that nothing is left even after SIGKILL.
@@ -148,7 +147,7 @@ impl LinkSpec {
             let text = format!("`{}` cannot connect two programs", self.text);
             Err(OpenError::unsupported(text, "another link"))
         })?;
-        Link::between(self.text.clone(), ends, pipe_ends && !self.is_pipe())
+        Link::between(self.text.clone(), ends, pipe_ends && !self.is_pipe(), bell)
     }
 }
 
@@ -232,7 +231,7 @@ mod tests {
         assert!(message("pipe:siez=1k").contains("did you mean `size`?"));
         assert!(message("pipe:send=vmsplice").contains("the options of the link are: size, ends"));
         assert!(message("socketpair:ends=socket").contains("is `ends=pipe`"));
-        assert!(message("file:ends=pipe").contains("a relay would have it open"));
+        assert!(message("file:ends=pipe").contains("have pipes anyway"));
         assert!(message("tmpfile:order=later").contains("parallel, sequential"));
         assert!(message("").contains("names no mechanism"));
     }

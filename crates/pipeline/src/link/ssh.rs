@@ -88,7 +88,7 @@ impl Source for SshSource {
         }
     }
 
-    fn poll_fd(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         self.stream.poll_fd()
     }
 }

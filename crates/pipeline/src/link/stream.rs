@@ -17,7 +17,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::pipe::{SpliceFlags, splice, tee};
 
 use super::lines::Lines;
-use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
+use super::relay::{COUNTED_BYTES, On, PIECE_BYTES, Pass, Source};
 use super::wait::{Stop, is_ready};
 
 /// A link's reading end.
@@ -60,9 +60,9 @@ impl Stream {
         Ok(match (is_ready(source, PollFlags::IN)?, ended) {
             // Bytes or room have come meanwhile: now there are both.
             (true, _) if is_ready(pipe, PollFlags::OUT)? => Pass::Moved(0),
-            (true, _) => Pass::Full,
+            (true, _) => Pass::Blocked(On::Room),
             (false, true) => Pass::End,
-            (false, false) => Pass::Idle(None),
+            (false, false) => Pass::Blocked(On::Bytes),
         })
     }
 }
@@ -93,8 +93,8 @@ impl Source for Stream {
         }
     }
 
-    fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.input.as_fd()
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
     }
 
     /// The writer notices that the reading end is closed, as if its reader had closed it; over TCP at the first write (a reset), and not
@@ -124,7 +124,7 @@ impl<S: Source> Source for WriterPipe<S> {
         }
     }
 
-    fn poll_fd(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         self.0.poll_fd()
     }
 }

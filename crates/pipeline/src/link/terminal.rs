@@ -1,19 +1,18 @@
-//! Copies what programs write to a terminal from its master into a pipe.
+//! Copies what is written to a terminal from its master into a pipe.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
-use rustix::pty::ptsname;
+use process::sleep_on;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::{Errno, read};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use super::copier::Copier;
-use super::follow::Grace;
-use super::holders::{Holders, Writing};
 use super::lines::Lines;
-use super::relay::{Pass, Source};
+use super::relay::{On, Pass, Source};
 use super::wait::Stop;
 
 /// Size of a line discipline's buffer: read(2) never returns more.
@@ -28,15 +27,15 @@ const HANGUP_POLL: Duration = Duration::from_millis(1);
 pub(super) struct TerminalSource {
     master: Copier,
     hangups: u32,
-    /// The slave, opened with O_PATH so that this process does not count as a writer; `None` if only our own relay writes to it.
-    slave: Option<OwnedFd>,
+    /// A pidfd of the program that has the slave as its standard output; `None` if only a relay of ours writes to it.
+    writer: Option<OwnedFd>,
 }
 
 impl TerminalSource {
-    pub(super) fn new(master: OwnedFd, lines: Arc<Lines>, programs_write: bool) -> io::Result<Self> {
-        let name = ptsname(&master, Vec::new())?;
-        let slave = programs_write.then(|| open(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
-        Ok(Self { slave: slave.transpose()?, master: Copier::new(master, lines, ROOM_BYTES)?, hangups: 0 })
+    pub(super) fn new(master: OwnedFd, writer: Option<OwnedFd>) -> io::Result<Self> {
+        // Where a relay writes, it counts the lines.
+        let master = Copier::new(master, Arc::<Lines>::default(), ROOM_BYTES)?;
+        Ok(Self { writer, master, hangups: 0 })
     }
 }
 
@@ -54,46 +53,36 @@ impl Source for TerminalSource {
                 self.hangups += 1;
                 return Ok(Pass::Pause(HANGUP_POLL));
             }
-            Ok(Pass::Moved(1..) | Pass::Full) => self.hangups = 0,
+            Ok(Pass::Moved(1..) | Pass::Blocked(On::Room)) => self.hangups = 0,
             _ => {}
         }
         passed
     }
 
-    fn poll_fd(&self) -> BorrowedFd<'_> {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         self.master.poll_fd()
     }
 
-    /// Without a master, writes to the slave fail with EIO, and a program that ignores errors would write for ever. So a process that continues to
-    /// write is sent SIGPIPE, as by a pipe, and its bytes are discarded. If it ignores the signal, the master is closed.
+    /// Without a master, writes to the slave fail with EIO, and a program that ignores errors would write for ever. So a program that continues to
+    /// write is sent SIGPIPE, as by a pipe. If it ignores the signal, it gets that error.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
-        let Some(slave) = &self.slave else { return Ok(()) };
-        let mut holders = Holders::find_for(slave)?;
-        let mut grace = Grace::default();
-        let mut hangups = 0;
-        loop {
-            let grown_bytes = match rustix::io::read(&self.master.input, &mut *self.master.room) {
-                Ok(read) => read as u64,
-                Err(Errno::AGAIN | Errno::INTR) => 0,
-                // The slave is closed, or is being closed.
-                Err(Errno::IO) if hangups >= HANGUP_READS => return Ok(()),
-                Err(Errno::IO) => {
-                    hangups += 1;
-                    0
+        let Some(writer) = &self.writer else { return Ok(()) };
+        while !stop.raised() {
+            match read(&self.master.input, &mut *self.master.room) {
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    let fds = self.master.poll_fd().into_iter().chain(stop.fd());
+                    let mut fds: Vec<PollFd<'_>> =
+                        fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+                    sleep_on(&mut fds, None)?;
                 }
-                Err(error) => return Err(error.into()),
-            };
-            let grown = grown_bytes > 0;
-            if grown {
-                hangups = 0;
-                if holders.stop_writing(grown_bytes) == Writing::Continues {
-                    return Ok(());
+                // It has ended meanwhile, or has closed the slave.
+                Ok(0) | Err(_) => break,
+                Ok(_) => {
+                    let _ = pidfd_send_signal(writer, Signal::PIPE);
+                    break;
                 }
             }
-            if stop.raised() && grace.is_over(grown) {
-                return Ok(());
-            }
-            std::thread::sleep(HANGUP_POLL);
         }
+        Ok(())
     }
 }

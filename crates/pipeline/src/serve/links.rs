@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use mechanism::{OpenError, Order};
 use model::LinkRecord;
@@ -13,6 +14,7 @@ use pipes::protocol::{Reply, share_in_burst};
 
 use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
+use super::{IDLE, wait};
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
 use crate::link::{Cut, Link, Moved, Writers, limit_trouble};
@@ -48,7 +50,7 @@ impl Server<'_> {
     }
 
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
-        let mut link = self.settings.via.connect(&self.folder)?;
+        let mut link = self.settings.via.connect(&self.folder, &self.bell)?;
         let watched = self.text.watched;
         if watched.is_some_and(|watched| watched.latency) {
             link.stamp()?;
@@ -90,11 +92,12 @@ impl Server<'_> {
         let Some(served) = self.links.get_mut(&id) else { return };
         let mut state = std::mem::replace(&mut served.state, State::Over);
         if let State::Open(link) = state {
-            state = if link.is_slow_to_finish() { finish(link) } else { State::Open(link) };
+            state =
+                if link.is_slow_to_finish() { finish(link, self.bell.clone()) } else { State::Open(link) };
         }
         let (record, loss) = match state {
             State::Open(link) => link.finish(),
-            State::Finishing(copying) if copying.is_finished() => copying.join().unwrap_or_default(),
+            State::Finishing(copying) if copying.is_over() => copying.join().unwrap_or_default(),
             unfinished => return served.state = unfinished,
         };
         if let Some(trouble) = &record.trouble {
@@ -147,8 +150,13 @@ impl Server<'_> {
         let Writers { failed, limited } = served.writers;
         let full = served.loss.doubt.take_if(|_| failed);
         let by = if full.is_some() { Cut::NoRoom } else { Cut::Limit };
-        let limited = limited && served.record.stored_bytes.is_some_and(|bytes| bytes > 0);
-        let Some(trouble) = full.or_else(|| limited.then(|| limit_trouble(&served.record))) else { return };
+        let stored_bytes = served.record.stored_bytes.unwrap_or(0);
+        let limited = limited && stored_bytes > 0 && served.order == Order::Sequential;
+        let Some(trouble) =
+            full.or_else(|| limited.then(|| limit_trouble(&served.record.spec, stored_bytes)))
+        else {
+            return;
+        };
         print_trouble(&trouble);
         served.record.trouble = Some(trouble);
         match &mut served.loss.unread {
@@ -176,10 +184,15 @@ impl Server<'_> {
         self.lost_bytes |= limited.any(|(id, _)| !self.ledger.downstream(*id).iter().any(stopped));
     }
 
+    /// The links whose relays wait until their readers are killed.
+    pub(super) fn failed_links(&self) -> Vec<u64> {
+        self.open_links(Link::has_failed)
+    }
+
     /// Kills the readers of links that have failed, and the stages downstream, before they read end-of-file: incomplete data must not look
     /// complete.
     fn end_readers_of_failed(&self) {
-        let failed = self.open_links(Link::has_failed).into_iter();
+        let failed = self.failed_links().into_iter();
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(id)).collect();
         // The last stage first, so that no stage reads end-of-file because the stage before it was killed.
         links.reverse();
@@ -191,8 +204,28 @@ impl Server<'_> {
         }
     }
 
+    /// Waits until one of these links may have ended, or a message has come, and takes in all messages. Returns false if that has taken too long
+    /// since `began`; copies that are still being made are waited for as long as it takes.
+    pub(super) fn wait_for_links(
+        &mut self,
+        socket: &Socket,
+        links: &[u64],
+        began: Instant,
+        most: Duration,
+    ) -> io::Result<bool> {
+        let left = most.saturating_sub(began.elapsed());
+        let is_late = left.is_zero();
+        if is_late && !self.is_copying(links.iter().copied()) {
+            return Ok(false);
+        }
+        wait([Some(socket.fd.as_fd()), self.bell.fd(), None, None], if is_late { IDLE } else { left })?;
+        self.bell.silence();
+        self.receive_all(socket)?;
+        Ok(true)
+    }
+
     /// Whether the copy of one of these links is still being made.
-    pub(super) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
+    fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
         let is_copying = |served: &ServedLink| matches!(served.state, State::Finishing(_));
         links.into_iter().any(|id| self.links.get(&id).is_some_and(is_copying))
     }

@@ -84,7 +84,8 @@ impl Server<'_> {
         if !kind.file_type().is_fifo() {
             return Err("its output is no pipe".to_owned());
         }
-        let made = open_output(Path::new(&path)).and_then(Link::terminal_before);
+        let made =
+            open_output(Path::new(&path)).and_then(|output| Link::terminal_before(output, pid, &self.bell));
         let mut link = made.map_err(|error| error.to_string())?;
         let slave = link.take_write().ok_or("its terminal has no end")?;
         let id = self.new_id();

@@ -59,9 +59,9 @@ impl Programs {
         self.waiting.push(Request { head, text, reply, since: Instant::now() });
     }
 
-    /// Whether a process waits for an answer.
-    pub(super) fn is_asked(&self) -> bool {
-        !self.waiting.is_empty()
+    /// Time until a process that waits must be answered; `None` if none waits.
+    pub(super) fn answer_within(&self) -> Option<Duration> {
+        self.waiting.iter().map(|request| NUMBER_WAIT.saturating_sub(request.since.elapsed())).min()
     }
 
     /// Takes out the requests that can be answered, each with whether its stage is to write line by line. A stage whose number stays unknown for

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use model::StageRecord;
 
-use super::server::{DRAIN_POLL, Server};
-use crate::link::{LinkSpec, refused};
+use super::server::Server;
+use crate::link::{Bell, LinkSpec, refused};
 use crate::socket::Socket;
 use crate::text::Prompt;
 
@@ -26,7 +26,7 @@ impl Server<'_> {
                     .map_err(|problem| format!("{problem}; links are {}", LinkSpec::list()))?;
                 self.text.shell.allows(&spec)?;
                 // A link that does not work here is reported now, not at the next pipeline.
-                drop(spec.connect(&self.folder).map_err(|error| spec.refusal(&error))?);
+                drop(spec.connect(&self.folder, &Bell::default()).map_err(|error| spec.refusal(&error))?);
                 self.settings.via = spec;
                 Ok(String::new())
             }
@@ -88,11 +88,9 @@ impl Server<'_> {
         let began = Instant::now();
         while (self.settings.stats || self.keep.is_some()) && links.iter().any(|id| self.open.contains(id)) {
             self.update_links(socket)?;
-            if began.elapsed() > FIGURES_WAIT_MAX && !self.is_copying(links.iter().copied()) {
+            if !self.wait_for_links(socket, &links, began, FIGURES_WAIT_MAX)? {
                 break;
             }
-            self.receive_all(socket)?;
-            std::thread::sleep(DRAIN_POLL);
         }
         let mut lines = Vec::new();
         for pipeline in over.iter().filter(|pipeline| pipeline.processes.len() > 1 && self.settings.stats) {

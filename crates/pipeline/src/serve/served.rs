@@ -5,18 +5,17 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
 
 use mechanism::Order;
 use model::LinkRecord;
 use observe::open_file::identity;
 use pipes::protocol::Reply;
-use process::spawn_thread;
 use rustix::fs::{FileType, fstat};
 
 use crate::keep::Keep;
 use crate::link::lines::Lines;
-use crate::link::{Link, Loss, Writers};
+use crate::link::wait::RingingThread;
+use crate::link::{Bell, Link, Loss, Writers};
 use crate::socket;
 use crate::stage_sampler::FillSource;
 
@@ -52,7 +51,7 @@ pub(super) struct ServedLink {
 pub(super) enum State {
     Open(Box<Link>),
     /// A thread copies the stored data.
-    Finishing(JoinHandle<(LinkRecord, Loss)>),
+    Finishing(RingingThread<(LinkRecord, Loss)>),
     Over,
 }
 
@@ -94,10 +93,10 @@ impl ServedLink {
     pub(super) fn update(&mut self) -> bool {
         let link = match &mut self.state {
             State::Open(link) => link,
-            State::Finishing(copying) => return copying.is_finished(),
+            State::Finishing(copying) => return copying.is_over(),
             State::Over => return true,
         };
-        if !self.written && link.is_written().unwrap_or(false) {
+        if !self.written && link.is_written() {
             self.written = true;
             self.held.drain(..).for_each(|reader| release(&reader));
         }
@@ -110,11 +109,12 @@ fn release(reader: &OwnedFd) {
     socket::send(reader, &Reply::default(), &[]);
 }
 
-/// Finishes a link in a thread of its own, so that messages are answered meanwhile. If no thread can be started, the link stays open.
-pub(super) fn finish(link: Box<Link>) -> State {
+/// Finishes a link in a thread of its own, which rings at its end, so that messages are answered meanwhile. If no thread can be started, the link
+/// stays open.
+pub(super) fn finish(link: Box<Link>, bell: Bell) -> State {
     let (links, finishes) = sync_channel::<Box<Link>>(1);
     let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();
-    match spawn_thread("hosepipe-copy", finish) {
+    match RingingThread::start("hosepipe-copy", bell, finish) {
         Ok(thread) => match links.send(link) {
             Ok(()) => State::Finishing(thread),
             Err(_) => State::Over,

@@ -22,7 +22,7 @@ use super::programs::Programs;
 use super::served::{ServedLink, State};
 use crate::keep::Keep;
 use crate::ledger::Ledger;
-use crate::link::LinkSpec;
+use crate::link::{Bell, LinkSpec};
 use crate::prompt_pipes::PromptPipes;
 use crate::socket::{self, Message, Socket};
 use crate::stage_sampler::StageSampler;
@@ -30,8 +30,6 @@ use crate::text::{Summary, Text};
 
 /// Pause between two samples of stages.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(5);
-/// Pause between two checks of links that are about to end.
-pub(super) const DRAIN_POLL: Duration = Duration::from_micros(200);
 /// How long the end of a shell waits for what its links still carry, and how long if programs in the background still run.
 const DRAIN: Duration = Duration::from_millis(500);
 const DRAIN_IN_BACKGROUND: Duration = Duration::from_millis(50);
@@ -59,6 +57,8 @@ pub(crate) struct Server<'a> {
     pub(super) links: BTreeMap<u64, ServedLink>,
     /// Those of the links that are not over.
     pub(super) open: BTreeSet<u64>,
+    /// Rung by links: one may have ended.
+    pub(super) bell: Bell,
     next_id: u64,
     /// A reader saw the end of a stream that was not complete, or not all bytes could be kept.
     pub(super) lost_bytes: bool,
@@ -79,14 +79,17 @@ pub(crate) struct Server<'a> {
 
 impl<'a> Server<'a> {
     /// For a shell of which nothing was reported yet.
+    ///
+    /// # Errors
+    /// An error of eventfd(2).
     pub(crate) fn new(
         text: &'a Text<'a>,
         shell: i32,
         prompt_pipes: Option<&'a PromptPipes>,
         startup_folder: Option<PathBuf>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let stats = text.prompt.is_some_and(|prompt| prompt.stats);
-        Self {
+        Ok(Self {
             text,
             prompt_pipes,
             startup_folder,
@@ -95,6 +98,7 @@ impl<'a> Server<'a> {
             folder: Folder::private(),
             links: BTreeMap::new(),
             open: BTreeSet::new(),
+            bell: Bell::new()?,
             next_id: 0,
             lost_bytes: false,
             forget_at: FORGET_MIN,
@@ -106,12 +110,7 @@ impl<'a> Server<'a> {
             drawn: Instant::now(),
             read_progress: ReadProgressTracker::default(),
             programs: Programs::new(text),
-        }
-    }
-
-    /// Whether links are open, or processes wait for an answer.
-    pub(super) fn waits(&self) -> bool {
-        !self.open.is_empty() || self.programs.as_ref().is_some_and(Programs::is_asked)
+        })
     }
 
     /// The number of a new link.
@@ -237,12 +236,11 @@ impl<'a> Server<'a> {
         while !self.open.is_empty() {
             self.update_links(socket)?;
             let most = if self.ledger.living().next().is_some() { DRAIN_IN_BACKGROUND } else { DRAIN };
-            if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {
+            let open: Vec<u64> = self.open.iter().copied().collect();
+            if !open.is_empty() && !self.wait_for_links(socket, &open, began, most)? {
                 self.finish_cut_short();
                 break;
             }
-            self.receive_all(socket)?;
-            std::thread::sleep(DRAIN_POLL);
         }
         if self.open.is_empty() {
             // The old folder is removed now, before the parent of this program goes on.

@@ -4,8 +4,6 @@
 /// What a program can find out about the link it is on, and act upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Its standard output is a terminal.
-    TerminalOut,
     /// Its standard input is a socket, and cannot be opened again as /dev/stdin.
     SocketIn,
     /// Its standard output is a socket, and cannot be opened again as /dev/stdout.
@@ -18,7 +16,7 @@ impl Seen {
     /// Whether a stage has this side of it on a link.
     fn concerns(self, index: usize, stages: usize) -> bool {
         match self {
-            Seen::TerminalOut | Seen::SocketOut => index + 1 < stages,
+            Seen::SocketOut => index + 1 < stages,
             Seen::SocketIn | Seen::FileIn => index > 0,
         }
     }

@@ -215,8 +215,7 @@ fn turns_binary(dice: &mut Dice, flow: &mut Flow) {
         4 => ("tr '\\0' '\\n'", flow.binary),
         _ if !flow.may_be_left() => ("tr e '\\377'", true),
         _ => {
-            // gzip looks at where it writes to, and at a terminal it refuses.
-            flow.through(Stage::plain("gzip -nc").but(Seen::TerminalOut, "sh -c 'cat >/dev/null; exit 1'"));
+            flow.through(Stage::plain("gzip -nc"));
             ("gzip -dc", flow.binary)
         }
     };

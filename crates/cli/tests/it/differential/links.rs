@@ -23,14 +23,10 @@ pub(crate) const LINKS: &[Link] = &[
     link("socketpair", "a pair of AF_UNIX stream sockets", false),
     link("unix-stream", "a connection over an AF_UNIX name, removed once it is connected", false),
     link("tcp", "a connection over the loopback interface", false),
-    link("tmpfile", "a file without a name, followed by a relay; from there a pipe", true),
-    link("file", "a file with a name, followed by a relay; from there a pipe", true),
-    link("file:sync", "the same, every write waits for the storage", true),
-    link(
-        "pty",
-        "a terminal in raw mode; the writer has the slave, a relay reads the master; from there a pipe",
-        true,
-    ),
+    link("tmpfile", "a pipe, a relay into a file without a name and out of it, a pipe", true),
+    link("file", "a pipe, a relay into a file with a name and out of it, a pipe", true),
+    link("file:sync", "the same, every write into the file waits for the storage", true),
+    link("pty", "a pipe, a relay, a terminal in raw mode, a relay, a pipe", true),
     link(
         "tmpfile:order=sequential",
         "a file without a name; the reader starts when the writers are done",
@@ -39,7 +35,6 @@ pub(crate) const LINKS: &[Link] = &[
     link("file:order=sequential", "a file with a name; the reader starts when the writers are done", false),
     link("pipe:size=4096", "a pipe of one page", false),
     link("socketpair:ends=pipe", "a pipe, a relay, a pair of AF_UNIX stream sockets, a relay, a pipe", true),
-    link("pty:ends=pipe", "a pipe, a relay, a terminal in raw mode, a relay, a pipe", true),
 ];
 
 /// A status that a shell shows for a program that SIGPIPE ended.
@@ -67,7 +62,6 @@ pub(crate) struct Difference {
 }
 
 const SOCKETS: &[&str] = &["socketpair", "unix-stream", "tcp"];
-const FILES: &[&str] = &["tmpfile", "file", "file:sync", "tmpfile:order=sequential", "file:order=sequential"];
 const SEQUENTIAL: &[&str] = &["tmpfile:order=sequential", "file:order=sequential"];
 
 /// All that may be different.
@@ -101,20 +95,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         effect: Effect::WriterEnds(&[1, 2, 4]),
     },
     Difference {
-        links: &["pty"],
-        what: "a writer that checks whether it writes to a terminal finds that it does: `ls` writes columns and quotes \
-               names, `gzip` refuses, `test -t 1` is true",
-        why: "isatty(3) on the slave is true",
-        effect: Effect::Sees(Seen::TerminalOut),
-    },
-    Difference {
-        links: &["pty"],
-        what: "a writer that lost its reader ends with 1 (or what else it has for a write error: awk 2, sed 4) \
-               instead of 141",
-        why: "a terminal whose master is closed answers EIO and raises no SIGPIPE",
-        effect: Effect::WriterEnds(&[1, 2, 4]),
-    },
-    Difference {
         links: SEQUENTIAL,
         what: "what a program leaves unread is there for the next reader of the same input: \
                `seq 5 | { head -n1; cat; }` writes all five lines; \
@@ -131,7 +111,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         effect: Effect::WriterEnds(&[0, 1, 153]),
     },
     Difference {
-        links: FILES,
+        links: SEQUENTIAL,
         what: "a writer that opens `/dev/stdout` again to write (`>`, not `>>`) cuts off what was written before it",
         why: "O_TRUNC empties a file, and does nothing to a pipe",
         effect: Effect::Cuts,
