@@ -3,13 +3,15 @@
 //! Every resource is owned by a value whose drop ends or removes it, also after a caught signal. After SIGKILL no destructor runs. Then the
 //! cleaner, which has a session of its own, notices that its maker (the process that started it) has ended, kills the
 //! announced process groups and all other processes with its mark, and removes the announced paths.
+//!
+//! It is forked from a process that may have threads. Of such a process a child may allocate memory: glibc has always ensured that, musl since 1.2.2, and
+//! POSIX asks for no less where no `_Fork` is called. It may not use what a lock of Rust's library protects: the standard streams and the environment.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +19,8 @@ use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
 use rustix::event::PollFlags;
-use rustix::fs::{Mode, OFlags, RawDir, fcntl_setfl, open};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, setsid, waitpid,
@@ -27,9 +29,9 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use rustix::thread::set_name;
 
 use crate::announce::{Announcement, Announcer, write_with_retry};
-use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
+use crate::marked::{CLEANER, VARIABLE, end_marked};
 use crate::poll::ready_within;
-use crate::proc::Stat;
+use crate::proc::{Stat, descriptors};
 use crate::queue::{remove_announced_key, unlink};
 use crate::remove::{remove, remove_file};
 use crate::signals::leave;
@@ -67,19 +69,16 @@ impl Cleaner {
     /// signal to the group that kills the cleaner early then also kills this process.
     ///
     /// # Errors
-    /// An error of pipe2(2) or fork(2); no memory; [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
+    /// An error of pipe2(2) or fork(2); [`io::ErrorKind::UnexpectedEof`] if the cleaner was killed.
     pub fn start() -> io::Result<Self> {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         let (ready, says_ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
-        let marks = format!("{VARIABLE}={name}");
-        let mut announced = Announced::new(MEMORY_BYTES)?;
-        // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
-        // allocates no memory: what it needs was allocated above.
+        // SAFETY: the child uses nothing that a lock of another thread may protect (see above).
         match unsafe { fork() }? {
             ForkResult::Child => {
                 leave_process_group(&reads, &says_ready);
-                clean_up(&mut announced, marks.as_bytes());
+                clean_up(format!("{VARIABLE}={name}").as_bytes());
                 leave(0)
             }
             ForkResult::Parent { child } => {
@@ -203,8 +202,8 @@ fn leave_process_group(reads: &OwnedFd, says_ready: &OwnedFd) {
     let _ = setsid();
     let _ = set_name(CLEANER);
     // Without its pipes the cleaner cannot work. Its maker notices that it has ended.
-    if dup2_stdin(reads).or_else(|_| dup2_stdin(reads)).is_err()
-        || dup2_stdout(says_ready).or_else(|_| dup2_stdout(says_ready)).is_err()
+    if dup2_stdin(reads).is_err()
+        || dup2_stdout(says_ready).is_err()
         || write_with_retry(stdout(), &[0]).is_err()
     {
         leave(1);
@@ -223,43 +222,39 @@ fn leave_process_group(reads: &OwnedFd, says_ready: &OwnedFd) {
 
 /// As close_range(2), which came with Linux 5.9. An open pipe of the maker would hide its end from the other processes.
 fn close_all_from(first: i32) {
-    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(descriptors) = open("/proc/self/fd", folder, Mode::empty()) else { return };
-    let mut room = [MaybeUninit::uninit(); 1024];
-    let mut entries = RawDir::new(&descriptors, &mut room);
-    while let Some(Ok(entry)) = entries.next() {
-        let fd = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
-        if let Some(fd) = fd.filter(|fd| *fd >= first && *fd != descriptors.as_raw_fd()) {
-            // SAFETY: as above.
-            unsafe { libc::close(fd) };
-        }
+    let open: Vec<i32> = descriptors(std::process::id().cast_signed()).filter(|fd| *fd >= first).collect();
+    for fd in open {
+        // SAFETY: as above. The descriptor by which the folder was read is closed already.
+        unsafe { libc::close(fd) };
     }
 }
 
 /// Receives announcements until the maker ends, and then kills the processes and removes the files that it has left.
-fn clean_up(announced: &mut Announced, marks: &[u8]) {
-    if !announced.listen() {
-        let groups = announced.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
+fn clean_up(marks: &[u8]) {
+    let mut announced = Announced::default();
+    if !announced.listen(&mut BufReader::new(StandardInput)) {
+        let groups = announced.0.iter().filter(|(letter, _)| *letter == Announcement::Group as u8);
         groups.for_each(|(_, group)| end_group(group));
         end_marked(marks);
     }
-    for (letter, path) in announced.all() {
+    for (letter, name) in announced.0 {
+        let Ok(name) = CString::new(name) else { continue };
         // It is no error if a path does not exist any more.
         let is_gone = match letter {
-            b'f' => remove_file(path),
-            b'd' => remove(path),
+            b'f' => remove_file(&name),
+            b'd' => remove(&name),
             b'k' => {
-                remove_announced_key(path);
+                remove_announced_key(&name);
                 true
             }
             b'm' => {
-                unlink(path);
+                unlink(&name);
                 true
             }
             _ => true,
         };
         if !is_gone {
-            let _ = write_with_retry(stdout(), path.to_bytes_with_nul());
+            let _ = write_with_retry(stdout(), name.to_bytes_with_nul());
         }
     }
 }
@@ -267,103 +262,63 @@ fn clean_up(announced: &mut Announced, marks: &[u8]) {
 /// Kills a process group, which is given by the number and the start time of its leader. The maker was killed, so init has reaped the leader if it
 /// has ended. If the process with the number was started at another time, the number was reused. If no process has the number, only this group
 /// can have it, because a group number is not reused while the group has members (setpgid(2)).
-fn end_group(group: &CStr) {
-    let Some((leader, started)) = group.to_str().ok().and_then(|group| group.split_once(' ')) else { return };
-    let is_another = started_ticks(leader).is_some_and(|ticks| started.parse() != Ok(ticks));
-    if let Some(group) = leader.parse().ok().and_then(Pid::from_raw).filter(|_| !is_another) {
-        let _ = kill_process_group(group, Signal::KILL);
+fn end_group(group: &[u8]) {
+    let Some((leader, started)) = std::str::from_utf8(group).ok().and_then(|group| group.split_once(' '))
+    else {
+        return;
+    };
+    let Some(leader) = leader.parse().ok().and_then(Pid::from_raw) else { return };
+    let stat = Stat::of(leader.as_raw_nonzero().get());
+    if stat.is_none_or(|stat| started.parse() == Ok(stat.started_ticks)) {
+        let _ = kill_process_group(leader, Signal::KILL);
     }
 }
 
-/// The announcements that have not been withdrawn, in memory that is allocated once.
-struct Announced {
-    /// Whole messages, and an incomplete last message. It does not grow beyond its capacity.
-    memory: Vec<u8>,
-    /// Bytes of whole messages.
-    whole: usize,
-    /// There is no room for the incomplete message.
-    is_full: bool,
+/// The standard input, without the lock of Rust's library.
+struct StandardInput;
+
+impl Read for StandardInput {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(stdin().as_fd(), room)?)
+    }
 }
 
-/// Much larger than all announcements that exist at the same time.
-const MEMORY_BYTES: usize = 1 << 20;
+/// The announcements that have not been withdrawn: the letter and the name of each.
+#[derive(Default)]
+struct Announced(Vec<(u8, Vec<u8>)>);
 
 impl Announced {
-    fn new(memory_bytes: usize) -> io::Result<Self> {
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(memory_bytes)?;
-        Ok(Self { memory, whole: 0, is_full: false })
-    }
-
-    /// Receives announcements from standard input until the maker ends; returns whether it ended normally.
-    fn listen(&mut self) -> bool {
-        let mut part = [0; 4096];
-        loop {
-            match rustix::io::read(stdin(), &mut part) {
-                Ok(len @ 1..) => {
-                    if part[..len].iter().any(|byte| self.push(*byte)) {
-                        return true;
-                    }
-                }
-                Err(Errno::INTR) => {}
-                _ => return false,
+    /// Receives announcements until the maker ends; returns whether it ended normally. An incomplete message, of a maker that was killed, is
+    /// ignored: half a path may be another path.
+    fn listen(&mut self, from: &mut impl BufRead) -> bool {
+        let mut message = Vec::new();
+        while from.read_until(0, &mut message).is_ok() && message.pop() == Some(0) {
+            match message.split_first() {
+                Some((letter, _)) if *letter == Announcement::Over as u8 => return true,
+                Some((letter, name)) if *letter == Announcement::Withdrawn as u8 => self.withdraw(name),
+                Some((letter, name)) => self.0.push((*letter, name.to_vec())),
+                None => {}
             }
-        }
-    }
-
-    /// Adds a byte; returns whether it completes [`Announcement::Over`]. An incomplete message, of a maker that was killed, is ignored: half a
-    /// path may be another path.
-    fn push(&mut self, byte: u8) -> bool {
-        if self.memory.len() == self.memory.capacity() {
-            self.memory.truncate(self.whole);
-            self.is_full = true;
-        }
-        self.memory.push(byte);
-        if byte != 0 {
-            return false;
-        }
-        if std::mem::take(&mut self.is_full) {
-            self.memory.truncate(self.whole);
-        } else if self.memory[self.whole] == Announcement::Withdrawn as u8 {
-            self.withdraw();
-        } else {
-            let is_over = self.memory[self.whole..] == [Announcement::Over as u8, 0];
-            self.whole = self.memory.len();
-            return is_over;
+            message.clear();
         }
         false
     }
 
-    /// Removes the announcement that the last message withdraws.
-    fn withdraw(&mut self) {
-        let (messages, last) = self.memory.split_at(self.whole);
-        let mut begin = 0;
-        for message in messages.split_inclusive(|byte| *byte == 0) {
-            let length = message.len();
-            // A group is withdrawn by its number alone.
-            let number = message[1..]
-                .split(|byte| *byte == b' ')
-                .next()
-                .filter(|_| message[0] == Announcement::Group as u8);
-            if message[1..] == last[1..] || number == Some(&last[1..last.len() - 1]) {
-                self.memory.copy_within(begin + length..self.whole, begin);
-                self.whole -= length;
-                break;
-            }
-            begin += length;
+    fn withdraw(&mut self, name: &[u8]) {
+        // A group is withdrawn by its number alone.
+        let number = |had: &[u8]| had.split(|byte| *byte == b' ').next() == Some(name);
+        let is_it = |(letter, had): &(u8, Vec<u8>)| {
+            had == name || *letter == Announcement::Group as u8 && number(had)
+        };
+        if let Some(at) = self.0.iter().position(is_it) {
+            self.0.remove(at);
         }
-        self.memory.truncate(self.whole);
-    }
-
-    /// The letter and the name of each announcement.
-    fn all(&self) -> impl Iterator<Item = (u8, &CStr)> {
-        let messages = self.memory[..self.whole].split_inclusive(|byte| *byte == 0);
-        messages.filter_map(|message| Some((message[0], CStr::from_bytes_with_nul(&message[1..]).ok()?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
@@ -372,11 +327,11 @@ mod tests {
 
     use super::*;
 
-    fn remaining_after(bytes: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
-        let mut announced = Announced::new(memory_bytes).expect("memory");
-        let over = bytes.iter().any(|byte| announced.push(*byte));
-        let name = |(letter, name): (u8, &CStr)| (letter, name.to_string_lossy().into_owned());
-        (announced.all().map(name).collect(), over)
+    fn remaining_after(mut bytes: &[u8]) -> (Vec<(u8, String)>, bool) {
+        let mut announced = Announced::default();
+        let over = announced.listen(&mut bytes);
+        let name = |(letter, name): (u8, Vec<u8>)| (letter, String::from_utf8_lossy(&name).into_owned());
+        (announced.0.into_iter().map(name).collect(), over)
     }
 
     /// Expected: on a kernel without close_range(2), too, the cleaner keeps none of its maker's pipes open.
@@ -401,18 +356,11 @@ mod tests {
 
     #[test]
     fn only_whole_announcements_that_were_not_withdrawn_count() {
-        let remaining = |announced: &[u8]| remaining_after(announced, 100);
         let expected = vec![(b'f', "/a\nb".to_owned()), (b'd', "/c".to_owned()), (b'g', "12 345".to_owned())];
         let announced = b"f/a\nb\0g1 23\0g7 999\0d/c\0f/gone\0-/gone\0g12 345\0-7\0-1\0-/never\0f/cut off";
-        assert_eq!(remaining(announced), (expected, false));
-        assert_eq!(remaining(b""), (Vec::new(), false));
-        assert_eq!(remaining(b"f/q\0-/q\0q\0"), (vec![(b'q', String::new())], true));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_left_alone_and_the_rest_is_received() {
-        let (remaining, over) = remaining_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
-        assert_eq!((remaining, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
+        assert_eq!(remaining_after(announced), (expected, false));
+        assert_eq!(remaining_after(b""), (Vec::new(), false));
+        assert_eq!(remaining_after(b"f/q\0-/q\0f/kept\0q\0"), (vec![(b'f', "/kept".to_owned())], true));
     }
 
     /// Expected: a group is ended that was announced. Happened: so was one that has its number by now.
@@ -422,7 +370,7 @@ mod tests {
             std::process::Command::new("sleep").arg("1000").process_group(0).spawn().expect("sleep");
         let pid = sleeper.id().cast_signed();
         let started = Stat::of(pid).expect("it runs").started_ticks;
-        let group = |started| std::ffi::CString::new(format!("{pid} {started}")).expect("no NUL");
+        let group = |started| format!("{pid} {started}").into_bytes();
         end_group(&group(started - 1));
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert_eq!(sleeper.try_wait().expect("looked at"), None);

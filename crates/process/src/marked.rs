@@ -1,17 +1,13 @@
 //! Finds processes by a mark in their environment. Children inherit the mark, and /proc shows it, even if they have another process group or
 //! session, or init has become their parent.
-//!
-//! The cleaner calls this after a fork: nothing here allocates memory.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
+use std::fs;
 use std::time::Duration;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::proc::{Stat, stat_fields};
+use crate::proc::{other_processes, stat_fields};
 
 /// The process name of a cleaner.
 pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
@@ -22,9 +18,6 @@ pub const VARIABLE: &str = "HOSEPIPE_RUN";
 /// Largest number of searches for processes with the mark. Killed processes are found again until they have ended.
 const SEARCHES_MAX: u32 = 200;
 const SEARCH_PAUSE: Duration = Duration::from_millis(2);
-
-/// Bytes of an environment that are read at a time.
-const PART_BYTES: usize = 4096;
 
 /// Kills every process that has this text in its environment, as far as this user may.
 pub(crate) fn end_marked(mark: &[u8]) {
@@ -38,17 +31,12 @@ pub(crate) fn end_marked(mark: &[u8]) {
 
 /// Kills the marked processes that exist now. Returns whether there were any, or may be.
 fn end_all_found(mark: &[u8]) -> bool {
-    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(processes) = open("/proc", folder, Mode::empty()) else { return false };
-    let mut room = [MaybeUninit::uninit(); PART_BYTES];
-    let mut entries = RawDir::new(&processes, &mut room);
     let mut found = false;
-    while let Some(Ok(entry)) = entries.next() {
-        let name = entry.file_name().to_str().unwrap_or_default();
-        let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
+    for pid in other_processes() {
         // The pidfd is opened first: it refers to the examined process even if the number is reused.
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let is_marked = has_mark(processes.as_fd(), name, mark);
+        let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let Some(process) = process else { continue };
+        let is_marked = has_mark(pid, mark);
         if is_marked == Some(true) {
             // It is no error if it has just ended.
             let _ = pidfd_send_signal(&process, Signal::KILL);
@@ -58,46 +46,18 @@ fn end_all_found(mark: &[u8]) -> bool {
     found
 }
 
-/// The start time of the process with this number, in clock ticks; `None` if there is none.
-pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let processes = open("/proc", flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
-    let process = openat(processes, pid, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
-    let stat = openat(process, "stat", flags, Mode::empty()).ok()?;
-    let mut bytes = [0u8; PART_BYTES];
-    let len = read(&stat, &mut bytes).ok()?;
-    Some(Stat::parse(&bytes[..len])?.started_ticks)
-}
-
 /// Whether a process has the mark in its environment; `None` if it has no environment yet. False if the environment may not be read, and for the
 /// cleaner of another hosepipe that a marked process has started: it ends by itself.
-fn has_mark(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> Option<bool> {
-    let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
-    let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
-    let file = |name| process.as_ref().ok().and_then(|it| openat(it, name, read_only, Mode::empty()).ok());
-    let (Some(name), Some(environment)) = (file("comm"), file("environ")) else { return Some(false) };
-    let mut part = [0u8; 2 * PART_BYTES];
-    let len = read(&name, &mut part).unwrap_or(0);
-    if part[..len].strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
+fn has_mark(pid: i32, mark: &[u8]) -> Option<bool> {
+    let file = |name| fs::read(format!("/proc/{pid}/{name}"));
+    let (Ok(name), Ok(environment)) = (file("comm"), file("environ")) else { return Some(false) };
+    if name.strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
         return Some(false);
     }
-    let mut kept = 0;
-    while let Ok(len @ 1..) = read(&environment, &mut part[kept..]) {
-        let filled = kept + len;
-        if part[..filled].windows(mark.len()).any(|text| text == mark) {
-            return Some(true);
-        }
-        // The end of this part may be the beginning of a mark.
-        kept = filled.min(mark.len());
-        part.copy_within(filled - kept..filled, 0);
+    if !environment.is_empty() {
+        return Some(environment.windows(mark.len()).any(|text| text == mark));
     }
-    let Some(stat) = file("stat").filter(|_| kept == 0) else { return Some(false) };
-    let len = read(&stat, &mut part).unwrap_or(0);
-    (!gets_environment(&part[..len])).then_some(false)
-}
-
-fn read(file: &OwnedFd, room: &mut [u8]) -> rustix::io::Result<usize> {
-    rustix::io::retry_on_intr(|| rustix::io::read(file, &mut *room))
+    (!file("stat").is_ok_and(|stat| gets_environment(&stat))).then_some(false)
 }
 
 /// Whether a process whose environment was empty has got one since, or will: its `stat` shows memory, and not yet where in it the environment ends.
@@ -133,8 +93,8 @@ mod tests {
     fn only_processes_with_the_mark_are_ended() {
         let sleeper = |mark: &str| {
             let mut command = Command::new("sleep");
-            // At any place of an environment of several parts.
-            command.arg("1000").env_clear().env("A", "x".repeat(3 * PART_BYTES - 20));
+            // Behind other variables.
+            command.arg("1000").env_clear().env("A", "x".repeat(10_000));
             command.env(VARIABLE, mark).env("Z", "z").spawn().expect("sleep runs")
         };
         let own = format!("{}-test.1", std::process::id());

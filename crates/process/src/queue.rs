@@ -127,7 +127,7 @@ impl Drop for TemporaryQueue {
     }
 }
 
-/// Removes what was announced. The cleaner calls this after a fork: nothing here allocates memory.
+/// Removes what was announced.
 pub(crate) fn remove_announced_key(key: &CStr) {
     if let Some(key) = key.to_str().ok().and_then(|key| key.parse().ok()) {
         remove_by_key(key);

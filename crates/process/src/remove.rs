@@ -1,4 +1,4 @@
-//! Removes a folder with its contents. The cleaner calls this after a fork: nothing here allocates memory.
+//! Removes a folder with its contents, as far as possible: what cannot be removed does not keep the rest.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
