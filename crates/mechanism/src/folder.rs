@@ -36,7 +36,7 @@ impl Folder {
 
     /// The same for names that are removed at once and store no data. It is in $XDG_RUNTIME_DIR or /tmp, not in $TMPDIR: a script may
     /// list its own temporary files there.
-    pub(crate) fn for_brief_names() -> Self {
+    pub fn for_brief_names() -> Self {
         let own = |folder: &PathBuf| {
             let is_own = fs::metadata(folder).is_ok_and(|found| found.uid() == geteuid().as_raw());
             is_own && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()

@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 
 use model::{StageRecord, shell_line};
 use observe::flow::Moved;
-use pipes::protocol::{Head, Usage};
+use pipes::message::{Sender, Usage};
 use process::proc::Stat;
 use process::shown_status;
 
@@ -91,9 +91,9 @@ impl Ledger {
     }
 
     /// Notes that a process now has an end of a link as its standard input (0), output (1) or error stream (2).
-    pub(crate) fn took(&mut self, head: &Head) {
-        let Head { pid, id: link, value: number, at_ns, usage, .. } = *head;
-        if let Some(process) = self.own_with(head) {
+    pub(crate) fn took(&mut self, sender: &Sender, link: u64, number: i32) {
+        let Sender { pid, at_ns, usage } = *sender;
+        if let Some(process) = self.own_with(pid, link, number) {
             // The shell has the end again, for example after a redirection within a loop.
             process.ended = None;
             self.alive.extend(self.latest.get(&pid));
@@ -116,20 +116,21 @@ impl Ledger {
 
     /// Notes that a process has replaced an end of a link. If it is the shell, its own stage of a pipeline has ended, with an unknown status.
     /// Other processes do this before they execute their program.
-    pub(crate) fn left(&mut self, head: &Head) {
-        let Some(process) = self.own_with(head).filter(|process| process.ended.is_none()) else { return };
-        let usage = used_since(head.usage, process.used_before);
-        process.ended = Some(Ended { at_ns: head.at_ns, status: None, usage });
-        if let Some(index) = self.latest.get(&head.pid) {
+    pub(crate) fn left(&mut self, sender: &Sender, link: u64, number: i32) {
+        let own = self.own_with(sender.pid, link, number);
+        let Some(process) = own.filter(|process| process.ended.is_none()) else { return };
+        let usage = used_since(sender.usage, process.used_before);
+        process.ended = Some(Ended { at_ns: sender.at_ns, status: None, usage });
+        if let Some(index) = self.latest.get(&sender.pid) {
             self.alive.remove(index);
         }
     }
 
     /// The latest entry of the shell itself, if it has or had this link at this descriptor.
-    fn own_with(&mut self, head: &Head) -> Option<&mut Process> {
-        let latest = *self.latest.get(&self.shell).filter(|_| head.pid == self.shell)?;
+    fn own_with(&mut self, pid: i32, link: u64, number: i32) -> Option<&mut Process> {
+        let latest = *self.latest.get(&self.shell).filter(|_| pid == self.shell)?;
         let process = &mut self.processes[latest];
-        let has = process.link(head.value > 0) == Some(head.id);
+        let has = process.link(number > 0) == Some(link);
         (process.command.is_none() && has).then_some(process)
     }
 
@@ -140,18 +141,17 @@ impl Ledger {
 
     /// Notes that a process executes a program. There is a zero after each argument. `children` are the children that it already has, which do not
     /// belong to the program.
-    pub(crate) fn executes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
+    pub(crate) fn executes(&mut self, sender: &Sender, parent: i32, arguments: &[u8], children: Vec<i32>) {
         let words = arguments.strip_suffix(b"\0").unwrap_or(arguments).split(|byte| *byte == 0);
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
-        let parent = head.value as i32;
-        let process = self.entry(head.pid, again, head.at_ns);
+        let again = self.latest(sender.pid).is_none_or(|process| process.ended.is_some());
+        let process = self.entry(sender.pid, again, sender.at_ns);
         let is_new = process.parent.replace(parent) != Some(parent);
         process.command = Some(shell_line(&words));
-        (process.executed_ns, process.used_before) = (head.at_ns, head.usage);
+        (process.executed_ns, process.used_before) = (sender.at_ns, sender.usage);
         process.earlier_children = children;
         if is_new {
-            self.children.entry(parent).or_default().push(self.latest[&head.pid]);
+            self.children.entry(parent).or_default().push(self.latest[&sender.pid]);
         }
     }
 
@@ -181,13 +181,13 @@ impl Ledger {
     }
 
     /// Notes that a process was reaped.
-    pub(crate) fn reaped(&mut self, head: &Head) {
-        let Some(index) = self.latest.get(&head.pid) else { return };
+    pub(crate) fn reaped(&mut self, sender: &Sender, status: i32) {
+        let Some(index) = self.latest.get(&sender.pid) else { return };
         let process = &mut self.processes[*index];
-        let mut ended = Ended { at_ns: head.at_ns, status: Some(head.value as i32), usage: head.usage };
-        if head.pid == self.shell {
+        let mut ended = Ended { at_ns: sender.at_ns, status: Some(status), usage: sender.usage };
+        if sender.pid == self.shell {
             // Excludes the resources that it used before it executed the program.
-            ended.usage = used_since(head.usage, process.used_before);
+            ended.usage = used_since(sender.usage, process.used_before);
         }
         process.ended.get_or_insert(ended);
         self.alive.remove(index);

@@ -18,10 +18,10 @@ pub mod link;
 mod preload;
 mod program_file;
 mod prompt_pipes;
+mod requests;
 mod run;
 mod serve;
 pub mod shell;
-mod socket;
 mod stage_sampler;
 #[cfg(test)]
 mod testing;
@@ -34,8 +34,8 @@ pub use keep::{Keep, KeepProblem};
 pub use line_buffered::LineBuffered;
 pub use link::wait_for_writers;
 pub use observe::read_progress::ReadProgress;
+pub use requests::send_command;
 pub use run::run;
-pub use socket::send_command;
 pub use text::{
     Prompt, PromptLine, Ran, RunError, ServerNames, ShellStartup, ShellUse, StagePainter, StageSnapshot,
     Summary, Text, Watched, text_arguments,

@@ -47,7 +47,6 @@ use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
 use through_file::ThroughFile;
 use wait::RingingThread;
-use writers::await_writers;
 
 /// How the writers of a link in sequential order have ended.
 #[derive(Default, Clone, Copy)]
@@ -82,8 +81,8 @@ pub struct Link {
     /// In the order in which bytes pass them.
     relays: Vec<Relay>,
     file: Option<Arc<LinkFile>>,
-    /// Of a link whose reader waits for the writers to end.
-    writers_end: Option<RingingThread<()>>,
+    /// Of a link whose reader waits for the writers to end; `None` inside as long as its writing end is not given away.
+    writers_end: Option<Option<RingingThread<()>>>,
     /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
     /// The file size limits of its writers, in bytes.
@@ -165,9 +164,8 @@ impl Link {
                 self.feed(source.map_err(refused("fcntl(F_SETFL)"))?)
             }
             Order::Sequential => {
-                let Some(write) = &self.write else { return Ok(()) };
-                let awaited = await_writers(write, &file.reader, self.bell.clone());
-                self.writers_end = Some(awaited.map_err(refused("a thread that waits for the writers"))?);
+                self.write.iter().for_each(writers::mark);
+                self.writers_end = Some(None);
                 self.read = Some(file.reader.try_clone().map_err(refused("fcntl(F_DUPFD_CLOEXEC)"))?);
                 Ok(())
             }
@@ -298,6 +296,18 @@ impl Link {
         self.read.take()
     }
 
+    /// Waits for the writers to end, in a thread, where the reader waits for that. To be called when the writing end is given away; `given` is a
+    /// connection that its receiver closes when it has the end.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub fn await_writers(&mut self, given: Option<OwnedFd>) -> io::Result<()> {
+        if let (Some(ended), Some(file)) = (&mut self.writers_end, &self.file) {
+            *ended = Some(writers::await_writers(&file.reader, given, self.bell.clone())?);
+        }
+        Ok(())
+    }
+
     /// What is known so far: its spec, and the sizes that the system granted.
     pub fn record(&self) -> &LinkRecord {
         &self.record
@@ -305,7 +315,8 @@ impl Link {
 
     /// Whether the last copy of the writer's end is closed, in sequential order; always true in parallel order.
     pub fn is_written(&self) -> bool {
-        self.writers_end.as_ref().is_none_or(RingingThread::is_over)
+        let ended = |thread: &Option<RingingThread<()>>| thread.as_ref().is_some_and(RingingThread::is_over);
+        self.writers_end.as_ref().is_none_or(ended)
     }
 
     /// Whether all relays have ended.

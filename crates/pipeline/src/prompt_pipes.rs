@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::socket::Socket;
+use crate::requests::RequestSocket;
 use crate::text::ServerNames;
 
 /// Two pipes, one for requests of the shell and one for answers.
@@ -30,9 +30,10 @@ impl PromptPipes {
     }
 
     /// The names by which the shell's functions find the server, which is this process, and these pipes. (The shell opens them in blocking mode.)
-    pub(crate) fn names(&self, server: &Socket) -> ServerNames {
-        let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
-        ServerNames { socket: server.name.clone(), ask: path(&self.ask), answer: path(&self.answer) }
+    pub(crate) fn names(&self, requests: &RequestSocket) -> ServerNames {
+        let server = std::process::id();
+        let path = |fd: &OwnedFd| format!("/proc/{server}/fd/{}", fd.as_raw_fd());
+        ServerNames { socket: requests.path_in(server), ask: path(&self.ask), answer: path(&self.answer) }
     }
 
     /// A descriptor that is readable when the shell has sent a request.

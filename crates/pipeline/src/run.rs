@@ -18,7 +18,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::time::TimeVal;
 use nix::unistd::{ForkResult, fork};
-use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, asks, kind, mode};
+use pipes::message::{Message, Sender, Usage};
+use pipes::protocol::{Config, NO_POSIX_SPAWN, Plain, asks, mode};
 use pipes::sites::Sites;
 use process::{
     DetachedCleaner, Environment, Supervisor, become_program, leave, reap, signals, spawn_refusing,
@@ -30,9 +31,9 @@ use crate::learn;
 use crate::link::{Bell, Link, LinkSpec, refused};
 use crate::preload::Library;
 use crate::prompt_pipes::PromptPipes;
-use crate::serve::{Server, ShellEnd, serve};
+use crate::requests::RequestSocket;
+use crate::serve::{Server, ShellEnd, serve, started_shell};
 use crate::shell::{Kind, Shell};
-use crate::socket::Socket;
 use crate::text::{Ran, RunError, ShellStartup, ShellUse, Summary, Text};
 
 /// How long a text over a plain pipe may run before a server is started that kills what is left if this process is killed: starting it takes
@@ -67,15 +68,19 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
         let guarded = |sites| Config { parent: getpid().as_raw_pid() as u64, ..own(sites) };
         return run_plain(text, library, sites.map(guarded));
     }
-    let socket = Socket::open().map_err(system("a socket"))?;
-    let config = sites.map(|sites| asking(sites, &socket.name, text));
     if text.shell_use == ShellUse::Interactive {
+        let requests = RequestSocket::open().map_err(system("a socket"))?;
         // The shell would get our cleaner as a child; the server starts one of its own.
         mechanism::end_cleaner();
-        let startup = serve_interactive(text, socket)?;
+        let (startup, path) = serve_interactive(text, requests)?;
+        let config = sites.map(|sites| asking(sites, &path, text));
         return Err(ShellProgram::new(text, startup, library, config).replace_this_process(text.shell));
     }
-    Running::start(text, library, config)?.finish(text, socket)
+    // A library that is not used sends no messages.
+    let requests = sites.as_ref().map(|_| RequestSocket::open()).transpose().map_err(system("a socket"))?;
+    let server = ServerProcess::start(text, requests).map_err(system("fork"))?;
+    let config = sites.map(|sites| asking(sites, &server.path, text));
+    Running::start(text, library, config)?.finish(text, server)
 }
 
 /// Runs a text whose shell makes the pipes itself. A server is only started to kill what is left if this process is killed, once the text has
@@ -89,7 +94,7 @@ fn run_plain(text: &Text<'_>, library: Library, config: Option<Config>) -> Resul
         let (ended, _) = running.supervisor.wait(None, &mut || None).map_err(system("wait4"))?;
         return Ok(Ran { ended, wall: running.began.elapsed(), summary: Summary::default() });
     }
-    running.finish(text, Socket::open().map_err(system("a socket"))?)
+    running.finish(text, ServerProcess::start(text, None).map_err(system("fork"))?)
 }
 
 /// What a shell is started with.
@@ -129,8 +134,9 @@ impl ShellProgram {
     }
 }
 
-/// Starts the process that serves an interactive shell, which this process will become. Returns the shell's start-up files.
-fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<ShellStartup, RunError> {
+/// Starts the process that serves an interactive shell, which this process will become. Returns the shell's start-up files, and the path of the
+/// server's socket.
+fn serve_interactive(text: &Text<'_>, requests: RequestSocket) -> Result<(ShellStartup, String), RunError> {
     let system = |call| text.shell.refused(call);
     let shell = getpid();
     let ended =
@@ -144,34 +150,35 @@ fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<ShellStartup, Ru
         if !unsafe { fork() }.is_ok_and(ForkResult::is_child) {
             leave(0);
         }
-        become_server(|| interactive_server(text, &socket, (shell, ended), theirs))
+        become_server(|| interactive_server(text, requests, (shell, ended), theirs))
     };
-    drop((theirs, socket));
+    drop((theirs, requests));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
-    let startup: Result<ShellStartup, String> =
+    let startup: Result<(ShellStartup, String), String> =
         model::from_json(io::read_to_string(ours).unwrap_or_default()).map_err(|_| RunError::Killed)?;
     startup.map_err(RunError::Reported)
 }
 
 fn interactive_server(
     text: &Text<'_>,
-    socket: &Socket,
+    requests: RequestSocket,
     (shell, ended): (Pid, OwnedFd),
     starter: UnixStream,
 ) -> io::Result<()> {
     let prompt_pipes = text.prompt.map(|_| PromptPipes::open()).transpose()?;
     let startup = match (&text.prompt, &prompt_pipes) {
         (Some(prompt), Some(pipes)) => {
-            (prompt.begin)(&pipes.names(socket)).map_err(|problem| problem.to_string())
+            (prompt.begin)(&pipes.names(&requests)).map_err(|problem| problem.to_string())
         }
         _ => Ok(ShellStartup::default()),
     };
-    serde_json::to_writer(&starter, &startup)?;
+    let path = requests.path_in(std::process::id());
+    serde_json::to_writer(&starter, &startup.as_ref().map(|startup| (startup, path)))?;
     drop(starter);
     let Ok(startup) = startup else { return Ok(()) };
     let folder = startup.folder.as_ref().and_then(|folder| folder.path().ok());
-    let server = Server::new(text, shell.as_raw_pid(), prompt_pipes.as_ref(), folder)?;
-    serve(server, socket, ShellEnd::Pidfd(ended))
+    let server = Server::new(text, Some(requests), shell.as_raw_pid(), prompt_pipes.as_ref(), folder)?;
+    serve(server, ShellEnd::Pidfd(ended))
 }
 
 /// Makes this process, just forked, one that serves links, until `serve` returns.
@@ -212,14 +219,44 @@ pub(crate) fn release_descriptors(keep_output: bool) {
     }
 }
 
-/// The configuration of a library that asks the server at this socket for each link, and, where a text needs it, reports usage and asks how
+/// The configuration of a library that asks the server whose socket has this path for each link, and, where a text needs it, reports usage and asks how
 /// programs are to be started.
-fn asking(sites: Sites, socket: &str, text: &Text<'_>) -> Config {
+fn asking(sites: Sites, path: &str, text: &Text<'_>) -> Config {
     let usage = if text.watched.is_some() { asks::USAGE } else { 0 };
     let changes = if text.changes_programs() { asks::CHANGES } else { 0 };
     let mut config = Config { mode: mode::ASK, argument: usage | changes, sites, ..Config::OFF };
-    config.name[..socket.len()].copy_from_slice(socket.as_bytes());
+    config.path[..path.len()].copy_from_slice(path.as_bytes());
     config
+}
+
+/// The process that serves the links of a shell that this process is going to start, and kills what was started if this process is killed.
+struct ServerProcess {
+    pid: Pid,
+    /// A connection to it: the shell's PID and its end are reported there, and its end is the end of this process.
+    stream: UnixStream,
+    /// The path of the socket for requests.
+    path: String,
+    cleaner: Option<DetachedCleaner>,
+}
+
+impl ServerProcess {
+    /// It is started before the shell, which must know its PID.
+    fn start(text: &Text<'_>, requests: Option<RequestSocket>) -> io::Result<Self> {
+        let (stream, mut theirs) = UnixStream::pair()?;
+        // SAFETY: this program has no other thread yet that could hold a lock.
+        if let ForkResult::Parent { child } = unsafe { fork() }? {
+            // From now on only the server makes files. If it is killed, the cleaner need not wait for this process.
+            let cleaner = mechanism::leave_cleaner();
+            let pid = Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?;
+            let path = requests.map(|requests| requests.path_in(child.as_raw() as u32)).unwrap_or_default();
+            return Ok(Self { pid, stream, path, cleaner });
+        }
+        drop(stream);
+        become_server(|| {
+            let Some(shell) = started_shell(&mut theirs) else { return Ok(()) };
+            serve(Server::new(text, requests, shell, None, None)?, ShellEnd::Report(theirs))
+        })
+    }
 }
 
 /// A shell that was started.
@@ -244,19 +281,21 @@ impl Running {
         Ok(Self { supervisor, pid, began, used })
     }
 
-    /// Serves the shell until it has ended.
-    fn finish(mut self, text: &Text<'_>, socket: Socket) -> Result<Ran, RunError> {
+    /// Waits for the shell, which the server serves.
+    fn finish(mut self, text: &Text<'_>, server: ServerProcess) -> Result<Ran, RunError> {
         let system = |call| text.shell.refused(call);
-        let (pid, server, cleaner) = self.serve(text, socket).map_err(system("fork"))?;
+        let ServerProcess { pid, mut stream, cleaner, .. } = server;
+        let started = Sender { pid: self.pid, ..Sender::default() };
+        stream.write_all(Message::Shell.packet(started).0.as_bytes()).map_err(|_| RunError::Killed)?;
         // Where the text writes elsewhere, standard output is for the record.
         release_descriptors(!text.streams.is_empty());
-        let ended = self.supervisor.wait(Some(server.as_fd()), &mut || None);
+        let ended = self.supervisor.wait(Some(stream.as_fd()), &mut || None);
         let (ended, _) = ended.map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe => RunError::Killed,
             _ => system("wait4")(source),
         })?;
         let wall = self.began.elapsed();
-        let summary = self.report_end(ended, server, pid).map_err(|_| RunError::Killed)?;
+        let summary = self.report_end(ended, stream, pid).map_err(|_| RunError::Killed)?;
         if summary.serves_on {
             std::mem::forget(cleaner);
         } else {
@@ -265,24 +304,6 @@ impl Running {
             drop(cleaner);
         }
         Ok(Ran { ended, wall, summary })
-    }
-
-    /// Starts the process that serves the links, and kills what was started if this process is killed. Returns its number and a socket to it.
-    /// The shell starts meanwhile; its requests wait.
-    fn serve(
-        &self,
-        text: &Text<'_>,
-        socket: Socket,
-    ) -> io::Result<(Pid, UnixStream, Option<DetachedCleaner>)> {
-        let (ours, theirs) = UnixStream::pair()?;
-        // SAFETY: this program has no other thread yet that could hold a lock.
-        if let ForkResult::Parent { child } = unsafe { fork() }? {
-            // From now on only the server makes files. If it is killed, the cleaner need not wait for this process.
-            let cleaner = mechanism::leave_cleaner();
-            return Ok((Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?, ours, cleaner));
-        }
-        drop(ours);
-        become_server(|| serve(Server::new(text, self.pid, None, None)?, &socket, ShellEnd::Report(theirs)))
     }
 
     /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary. A second signal that requests the
@@ -294,8 +315,8 @@ impl Running {
             system_us: now.system_us - self.used.system_us,
             max_rss_kib: now.max_rss_kib,
         };
-        let (kind, at_ns, value) = (kind::REAPED, monotonic_ns(), i64::from(ended.into_raw()));
-        let head = Head { kind, pid: self.pid, at_ns, value, usage, ..Head::default() };
+        let sender = Sender { pid: self.pid, at_ns: monotonic_ns(), usage };
+        let (head, _) = Message::Reaped { status: ended.into_raw() }.packet(sender);
         server.write_all(head.as_bytes())?;
         if !self.supervisor.wait_for_data(server.as_fd())? {
             signals::send(pid.as_raw_pid(), Signal::SIGKILL);

@@ -15,11 +15,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use model::monotonic_ns;
-use pipes::protocol::{HEAD_BYTES, Head, Plain, kind};
-use process::sleep_on;
-use rustix::event::{PollFd, PollFlags};
+use pipes::message::{HEAD_BYTES, Message, Sender};
 
-use crate::socket::Socket;
 use programs::Programs;
 
 pub(crate) use server::Server;
@@ -52,25 +49,36 @@ impl AsFd for ShellEnd {
 }
 
 impl ShellEnd {
-    /// The report; `None` if the process that waits for the shell was killed.
-    fn receive(&mut self, shell: i32) -> Option<Head> {
-        let mut bytes = [0; HEAD_BYTES];
+    /// The report of the shell's end: when, what it had used, and its status. `None` if the process that waits for the shell was killed.
+    fn receive(&mut self, shell: i32) -> Option<(Sender, i32)> {
         match self {
-            Self::Report(stream) => {
-                stream.read_exact(&mut bytes).ok().and_then(|()| Head::from_bytes(&bytes))
-            }
-            Self::Pidfd(_) => {
-                Some(Head { kind: kind::REAPED, pid: shell, at_ns: monotonic_ns(), ..Head::default() })
-            }
+            Self::Report(stream) => match Message::read(&packet_from(stream)?)? {
+                (sender, Message::Reaped { status }) => Some((sender, status)),
+                _ => None,
+            },
+            Self::Pidfd(_) => Some((Sender { pid: shell, at_ns: monotonic_ns(), ..Sender::default() }, 0)),
         }
     }
 }
 
+/// A message, which has no text, of the process that starts the shell and waits for it; `None` if that was killed.
+fn packet_from(stream: &mut UnixStream) -> Option<[u8; HEAD_BYTES]> {
+    let mut packet = [0; HEAD_BYTES];
+    stream.read_exact(&mut packet).ok()?;
+    Some(packet)
+}
+
+/// The PID of the shell, once the process that starts it has done that; `None` if it could not, or was killed.
+pub(crate) fn started_shell(stream: &mut UnixStream) -> Option<i32> {
+    let packet = packet_from(stream)?;
+    Message::read(&packet).map(|(sender, _)| sender.pid)
+}
+
 /// Serves until the shell and its links have ended.
-pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> io::Result<()> {
+pub(crate) fn serve(mut server: Server<'_>, end: ShellEnd) -> io::Result<()> {
     let mut end = Some(end);
     loop {
-        server.update_links(socket)?;
+        server.update_links()?;
         server.answer_programs();
         let answer_within = server.programs.as_ref().and_then(Programs::answer_within);
         if end.is_none() && server.open.is_empty() && answer_within.is_none() {
@@ -80,20 +88,19 @@ pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> i
         let until_sample = end.as_ref().and_then(|_| server.until_next_sample());
         let failed_poll = (!server.failed_links().is_empty()).then_some(FAILED_POLL);
         let pauses = [answer_within, until_sample, failed_poll].into_iter().flatten();
-        let pause = pauses.min().unwrap_or(IDLE);
         let prompt = server.prompt_pipes.map(|pipes| pipes.asked().as_fd());
-        let sources = [Some(socket.fd.as_fd()), end.as_ref().map(AsFd::as_fd), prompt, server.bell.fd()];
-        let [has_message, has_ended, is_prompted, _] = wait(sources, pause)?;
+        let sources = [end.as_ref().map(AsFd::as_fd), prompt, server.bell.fd()];
+        let [has_ended, is_prompted, _] = server.wait(sources, pauses.min().unwrap_or(IDLE))?;
         server.bell.silence();
-        if has_message || is_prompted {
-            server.receive_all(socket)?;
-        }
+        server.receive_all()?;
         if is_prompted {
-            server.before_a_prompt(socket)?;
+            server.before_a_prompt()?;
         }
         if has_ended && let Some(mut end) = end.take() {
-            let Some(head) = end.receive(server.ledger.shell) else { return kill_everything(server, socket) };
-            let summary = server.shell_ended(&head, socket)?;
+            let Some((sender, status)) = end.receive(server.ledger.shell) else {
+                return kill_everything(server);
+            };
+            let summary = server.shell_ended(&sender, status)?;
             if let ShellEnd::Report(mut stream) = end {
                 // If its reader was killed meanwhile, nothing needs the summary.
                 let _ = serde_json::to_vec(&summary).map(|summary| stream.write_all(&summary));
@@ -103,25 +110,17 @@ pub(crate) fn serve(mut server: Server<'_>, socket: &Socket, end: ShellEnd) -> i
 }
 
 /// Kills all processes that were given links, after hosepipe was killed.
-fn kill_everything(mut server: Server<'_>, socket: &Socket) -> io::Result<()> {
+fn kill_everything(mut server: Server<'_>) -> io::Result<()> {
     server.draw_nothing();
     server.kill_all();
     // A process that the shell was about to start reports before it becomes its program.
     let began = Instant::now();
-    while began.elapsed() < LATE_MESSAGES
-        && wait([Some(socket.fd.as_fd()), None, None, None], LATE_MESSAGE)?[0]
-    {
-        server.receive_all(socket)?;
+    while began.elapsed() < LATE_MESSAGES {
+        server.wait([None; 3], LATE_MESSAGE)?;
+        if !server.receive_all()? {
+            break;
+        }
         server.kill_all();
     }
     Ok(())
-}
-
-/// Waits until one of these can be read, at most for this pause. Returns which can.
-fn wait(fds: [Option<BorrowedFd<'_>>; 4], pause: Duration) -> io::Result<[bool; 4]> {
-    let open = fds.iter().flatten();
-    let mut polled: Vec<PollFd<'_>> = open.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    sleep_on(&mut polled, Some(pause))?;
-    let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
-    Ok(fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false)))
 }

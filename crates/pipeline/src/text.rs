@@ -88,7 +88,7 @@ pub struct Watched<'a> {
 
 /// Where a shell's functions find their server.
 pub struct ServerNames {
-    /// The abstract name of its socket, for [`crate::send_command`].
+    /// The path of its socket, for [`crate::send_command`].
     pub socket: String,
     /// A file into which a line is written before a prompt.
     pub ask: String,

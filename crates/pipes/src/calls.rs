@@ -5,6 +5,7 @@ use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
 use crate::protocol::{NO_POSIX_SPAWN, asks, mode, share_in_burst};
+use crate::server::Requested;
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
 use crate::{end, program, server, start, sys};
@@ -81,10 +82,10 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
 
 /// Replaces the ends of a pipe by a link's, with the same descriptor numbers. Returns 0, or the error as a negative number.
 fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
-    let (reply, ends) = match server::request_link() {
-        server::Answer::Link(reply, ends) => (reply, ends),
-        server::Answer::NoServer => return 0,
-        server::Answer::Refused(error) => {
+    let (id, waits, ends) = match server::request_link() {
+        Requested::Link { id, waits, ends } => (id, waits, ends),
+        Requested::NoServer => return 0,
+        Requested::Refused(error) => {
             pipe.into_iter().for_each(sys::close);
             return -error;
         }
@@ -101,7 +102,7 @@ fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
         if flags & O_CLOEXEC != 0 {
             sys::set_descriptor_flags(number, FD_CLOEXEC);
         }
-        SESSION.remember(number, reply.id, reply.hold_reader != 0);
+        SESSION.remember(number, id, waits);
     }
     0
 }
@@ -151,7 +152,7 @@ pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     let done = sys::dup(old, new, 0);
     let reported = match (had, takes) {
         _ if done < 0 => Ok(()),
-        (_, Some(takes)) => server::report_taken(takes.id, new, takes.hold_reader && new == 0),
+        (_, Some(takes)) => server::report_taken(takes.id, new, takes.waits && new == 0),
         (Some(had), None) => {
             server::report_left(had.id, new);
             Ok(())

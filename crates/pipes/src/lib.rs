@@ -6,6 +6,7 @@
 //! dynamically linked shell. It runs between fork(2) and execve(2), and in signal handlers: no code here may take a lock.
 #![cfg_attr(not(test), no_std)]
 
+pub mod message;
 pub mod protocol;
 pub mod sites;
 

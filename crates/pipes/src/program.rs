@@ -3,12 +3,15 @@
 use core::ffi::c_char;
 use core::slice;
 
+use crate::message::ANSWER_HEAD_BYTES;
 use crate::protocol::{CHANGE_BYTES_MAX, CHANGES_MAX, change};
 use crate::{server, sys};
 
 /// A list of strings that ends with a null: arguments, or an environment.
 pub(crate) type List = *const *const c_char;
 
+/// Room for the server's answer.
+const ANSWER_BYTES_MAX: usize = ANSWER_HEAD_BYTES + CHANGE_BYTES_MAX;
 /// Room for values of variables that are put together from the program's own and an additional one.
 const JOINED_BYTES: usize = 16 << 10;
 
@@ -26,7 +29,7 @@ pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Opt
     }
     let words = arguments + variables + 2 * CHANGES_MAX + 2;
     // Never unmapped: execve(2) frees it, and if that fails, little memory is lost.
-    let area = sys::map(words * size_of::<usize>() + CHANGE_BYTES_MAX + JOINED_BYTES)?;
+    let area = sys::map(words * size_of::<usize>() + ANSWER_BYTES_MAX + JOINED_BYTES)?;
     // SAFETY: the memory is ours, zeroed, and large enough for these three parts.
     let (argv_new, envp_new, text, joined) = unsafe {
         let lists: *mut *const c_char = area.cast();
@@ -34,11 +37,11 @@ pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Opt
         (
             slice::from_raw_parts_mut(lists, arguments + CHANGES_MAX + 1),
             slice::from_raw_parts_mut(lists.add(arguments + CHANGES_MAX + 1), variables + CHANGES_MAX + 1),
-            slice::from_raw_parts_mut(text, CHANGE_BYTES_MAX),
-            slice::from_raw_parts_mut(text.add(CHANGE_BYTES_MAX), JOINED_BYTES),
+            slice::from_raw_parts_mut(text, ANSWER_BYTES_MAX),
+            slice::from_raw_parts_mut(text.add(ANSWER_BYTES_MAX), JOINED_BYTES),
         )
     };
-    let (bytes, output) = server::request_changes(path, argv, text)?;
+    let (changes, output) = server::request_changes(path, argv, text)?;
     if let Some(output) = output {
         replace_output(output);
     }
@@ -46,10 +49,10 @@ pub(crate) unsafe fn changed(path: *const c_char, argv: List, envp: List) -> Opt
     (0..variables).for_each(|at| envp_new[at] = unsafe { *envp.add(at) });
     let mut joined = Joined { room: joined, used: 0 };
     let (mut more_arguments, mut all_variables) = (0, variables);
-    let entries = text[..bytes].split(|byte| *byte == 0).filter(|entry| entry.len() > 1).take(CHANGES_MAX);
+    let entries = changes.split(|byte| *byte == 0).filter(|entry| entry.len() > 1).take(CHANGES_MAX);
     for entry in entries {
         let (how, value) = (entry[0], &entry[1..]);
-        // The string ends with a zero: it is in `text`, behind `value`.
+        // The string ends with a zero, behind `value`.
         let new: *const c_char = value.as_ptr().cast();
         if how == change::ARGUMENT {
             argv_new[1 + more_arguments] = new;

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::protocol::{Head, Plain, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage, kind};
+use crate::message::{ANSWER_HEAD_BYTES, Answer, Message, Sender, TEXT_BYTES_MAX, Usage};
+use crate::protocol::Plain;
 use crate::session::SESSION;
 use crate::sys;
 
@@ -17,95 +18,113 @@ const COUNTERS_MS: i64 = 500;
 const WAITING: &[u8] =
     b"hosepipe: the process that serves the links has not answered for 20 s: waiting for it\n";
 
+const ENOENT: isize = 2;
+const ESRCH: isize = 3;
 const EINTR: isize = 4;
 const EIO: isize = 5;
 const EMFILE: isize = 24;
+const EPIPE: isize = 32;
 const ECONNREFUSED: isize = 111;
 const NO_LIMIT: u64 = u64::MAX;
 
-fn head(kind: u32, id: u64, value: i64) -> Head {
-    Head { kind, pid: sys::getpid(), id, at_ns: sys::monotonic_ns(), value, usage: Usage::default() }
-}
+/// A connection to the server, on which one message was sent. The error is a number of errno(3).
+struct Connection(c_int);
 
-/// The error is a number of errno(3).
-fn send(head: &Head, text: &[u8], with: Option<i32>) -> Result<(), isize> {
-    sys::send_to(SESSION.config().name(), head.as_bytes(), text, with)
-}
-
-/// Asks for a link.
-pub(crate) fn request_link() -> Answer {
-    let answer = request();
-    // No socket has the server's name: the server has ended.
-    let is_gone = |error: &isize| *error == ECONNREFUSED;
-    answer.unwrap_or_else(|error| if is_gone(&error) { Answer::NoServer } else { Answer::Refused(error) })
-}
-
-fn request() -> Result<Answer, isize> {
-    let [own, theirs] = sys::socket_pair()?;
-    let asked = send(&head(kind::LINK, 0, 0), b"", Some(theirs));
-    sys::close(theirs);
-    let mut room = [0; REPLY_BYTES];
-    let mut fds = [-1; 2];
-    let mut answered = asked.is_err() || sys::readable_within(own, NOTICE_AFTER_MS);
-    if !answered {
-        sys::write(2, WAITING);
-        answered = sys::readable_within(own, -1);
+impl Connection {
+    /// Sends a message about this process.
+    fn send(message: Message<'_>, usage: Usage, with: Option<c_int>) -> Result<Self, isize> {
+        Self::send_about(sys::getpid(), message, usage, with)
     }
-    let received = if answered { sys::receive(own, &mut room, &mut fds) } else { None };
-    sys::close(own);
-    asked?;
-    let reply = Reply::from_bytes(&room).unwrap_or_default();
-    match received {
-        _ if !answered => Err(EINTR),
-        Some((REPLY_BYTES, 2)) => Ok(Answer::Link(reply, fds)),
-        Some(_) if reply.error != 0 => Err(reply.error as isize),
-        Some((_, passed)) => {
-            // The process had too few free descriptors for both.
-            fds[..passed].iter().for_each(|fd| sys::close(*fd));
-            Err(EMFILE)
-        }
-        None => Ok(Answer::NoServer),
+
+    fn send_about(pid: i32, message: Message<'_>, usage: Usage, with: Option<c_int>) -> Result<Self, isize> {
+        let (head, text) = message.packet(Sender { pid, at_ns: sys::monotonic_ns(), usage });
+        let connection = Self(sys::connect(SESSION.config().path())?);
+        sys::send(connection.0, head.as_bytes(), text, with)?;
+        Ok(connection)
+    }
+
+    /// Waits for the answer, without a time limit, also after signals. `None`: the server has ended.
+    fn answer<'a>(&self, room: &'a mut [u8], fds: &mut [c_int; 2]) -> Option<(Answer<'a>, usize)> {
+        while !sys::readable_within(self.0, -1) {}
+        self.read(room, fds)
+    }
+
+    /// The answer that has come, and the number of descriptors with it.
+    fn read<'a>(&self, room: &'a mut [u8], fds: &mut [c_int; 2]) -> Option<(Answer<'a>, usize)> {
+        let (len, passed) = sys::receive(self.0, room, fds)?;
+        Some((Answer::read(&room[..len])?, passed))
     }
 }
 
-/// The answer to a request for a link.
-pub(crate) enum Answer {
-    /// A link and its ends, the reader's first.
-    Link(Reply, [c_int; 2]),
+impl Drop for Connection {
+    fn drop(&mut self) {
+        sys::close(self.0);
+    }
+}
+
+/// Sends a message that needs no answer. Without a server nothing needs it.
+fn report(message: Message<'_>, usage: Usage) {
+    let _ = Connection::send(message, usage, None);
+}
+
+/// The result of a request for a link.
+pub(crate) enum Requested {
+    /// A link: its number, whether a process that takes the reading end waits, and its ends, the reader's first.
+    Link { id: u64, waits: bool, ends: [c_int; 2] },
     /// There is none, for this reason (errno(3)).
     Refused(isize),
     /// The server has ended: the shell makes a pipe itself.
     NoServer,
 }
 
-/// Reports that this process has an end of a link. If `hold`, waits until the link's writers are done.
+/// Asks for a link.
+pub(crate) fn request_link() -> Requested {
+    let connection = match Connection::send(Message::Link, Usage::default(), None) {
+        Ok(connection) => connection,
+        Err(ENOENT | ESRCH | EPIPE | ECONNREFUSED) => return Requested::NoServer,
+        Err(error) => return Requested::Refused(error),
+    };
+    if !sys::readable_within(connection.0, NOTICE_AFTER_MS) {
+        sys::write(2, WAITING);
+        if !sys::readable_within(connection.0, -1) {
+            return Requested::Refused(EINTR);
+        }
+    }
+    let (mut room, mut ends) = ([0; ANSWER_HEAD_BYTES], [-1; 2]);
+    match connection.read(&mut room, &mut ends) {
+        Some((Answer::Link { id, waits }, 2)) => Requested::Link { id, waits, ends },
+        Some((Answer::Refused { error }, _)) => Requested::Refused(error as isize),
+        Some((_, passed)) => {
+            // The process had too few free descriptors for both.
+            ends[..passed].iter().for_each(|fd| sys::close(*fd));
+            Requested::Refused(EMFILE)
+        }
+        None => Requested::NoServer,
+    }
+}
+
+/// Reports that this process has an end of a link. If it `waits`, waits until the link's writers are done.
 ///
 /// # Errors
 /// A number of errno(3): it is unknown whether they are done.
-pub(crate) fn report_taken(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
-    let head = Head { usage: own_usage(), ..head(kind::TOOK, id, target as i64) };
-    if !hold {
+pub(crate) fn report_taken(link: u64, fd: c_int, waits: bool) -> Result<(), isize> {
+    let message = Message::Took { link, fd, waits };
+    if !waits {
         let counters = if SESSION.reports_usage() { sys::open(c"/proc/self/io") } else { None };
         // Without a server the link is a stream like any other.
-        let _ = send(&head, b"", counters);
+        let _ = Connection::send(message, own_usage(), counters);
         counters.map(sys::close);
-        if target > 0 {
-            report_limit(target);
+        if fd > 0 {
+            report_limit(fd);
         }
         return Ok(());
     }
-    let [own, theirs] = sys::socket_pair()?;
-    let asked = send(&head, b"", Some(theirs));
-    sys::close(theirs);
-    let released = asked.is_ok() && {
-        // Without a time limit, also after signals.
-        while !sys::readable_within(own, -1) {}
-        // No reply: the server was killed.
-        sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]).is_some()
-    };
-    sys::close(own);
-    asked?;
-    if released { Ok(()) } else { Err(EIO) }
+    let answer = Connection::send(message, own_usage(), None)?;
+    // No answer: the server was killed.
+    match answer.answer(&mut [0; ANSWER_HEAD_BYTES], &mut [-1; 2]) {
+        Some((Answer::Written, _)) => Ok(()),
+        _ => Err(EIO),
+    }
 }
 
 /// Reports this process's file size limit, if it has one and `output` is a link: the link may be a file of the server's.
@@ -115,13 +134,13 @@ fn report_limit(output: c_int) {
         return;
     }
     if let Some(link) = SESSION.link_of(output) {
-        let _ = send(&head(kind::LIMIT, link.id, bytes as i64), b"", None);
+        report(Message::Limit { link: link.id, bytes }, Usage::default());
     }
 }
 
 /// Reports that this process has replaced an end of a link.
-pub(crate) fn report_left(id: u64, target: c_int) {
-    let _ = send(&Head { usage: own_usage(), ..head(kind::LEFT, id, target as i64) }, b"", None);
+pub(crate) fn report_left(link: u64, fd: c_int) {
+    report(Message::Left { link, fd }, own_usage());
 }
 
 /// Reports the program that this process executes, and its children, which are the process substitutions in the program's arguments.
@@ -136,7 +155,7 @@ pub(crate) fn report_exec(argv: *const *const c_char) {
         usage.user_us += children.user_us;
         usage.system_us += children.system_us;
     }
-    let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
+    report(Message::Exec { parent: sys::getppid(), text: &text[..len] }, usage);
     // The limit may have changed since the process took the link.
     [1, 2].into_iter().for_each(report_limit);
 }
@@ -156,47 +175,37 @@ unsafe fn push_strings(text: &mut [u8], len: &mut usize, list: *const *const c_c
     }
 }
 
-/// Asks the server how a program is to be started. Returns the length of the answer in `room`, and the program's new standard output if
+/// Asks the server how a program is to be started. Returns the changes, which are in `room`, and the program's new standard output if
 /// there is one; `None`: the program is started without changes.
-pub(crate) fn request_changes(
+pub(crate) fn request_changes<'a>(
     path: *const c_char,
     argv: *const *const c_char,
-    room: &mut [u8],
-) -> Option<(usize, Option<c_int>)> {
-    let [own, theirs] = sys::socket_pair().ok()?;
+    room: &'a mut [u8],
+) -> Option<(&'a [u8], Option<c_int>)> {
     let (mut text, mut len) = ([0; TEXT_BYTES_MAX], 0);
     // SAFETY: the arguments of execve(2): a string, and a list of strings that ends with a null.
     unsafe {
         push_strings(&mut text, &mut len, [path, core::ptr::null()].as_ptr());
         push_strings(&mut text, &mut len, argv);
     }
-    let asked = send(&head(kind::CHANGES, 0, i64::from(sys::getppid())), &text[..len], Some(theirs));
-    sys::close(theirs);
+    let request = Connection::send(Message::Changes(&text[..len]), Usage::default(), None).ok()?;
     let mut fds = [-1; 2];
-    // Without a time limit, also after signals: a server that has ended has closed its end.
-    while asked.is_ok() && !sys::readable_within(own, -1) {}
-    let received = if asked.is_ok() { sys::receive(own, room, &mut fds) } else { None };
-    sys::close(own);
-    let (bytes, passed) = received?;
-    // The first byte has no meaning: the server sends it because an answer must not be empty.
-    room[0] = 0;
-    Some((bytes, (passed > 0).then_some(fds[0])))
+    match request.answer(room, &mut fds)? {
+        (Answer::Changes(changes), passed) => Some((changes, (passed > 0).then_some(fds[0]))),
+        _ => None,
+    }
 }
 
 /// Reports that a process has ended and is about to be reaped; waits until the server has read its counters.
 pub(crate) fn report_ended(pid: i32) {
-    let Ok([own, theirs]) = sys::socket_pair() else { return };
-    let asked = send(&Head { pid, ..head(kind::ENDED, 0, 0) }, b"", Some(theirs));
-    sys::close(theirs);
-    if asked.is_ok() {
-        sys::readable_within(own, COUNTERS_MS);
+    if let Ok(report) = Connection::send_about(pid, Message::Ended, Usage::default(), None) {
+        sys::readable_within(report.0, COUNTERS_MS);
     }
-    sys::close(own);
 }
 
 /// Reports that a process was reaped, and its resource usage.
 pub(crate) fn report_reaped(pid: i32, status: c_int, used: &sys::Rusage) {
-    let _ = send(&Head { pid, usage: usage_of(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
+    let _ = Connection::send_about(pid, Message::Reaped { status }, usage_of(used), None);
 }
 
 /// The resource usage of this process; zeros if it is not recorded.

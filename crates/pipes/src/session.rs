@@ -44,7 +44,7 @@ pub(crate) static SESSION: Session = Session {
 /// A link that was recognised by one of its ends.
 pub(crate) struct KnownLink {
     pub(crate) id: u64,
-    pub(crate) hold_reader: bool,
+    pub(crate) waits: bool,
 }
 
 impl Session {
@@ -68,7 +68,7 @@ impl Session {
 
     /// Whether there is a server to which events are reported.
     pub(crate) fn has_server(&self) -> bool {
-        self.config().name[0] != 0
+        self.config().path[0] != 0
     }
 
     /// Whether messages contain resource usage.
@@ -101,10 +101,10 @@ impl Session {
     }
 
     /// Remembers one end of a link.
-    pub(crate) fn remember(&self, fd: i32, id: u64, hold_reader: bool) {
+    pub(crate) fn remember(&self, fd: i32, id: u64, waits: bool) {
         let Some(identity) = sys::identity(fd) else { return };
         let entry = &self.ends[self.seen.fetch_add(1, Relaxed) % ENDS];
-        for (word, value) in entry.iter().zip(identity.into_iter().chain([id, u64::from(hold_reader)])) {
+        for (word, value) in entry.iter().zip(identity.into_iter().chain([id, u64::from(waits)])) {
             word.store(value, Relaxed);
         }
     }
@@ -121,7 +121,7 @@ impl Session {
         entries.find_map(|entry| {
             let entry = entry.each_ref().map(|word| word.load(Relaxed));
             let (remembered, known) = entry.split_at(sys::IDENTITY_WORDS);
-            (remembered == identity).then(|| KnownLink { id: known[0], hold_reader: known[1] != 0 })
+            (remembered == identity).then(|| KnownLink { id: known[0], waits: known[1] != 0 })
         })
     }
 

@@ -21,9 +21,9 @@ numbers! {
     RT_SIGACTION 13 134;
     GETPID 39 172;
     SOCKET 41 198;
+    CONNECT 42 203;
     SENDMSG 46 211;
     RECVMSG 47 212;
-    SOCKETPAIR 53 199;
     EXECVE 59 221;
     WAIT4 61 260;
     KILL 62 129;
@@ -53,7 +53,6 @@ const O_APPEND: u64 = 0o2000;
 const EINTR: isize = -4;
 const EBADF: isize = -9;
 const AF_UNIX: usize = 1;
-const SOCK_DGRAM: usize = 2;
 const SOCK_SEQPACKET: usize = 5;
 const SOCK_CLOEXEC: usize = 0o2000000;
 const MSG_NOSIGNAL: usize = 0x4000;
@@ -362,16 +361,26 @@ struct SocketName {
     path: [u8; 108],
 }
 
-/// Sends one datagram, `head` followed by `text`, and a descriptor if given, to the socket with this abstract name. The error is a number of errno(3).
-pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> Result<(), isize> {
-    let socket = call!(number::SOCKET, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0usize);
+/// Connects to the socket with this path. The error is a number of errno(3).
+pub(crate) fn connect(path: &[u8]) -> Result<c_int, isize> {
+    let socket = call!(number::SOCKET, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0usize);
     if socket < 0 {
         return Err(-socket);
     }
-    // An abstract name begins with a zero, and its length is that of the address (unix(7)).
     let mut name = SocketName { family: AF_UNIX as u16, path: [0; 108] };
     let len = path.len().min(name.path.len() - 1);
-    name.path[1..=len].copy_from_slice(&path[..len]);
+    name.path[..len].copy_from_slice(&path[..len]);
+    match until_done(|| call!(number::CONNECT, socket, &raw const name, size_of::<SocketName>())) {
+        0 => Ok(socket as c_int),
+        error => {
+            close(socket as c_int);
+            Err(-error)
+        }
+    }
+}
+
+/// Sends one packet, `head` followed by `text`, and a descriptor if given. The error is a number of errno(3).
+pub(crate) fn send(socket: c_int, head: &[u8], text: &[u8], with: Option<c_int>) -> Result<(), isize> {
     let parts = [
         Iovec { base: head.as_ptr().cast(), len: head.len() },
         Iovec { base: text.as_ptr().cast(), len: text.len() },
@@ -383,29 +392,26 @@ pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) 
         fds: [with.unwrap_or(0), 0],
     };
     let message = Msghdr {
-        name: (&raw const name).cast(),
-        name_len: (size_of::<u16>() + 1 + len) as u32,
+        name: core::ptr::null(),
+        name_len: 0,
         iov: parts.as_ptr(),
         iov_len: parts.len(),
         control: if with.is_some() { (&raw mut rights).cast() } else { core::ptr::null_mut() },
         control_len: if with.is_some() { size_of::<Rights>() } else { 0 },
         flags: 0,
     };
-    let sent = loop {
-        match call!(number::SENDMSG, socket, &raw const message, MSG_NOSIGNAL) {
-            EINTR => {}
-            sent => break sent,
-        }
-    };
-    close(socket as i32);
+    let sent = until_done(|| call!(number::SENDMSG, socket, &raw const message, MSG_NOSIGNAL));
     if sent < 0 { Err(-sent) } else { Ok(()) }
 }
 
-/// A pair of connected sockets for one request and its answer. The error is a number of errno(3).
-pub(crate) fn socket_pair() -> Result<[c_int; 2], isize> {
-    let mut pair = [0; 2];
-    let made = call!(number::SOCKETPAIR, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0usize, pair.as_mut_ptr());
-    if made < 0 { Err(-made) } else { Ok(pair) }
+/// Makes a call again for as long as signals interrupt it.
+fn until_done(mut call: impl FnMut() -> isize) -> isize {
+    loop {
+        match call() {
+            EINTR => {}
+            answer => return answer,
+        }
+    }
 }
 
 /// Receives an answer and up to two descriptors. Returns its length and their number; `None` if there is no answer.
@@ -421,12 +427,7 @@ pub(crate) fn receive(socket: i32, room: &mut [u8], fds: &mut [c_int; 2]) -> Opt
         control_len: size_of::<Rights>(),
         flags: 0,
     };
-    let received = loop {
-        match call!(number::RECVMSG, socket, &raw mut message, 0usize) {
-            EINTR => {}
-            received => break received,
-        }
-    };
+    let received = until_done(|| call!(number::RECVMSG, socket, &raw mut message, 0usize));
     let passed =
         rights.level == SOL_SOCKET && rights.kind == SCM_RIGHTS && message.control_len >= RIGHTS_HEAD_BYTES;
     let count = if passed { (rights.len.saturating_sub(RIGHTS_HEAD_BYTES) / 4).min(2) } else { 0 };

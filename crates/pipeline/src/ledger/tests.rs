@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn took(ledger: &mut Ledger, pid: i32, link: u64, number: i64, at_ns: u64) {
-    ledger.took(&Head { pid, id: link, value: number, at_ns, ..Head::default() });
+fn took(ledger: &mut Ledger, pid: i32, link: u64, number: i32, at_ns: u64) {
+    ledger.took(&Sender { pid, at_ns, ..Sender::default() }, link, number);
 }
 
-fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
-    ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
+fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i32) {
+    ledger.reaped(&Sender { pid, at_ns, ..Sender::default() }, status);
 }
 
-fn executes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: u64) {
-    ledger.executes(&Head { pid, value: parent, at_ns, ..Head::default() }, arguments, Vec::new());
+fn executes(ledger: &mut Ledger, pid: i32, parent: i32, arguments: &[u8], at_ns: u64) {
+    ledger.executes(&Sender { pid, at_ns, ..Sender::default() }, parent, arguments, Vec::new());
 }
 
 fn names(ledger: &Ledger) -> Vec<Vec<String>> {
@@ -61,8 +61,8 @@ fn processes_are_joined_by_their_links() {
 fn what_the_shell_becomes_has_its_own_figures() {
     let mut ledger = Ledger::new(1);
     let used = |user_us| Usage { user_us, ..Usage::default() };
-    ledger.executes(&Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() }, b"grep\0", Vec::new());
-    ledger.reaped(&Head { pid: 1, at_ns: 9, value: 1 << 8, usage: used(4000), ..Head::default() });
+    ledger.executes(&Sender { pid: 1, at_ns: 5, usage: used(1000) }, 0, b"grep\0", Vec::new());
+    ledger.reaped(&Sender { pid: 1, at_ns: 9, usage: used(4000) }, 1 << 8);
     let stage = ledger.stage(0, &ledger.pipelines()[0], 0).expect("it has ended");
     assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (Some(1), 3_000_000, 4));
 }
@@ -71,13 +71,13 @@ fn what_the_shell_becomes_has_its_own_figures() {
 fn what_the_shell_does_of_a_pipeline_ends_when_it_has_its_input_back() {
     let mut ledger = Ledger::new(1);
     let used = |user_us| Usage { user_us, ..Usage::default() };
-    let head = |at_ns, user_us| Head { pid: 1, id: 7, at_ns, usage: used(user_us), ..Head::default() };
+    let sender = |at_ns, user_us| Sender { pid: 1, at_ns, usage: used(user_us) };
     took(&mut ledger, 10, 7, 1, 1);
-    ledger.took(&head(2, 100));
+    ledger.took(&sender(2, 100), 7, 0);
     // A redirection within the loop.
-    ledger.left(&head(3, 150));
-    ledger.took(&head(4, 150));
-    ledger.left(&head(8, 400));
+    ledger.left(&sender(3, 150), 7, 0);
+    ledger.took(&sender(4, 150), 7, 0);
+    ledger.left(&sender(8, 400), 7, 0);
     reaped(&mut ledger, 10, 20, 0);
     reaped(&mut ledger, 1, 30, 3 << 8);
     let joined = &ledger.pipelines()[0];
@@ -176,7 +176,7 @@ fn what_is_over_is_forgotten_with_all_that_it_started() {
     let own = std::process::id() as i32;
     let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
     took(&mut ledger, writer, 7, 1, 1);
-    executes(&mut ledger, child, writer.into(), b"echo\0", 2);
+    executes(&mut ledger, child, writer, b"echo\0", 2);
     took(&mut ledger, reader, 7, 0, 3);
     took(&mut ledger, own, 8, 1, 4);
     took(&mut ledger, 1, 8, 0, 4);

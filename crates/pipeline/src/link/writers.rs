@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use observe::open_file::OpenFile;
-use process::proc;
+use process::{proc, ready_within};
+use rustix::event::PollFlags;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::retry_on_intr;
 
@@ -20,13 +21,26 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
 const F_SETSIG: libc::c_int = 10;
 
-/// Waits in a thread of its own until the last writer of a file has closed it. `write` is the description (open(2)) that the writers will share,
-/// and still the only one for writing. The thread ends with the last writer, and need not be waited for.
-pub(super) fn await_writers(write: &OwnedFd, reader: &OwnedFd, bell: Bell) -> io::Result<RingingThread<()>> {
+/// Marks the description (open(2)) that all writers will share with a lock, which is released with its last copy.
+pub(super) fn mark(write: &OwnedFd) {
     // On a file system without such locks (flock(2)), processes are searched for from the beginning.
     let _ = flock(write, FlockOperation::NonBlockingLockShared);
+}
+
+/// Waits in a thread of its own until the last writer of a file has closed it. Begins when the other end of `given` is closed: until then the
+/// description may be on its way to the first writer. The thread ends with the last writer, and need not be waited for.
+pub(super) fn await_writers(
+    reader: &OwnedFd,
+    given: Option<OwnedFd>,
+    bell: Bell,
+) -> io::Result<RingingThread<()>> {
     let reader = reader.try_clone()?;
-    RingingThread::start("hosepipe-wait", bell, move || wait_for_no_writer(&reader))
+    RingingThread::start("hosepipe-wait", bell, move || {
+        if let Some(given) = given {
+            let _ = ready_within(&given, PollFlags::IN, None);
+        }
+        wait_for_no_writer(&reader);
+    })
 }
 
 /// Waits until no process has the file open for writing: a program in the background may still write to it.
@@ -38,7 +52,7 @@ pub fn wait_for_writers(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The lock of [`await_writers`] is released with the last copy of the writers' description. A program may also have opened the file
+/// The lock of [`mark`] is released with the last copy of the writers' description. A program may also have opened the file
 /// anew (`exec 3>> /dev/stdout`), or released the lock (flock(1)), so after that there must be no writer.
 fn wait_for_no_writer(reader: &OwnedFd) {
     let _ = retry_on_intr(|| flock(reader, FlockOperation::LockExclusive));
@@ -63,7 +77,7 @@ fn has_no_writer(file: &OwnedFd) -> bool {
     }
 }
 
-/// Whether another process whose descriptors this user may read has the file open for writing.
+/// Whether a process whose descriptors this user may read has the file open for writing.
 fn has_visible_writer(file: &OwnedFd) -> bool {
     let own = std::process::id().cast_signed();
     let is_for_writing = |pid: i32, fd: i32| {
@@ -74,5 +88,5 @@ fn has_visible_writer(file: &OwnedFd) -> bool {
     let writes =
         |file: &OpenFile, pid| proc::descriptors(pid).any(|fd| file.is(pid, fd) && is_for_writing(pid, fd));
     OpenFile::of(own, file.as_raw_fd())
-        .is_some_and(|file| proc::other_processes().any(|pid| writes(&file, pid)))
+        .is_some_and(|file| proc::other_processes().chain([own]).any(|pid| writes(&file, pid)))
 }

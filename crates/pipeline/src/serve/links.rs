@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use mechanism::{OpenError, Order};
 use model::LinkRecord;
 use observe::open_file::OpenFile;
-use pipes::protocol::{Reply, share_in_burst};
+use pipes::message::Answer;
+use pipes::protocol::share_in_burst;
 
+use super::IDLE;
 use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
-use super::{IDLE, wait};
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
-use crate::link::{Cut, Link, Moved, Writers, limit_trouble};
-use crate::socket::{self, Socket};
+use crate::link::{Cut, Link, Moved, Writers, limit_trouble, refused};
+use crate::requests;
 use crate::stage_sampler::FillSource;
 use crate::text::ShellUse;
 
@@ -29,22 +30,25 @@ fn print_trouble(what: &str) {
 }
 
 impl Server<'_> {
-    pub(super) fn make_link(&mut self, reply: Option<OwnedFd>) {
-        let Some(reply) = reply else { return };
+    pub(super) fn make_link(&mut self, connection: &OwnedFd) {
         let id = self.new_id();
-        match self.connect(id) {
+        let made = self.connect(id).and_then(|mut link| {
+            let given = connection.try_clone();
+            let awaited = given.and_then(|given| link.await_writers(Some(given)));
+            awaited.map(|()| link).map_err(refused("a thread that waits for the writers"))
+        });
+        match made {
             Ok(mut link) => {
                 let order = self.settings.via.order();
-                let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
-                let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
-                socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
+                let answer = Answer::Link { id, waits: order == Order::Sequential };
+                requests::answer(connection, answer, &[read.as_fd(), write.as_fd()]);
                 self.add_link(id, ServedLink::new(link, order, fill_source(&read), self.keep.clone()));
             }
             Err(error) => {
                 print_trouble(&self.settings.via.refusal(&error));
                 let errno = error.source.and_then(|source| source.raw_os_error()).unwrap_or(libc::EIO);
-                socket::send(&reply, &Reply { id, hold_reader: 0, error: errno as u64 }, &[]);
+                requests::answer(connection, Answer::Refused { error: errno as u32 }, &[]);
             }
         }
     }
@@ -75,14 +79,14 @@ impl Server<'_> {
     }
 
     /// Releases held readers whose writers are done, kills readers whose data is incomplete, and finishes the links that have ended.
-    pub(super) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(super) fn update_links(&mut self) -> io::Result<()> {
         self.end_readers_of_failed();
         let links = &mut self.links;
         let is_over = |id: &u64| links.get_mut(id).is_none_or(ServedLink::update);
         let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
         if !over.is_empty() {
             // The messages that their writers sent before they ended have arrived by now.
-            self.receive_all(socket)?;
+            self.receive_all()?;
         }
         over.into_iter().for_each(|id| self.finish(id));
         Ok(())
@@ -208,7 +212,6 @@ impl Server<'_> {
     /// since `began`; copies that are still being made are waited for as long as it takes.
     pub(super) fn wait_for_links(
         &mut self,
-        socket: &Socket,
         links: &[u64],
         began: Instant,
         most: Duration,
@@ -218,9 +221,9 @@ impl Server<'_> {
         if is_late && !self.is_copying(links.iter().copied()) {
             return Ok(false);
         }
-        wait([Some(socket.fd.as_fd()), self.bell.fd(), None, None], if is_late { IDLE } else { left })?;
+        self.wait([self.bell.fd(), None, None], if is_late { IDLE } else { left })?;
         self.bell.silence();
-        self.receive_all(socket)?;
+        self.receive_all()?;
         Ok(true)
     }
 

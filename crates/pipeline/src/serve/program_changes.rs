@@ -7,36 +7,37 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use mechanism::{OpenError, Order};
+use pipes::message::Answer;
 use pipes::protocol::CHANGE_BYTES_MAX;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
-use super::programs::{Programs, Request};
+use super::programs::{Programs, Question};
 use super::served::ServedLink;
 use super::server::Server;
 use crate::align;
 use crate::line_buffered::{LineBuffering, at_terminal};
 use crate::link::{Link, refused};
 use crate::program_file::Program;
-use crate::socket;
+use crate::requests;
 
 impl Server<'_> {
     /// Answers the processes whose stage is known.
     pub(super) fn answer_programs(&mut self) {
         let Some(mut programs) = self.programs.take() else { return };
-        for (request, is_chosen) in programs.take_answerable(&self.ledger) {
-            self.answer_program(&mut programs, &request, is_chosen);
+        for (question, is_chosen) in programs.take_answerable(&self.ledger) {
+            self.answer_program(&mut programs, &question, is_chosen);
         }
         self.programs = Some(programs);
     }
 
     /// Answers a process, which is to write line by line if it `is_chosen`.
-    fn answer_program(&mut self, programs: &mut Programs, request: &Request, is_chosen: bool) {
+    fn answer_program(&mut self, programs: &mut Programs, question: &Question, is_chosen: bool) {
         if !is_chosen && !programs.aligns {
-            socket::send_bytes(&request.reply, &[0], &[]);
+            requests::answer(&question.connection, Answer::Changes(b""), &[]);
             return;
         }
-        let pid = request.head.pid;
-        let mut words = request.text.strip_suffix(b"\0").unwrap_or(&request.text).split(|byte| *byte == 0);
+        let pid = question.pid;
+        let mut words = question.text.strip_suffix(b"\0").unwrap_or(&question.text).split(|byte| *byte == 0);
         let path = PathBuf::from(String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned());
         // A relative path begins at the working folder of the process.
         let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
@@ -62,17 +63,17 @@ impl Server<'_> {
                 Err(why) => by_line = Some(format!("as it is: it needs a terminal, and {why}")),
             }
         }
-        let mut answer = vec![0];
+        let mut answer = Vec::new();
         for entry in &changes {
             answer.extend(entry);
             answer.push(0);
         }
         if answer.len() > CHANGE_BYTES_MAX {
             by_line = by_line.map(|_| "as it is: its variables would be too long".to_owned());
-            answer.truncate(1);
+            answer.clear();
         }
         let fds: Vec<_> = output.iter().map(AsFd::as_fd).collect();
-        socket::send_bytes(&request.reply, &answer, &fds);
+        requests::answer(&question.connection, Answer::Changes(&answer), &fds);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         programs.report(pid, &model::one_line(&name), by_line.filter(|_| !is_device), aligned);
     }

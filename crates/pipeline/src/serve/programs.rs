@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use model::StageRecord;
-use pipes::protocol::Head;
 
 use crate::ledger::Ledger;
 use crate::line_buffered::{LineBuffered, LineBuffering, LineBufferingMethods};
@@ -26,7 +25,7 @@ pub(super) struct Programs {
     pub(super) aligns: bool,
     /// The largest number of a stage that started a program.
     last_stage: usize,
-    waiting: Vec<Request>,
+    waiting: Vec<Question>,
     printed: BTreeSet<String>,
     /// Whether the answers are noted for records.
     recorded: bool,
@@ -36,11 +35,12 @@ pub(super) struct Programs {
     aligned: HashMap<i32, &'static str>,
 }
 
-/// The request of a process that is about to execute a program.
-pub(super) struct Request {
-    pub(super) head: Head,
+/// The question of a process that is about to execute a program.
+pub(super) struct Question {
+    pub(super) pid: i32,
+    /// The program's path and its arguments, each followed by a zero.
     pub(super) text: Vec<u8>,
-    pub(super) reply: OwnedFd,
+    pub(super) connection: OwnedFd,
     since: Instant,
 }
 
@@ -55,34 +55,34 @@ impl Programs {
         })
     }
 
-    pub(super) fn ask(&mut self, head: Head, text: Vec<u8>, reply: OwnedFd) {
-        self.waiting.push(Request { head, text, reply, since: Instant::now() });
+    pub(super) fn ask(&mut self, pid: i32, text: Vec<u8>, connection: OwnedFd) {
+        self.waiting.push(Question { pid, text, connection, since: Instant::now() });
     }
 
     /// Time until a process that waits must be answered; `None` if none waits.
     pub(super) fn answer_within(&self) -> Option<Duration> {
-        self.waiting.iter().map(|request| NUMBER_WAIT.saturating_sub(request.since.elapsed())).min()
+        self.waiting.iter().map(|question| NUMBER_WAIT.saturating_sub(question.since.elapsed())).min()
     }
 
     /// Takes out the requests that can be answered, each with whether its stage is to write line by line. A stage whose number stays unknown for
     /// too long is taken for one of the chosen ones.
-    pub(super) fn take_answerable(&mut self, ledger: &Ledger) -> Vec<(Request, bool)> {
+    pub(super) fn take_answerable(&mut self, ledger: &Ledger) -> Vec<(Question, bool)> {
         let mut answerable = Vec::new();
-        for request in std::mem::take(&mut self.waiting) {
+        for question in std::mem::take(&mut self.waiting) {
             let is_chosen = match &self.line_buffered {
                 None => Some(false),
                 Some((LineBuffered::All, _)) => Some(true),
                 Some((LineBuffered::Stages(chosen), _)) => {
-                    let number = ledger.stage_number(request.head.pid);
+                    let number = ledger.stage_number(question.pid);
                     self.last_stage = self.last_stage.max(number.unwrap_or(0));
                     number.map(|number| chosen.contains(&number))
                 }
             };
-            if is_chosen.is_none() && request.since.elapsed() < NUMBER_WAIT {
-                self.waiting.push(request);
+            if is_chosen.is_none() && question.since.elapsed() < NUMBER_WAIT {
+                self.waiting.push(question);
                 continue;
             }
-            answerable.push((request, is_chosen != Some(false)));
+            answerable.push((question, is_chosen != Some(false)));
         }
         answerable
     }

@@ -8,7 +8,6 @@ use model::StageRecord;
 
 use super::server::Server;
 use crate::link::{Bell, LinkSpec, refused};
-use crate::socket::Socket;
 use crate::text::Prompt;
 
 /// Longest time for which a prompt waits for the figures of links that are about to end.
@@ -64,13 +63,13 @@ impl Server<'_> {
 
     /// The shell is about to show its prompt: sends it the mark, prints a line for each pipeline that has ended since the last prompt, and
     /// forgets those.
-    pub(super) fn before_a_prompt(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(super) fn before_a_prompt(&mut self) -> io::Result<()> {
         if let Some(folder) = self.startup_folder.take() {
             // The shell has read it.
             let _ = std::fs::remove_dir_all(folder);
         }
         let Some((prompt, pipes)) = self.text.prompt.zip(self.prompt_pipes) else { return Ok(()) };
-        let lines = self.lines(&prompt, socket)?;
+        let lines = self.lines(&prompt)?;
         let via = self.settings.via.to_string();
         let mark =
             if via != "pipe" || prompt.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
@@ -82,13 +81,13 @@ impl Server<'_> {
         Ok(())
     }
 
-    fn lines(&mut self, prompt: &Prompt<'_>, socket: &Socket) -> io::Result<Vec<String>> {
+    fn lines(&mut self, prompt: &Prompt<'_>) -> io::Result<Vec<String>> {
         let over = self.ledger.ended_pipelines();
         let links: Vec<u64> = over.iter().flat_map(|pipeline| pipeline.links.iter().copied()).collect();
         let began = Instant::now();
         while (self.settings.stats || self.keep.is_some()) && links.iter().any(|id| self.open.contains(id)) {
-            self.update_links(socket)?;
-            if !self.wait_for_links(socket, &links, began, FIGURES_WAIT_MAX)? {
+            self.update_links()?;
+            if !self.wait_for_links(&links, began, FIGURES_WAIT_MAX)? {
                 break;
             }
         }

@@ -9,14 +9,14 @@ use std::sync::mpsc::sync_channel;
 use mechanism::Order;
 use model::LinkRecord;
 use observe::open_file::identity;
-use pipes::protocol::Reply;
+use pipes::message::Answer;
 use rustix::fs::{FileType, fstat};
 
 use crate::keep::Keep;
 use crate::link::lines::Lines;
 use crate::link::wait::RingingThread;
 use crate::link::{Bell, Link, Loss, Writers};
-use crate::socket;
+use crate::requests;
 use crate::stage_sampler::FillSource;
 
 /// A link, and the readers that are held until its writers are done.
@@ -25,7 +25,7 @@ pub(super) struct ServedLink {
     /// Its record, which is complete when the link has ended.
     pub(super) record: LinkRecord,
     pub(super) order: Order,
-    /// Readers that wait until the writers are done.
+    /// The connections of readers that wait until the writers are done.
     held: Vec<OwnedFd>,
     /// Whether all writers are done; always true for a link in parallel order, whose readers do not wait.
     pub(super) written: bool,
@@ -106,7 +106,7 @@ impl ServedLink {
 
 /// Releases a held reader.
 fn release(reader: &OwnedFd) {
-    socket::send(reader, &Reply::default(), &[]);
+    requests::answer(reader, Answer::Written, &[]);
 }
 
 /// Finishes a link in a thread of its own, which rings at its end, so that messages are answered meanwhile. If no thread can be started, the link

@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mechanism::{Folder, Order};
+use mechanism::Folder;
 use model::monotonic_ns;
 use nix::sys::signal::Signal;
 use observe::flow::Moved;
 use observe::pace::Pace;
 use observe::read_progress::ReadProgressTracker;
-use pipes::protocol::{Head, kind};
-use process::signals;
+use pipes::message::{Answer, Message, Sender};
+use process::{signals, sleep_on};
+use rustix::event::{PollFd, PollFlags};
 
 use super::programs::Programs;
 use super::served::{ServedLink, State};
@@ -24,7 +26,7 @@ use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::{Bell, LinkSpec};
 use crate::prompt_pipes::PromptPipes;
-use crate::socket::{self, Message, Socket};
+use crate::requests::{self, Request, RequestSocket};
 use crate::stage_sampler::StageSampler;
 use crate::text::{Summary, Text};
 
@@ -46,6 +48,8 @@ pub(super) struct Settings {
 
 pub(crate) struct Server<'a> {
     pub(super) text: &'a Text<'a>,
+    /// Where the library sends its messages; `None` where it sends none.
+    requests: Option<RequestSocket>,
     /// Where the shell asks before a prompt.
     pub(super) prompt_pipes: Option<&'a PromptPipes>,
     /// A folder that the shell reads at its start, removed once it has done so.
@@ -84,6 +88,7 @@ impl<'a> Server<'a> {
     /// An error of eventfd(2).
     pub(crate) fn new(
         text: &'a Text<'a>,
+        requests: Option<RequestSocket>,
         shell: i32,
         prompt_pipes: Option<&'a PromptPipes>,
         startup_folder: Option<PathBuf>,
@@ -91,6 +96,7 @@ impl<'a> Server<'a> {
         let stats = text.prompt.is_some_and(|prompt| prompt.stats);
         Ok(Self {
             text,
+            requests,
             prompt_pipes,
             startup_folder,
             settings: Settings { via: text.via.clone(), keep: None, stats },
@@ -124,74 +130,88 @@ impl<'a> Server<'a> {
         self.open.insert(id);
     }
 
-    /// Takes in all messages that have come.
-    pub(super) fn receive_all(&mut self, socket: &Socket) -> io::Result<()> {
-        while let Some(message) = socket.receive()? {
-            self.answer(message);
-        }
+    /// Takes in all messages that have come. Returns whether there were any.
+    pub(super) fn receive_all(&mut self) -> io::Result<bool> {
+        let received = self.requests.as_mut().map_or(Ok(Vec::new()), RequestSocket::receive)?;
+        let is_any = !received.is_empty();
+        received.into_iter().for_each(|request| self.answer(request));
         self.answer_programs();
-        Ok(())
+        Ok(is_any)
     }
 
-    fn answer(&mut self, message: Message) {
-        let Message { head, text, reply } = message;
-        match head.kind {
-            kind::LINK => self.make_link(reply),
-            kind::TOOK => {
-                self.ledger.took(&head);
-                if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
-                    match served.order {
-                        Order::Sequential if head.value == 0 => served.hold(reply),
-                        _ => drop(self.counters.insert(head.pid, reply.into())),
-                    }
+    fn answer(&mut self, request: Request) {
+        let Some((sender, message)) = request.read() else { return };
+        match message {
+            // It comes on another connection.
+            Message::Shell => {}
+            Message::Link => self.make_link(&request.connection),
+            Message::Took { link, fd, waits } => {
+                self.ledger.took(&sender, link, fd);
+                match self.links.get_mut(&link).filter(|_| waits) {
+                    Some(served) => served.hold(request.connection),
+                    None => drop(request.with.map(|file| self.counters.insert(sender.pid, file.into()))),
                 }
             }
-            // The shell waits until `reply` is closed, which is at the end of this function.
-            kind::ENDED => {
-                let counters = self.counters.get(&head.pid).and_then(process::proc::read_at);
+            // The shell waits until the connection is closed, which is at the end of this function.
+            Message::Ended => {
+                let counters = self.counters.get(&sender.pid).and_then(process::proc::read_at);
                 if let Some(moved) = counters.and_then(|bytes| Moved::parse(&bytes)) {
-                    self.ledger.moved(head.pid, moved);
+                    self.ledger.moved(sender.pid, moved);
                 }
             }
-            kind::EXEC => {
+            Message::Exec { parent, text } => {
                 let mut words = text.splitn(2, |byte| *byte == 0);
                 let children = String::from_utf8_lossy(words.next().unwrap_or_default());
                 let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-                self.ledger.executes(&head, words.next().unwrap_or_default(), children);
+                self.ledger.executes(&sender, parent, words.next().unwrap_or_default(), children);
             }
-            kind::LIMIT => {
-                if let Some(ServedLink { state: State::Open(link), .. }) = self.links.get_mut(&head.id) {
-                    link.limits.push(head.value as u64);
+            Message::Limit { link, bytes } => {
+                if let Some(ServedLink { state: State::Open(link), .. }) = self.links.get_mut(&link) {
+                    link.limits.push(bytes);
                 }
             }
-            kind::CHANGES => {
-                if let (Some(programs), Some(reply)) = (&mut self.programs, reply) {
-                    programs.ask(head, text, reply);
+            Message::Changes(text) => {
+                let text = text.to_vec();
+                if let Some(programs) = &mut self.programs {
+                    programs.ask(sender.pid, text, request.connection);
                 }
             }
-            kind::LEFT => self.ledger.left(&head),
-            kind::REAPED => {
-                let status = ExitStatus::from_raw(head.value as i32);
-                if !status.success() {
-                    self.failed(head.pid, status);
-                }
-                if let Some(link) = self.ledger.link_read_by(head.pid) {
-                    self.reader_ended(link);
-                }
-                self.ledger.reaped(&head);
-                self.counters.remove(&head.pid);
-                self.forget();
-            }
-            kind::COMMAND => {
-                let text = String::from_utf8_lossy(&text);
+            Message::Left { link, fd } => self.ledger.left(&sender, link, fd),
+            Message::Reaped { status } => self.reaped(&sender, status),
+            Message::Command(text) => {
+                let text = String::from_utf8_lossy(text);
                 let words: Vec<&str> = text.split_terminator('\0').collect();
                 let done = self.command(&words);
-                if let Some(reply) = reply {
-                    socket::answer(reply, &done);
-                }
+                let answer = match &done {
+                    Ok(text) => Answer::Done(text.as_bytes()),
+                    Err(text) => Answer::NotDone(text.as_bytes()),
+                };
+                requests::answer(&request.connection, answer, &[]);
             }
-            _ => {}
         }
+    }
+
+    fn reaped(&mut self, sender: &Sender, status: i32) {
+        let ended = ExitStatus::from_raw(status);
+        if !ended.success() {
+            self.failed(sender.pid, ended);
+        }
+        if let Some(link) = self.ledger.link_read_by(sender.pid) {
+            self.reader_ended(link);
+        }
+        self.ledger.reaped(sender, status);
+        self.counters.remove(&sender.pid);
+        self.forget();
+    }
+
+    /// Waits until a message has come or one of these descriptors can be read, at most for this pause. Returns which of them can.
+    pub(super) fn wait(&self, fds: [Option<BorrowedFd<'_>>; 3], pause: Duration) -> io::Result<[bool; 3]> {
+        let requests = self.requests.iter().flat_map(RequestSocket::fds);
+        let all = fds.iter().flatten().copied().chain(requests);
+        let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        sleep_on(&mut polled, Some(pause))?;
+        let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
+        Ok(fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false)))
     }
 
     /// Where no record is wanted: forgets what has ended, so that a long script needs neither more time nor more memory.
@@ -211,11 +231,11 @@ impl<'a> Server<'a> {
     }
 
     /// The shell has ended: waits for what its links still carry; what its stages and links did.
-    pub(super) fn shell_ended(&mut self, head: &Head, socket: &Socket) -> io::Result<Summary> {
+    pub(super) fn shell_ended(&mut self, sender: &Sender, status: i32) -> io::Result<Summary> {
         // All messages that were sent before the end have come by now.
-        self.receive_all(socket)?;
-        self.ledger.reaped(head);
-        self.drain(socket)?;
+        self.receive_all()?;
+        self.ledger.reaped(sender, status);
+        self.drain()?;
         // The shell itself may be the reader.
         for id in self.links.keys().copied().collect::<Vec<u64>>() {
             self.reader_ended(id);
@@ -228,16 +248,16 @@ impl<'a> Server<'a> {
             let stages = pipelines.iter().map(|pipeline| pipeline.processes.len());
             programs.report_absent(stages.max().unwrap_or(0));
         }
-        Ok(self.summary(head))
+        Ok(self.summary(sender.at_ns, status))
     }
 
-    fn drain(&mut self, socket: &Socket) -> io::Result<()> {
+    fn drain(&mut self) -> io::Result<()> {
         let began = Instant::now();
         while !self.open.is_empty() {
-            self.update_links(socket)?;
+            self.update_links()?;
             let most = if self.ledger.living().next().is_some() { DRAIN_IN_BACKGROUND } else { DRAIN };
             let open: Vec<u64> = self.open.iter().copied().collect();
-            if !open.is_empty() && !self.wait_for_links(socket, &open, began, most)? {
+            if !open.is_empty() && !self.wait_for_links(&open, began, most)? {
                 self.finish_cut_short();
                 break;
             }

@@ -7,7 +7,6 @@ use mechanism::Order;
 use model::{Bottleneck, Certainty, LinkRecord, StageRecord, UnseenEnd};
 use observe::flow::{Ends, Moved};
 use observe::fullness::Fill;
-use pipes::protocol::Head;
 use process::proc::Stat;
 
 use super::served::ServedLink;
@@ -102,15 +101,15 @@ impl Server<'_> {
         }
     }
 
-    /// `shell_end` is the report of the shell's end.
-    pub(super) fn summary(&self, shell_end: &Head) -> Summary {
+    /// The shell has ended at this time, with this status.
+    pub(super) fn summary(&self, ended_ns: u64, status: i32) -> Summary {
         let serves_on = !self.open.is_empty();
         let mut summary = Summary { lost_bytes: self.lost_bytes, serves_on, ..Summary::default() };
         if !self.text.recorded {
             return summary;
         }
         // What a shell leaves in the background when it exits by itself is judged only if there is nothing else.
-        let was_killed = shell_end.value as i32 & 0x7f != 0;
+        let was_killed = status & 0x7f != 0;
         let mut judged_last = (false, 0);
         let mut pipelines_ns = 0;
         let pipelines = self.ledger.pipelines();
@@ -125,8 +124,7 @@ impl Server<'_> {
             let mut locales = Vec::new();
             let stages = pipeline.processes.iter().enumerate().filter_map(|(place, index)| {
                 let stage = self.ledger.stage(number as u32, pipeline, *index);
-                let mut stage =
-                    stage.or_else(|| self.unreaped_stage(number as u32, *index, shell_end.at_ns))?;
+                let mut stage = stage.or_else(|| self.unreaped_stage(number as u32, *index, ended_ns))?;
                 stage.stage = place as u32;
                 // Of a subshell.
                 if let Some(typed) = typed.get(place).filter(|_| stage.command.starts_with('(')) {
@@ -158,7 +156,7 @@ impl Server<'_> {
             summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
             summary.links.extend(links);
         }
-        let beside = self.beside_pipelines(&pipelines, shell_end.at_ns, pipelines_ns);
+        let beside = self.beside_pipelines(&pipelines, ended_ns, pipelines_ns);
         if let (Some(bottleneck), Some(beside)) = (&mut summary.bottleneck, beside) {
             bottleneck.sentence.push_str(&beside);
         }

@@ -111,7 +111,10 @@ fn writer(link: &mut Link, script: &str) -> Child {
     // The command owns our copy of the end, and closes it on return.
     let mut command = Command::new("bash");
     command.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
-    command.spawn().expect("bash")
+    let child = command.spawn().expect("bash");
+    drop(command);
+    link.await_writers(None).expect("a thread");
+    child
 }
 
 fn reader(link: &mut Link, script: &str) -> Child {
@@ -292,6 +295,7 @@ fn links_stand_in_a_row() {
             .stdout(second.take_write().expect("an end"));
         let mut sorter = sort.stderr(Stdio::null()).spawn().expect("sort");
         drop(sort);
+        second.await_writers(None).expect("a thread");
         wait_until_written(&mut second);
         let mut last = reader(&mut second, "[ $(head -1) = 100000 ]");
         for child in [&mut last, &mut numbers] {

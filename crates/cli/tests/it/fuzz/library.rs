@@ -20,7 +20,7 @@ fn configurations() -> Vec<Seed> {
     let sites = Sites { slot: 7, offsets: [0x5fb6c, 0x1a2b3, 0, 0, 0, 0, 0, 0] };
     let own = Config { mode: mode::OWN, argument: 1 << 20, sites, ..Config::OFF };
     let mut ask = Config { mode: mode::ASK, argument: 3, sites, close: 99, ..Config::OFF };
-    ask.name[..9].copy_from_slice(b"nowhere/1");
+    ask.path[..9].copy_from_slice(b"nowhere/1");
     let named = [
         ("off", Config::OFF),
         ("own", own),

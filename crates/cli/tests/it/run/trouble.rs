@@ -232,7 +232,7 @@ fn what_a_relay_cuts_short_is_no_success() {
     }
 }
 
-/// Expected: a file system that grants no leases makes nothing wait for ever, and what a later writer has to say is not lost.
+/// Expected: a file system that grants no leases, or has no locks, makes nothing wait for ever, and what a later writer has to say is not lost.
 /// Happened: on NFS without delegations every lease is refused as if there were a writer (EAGAIN), and nothing ever ended.
 #[test]
 fn where_every_lease_is_refused_the_end_is_seen() {
@@ -245,12 +245,17 @@ fn where_every_lease_is_refused_the_end_is_seen() {
         (&["run", "--via", "file:order=sequential", text], "a\nb\n3\n"),
         (&["spread", "--work", "w", "--map", late, "--reduce", "cat", "in"], "in\nlate\n"),
     ] {
-        let lab = Lab::new();
-        fs::write(lab.here("in"), "in\n").expect("written");
-        let mut command = lab.command(args);
-        sandbox::forbid_with(&mut command, libc::SYS_fcntl, Some((1, F_SETLEASE)), libc::EAGAIN);
-        let done = lab.finish(command).expect_code(0);
-        assert_eq!(done.stdout, expected, "{args:?}: {}", done.stderr);
+        for has_locks in [true, false] {
+            let lab = Lab::new();
+            fs::write(lab.here("in"), "in\n").expect("written");
+            let mut command = lab.command(args);
+            sandbox::forbid_with(&mut command, libc::SYS_fcntl, Some((1, F_SETLEASE)), libc::EAGAIN);
+            if !has_locks {
+                sandbox::forbid(&mut command, libc::SYS_flock, libc::EBADF);
+            }
+            let done = lab.finish(command).expect_code(0);
+            assert_eq!(done.stdout, expected, "{args:?}: {}", done.stderr);
+        }
     }
 }
 
