@@ -8,7 +8,7 @@ use std::time::Duration;
 use payload::Block;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, ioctl_fionread, pread, read, write};
-use rustix::pipe::{SpliceFlags, splice};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
 use super::file::LinkFile;
 use super::lines::Lines;
@@ -17,12 +17,20 @@ use super::relay::{COUNTED_BYTES, On, PIECE_BYTES, Pass, Source};
 /// Pause between two looks whether the reader has taken all of a file that was cut off.
 const CUT_POLL: Duration = Duration::from_millis(1);
 
+/// Size of the writer's pipe and of our own once they have been full: all pipes of a user together have a limit. With more, bytes would have left the
+/// cores' caches before they are copied.
+const STAGE_BYTES: usize = 256 << 10;
+
 /// A file between two pipes. Bytes are copied into it, and go from the page cache into the reader's pipe by reference. They do not change while the
 /// reader has them: only this relay writes to the file, which only grows.
 pub(super) struct ThroughFile {
     /// The reading end of the writer's pipe, in non-blocking mode. `None` after its end, and when the file takes no more: the writer's next
     /// write then raises SIGPIPE.
     input: Option<OwnedFd>,
+    /// The ends of a pipe of our own. The kernel holds a pipe's lock as long as it copies from it into a file; the writer would wait for it. From the
+    /// writer's pipe into this one only references are moved.
+    stage: (OwnedFd, OwnedFd),
+    stage_bytes: usize,
     /// The description for writing.
     into: OwnedFd,
     file: Arc<LinkFile>,
@@ -43,21 +51,39 @@ impl ThroughFile {
         file: Arc<LinkFile>,
         lines: Arc<Lines>,
     ) -> io::Result<Self> {
+        let stage = pipe_with(PipeFlags::CLOEXEC)?;
+        let stage_bytes = fcntl_getpipe_size(&stage.0)?;
+        // A larger pipe works, too.
+        let _ = fcntl_setpipe_size(&input, stage_bytes);
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
         // splice(2) refuses to append.
         fcntl_setfl(&into, fcntl_getfl(&into)? - OFlags::APPEND)?;
         let (stored_bytes, passed_bytes, room, copies_out) = Default::default();
-        Ok(Self { input: Some(input), into, file, stored_bytes, passed_bytes, room, copies_out, lines })
+        let input = Some(input);
+        Ok(Self {
+            input,
+            stage,
+            stage_bytes,
+            into,
+            file,
+            stored_bytes,
+            passed_bytes,
+            room,
+            copies_out,
+            lines,
+        })
     }
 
     /// Moves bytes of the writer into the file. Returns whether there were any, or the end.
     fn take_in(&mut self) -> io::Result<bool> {
         let Some(input) = &self.input else { return Ok(false) };
+        let stage_bytes = self.stage_bytes;
         if self.room.is_none() && self.lines.are_wanted() {
             self.room = Some(Block::new(COUNTED_BYTES));
         }
         let taken = match &mut self.room {
-            None => splice(input, None, &self.into, None, PIECE_BYTES, SpliceFlags::NONBLOCK),
+            None => splice(input, None, &self.stage.1, None, stage_bytes, SpliceFlags::NONBLOCK)
+                .and_then(|staged| self.store(staged)),
             Some(room) => copy(input, &self.into, room, &self.lines),
         };
         match taken {
@@ -76,6 +102,33 @@ impl ThroughFile {
             Err(error) => return Err(error.into()),
         }
         Ok(true)
+    }
+
+    /// Moves all bytes of our own pipe into the file. Returns their number.
+    fn store(&mut self, staged: usize) -> Result<usize, Errno> {
+        if staged == self.stage_bytes && staged < STAGE_BYTES {
+            self.stage_bytes = STAGE_BYTES;
+            for pipe in self.input.iter().chain([&self.stage.0]) {
+                // If it is refused, a smaller pipe does.
+                let _ = fcntl_setpipe_size(pipe, STAGE_BYTES);
+            }
+        }
+        let mut left = staged;
+        while left > 0 {
+            let stored = match &mut self.room {
+                None => splice(&self.stage.0, None, &self.into, None, left, SpliceFlags::empty()),
+                Some(room) => copy(&self.stage.0, &self.into, room, &self.lines),
+            };
+            match stored {
+                Ok(stored) => left -= stored,
+                Err(Errno::INTR) => {}
+                Err(error) if is_no_splice(error) && self.room.is_none() => {
+                    self.room = Some(Block::new(COUNTED_BYTES));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(staged)
     }
 
     /// Moves bytes of the file into the reader's pipe.
