@@ -319,6 +319,14 @@ impl Link {
         self.writers_end.as_ref().is_none_or(ended)
     }
 
+    /// Its record if it goes on, with what it has stored so far.
+    pub(crate) fn record_so_far(&self) -> LinkRecord {
+        let file = self.file.as_ref();
+        let stored_bytes = file.and_then(|file| file.size().ok());
+        let path = file.and_then(|file| Some(file.path()?.to_string_lossy().into_owned()));
+        LinkRecord { relay: !self.relays.is_empty(), stored_bytes, path, ..self.record.clone() }
+    }
+
     /// Whether all relays have ended.
     pub fn is_over(&self) -> bool {
         self.relays.iter().all(Relay::is_over)

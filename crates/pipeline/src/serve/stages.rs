@@ -201,7 +201,9 @@ impl Server<'_> {
         let record = |id: &u64| {
             let served = self.links.get(id)?;
             let (bytes, bytes_is) = self.flowed(*id, served, true).unzip();
-            let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..served.record.clone() };
+            // A program in the background may still hold it, or the machine may be so busy that its relay has not ended.
+            let record = served.link().map_or_else(|| served.record.clone(), Link::record_so_far);
+            let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..record };
             record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
             if let Some(sampler) = &self.sampler {
                 sampler.complete_link(*id, &mut record);

@@ -6,7 +6,7 @@ use model::{Certainty, RunRecord};
 use serde_json::Value;
 
 use super::place::{PARALLEL, as_nobody, recorded, run};
-use crate::common::{Done, Lab, is_root, skip};
+use crate::common::{Done, Lab, is_root, skip, soon, until};
 
 #[test]
 fn the_record_has_every_field_of_the_contract() {
@@ -72,6 +72,21 @@ fn bytes_of_a_link_are_counted_where_a_relay_or_a_file_tells() {
             assert!(path.starts_with(&lab.tmp().display().to_string()), "{path}");
         }
     }
+}
+
+/// Expected: what a link that goes on has carried and stored so far. Happened: no relay, and nothing stored: also where the machine was so busy that a
+/// relay had not ended.
+#[test]
+fn what_a_link_has_stored_so_far_is_recorded() {
+    let lab = Lab::new();
+    let until_there = "until [ $(wc -c < out) = 3893 ]; do sleep 0.01; done 2> /dev/null";
+    let text = format!("(seq 1000; exec sleep 3) | cat > out & {until_there}");
+    let (done, record) = recorded(&lab, &["--via", "file", &text]);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    let link = &record.links[0];
+    assert_eq!((link.relay, link.bytes, link.stored_bytes), (true, Some(3893), Some(3893)), "{link:?}");
+    assert!(link.path.is_some());
+    until("the end", soon(), || lab.processes().is_empty().then_some(()));
 }
 
 /// Expected: what is said of a link's bytes holds, whatever its ends are: they copy, splice, write elsewhere, too, or leave early. An ordinary
