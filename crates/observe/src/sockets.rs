@@ -17,7 +17,7 @@ use netlink_packet_sock_diag::{SockDiagMessage, constants};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use crate::end::{End, IpcFile, ends};
+use crate::endpoint::{Endpoint, IpcFile, endpoints};
 use crate::fullness::Fill;
 
 /// Largest message of a list (netlink(7)).
@@ -232,8 +232,8 @@ fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
 /// Whether a process has an end of a pair without a name.
 pub fn has_pair(pid: i32) -> bool {
     let pairs = pairs().unwrap_or_default();
-    let is_one = |end: End| matches!(end.ipc_file, IpcFile::Socket(inode) if pairs.get(&inode).is_some_and(|end| end.kind == ChainLinkKind::Socketpair));
-    ends(pid).is_ok_and(|mut ends| ends.any(is_one))
+    let is_one = |end: Endpoint| matches!(end.ipc_file, IpcFile::Socket(inode) if pairs.get(&inode).is_some_and(|end| end.kind == ChainLinkKind::Socketpair));
+    endpoints(pid).is_ok_and(|mut ends| ends.any(is_one))
 }
 
 /// How full a pair is in one direction.

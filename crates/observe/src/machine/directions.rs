@@ -1,12 +1,25 @@
-//! The direction of bytes through links that have two directions: pairs of sockets, connections, pseudoterminals.
+//! The direction of bytes through files that have two directions: pairs of sockets, connections, pseudoterminals. Each direction in which bytes go
+//! is a link of its own, with two sides; what is not known to carry bytes is none.
+//!
+//! ```text
+//!    ssh 7 ═ socket 100 ◀────────▶ socket 101 ═ sh 8
+//!      └ fd 3                          └ fd 0, fd 1
+//!
+//!    link 100 ─▶ 101 : sh has socket 101 as standard input
+//!    link 101 ─▶ 100 : sh has it as standard output, too; after shutdown(101, SHUT_WR) there is only the first
+//!
+//!    tmux 5 ═ /dev/ptmx ◀────────▶ /dev/pts/4 ═ less 6
+//!             (master)              (slave): fd 1 writes, fd 0 reads, fd 2 has messages and no data
+//! ```
 
 use std::collections::{HashMap, HashSet};
 
 use model::ChainLinkKind;
 
-use super::graph::{LinkId, Side};
-use crate::end::{End, IpcFile};
+use crate::endpoint::{Endpoint, IpcFile};
 use crate::sockets::PairEnd;
+use crate::topology::LinkId;
+use crate::topology::grouping::Side;
 
 /// Largest number of connections, or of terminals, of a process in a chain. With more it is a server, whose clients are not one chain.
 const SERVED_MAX: usize = 4;
@@ -23,7 +36,7 @@ pub(super) struct Directions<'a> {
 }
 
 impl<'a> Directions<'a> {
-    pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, End)>) -> Self {
+    pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, Endpoint)>) -> Self {
         let (fds, terminals, servers) = Default::default();
         let mut directions = Self { pairs, fds, terminals, servers };
         let mut served: HashMap<i32, HashSet<IpcFile>> = HashMap::new();
@@ -96,7 +109,7 @@ impl<'a> Directions<'a> {
         self.pairs.iter().filter(undirected).count()
     }
 
-    pub(super) fn sides(&self, end: &End) -> Vec<Side> {
+    pub(super) fn sides(&self, end: &Endpoint) -> Vec<Side> {
         match end.ipc_file {
             IpcFile::Pipe(file) => {
                 let sides = [false, true].into_iter().filter(|writes| end.is_for(*writes));
