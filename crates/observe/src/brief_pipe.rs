@@ -4,9 +4,11 @@
 //! needs more rights; with a descriptor of O_PATH the calls for pipes fail.)
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use process::ready_within;
 use process::signals::NoSignals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, stat};
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
@@ -70,10 +72,8 @@ pub fn is_unread(pid: i32, fd: i32) -> bool {
         Ok(FileType::Socket) => borrow(pid, fd),
         _ => None,
     };
-    let Some(end) = end else { return false };
-    let mut state = [PollFd::new(&end, PollFlags::empty())];
-    let is_known = poll(&mut state, Some(&Timespec::default())).is_ok();
-    is_known && state[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    // Without a flag poll(2) answers POLLERR and POLLHUP only.
+    end.is_some_and(|end| ready_within(&end, PollFlags::empty(), Some(Duration::ZERO)).unwrap_or(false))
 }
 
 impl AsFd for BriefPipe {

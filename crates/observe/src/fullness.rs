@@ -4,7 +4,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::ready_within;
+use rustix::event::PollFlags;
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
@@ -142,9 +143,8 @@ pub(crate) fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill>
     let Some(write_end) = writer.and_then(|pid| borrow(pid, 1)) else {
         return Some(Fill { share: EMPTY, holds: true, held_bytes, ..Fill::NOTHING_YET });
     };
-    let mut room = [PollFd::new(&write_end, PollFlags::OUT)];
-    poll(&mut room, Timespec::try_from(Duration::ZERO).ok().as_ref()).ok()?;
-    let share = if room[0].revents().contains(PollFlags::OUT) { EMPTY } else { 1.0 };
+    let has_room = ready_within(&write_end, PollFlags::OUT, Some(Duration::ZERO)).ok()?;
+    let share = if has_room { EMPTY } else { 1.0 };
     Some(Fill { share, holds: true, held_bytes, ..Fill::NOTHING_YET })
 }
 

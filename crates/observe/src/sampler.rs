@@ -184,9 +184,9 @@ impl Sampler {
         Sample { stages, fills, waiting }
     }
 
-    /// How full a pipe is now that a process holds.
-    pub fn pipe(&mut self, held: Held, identity: Identity) -> Option<Fill> {
-        self.gauge.pipe(held.pid, held.fd, Some(identity))
+    /// How full a pipe is now, as [`Gauge::pipe`].
+    pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
+        self.gauge.pipe(pid, fd, expected)
     }
 
     fn fill(&mut self, topology: &Topology, link: &Link) -> Option<Fill> {

@@ -8,14 +8,14 @@ mod side_pipes;
 use std::collections::HashMap;
 
 use model::{HeldBack, LinkRecord, StageRecord};
-use observe::activity::{Slice, StdinWait, peak_memory};
+use observe::activity::{StdinWait, peak_memory};
 use observe::buffers::BufferOffsets;
 use observe::flow::Moved;
-use observe::fullness::{Fill, Gauge};
+use observe::fullness::Fill;
 use observe::locale::Locale;
 use observe::open_file::Identity;
 use observe::sampler::{Sample, Sampler};
-use observe::topology::Topology;
+use observe::topology::{LinkId, Stage, Topology};
 
 use crate::ledger::Ledger;
 use crate::text::StageSnapshot;
@@ -70,52 +70,50 @@ struct StageHistory {
 #[derive(Default)]
 pub(crate) struct StageSampler {
     sampler: Sampler,
-    gauge: Gauge,
     stages: HashMap<usize, StageHistory>,
     links: HashMap<u64, LinkHistory>,
     shell_peak_bytes: u64,
+}
+
+/// One round of samples of the running stages.
+struct Round<'a> {
+    now_ns: u64,
+    ledger: &'a Ledger,
+    /// The entry of each stage in the ledger.
+    entries: Vec<usize>,
+    topology: Topology,
+    sample: Sample,
 }
 
 impl StageSampler {
     /// Takes a sample of all running stages.
     pub(crate) fn sample(&mut self, ledger: &Ledger, source: &FillSources<'_>) {
         let now_ns = model::monotonic_ns();
-        let (running, topology) = ledger.topology(&mut self.sampler, source);
-        let samples = self.sampler.sample(std::slice::from_ref(&topology));
-        let Some(sample) = samples.first() else { return };
+        let (entries, topology) = ledger.topology(&mut self.sampler, source);
+        let Some(sample) = self.sampler.sample(std::slice::from_ref(&topology)).pop() else { return };
+        let round = Round { now_ns, ledger, entries, topology, sample };
         self.stages.values_mut().for_each(|stage| stage.pids.clear());
-        for (at, index) in running.iter().enumerate() {
-            self.note_stage(ledger, *index, &topology, sample, at, now_ns);
+        for at in 0..round.entries.len() {
+            self.note_stage(&round, at);
+            self.attribute(&round, at);
         }
-        for (at, fill) in sample.fills.iter().enumerate() {
-            if let Some(id) = topology.links[at].id.given() {
-                self.note_link(id, &topology, sample, at, *fill);
-            }
-        }
-        for (at, index) in running.iter().enumerate() {
-            self.attribute(ledger, *index, &sample.stages[at].slice, sample.waiting.stages[at]);
+        for at in 0..round.topology.links.len() {
+            self.note_link(&round, at);
         }
     }
 
     /// Notes what a stage did since the last sample.
-    fn note_stage(
-        &mut self,
-        ledger: &Ledger,
-        index: usize,
-        topology: &Topology,
-        sample: &Sample,
-        at: usize,
-        now_ns: u64,
-    ) {
-        let (of_stage, stage_is) = (&sample.stages[at], &topology.stages[at]);
-        let (process, slice) = (&ledger.processes[index], of_stage.slice);
-        let processes = self.sampler.stage(&stage_is.pids);
+    fn note_stage(&mut self, round: &Round<'_>, at: usize) {
+        let (ledger, index, sample) = (round.ledger, round.entries[at], &round.sample.stages[at]);
+        let Stage { pids, is_shell, .. } = &round.topology.stages[at];
+        let (process, slice) = (&ledger.processes[index], sample.slice);
+        let processes = self.sampler.stage(pids);
         let stage = self.stages.entry(index).or_default();
-        (stage.seen_ns, stage.pids) = (now_ns, stage_is.pids.clone());
+        (stage.seen_ns, stage.pids) = (round.now_ns, pids.clone());
         if slice.cpu > 0.0 || stage.peak_bytes == 0 {
             stage.peak_bytes = stage.peak_bytes.max(peak_memory(process.pid).unwrap_or(0));
         }
-        if stage_is.is_shell {
+        if *is_shell {
             self.shell_peak_bytes = self.shell_peak_bytes.max(stage.peak_bytes);
         } else if process.reads.is_some() || process.writes.is_some() {
             stage.moved = processes.moved();
@@ -123,55 +121,43 @@ impl StageSampler {
         processes.each().for_each(|process| stage.buffers.add(&process.large_calls));
         // The sum over several threads may exceed the elapsed time.
         stage.so_far.queued_ns += (slice.ns * slice.queued) as u64;
-        stage.so_far.cpu_ns = processes.cpu_ns(!stage_is.is_shell);
+        stage.so_far.cpu_ns = processes.cpu_ns(!is_shell);
         if stage.locale.is_none()
             && slice.cpu > 0.0
             && let Some(program) = ledger.program(index).filter(|program| tips::needs_locale(program))
         {
             stage.locale = processes.locale_of(program);
         }
-        let fill = |writes: bool| {
-            let mut links = topology.links.iter().zip(&sample.fills);
-            links
-                .find(|(link, _)| link.id.given().is_some() && link.stages(writes).contains(&at))
-                .and_then(|(_, fill)| *fill)
-        };
         if slice.idle {
-            let ns = if fill(false).is_some_and(|fill| fill.is_empty() && !fill.holds) {
+            let ns = if round.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
                 &mut stage.so_far.blocked_read_ns
-            } else if fill(true).is_some_and(Fill::is_full) || processes.awaits_room() {
+            } else if round.fill(process.writes).is_some_and(Fill::is_full) || processes.awaits_room() {
                 &mut stage.so_far.blocked_write_ns
             } else {
                 &mut stage.so_far.asleep_ns
             };
             *ns += slice.ns as u64;
         }
-        if of_stage.state.is_unread {
+        if sample.state.is_unread {
             stage.blame.unread_ns += slice.ns;
         }
         let for_ns = |held: &Option<HeldBack>| held.as_ref().map_or(0, |held| held.for_ns);
-        if for_ns(&of_stage.held_back) > for_ns(&stage.longest_held_back) {
-            stage.longest_held_back.clone_from(&of_stage.held_back);
+        if for_ns(&sample.held_back) > for_ns(&stage.longest_held_back) {
+            stage.longest_held_back.clone_from(&sample.held_back);
         }
-        stage.so_far.held_back.clone_from(&of_stage.held_back);
-        // What its standard output had no room for, where no stage reads that.
-        for (link, outside) in topology.links.iter().zip(&sample.waiting.outside) {
-            if link.id.given().is_none() && link.writers.contains(&at) {
-                stage.blame.after_ns += slice.ns * outside;
-                stage.so_far.blocked_write_ns += (slice.ns * outside) as u64;
-            }
-        }
+        stage.so_far.held_back.clone_from(&sample.held_back);
     }
 
     /// Notes how full a link was since the last sample, if that is sampled, and what its reader read.
-    fn note_link(&mut self, id: u64, topology: &Topology, sample: &Sample, at: usize, fill: Option<Fill>) {
-        let link = &topology.links[at];
-        let Some(reader) = link.readers.first().filter(|_| link.fill.is_sampled()) else { return };
-        let ns = sample.stages[*reader].slice.ns as u64;
+    fn note_link(&mut self, round: &Round<'_>, at: usize) {
+        let link = &round.topology.links[at];
+        let reader = link.readers.first().filter(|_| link.fill.is_sampled());
+        let (Some(id), Some(reader)) = (link.id.given(), reader) else { return };
+        let ns = round.sample.stages[*reader].slice.ns as u64;
         let seen = self.links.entry(id).or_default();
-        let stage = &topology.stages[*reader];
+        let stage = &round.topology.stages[*reader];
         seen.note_read(self.sampler.stage(&stage.pids), stage.is_shell);
-        if let Some(fill) = fill {
+        if let Some(fill) = round.sample.fills[at] {
             let has_writer = !fill.holds || !link.writers.is_empty();
             seen.watched_ns += ns;
             seen.full_ns += if fill.is_full() { ns } else { 0 };
@@ -179,10 +165,14 @@ impl StageSampler {
         }
     }
 
-    /// Attributes a share of the time since the last sample to a stage, or to what it waited for beside or before the pipeline.
-    fn attribute(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
-        let process = &ledger.processes[index];
-        let Some(stage) = self.stages.get_mut(&index) else { return };
+    /// Attributes its share of the time since the last sample to a stage, or to what it waited for beside, before or behind the pipeline.
+    fn attribute(&mut self, round: &Round<'_>, at: usize) {
+        let (slice, share) = (round.sample.stages[at].slice, round.sample.waiting.stages[at]);
+        let process = &round.ledger.processes[round.entries[at]];
+        let Some(stage) = self.stages.get_mut(&round.entries[at]) else { return };
+        let behind_ns = slice.ns * round.waited_behind(at);
+        stage.blame.after_ns += behind_ns;
+        stage.so_far.blocked_write_ns += behind_ns as u64;
         let before = std::mem::replace(&mut stage.last_share, share);
         let ns = slice.ns * share.min(before) + slice.ns.min(SPEAKS_FOR_NS) * (share - before).max(0.0);
         stage.blame.samples += 1;
@@ -190,12 +180,14 @@ impl StageSampler {
             return;
         }
         if slice.idle || slice.rests() {
-            if let Some(name) = program_at_side_pipe(&mut self.gauge, ledger, process.pid, &stage.pids) {
+            if let Some(name) =
+                program_at_side_pipe(&mut self.sampler, round.ledger, process.pid, &stage.pids)
+            {
                 *stage.blame.waited_elsewhere_ns.entry(name).or_default() += ns;
             } else if slice.idle
                 && !slice.is_stopped
                 && process.reads.is_none()
-                && let Some(input) = self.gauge.pipe(process.pid, 0, None)
+                && let Some(input) = self.sampler.pipe(process.pid, 0, None)
             {
                 stage.has_input |= input.share > 0.0 || input.over;
                 let waits = || self.sampler.stage(&stage.pids).awaits_input();
@@ -210,7 +202,7 @@ impl StageSampler {
                 }
             }
         }
-        stage.blame.add(slice, ns);
+        stage.blame.add(&slice, ns);
     }
 
     /// The time for which the pipeline waited for a stage.
@@ -281,5 +273,21 @@ impl StageSampler {
             buffer_offsets: [stage.buffers.of_reads(), stage.buffers.of_writes()],
             ..stage.so_far.clone()
         })
+    }
+}
+
+impl Round<'_> {
+    /// How full a link is that a shell was given.
+    fn fill(&self, link: Option<u64>) -> Option<Fill> {
+        let id = LinkId::Given(link?);
+        let at = self.topology.links.iter().position(|link| link.id == id)?;
+        self.sample.fills[at]
+    }
+
+    /// The share of the time for which a stage waited for room in its output, where no stage reads that.
+    fn waited_behind(&self, at: usize) -> f64 {
+        let links = self.topology.links.iter().zip(&self.sample.waiting.outside);
+        let behind = links.filter(|(link, _)| link.id.given().is_none() && link.writers.contains(&at));
+        behind.map(|(_, share)| share).sum()
     }
 }

@@ -194,7 +194,7 @@ impl PipeGrowth {
             (seen.full, seen.any_full) = (asleep, asleep);
             return asleep && !seen.cannot_grow && !waits;
         }
-        let Some(fill) = self.sampler.pipe(*held, pipe) else { return false };
+        let Some(fill) = self.sampler.pipe(held.pid, held.fd, Some(pipe)) else { return false };
         let bytes = fill.capacity_bytes;
         // Three quarters count as full, because a reader may just have read a block.
         let before = std::mem::replace(&mut seen.full, fill.held_bytes * 4 >= bytes * 3);

@@ -1,7 +1,7 @@
 //! Pipes of a stage that are no links of its pipeline, as those of a process substitution: which program is at the other end.
 
 use observe::endpoint::{IpcFile, endpoint};
-use observe::fullness::Gauge;
+use observe::sampler::Sampler;
 use process::proc::descriptors;
 
 use crate::ledger::Ledger;
@@ -12,7 +12,7 @@ const SIDE_DESCRIPTORS_MAX: usize = 32;
 /// The program at the other end of a pipe that is not a link and for which a stage may wait: an empty pipe that it reads, or a full pipe that it
 /// writes. Process substitutions make such pipes.
 pub(super) fn program_at_side_pipe(
-    gauge: &mut Gauge,
+    sampler: &mut Sampler,
     ledger: &Ledger,
     stage: i32,
     pids: &[i32],
@@ -21,7 +21,7 @@ pub(super) fn program_at_side_pipe(
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
         for end in side.filter_map(|fd| endpoint(*pid, fd)) {
             let Some(pipe) = end.ipc_file.pipe() else { continue };
-            let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
+            let Some(fill) = sampler.pipe(*pid, end.fd, Some(pipe)) else { continue };
             if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
                 return at_other_end(ledger, end.ipc_file, i32::from(end.reads), stage);
             }
