@@ -27,8 +27,8 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// The activity of one process. `stat` was just read; `queued_ns` is called if it has one thread.
-    pub(crate) fn read(pid: i32, stat: &Stat, queued_ns: impl FnOnce() -> u64) -> Self {
+    /// The activity of one process. `stat` was just read; `threads` are the folders of its threads, and `queued_ns` is called if there is one.
+    pub(crate) fn read(pid: i32, stat: &Stat, threads: &[String], queued_ns: impl FnOnce() -> u64) -> Self {
         let ticks_per_s = rustix::param::clock_ticks_per_second();
         let mut activity = Self {
             cpu_ns: cpu_time_ns(pid).unwrap_or(0),
@@ -40,10 +40,10 @@ impl Activity {
             threads: stat.threads,
         };
         if stat.threads > 1 {
-            for (_, thread) in proc::threads(pid) {
+            for thread in threads {
                 let schedstat = proc::read_short_file(&format!("{thread}/schedstat"));
                 activity.queued_ns += schedstat.map_or(0, |bytes| queued_from(&bytes));
-                activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
+                activity.is_ready |= Stat::at(thread).is_some_and(|stat| stat.state == 'R');
             }
         } else {
             activity.queued_ns = queued_ns();

@@ -84,6 +84,8 @@ pub struct SampledProcess {
     pub(crate) state: char,
     /// What each of its threads waits for.
     pub(crate) waits: Vec<Blocked>,
+    /// The folders of its threads.
+    threads: Vec<String>,
     children: Vec<i32>,
     /// The reads and writes with large buffers in which threads were at the last sample, and the offsets of all such buffers so far.
     pub large_calls: Vec<LargeCall>,
@@ -154,6 +156,11 @@ impl SampledProcess {
         self.before = std::mem::take(&mut self.last);
         self.last.at_ns = monotonic_ns();
         (self.state, self.parent, self.started_ticks) = (stat.state, stat.parent, stat.started_ticks);
+        self.threads.clear();
+        match stat.threads {
+            0 | 1 => self.threads.push(format!("/proc/{0}/task/{0}", self.pid)),
+            _ => self.threads.extend(proc::threads(self.pid).map(|(_, folder)| folder)),
+        }
         if self.detail == Detail::Activity {
             self.sample_activity(&stat, &bytes);
         } else {
@@ -166,7 +173,7 @@ impl SampledProcess {
 
     fn sample_activity(&mut self, stat: &Stat, bytes: &[u8]) {
         let queued_ns = || self.files.schedstat.read().map_or(0, |bytes| queued_from(&bytes));
-        self.last.activity = Activity::read(self.pid, stat, queued_ns);
+        self.last.activity = Activity::read(self.pid, stat, &self.threads, queued_ns);
         self.last.moved = self.files.io.read().and_then(|bytes| Moved::parse(&bytes));
         if stat.state == 'Z' {
             // Only root may open `io` of a zombie.
@@ -194,8 +201,8 @@ impl SampledProcess {
             self.waits.extend(waits::from_syscall(pid, folder, syscall));
         };
         if self.last.activity.threads > 1 {
-            for (_, folder) in proc::threads(pid).take(THREADS_MAX) {
-                add(&folder, proc::read_short_file(&format!("{folder}/syscall")));
+            for folder in self.threads.iter().take(THREADS_MAX) {
+                add(folder, proc::read_short_file(&format!("{folder}/syscall")));
             }
         } else {
             add(&format!("/proc/{pid}"), self.files.syscall.read());
@@ -206,10 +213,7 @@ impl SampledProcess {
     /// Its children. A process that has not run has started none.
     pub(super) fn children(&mut self) -> &[i32] {
         if self.has_run {
-            self.children = match self.last.activity.threads {
-                1 => proc::children_of_thread(&format!("/proc/{0}/task/{0}", self.pid)),
-                _ => proc::children(self.pid),
-            };
+            self.children = self.threads.iter().flat_map(|folder| proc::children_of_thread(folder)).collect();
         }
         &self.children
     }
