@@ -168,7 +168,7 @@ impl Sampler {
         let stage = |(stage, held_back): (&Stage, Option<HeldBack>)| {
             let processes = self.stage(&stage.pids);
             let slice = processes.slice(!stage.is_shell);
-            let (doing, waits_at) = processes.doing(&slice, &held);
+            let (doing, waits_at) = processes.doing(&slice, &held, &fills);
             let passes_time = slice.is_stopped || processes.pass_time();
             let (idle, rests) = (slice.idle, slice.rests());
             let state = StageState { idle, rests, passes_time, waits_at, is_unread: false };

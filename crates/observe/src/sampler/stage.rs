@@ -6,6 +6,7 @@ use super::Sampler;
 use super::process::SampledProcess;
 use crate::activity::{Slice, StdinWait};
 use crate::flow::Moved;
+use crate::fullness::Fill;
 use crate::locale::Locale;
 use crate::topology::{Held, HeldLinks};
 use crate::waits::{Blocked, pass_time};
@@ -83,7 +84,7 @@ impl<'a> StageProcesses<'a> {
     }
 
     /// What they do, and the link that they wait for: the most informative state of all processes and threads.
-    pub(crate) fn doing(self, slice: &Slice, held: &HeldLinks) -> Doing {
+    pub(crate) fn doing(self, slice: &Slice, held: &HeldLinks, fills: &[Option<Fill>]) -> Doing {
         if slice.cpu > BUSY_SHARE_MIN {
             return (StageActivity::Computes, None);
         }
@@ -97,7 +98,7 @@ impl<'a> StageProcesses<'a> {
                 'D' => Some((StageActivity::Disk, None)),
                 _ => None,
             };
-            let waits = process.waits.iter().map(|waits| blocked_at(held, process.pid, waits));
+            let waits = process.waits.iter().map(|waits| blocked_at(held, fills, process.pid, waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
         // The order of the enum is not this order.
@@ -118,20 +119,24 @@ impl<'a> StageProcesses<'a> {
 }
 
 /// What a thread does, and the link for which it waits.
-fn blocked_at(held: &HeldLinks, pid: i32, waits: &Blocked) -> Doing {
-    let link = |fd: i32, writes: bool| {
-        let doing = if writes { StageActivity::WaitsToWrite } else { StageActivity::WaitsToRead };
-        held.get(&Held { pid, fd, writes }).map(|link| (doing, Some(*link)))
-    };
+fn blocked_at(held: &HeldLinks, fills: &[Option<Fill>], pid: i32, waits: &Blocked) -> Doing {
+    let link = |fd: i32, writes: bool| Some((writes, *held.get(&Held { pid, fd, writes })?));
     match waits {
         Blocked::Nothing => (StageActivity::Works, None),
         Blocked::On(fds) => {
-            let mut sides = fds
-                .iter()
-                .flat_map(|watched| [(watched, true, watched.writes), (watched, false, watched.reads)]);
-            sides
-                .find_map(|(watched, writes, is_watched)| link(watched.fd, writes).filter(|_| is_watched))
-                .unwrap_or((StageActivity::Elsewhere, None))
+            let read = fds.iter().filter(|watched| watched.reads).map(|watched| (watched.fd, false));
+            let written = fds.iter().filter(|watched| watched.writes).map(|watched| (watched.fd, true));
+            let links: Vec<(bool, usize)> =
+                read.chain(written).filter_map(|(fd, writes)| link(fd, writes)).collect();
+            // splice(2) and poll(2) may wait for several: it is one that is empty, or full.
+            let blocks = |(writes, link): &&(bool, usize)| {
+                fills[*link].is_some_and(|fill| if *writes { fill.is_full() } else { fill.is_empty() })
+            };
+            match links.iter().find(blocks).or(links.first()) {
+                Some((true, link)) => (StageActivity::WaitsToWrite, Some(*link)),
+                Some((false, link)) => (StageActivity::WaitsToRead, Some(*link)),
+                None => (StageActivity::Elsewhere, None),
+            }
         }
         Blocked::InRead | Blocked::InWrite | Blocked::InPoll => (StageActivity::MayWait, None),
         Blocked::Children => (StageActivity::Children, None),
