@@ -9,7 +9,7 @@ mod jobserver;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, nameless};
+use crate::endpoint::{Endpoint, IpcFile, ProcessFiles};
 use crate::open_file::Identity;
 use crate::sampler::Sampler;
 use crate::sockets::{self, PairEnd};
@@ -130,16 +130,7 @@ impl Machine {
     /// How it is found out how full a link is.
     fn fill_source(&self, link: &Link) -> FillSource {
         match link.id {
-            LinkId::Pipe(file) => {
-                // A FIFO is opened only if it has a reader: opening it would wake a writer that waits for a reader.
-                let written = || link.held_by(None, true).filter(|_| Some(file.0) == nameless());
-                let at = link.held_by(None, false).or_else(written);
-                at.map_or(FillSource::Unknown, |at| FillSource::Pipe {
-                    pid: at.pid,
-                    fd: at.fd,
-                    identity: Some(file),
-                })
-            }
+            LinkId::Pipe(file) => FillSource::Pipe(file),
             LinkId::Pair { from, to } => {
                 let (reader, writer) = (self.pairs.get(&to), self.pairs.get(&from));
                 let fill = reader.zip(writer).map(|(reader, writer)| sockets::fill(reader, writer));
@@ -151,9 +142,7 @@ impl Machine {
 
     /// Notes that a link could not be opened: the process through which that was tried has other descriptors by now.
     pub(crate) fn note_unknown(&mut self, link: &Link) {
-        if let FillSource::Pipe { pid, .. } = link.fill {
-            self.outdated.insert(pid);
-        }
+        self.outdated.extend(link.opened_by().filter(|_| link.fill.pipe().is_some()).map(|held| held.pid));
     }
 }
 

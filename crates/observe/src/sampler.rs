@@ -203,8 +203,13 @@ impl Sampler {
             _ if link.id.given().is_none() && self.fills.contains_key(&link.id) && unchanged() => {
                 self.fills.get(&link.id).copied()
             }
-            FillSource::Pipe { pid, fd, identity } => self.gauge.pipe(pid, fd, identity),
-            FillSource::Sockets { reader, writer } => socket_pair_fill(reader, writer),
+            FillSource::Sockets => {
+                socket_pair_fill(link.held_for(false)?.pid, link.held_for(true).map(|held| held.pid))
+            }
+            FillSource::Pipe(_) | FillSource::AnyPipe => {
+                let (held, pipe) = (link.opened_by()?, link.fill.pipe());
+                self.gauge.pipe(held.pid, held.fd, pipe)
+            }
         }
     }
 
@@ -221,9 +226,11 @@ impl Sampler {
             for at in writers.into_iter().filter(|at| !topology.stages[*at].is_shell) {
                 for pid in &topology.stages[at].pids {
                     let held = Held { pid: *pid, fd: 1, writes: true };
-                    // The descriptors of given links are not known.
-                    let writes_it = || match link.held[..] {
-                        [] => endpoint(*pid, 1).is_some_and(|end| end.writes),
+                    // Of what a shell has started not all descriptors are known.
+                    let writes_it = || match link.id {
+                        LinkId::Given(_) | LinkId::Output(_) => {
+                            endpoint(*pid, 1).is_some_and(|end| end.writes)
+                        }
                         _ => link.held.contains(&held),
                     };
                     let held = self.held_back.sample(*pid, now_ns, is_blocked, writes_it);

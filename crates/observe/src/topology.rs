@@ -17,7 +17,7 @@ pub mod grouping;
 
 use std::collections::HashMap;
 
-use crate::endpoint::IpcFile;
+use crate::endpoint::{IpcFile, nameless};
 use crate::fullness::Fill;
 use crate::open_file::Identity;
 
@@ -104,10 +104,12 @@ impl LinkId {
 /// How it is found out how full a link is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FillSource {
-    /// It is a pipe, opened by this descriptor of a process; `None` for the identity if any pipe there is meant.
-    Pipe { pid: i32, fd: i32, identity: Option<Identity> },
-    /// It is a pair of sockets: the reader's standard input and the writer's standard output.
-    Sockets { reader: i32, writer: Option<i32> },
+    /// It is this pipe, opened by a descriptor of a reader, or of a writer.
+    Pipe(Identity),
+    /// It is whatever pipe the writer has.
+    AnyPipe,
+    /// It is a pair of sockets: the descriptors of a reader and of a writer.
+    Sockets,
     /// It is known already.
     Known(Fill),
     /// It cannot be found out.
@@ -115,9 +117,13 @@ pub enum FillSource {
 }
 
 impl FillSource {
+    pub(crate) fn pipe(self) -> Option<Identity> {
+        if let Self::Pipe(pipe) = self { Some(pipe) } else { None }
+    }
+
     /// Whether the link itself is sampled.
     pub fn is_sampled(self) -> bool {
-        matches!(self, Self::Pipe { .. } | Self::Sockets { .. })
+        matches!(self, Self::Pipe(_) | Self::AnyPipe | Self::Sockets)
     }
 }
 
@@ -133,10 +139,15 @@ impl Link {
         if writes { &self.writers } else { &self.readers }
     }
 
-    /// A descriptor for one side, of this process or of any.
-    pub fn held_by(&self, pid: Option<i32>, writes: bool) -> Option<Held> {
-        let is_it = |held: &&Held| held.writes == writes && pid.is_none_or(|pid| held.pid == pid);
-        self.held.iter().find(is_it).copied()
+    /// The first descriptor for one side.
+    pub(crate) fn held_for(&self, writes: bool) -> Option<Held> {
+        self.held.iter().find(|held| held.writes == writes).copied()
+    }
+
+    /// The descriptor by which a pipe is opened. A FIFO is opened only if it has a reader: opening it would wake a writer that waits for a reader.
+    pub(crate) fn opened_by(&self) -> Option<Held> {
+        let is_fifo = matches!(self.fill, FillSource::Pipe(pipe) if Some(pipe.0) != nameless());
+        self.held_for(false).or_else(|| self.held_for(true).filter(|_| !is_fifo))
     }
 }
 

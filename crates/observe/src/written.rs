@@ -107,8 +107,7 @@ impl WriterTree {
 
 /// A pipe that a process holds; `asleep`: a thread sleeps in a write to it, so that it is full.
 fn link(held: Held, pipe: Identity, asleep: bool) -> Link {
-    let sampled = FillSource::Pipe { pid: held.pid, fd: held.fd, identity: Some(pipe) };
-    let fill = if asleep { FillSource::Known(Fill::NO_ROOM) } else { sampled };
+    let fill = if asleep { FillSource::Known(Fill::NO_ROOM) } else { FillSource::Pipe(pipe) };
     Link { held: vec![held], ..Link::new(LinkId::Pipe(pipe), fill) }
 }
 

@@ -13,8 +13,8 @@ use observe::buffers::BufferOffsets;
 use observe::flow::Moved;
 use observe::fullness::Fill;
 use observe::locale::Locale;
-use observe::open_file::Identity;
 use observe::sampler::{Sample, Sampler};
+pub(crate) use observe::topology::FillSource;
 use observe::topology::{LinkId, Stage, Topology};
 
 use crate::ledger::Ledger;
@@ -27,17 +27,6 @@ use side_pipes::program_at_side_pipe;
 /// Longest time before a sample for which it is evidence where the previous sample showed another stage: on a busy machine samples may be half a
 /// second apart, and the stage that is waited for now was then waited for during an unknown part of that.
 const SPEAKS_FOR_NS: f64 = 100_000_000.0;
-
-/// How to find out how full a link is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum FillSource {
-    /// From this pipe, by its reader's descriptor.
-    Pipe(Identity),
-    /// From a pair of sockets, by the descriptors of both ends.
-    Sockets,
-    /// It is known without a sample.
-    Known(Fill),
-}
 
 /// Finds the source of a link; `None` if it is not known how full the link is.
 pub(crate) type FillSources<'a> = dyn Fn(u64) -> Option<FillSource> + 'a;

@@ -128,7 +128,7 @@ impl ChainSampler {
             // Of a shell's ledger, and not of this machine.
             LinkId::Given(_) | LinkId::Output(_) => (ChainLinkKind::Pipe, String::new()),
             LinkId::Pipe(file) => {
-                let mut held = [true, false].into_iter().filter_map(|writes| link.held_by(None, writes));
+                let mut held = [true, false].into_iter().filter_map(|writes| link.held_for(writes));
                 let path = held.find_map(|held| path_of(held.pid, held.fd));
                 (ChainLinkKind::Fifo, path.unwrap_or_else(|| format!("fifo:[{}]", file.1)))
             }

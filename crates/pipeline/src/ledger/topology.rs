@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use observe::sampler::{STAGE_PROCESSES_MAX, Sampler};
-use observe::topology::{self, Link, LinkId, Stage, Topology};
+use observe::topology::{FillSource, Held, Link, LinkId, Stage, Topology};
 
 use super::Ledger;
-use crate::stage_sampler::{FillSource, FillSources};
+use crate::stage_sampler::FillSources;
 
 impl Ledger {
     /// Samples the processes of the running stages, and returns the topology of those that have not ended, with the entry of each stage. A stage
@@ -33,27 +33,15 @@ impl Ledger {
             let written = process.writes.map_or(LinkId::Output(process.pid), LinkId::Given);
             for (id, writes) in [(Some(written), true), (process.reads.map(LinkId::Given), false)] {
                 let Some(id) = id else { continue };
-                let link = links.entry(id).or_insert_with(|| Link::new(id, topology::FillSource::Unknown));
+                let link = links.entry(id).or_insert_with(|| Link::new(id, FillSource::AnyPipe));
                 if writes { &mut link.writers } else { &mut link.readers }.push(at);
+                link.held.push(Held { pid: process.pid, fd: i32::from(writes), writes });
             }
         }
         for link in links.values_mut() {
-            let first = |at: &[usize]| at.first().map(|at| self.processes[entries[*at]].pid);
-            let (reader, writer) = (first(&link.readers), first(&link.writers));
-            link.fill = match (link.id, reader) {
-                (LinkId::Output(pid), _) => topology::FillSource::Pipe { pid, fd: 1, identity: None },
-                (LinkId::Given(id), Some(reader)) => match source(id) {
-                    Some(FillSource::Pipe(pipe)) => {
-                        topology::FillSource::Pipe { pid: reader, fd: 0, identity: Some(pipe) }
-                    }
-                    Some(FillSource::Sockets) => topology::FillSource::Sockets { reader, writer },
-                    Some(FillSource::Known(fill)) => topology::FillSource::Known(fill),
-                    None => topology::FillSource::Unknown,
-                },
-                _ => topology::FillSource::Unknown,
-            };
-            let had_reader = |id| self.end_of(id, false).is_some();
-            link.readers_ended = reader.is_none() && link.id.given().is_some_and(had_reader);
+            let (Some(id), has_reader) = (link.id.given(), !link.readers.is_empty()) else { continue };
+            link.fill = source(id).filter(|_| has_reader).unwrap_or(FillSource::Unknown);
+            link.readers_ended = !has_reader && self.end_of(id, false).is_some();
         }
         (entries, Topology { stages, links: links.into_values().collect() })
     }
