@@ -36,12 +36,10 @@ impl WriterTree {
     /// Samples the processes; each is a stage. The links are in the order in which they may be full: first those that are known to be.
     pub fn topology(&mut self, sampler: &mut Sampler) -> Topology {
         let own = [std::process::id().cast_signed()];
-        let mut pids = sampler.sample_tree(self.root, &own, usize::MAX);
-        let known: HashSet<i32> = pids.iter().copied().collect();
-        let orphans = sampler.orphans().into_iter().filter(|pid| !own.contains(pid));
-        let orphans: Vec<i32> = orphans.collect();
-        let found = orphans.into_iter().flat_map(|pid| sampler.sample_tree(pid, &own, usize::MAX));
-        pids.extend(found.filter(|pid| !known.contains(pid)).collect::<BTreeSet<i32>>());
+        let mut pids = BTreeSet::from_iter(sampler.sample_tree(self.root, &own, usize::MAX));
+        for orphan in sampler.orphans() {
+            pids.extend(sampler.sample_tree(orphan, &own, usize::MAX));
+        }
         sampler.forget_others();
         sampler.end_round();
         let processes = || pids.iter().filter_map(|pid| sampler.processes.get(pid));
