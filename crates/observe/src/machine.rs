@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::endpoint::{Endpoint, IpcFile, ProcessFiles};
 use crate::open_file::Identity;
 use crate::sampler::Sampler;
-use crate::sockets::{self, PairEnd};
+use crate::sockets::{self, PairedSocket};
 use crate::topology::grouping::{Holder, Side, chains_of};
 use crate::topology::{FillSource, Link, LinkId, Topology};
 use crate::waits::{Blocked, WatchedFd};
@@ -25,7 +25,7 @@ pub(crate) struct Machine {
     pub(crate) census: Census,
     /// Processes whose descriptors may have changed since they were read.
     outdated: HashSet<i32>,
-    pub(crate) pairs: HashMap<u64, PairEnd>,
+    pub(crate) pairs: HashMap<u64, PairedSocket>,
     pub(crate) two_way_sockets: usize,
     /// The pipes of jobservers; for each the make processes that have it open, with their descriptors.
     jobservers: BTreeMap<Identity, Vec<(i32, i32)>>,

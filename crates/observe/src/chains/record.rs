@@ -5,7 +5,7 @@ use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActi
 use super::ChainSampler;
 use crate::blame::stands_out;
 use crate::endpoint::{ProcessFiles, nameless, path_of};
-use crate::flow::{EndFlow, flow};
+use crate::flow::{SideFlow, flow};
 use crate::fullness::Fill;
 use crate::sampler::process::SampledProcess;
 use crate::sampler::{Sample, StageSample};
@@ -68,7 +68,7 @@ impl ChainSampler {
         let held = |fill: Option<&Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
         let seconds = (monotonic_ns() - self.mark_ns) as f64 / 1e9;
         let more = held(fill) - held(self.marked_fills.get(&link.id));
-        let [writers, readers] = [true, false].map(|writes| self.end_flow(chain, link, writes, seconds));
+        let [writers, readers] = [true, false].map(|writes| self.side_flow(chain, link, writes, seconds));
         // The kernel counts the bytes that a TCP socket has received.
         let received = match link.id {
             LinkId::Pair { to, .. } => self.machine.pairs.get(&to).and_then(|end| Some((to, end.received?))),
@@ -94,7 +94,7 @@ impl ChainSampler {
         }
     }
 
-    fn end_flow(&self, chain: &Topology, link: &Link, writes: bool, seconds: f64) -> EndFlow {
+    fn side_flow(&self, chain: &Topology, link: &Link, writes: bool, seconds: f64) -> SideFlow {
         let stages = link.stages(writes);
         let processes = || stages.iter().flat_map(|at| self.sampler.stage(&chain.stages[*at].pids).each());
         let rates: Vec<_> = processes().map(|process| process.rates(self.mark_ns)).collect();
@@ -105,7 +105,7 @@ impl ChainSampler {
             let mut ends = files.endpoints.iter().filter(|end| end.is_for(writes));
             !elsewhere && ends.all(|end| link.id.has_end(end.ipc_file, writes))
         };
-        EndFlow {
+        SideFlow {
             bytes: rate.map(|rate| rate * seconds).filter(|_| !stages.is_empty()),
             at_most: rates.iter().any(|rates| rates.at_most),
             only_here: processes()

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use model::ChainLinkKind;
 
 use crate::endpoint::{Endpoint, IpcFile};
-use crate::sockets::PairEnd;
+use crate::sockets::PairedSocket;
 use crate::topology::LinkId;
 use crate::topology::grouping::Side;
 
@@ -26,7 +26,7 @@ const SERVED_MAX: usize = 4;
 
 /// The directions of links, as shutdown(2), standard streams, and counts of received bytes show them.
 pub(super) struct Directions<'a> {
-    pairs: &'a HashMap<u64, PairEnd>,
+    pairs: &'a HashMap<u64, PairedSocket>,
     /// By the inode of a socket, the processes that have it, and their descriptors.
     fds: HashMap<u64, Vec<(i32, i32)>>,
     /// By the end of a pseudoterminal, the processes that have it open.
@@ -36,7 +36,10 @@ pub(super) struct Directions<'a> {
 }
 
 impl<'a> Directions<'a> {
-    pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, Endpoint)>) -> Self {
+    pub(super) fn new(
+        pairs: &'a HashMap<u64, PairedSocket>,
+        ends: impl Iterator<Item = (i32, Endpoint)>,
+    ) -> Self {
         let (fds, terminals, servers) = Default::default();
         let mut directions = Self { pairs, fds, terminals, servers };
         let mut served: HashMap<i32, HashSet<IpcFile>> = HashMap::new();
@@ -71,7 +74,7 @@ impl<'a> Directions<'a> {
         let [Some(writer), Some(reader)] = [from, to].map(|inode| self.pairs.get(&inode)) else {
             return false;
         };
-        let shut = |writer: &PairEnd, reader: &PairEnd| writer.no_writing || reader.no_reading;
+        let shut = |writer: &PairedSocket, reader: &PairedSocket| writer.no_writing || reader.no_reading;
         let is = |inode: u64, standard: &[i32]| {
             self.fds.get(&inode).is_some_and(|fds| fds.iter().any(|(_, fd)| standard.contains(fd)))
         };
@@ -88,7 +91,7 @@ impl<'a> Directions<'a> {
 
     /// Whether a connection is between two visible processes that are not servers. Always true for a socketpair(2), which is made for the processes
     /// that have it.
-    fn is_between_few(&self, end: &PairEnd, from: u64, to: u64) -> bool {
+    fn is_between_few(&self, end: &PairedSocket, from: u64, to: u64) -> bool {
         let serves = |inode| self.holders(inode).any(|pid| self.servers.contains(&pid));
         end.kind == ChainLinkKind::Socketpair || self.are_apart(from, to) && !serves(from) && !serves(to)
     }
@@ -99,7 +102,7 @@ impl<'a> Directions<'a> {
 
     /// The number of socket pairs between processes whose direction is not known.
     pub(super) fn undirected(&self) -> usize {
-        let undirected = |(one, end): &(&u64, &PairEnd)| {
+        let undirected = |(one, end): &(&u64, &PairedSocket)| {
             **one < end.peer
                 && end.kind == ChainLinkKind::Socketpair
                 && self.are_apart(**one, end.peer)
