@@ -44,12 +44,14 @@ pub struct LinkState {
 pub struct Waiting {
     pub stages: Vec<f64>,
     pub outside: Vec<f64>,
+    /// The number of last stages.
+    last_stages: usize,
 }
 
 impl Waiting {
     /// The shares of the stages, with a sum of at most 1.
-    pub fn shares(&self, stages: &[StageState], links: &[LinkState]) -> Vec<f64> {
-        let each = 1.0 / last_stages(stages.len(), links).len().max(1) as f64;
+    pub fn shares(&self) -> Vec<f64> {
+        let each = 1.0 / self.last_stages.max(1) as f64;
         self.stages.iter().map(|share| share * each).collect()
     }
 }
@@ -67,10 +69,12 @@ fn last_stages(stages: usize, links: &[LinkState]) -> Vec<usize> {
 
 /// Assigns the waiting at one sample.
 pub fn assign_waiting(stages: &[StageState], links: &[LinkState]) -> Waiting {
-    let waiting = Waiting { stages: vec![0.0; stages.len()], outside: vec![0.0; links.len()] };
+    let last = last_stages(stages.len(), links);
+    let (by_stage, outside) = (vec![0.0; stages.len()], vec![0.0; links.len()]);
+    let waiting = Waiting { stages: by_stage, outside, last_stages: last.len() };
     let mut walk = Walk { stages, links, waiting, passed: vec![false; stages.len()] };
     // No stage waits for one that writes to no reader, or for those before it.
-    for at in last_stages(stages.len(), links).into_iter().filter(|at| !stages[*at].is_unread) {
+    for at in last.into_iter().filter(|at| !stages[*at].is_unread) {
         walk.passed.fill(false);
         walk.assign(at, 1.0, None);
     }
@@ -157,7 +161,7 @@ mod tests {
             fill: *fill,
         };
         let links: Vec<LinkState> = links.iter().map(link).collect();
-        assign_waiting(stages, &links).shares(stages, &links)
+        assign_waiting(stages, &links).shares()
     }
 
     fn named(stages: &[StageState], links: &[(&[usize], &[usize], Option<Fill>)]) -> Option<usize> {

@@ -19,7 +19,7 @@ const THREADS_MAX: usize = 8;
 
 /// A large call that a thread was seen in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LargeCall {
+pub struct LargeCall {
     writes: bool,
     /// Where in a page its buffer begins.
     offset: u64,
@@ -75,7 +75,8 @@ impl BufferOffsets {
         }
     }
 
-    pub(crate) fn add(&mut self, calls: &[LargeCall]) {
+    /// Adds the calls of a sample.
+    pub fn add(&mut self, calls: &[LargeCall]) {
         for call in calls {
             let offsets = if call.writes { &mut self.writes } else { &mut self.reads };
             *offsets.entry(call.offset).or_default() += call.weight;

@@ -45,7 +45,7 @@ const SAME_SHARE_OF_FEW: f64 = 0.2;
 
 /// What is known of one end of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct EndFlow {
+pub(crate) struct SideFlow {
     /// Bytes that the processes there moved in the direction of the link; `None` if that is not known.
     pub(crate) bytes: Option<f64>,
     /// Whether `bytes` is an upper bound, because it includes all bytes of ended children.
@@ -57,7 +57,7 @@ pub(crate) struct EndFlow {
 }
 
 /// Bytes that went through, and whether that is a lower bound. `more_bytes` is the growth of the bytes in the link.
-pub(crate) fn flow(writers: EndFlow, readers: EndFlow, more_bytes: f64) -> Option<(f64, bool)> {
+pub(crate) fn flow(writers: SideFlow, readers: SideFlow, more_bytes: f64) -> Option<(f64, bool)> {
     if writers.slept || (readers.slept && more_bytes == 0.0) {
         return Some((0.0, false));
     }
@@ -66,7 +66,7 @@ pub(crate) fn flow(writers: EndFlow, readers: EndFlow, more_bytes: f64) -> Optio
     {
         return Some((written, false));
     }
-    let bound = |end: EndFlow| end.bytes.filter(|bytes| *bytes > 0.0 && end.only_here && !end.at_most);
+    let bound = |end: SideFlow| end.bytes.filter(|bytes| *bytes > 0.0 && end.only_here && !end.at_most);
     bound(writers).into_iter().chain(bound(readers)).reduce(f64::max).map(|bytes| (bytes, true))
 }
 
@@ -123,10 +123,10 @@ mod tests {
 
     use super::*;
 
-    const END: EndFlow = EndFlow { bytes: Some(0.0), at_most: false, only_here: true, slept: false };
+    const END: SideFlow = SideFlow { bytes: Some(0.0), at_most: false, only_here: true, slept: false };
 
-    fn end(bytes: f64) -> EndFlow {
-        EndFlow { bytes: Some(bytes), ..END }
+    fn end(bytes: f64) -> SideFlow {
+        SideFlow { bytes: Some(bytes), ..END }
     }
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_figure_is_what_both_ends_say_or_a_bound() {
-        let elsewhere = |bytes| EndFlow { only_here: false, ..end(bytes) };
-        let unknown = EndFlow { bytes: None, ..END };
-        let asleep = EndFlow { slept: true, ..END };
+        let elsewhere = |bytes| SideFlow { only_here: false, ..end(bytes) };
+        let unknown = SideFlow { bytes: None, ..END };
+        let asleep = SideFlow { slept: true, ..END };
         for (writers, readers, more, expected) in [
             (end(1e9), end(1.01e9), 0.0, Some((1e9, false))),
             // tee writes twice what it hands on.
@@ -182,11 +182,11 @@ mod tests {
             (end(0.0), asleep, 0.0, Some((0.0, false))),
             (asleep, elsewhere(7e6), 0.0, Some((0.0, false))),
             // What was written is still there.
-            (end(65536.0), EndFlow { slept: true, ..end(0.0) }, 65536.0, Some((65536.0, true))),
+            (end(65536.0), SideFlow { slept: true, ..end(0.0) }, 65536.0, Some((65536.0, true))),
             (end(80_000.0), end(14_464.0), 65536.0, Some((80_000.0, false))),
             (unknown, end(1e6), 0.0, Some((1e6, true))),
-            (EndFlow { at_most: true, ..end(3e9) }, elsewhere(1e6), 0.0, None),
-            (EndFlow { at_most: true, ..end(1e9) }, elsewhere(1e9), 0.0, Some((1e9, false))),
+            (SideFlow { at_most: true, ..end(3e9) }, elsewhere(1e6), 0.0, None),
+            (SideFlow { at_most: true, ..end(1e9) }, elsewhere(1e9), 0.0, Some((1e9, false))),
         ] {
             assert_eq!(flow(writers, readers, more), expected, "{writers:?} {readers:?}");
         }

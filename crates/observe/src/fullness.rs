@@ -4,12 +4,14 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::ready_within;
+use rustix::event::PollFlags;
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::activity::Slice;
 use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
@@ -19,6 +21,11 @@ const BLOCK_BYTES: u64 = 4096;
 const EMPTY: f64 = 0.1;
 /// Share from which on a pipe counts as full: small writes do not fill its pages, so half of the space may be unusable.
 const FULL: f64 = 0.5;
+
+/// Smallest share of the time since the previous sample in which a process computed or waited for a CPU, if it never waited for anything else.
+const ALWAYS_SHARE_MIN: f64 = 0.9;
+/// Largest share of a CPU of a writer that waits for its reader, and not the reader for it.
+const WRITER_CPU_MAX: f64 = 0.5;
 
 /// What a link holds now.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +49,9 @@ impl Fill {
     /// There is no data yet, and room for some.
     pub const NOTHING_YET: Self = Self { over: false, ..Self::ALL_THERE };
 
+    /// A writer waits.
+    pub(crate) const NO_ROOM: Self = Self { share: 1.0, holds: true, ..Self::NOTHING_YET };
+
     /// Whether a reader waits.
     pub fn is_empty(self) -> bool {
         self.share < EMPTY && !self.over
@@ -50,6 +60,19 @@ impl Fill {
     /// Whether a writer waits.
     pub fn is_full(self) -> bool {
         self.share >= FULL
+    }
+
+    /// How full a link was since the previous sample, by what the stages at its ends did. `self` is of one instant: a reader that never waited for
+    /// input may just have emptied it.
+    pub(crate) fn over_time(self, readers: &[Slice], writers: &[Slice]) -> Self {
+        let never_waited = |slice: &Slice| slice.cpu + slice.queued >= ALWAYS_SHARE_MIN;
+        let may_wait = |slice: &Slice| slice.cpu < WRITER_CPU_MAX && !slice.at_disk;
+        let is_seen = !readers.is_empty() && !writers.is_empty();
+        if is_seen && readers.iter().all(never_waited) && writers.iter().all(may_wait) {
+            Self { share: 1.0, holds: true, ..self }
+        } else {
+            self
+        }
     }
 
     /// The share, from 0 to 1, to which the flow depends on the reader and not on the writer.
@@ -107,7 +130,7 @@ impl Gauge {
 
 /// How full a pair of sockets is. /proc/PID/fd opens no sockets, so each end is copied (pidfd_getfd(2)) and closed at once. `None` if this user may
 /// not do that (ptrace(2), "ptrace access mode checking").
-pub fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill> {
+pub(crate) fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;
     let held_bytes = ioctl_fionread(&read_end).ok()?;
     if held_bytes == 0 {
@@ -120,9 +143,8 @@ pub fn socket_pair_fill(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let Some(write_end) = writer.and_then(|pid| borrow(pid, 1)) else {
         return Some(Fill { share: EMPTY, holds: true, held_bytes, ..Fill::NOTHING_YET });
     };
-    let mut room = [PollFd::new(&write_end, PollFlags::OUT)];
-    poll(&mut room, Timespec::try_from(Duration::ZERO).ok().as_ref()).ok()?;
-    let share = if room[0].revents().contains(PollFlags::OUT) { EMPTY } else { 1.0 };
+    let has_room = ready_within(&write_end, PollFlags::OUT, Some(Duration::ZERO)).ok()?;
+    let share = if has_room { EMPTY } else { 1.0 };
     Some(Fill { share, holds: true, held_bytes, ..Fill::NOTHING_YET })
 }
 
@@ -162,5 +184,21 @@ mod tests {
         });
         assert!(gone && !look().is_empty() && look().reader_share() == 1.0);
         assert_eq!(gauge.pipe(own, fd, Some((0, 0))), None, "another file");
+    }
+
+    fn slice(cpu: f64, queued: f64) -> Slice {
+        Slice { cpu, queued, ..Slice::default() }
+    }
+
+    /// Expected: the reader. Happened: in 2 of 14 runs of `cat | tr | gzip -9 | wc` no stage was named, as gzip had just emptied its input.
+    #[test]
+    fn a_reader_that_never_waited_had_input() {
+        let empty = Fill::NOTHING_YET;
+        let is_full = |readers: &[Slice], writers: &[Slice]| empty.over_time(readers, writers).is_full();
+        assert!(is_full(&[slice(1.0, 0.0)], &[slice(0.1, 0.0)]));
+        assert!(is_full(&[slice(0.4, 0.6)], &[slice(0.1, 0.5)]), "with one CPU they queue for it");
+        assert!(!is_full(&[slice(0.6, 0.0)], &[slice(0.1, 0.0)]), "it waits for a slow source");
+        assert!(!is_full(&[slice(1.0, 0.0)], &[slice(0.9, 0.0)]), "both compute");
+        assert!(!is_full(&[slice(1.0, 0.0)], &[]), "a writer that is not visible");
     }
 }

@@ -27,7 +27,7 @@ const SEARCH_PAUSE_NS: u64 = 250_000_000;
 
 /// Follows the output of processes.
 #[derive(Debug, Default)]
-pub struct HeldBackTracker {
+pub(crate) struct HeldBackTracker {
     processes: HashMap<i32, History>,
     finder: StdoutFinder,
 }
@@ -63,9 +63,15 @@ struct History {
 }
 
 impl HeldBackTracker {
-    /// Samples a process whose standard output is a pipe or a socket, at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its output,
-    /// so that its buffer shows nothing.
-    pub fn sample(&mut self, pid: i32, now_ns: u64, is_blocked: bool) -> Option<HeldBack> {
+    /// Samples a process at a time of CLOCK_MONOTONIC. `is_blocked`: there is no room for its output, so that its buffer shows nothing. `writes_it`:
+    /// whether its standard output is this link.
+    pub(crate) fn sample(
+        &mut self,
+        pid: i32,
+        now_ns: u64,
+        is_blocked: bool,
+        writes_it: impl FnOnce() -> bool,
+    ) -> Option<HeldBack> {
         let history = self.processes.entry(pid).or_default();
         if is_blocked {
             (history.since_write, history.held_back) = (None, None);
@@ -75,6 +81,10 @@ impl HeldBackTracker {
             return history.held_back.clone();
         }
         history.sampled_ns = now_ns;
+        if !writes_it() {
+            history.held_back = None;
+            return None;
+        }
         let Some(counters) = history.read(pid, now_ns, &mut self.finder) else {
             self.processes.remove(&pid);
             return None;
@@ -82,12 +92,12 @@ impl HeldBackTracker {
         if line_buffering::writes_blocks(&history.file) {
             return None;
         }
-        history.held_back = history.judge(pid, now_ns, counters);
+        history.held_back = history.detect_held_back(pid, now_ns, counters);
         history.held_back.clone()
     }
 
     /// Keeps only the processes for which `keep` is true.
-    pub fn retain(&mut self, keep: impl Fn(i32) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(i32) -> bool) {
         self.processes.retain(|pid, _| keep(*pid));
     }
 }
@@ -96,22 +106,22 @@ impl History {
     /// Reads the counters and the buffer of a process; `None` if it has ended, or is another user's.
     fn read(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<OutputCounters> {
         let mut counters = OutputCounters::parse(&proc::read_short_file(&format!("/proc/{pid}/io"))?)?;
-        counters.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+        counters.buffer = self.address.and_then(|address| buffer_at(pid, address));
         if counters.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS)
         {
             self.searched_ns = now_ns;
             // The process is new, or has executed another program.
             let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
             self.file = file.file_name()?.to_string_lossy().into_owned();
-            self.started_ns = started_ns(pid, now_ns)?;
+            self.started_ns = Stat::of(pid)?.started_ns();
             self.address = finder.address(pid);
             (self.since_write, self.first) = (None, (now_ns, counters));
-            counters.buffer = self.address.and_then(|address| buffer_at(pid, address).ok());
+            counters.buffer = self.address.and_then(|address| buffer_at(pid, address));
         }
         Some(counters)
     }
 
-    fn judge(&mut self, pid: i32, now_ns: u64, counters: OutputCounters) -> Option<HeldBack> {
+    fn detect_held_back(&mut self, pid: i32, now_ns: u64, counters: OutputCounters) -> Option<HeldBack> {
         let wrote = |before: &OutputCounters| before.write_calls != counters.write_calls;
         // Only what was read and not passed on counts, so the time begins with it: until then there was nothing to hold back. (The buffer of a
         // program that has not written to glibc's stdout yet, or does not use it, has size 0.)
@@ -161,15 +171,6 @@ impl History {
     }
 }
 
-/// When a process was started, in ns of CLOCK_MONOTONIC, whose time is now `now_ns`.
-fn started_ns(pid: i32, now_ns: u64) -> Option<u64> {
-    let stat = Stat::of(pid)?;
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = now.tv_sec.cast_unsigned() * rustix::param::clock_ticks_per_second();
-    let age_s = ticks.saturating_sub(stat.started_ticks) / rustix::param::clock_ticks_per_second();
-    Some(now_ns.saturating_sub(age_s * 1_000_000_000))
-}
-
 impl OutputCounters {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let value = |name: &str| counter(bytes, name);
@@ -206,7 +207,7 @@ mod tests {
 
     fn judged(looks: &[(u64, OutputCounters)]) -> Option<HeldBack> {
         let mut history = History { file: "grep".to_owned(), ..History::default() };
-        looks.iter().map(|(at, look)| history.judge(7, *at, *look)).last().flatten()
+        looks.iter().map(|(at, look)| history.detect_held_back(7, *at, *look)).last().flatten()
     }
 
     fn with(held_bytes: u64, write_calls: u64) -> OutputCounters {

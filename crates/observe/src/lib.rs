@@ -1,5 +1,5 @@
 //! Processes and links seen from outside, through /proc: which process holds which end, how full a link is, what a process does and waits
-//! for. Nothing here starts or records anything, and only `resize` changes anything.
+//! for. Nothing here starts or records anything, and only `brief_pipe` changes anything, the size of a pipe.
 
 pub mod activity;
 pub mod blame;
@@ -7,19 +7,20 @@ pub mod brief_pipe;
 pub mod buffers;
 pub mod chains;
 pub mod elf;
-pub mod end;
+pub mod endpoint;
 pub mod flow;
 pub mod fullness;
 pub mod held_back;
 pub mod line_buffering;
 pub mod locale;
+mod machine;
 pub mod open_file;
 pub mod pace;
 pub mod quota;
 pub mod read_progress;
-pub mod resize;
-mod sampled_process;
+pub mod sampler;
 pub mod sockets;
-pub mod stage_processes;
 mod stdout_buffer;
+pub mod topology;
 pub mod waits;
+pub mod written;

@@ -1,9 +1,10 @@
 //! Finds processes that have a file open, by their descriptors in /proc (proc_pid_fd(5)).
 
 use std::fs;
+use std::path::Path;
 
 use process::proc::{descriptors, other_processes, signal_if};
-use rustix::fs::{Stat, stat};
+use rustix::fs::{AtFlags, CWD, FileType, Stat, StatxFlags, makedev, stat, statx};
 use rustix::process::Signal;
 
 /// Identifies a file: its device and its inode.
@@ -12,6 +13,14 @@ pub type Identity = (u64, u64);
 /// The identity of a file.
 pub fn identity(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
+}
+
+/// The type, the identity and the size of a file. Does not wait for an unreachable network file system (statx(2), `AT_STATX_DONT_SYNC`).
+pub(crate) fn found_at(path: &Path) -> Option<(FileType, Identity, u64)> {
+    let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
+    let identity = (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino);
+    Some((FileType::from_raw_mode(found.stx_mode.into()), identity, found.stx_size))
 }
 
 /// A file that is looked for among the descriptors of processes.

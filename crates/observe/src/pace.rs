@@ -42,13 +42,13 @@ impl Pace {
         if self.left().is_zero() {
             let began = cpu_time();
             let happens = take();
-            self.end(cpu_time().saturating_sub(began), happens);
+            self.account(cpu_time().saturating_sub(began), happens);
         }
         self.left()
     }
 
-    /// Ends a sample that took this CPU time.
-    fn end(&mut self, cost: Duration, happens: bool) {
+    /// Accounts for a sample that took this CPU time, and decides when the next one is due.
+    fn account(&mut self, cost: Duration, happens: bool) {
         let now = Instant::now();
         self.spent += cost;
         let earned = self.credit + now.duration_since(self.credited) / CPU_PARTS;
@@ -84,11 +84,11 @@ mod tests {
     fn nothing_to_see_is_sampled_less_and_less_and_a_full_pipe_soon() {
         let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
         for _ in 0..8 {
-            pace.end(Duration::ZERO, false);
+            pace.account(Duration::ZERO, false);
         }
         assert!(pace.left() > PAUSE_MAX / 2, "{:?}", pace.left());
         pace.credit = CREDIT;
-        pace.end(Duration::ZERO, true);
+        pace.account(Duration::ZERO, true);
         assert_eq!(pace.pause, PAUSE_MIN);
     }
 

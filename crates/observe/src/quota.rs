@@ -11,7 +11,7 @@ use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::brief_pipe::BriefPipe;
-use crate::end::{End, nameless};
+use crate::endpoint::{Endpoint, nameless};
 use crate::open_file::Identity;
 
 /// Pages of a new pipe while no quota is exceeded (the kernel's `PIPE_DEF_BUFFERS`).
@@ -58,7 +58,7 @@ pub struct ChargedPipes(HashMap<Identity, Option<(u32, u64)>>);
 
 impl ChargedPipes {
     /// The user that is charged for most pages of these pipes. Each end of a pipe is given with the process that has it open.
-    pub fn most_charged(&mut self, ends: impl Iterator<Item = (i32, End)>) -> Option<PipeQuota> {
+    pub fn most_charged(&mut self, ends: impl Iterator<Item = (i32, Endpoint)>) -> Option<PipeQuota> {
         let mut seen = HashMap::new();
         for (pid, end) in ends {
             let Some(pipe) = end.ipc_file.pipe() else { continue };
@@ -77,7 +77,7 @@ impl ChargedPipes {
 }
 
 /// The user who is charged for a pipe, and its pages. A FIFO is opened only if it has a reader: opening it would wake a writer that waits for one.
-fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
+fn charged(pid: i32, end: &Endpoint, pipe: Identity) -> Option<(u32, u64)> {
     let is_nameless = Some(pipe.0) == nameless();
     let may_open = end.reads || (is_nameless && end.writes);
     if !may_open {

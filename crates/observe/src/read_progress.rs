@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use process::proc::{descriptors, field_value};
-use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxFlags, makedev, statx};
+use rustix::fs::{FileType, OFlags};
 
-use crate::open_file::Identity;
+use crate::open_file::{Identity, found_at};
 
 /// Time without a read after which a file is not reported.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
@@ -185,13 +185,10 @@ fn position_in_listed_files(pid: i32, open: Identity, position: &Position) -> Op
     }))
 }
 
-/// The identity and the size of a regular file. Does not wait for an unreachable network file system (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity and the size of a regular file.
 fn regular(path: &Path) -> Option<(Identity, u64)> {
-    let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
-    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
-    let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
-    let identity = (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino);
-    is_regular.then_some((identity, found.stx_size))
+    let (kind, identity, bytes) = found_at(path)?;
+    (kind == FileType::RegularFile).then_some((identity, bytes))
 }
 
 /// Whether a process has mapped a file of this inode. The device is not compared, because some file systems show another device in the list.

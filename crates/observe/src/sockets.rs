@@ -17,7 +17,7 @@ use netlink_packet_sock_diag::{SockDiagMessage, constants};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use crate::end::{End, IpcFile, ends};
+use crate::endpoint::{Endpoint, IpcFile, endpoints};
 use crate::fullness::Fill;
 
 /// Largest message of a list (netlink(7)).
@@ -29,7 +29,7 @@ const RECEIVED_AT: usize = 128;
 
 /// A connected socket whose other end is here, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairEnd {
+pub struct PairedSocket {
     /// What it is.
     pub kind: ChainLinkKind,
     /// The name of a UNIX socket, with `@` before an abstract one, or the addresses of a TCP connection; empty of a pair.
@@ -49,7 +49,7 @@ pub struct PairEnd {
     room_bytes: u32,
 }
 
-impl PairEnd {
+impl PairedSocket {
     fn new(kind: ChainLinkKind) -> Self {
         let (no_reading, no_writing, received) = Default::default();
         let (peer, held_bytes, sent_bytes, room_bytes) = Default::default();
@@ -63,7 +63,7 @@ impl PairEnd {
 ///
 /// # Errors
 /// The kernel has no CONFIG_UNIX_DIAG, or no memory.
-pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
+pub fn pairs() -> io::Result<HashMap<u64, PairedSocket>> {
     let netlink =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
     let mut ends = HashMap::new();
@@ -72,7 +72,7 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
             ends.insert(u64::from(socket.header.inode), unix_end(&socket));
         }
     })?;
-    let mut connections: HashMap<Addresses, (u64, PairEnd)> = HashMap::new();
+    let mut connections: HashMap<Addresses, (u64, PairedSocket)> = HashMap::new();
     for (family, id) in [(constants::AF_INET, SocketId::new_v4()), (constants::AF_INET6, SocketId::new_v6())]
     {
         let listed = list(&netlink, tcp_request(family, id), &mut |message| {
@@ -88,7 +88,7 @@ pub fn pairs() -> io::Result<HashMap<u64, PairEnd>> {
     }
     for ((from, to), (inode, end)) in &connections {
         if let Some((peer, _)) = connections.get(&(*to, *from)) {
-            ends.insert(*inode, PairEnd { peer: *peer, ..end.clone() });
+            ends.insert(*inode, PairedSocket { peer: *peer, ..end.clone() });
         }
     }
     let peers: HashMap<u64, (u64, String)> =
@@ -143,8 +143,8 @@ fn unix_request() -> SockDiagMessage {
     })
 }
 
-fn unix_end(socket: &UnixResponse) -> PairEnd {
-    let mut end = PairEnd::new(ChainLinkKind::Socketpair);
+fn unix_end(socket: &UnixResponse) -> PairedSocket {
+    let mut end = PairedSocket::new(ChainLinkKind::Socketpair);
     for attribute in &socket.nlas {
         match attribute {
             Nla::Name(UnixDiagName::Pathname(path)) => end.name = path.to_string_lossy().into_owned(),
@@ -176,12 +176,12 @@ fn tcp_request(family: u8, socket_id: SocketId) -> SockDiagMessage {
 type Addresses = (SocketAddr, SocketAddr);
 
 /// A TCP socket in this state, with the bytes that can be read from it.
-fn connection((from, to): Addresses, state: u8, held_bytes: u32) -> PairEnd {
+fn connection((from, to): Addresses, state: u8, held_bytes: u32) -> PairedSocket {
     let (name, no_writing) = (format!("{from} → {to}"), WRITTEN.contains(&state));
-    PairEnd { name, no_writing, held_bytes, ..PairEnd::new(ChainLinkKind::Tcp) }
+    PairedSocket { name, no_writing, held_bytes, ..PairedSocket::new(ChainLinkKind::Tcp) }
 }
 
-fn tcp_end(socket: &InetResponse) -> (Addresses, (u64, PairEnd)) {
+fn tcp_end(socket: &InetResponse) -> (Addresses, (u64, PairedSocket)) {
     let (header, id) = (&socket.header, &socket.header.socket_id);
     // One end may be a socket of IPv6 with an address of IPv4.
     let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
@@ -204,7 +204,7 @@ fn tcp_end(socket: &InetResponse) -> (Addresses, (u64, PairEnd)) {
 }
 
 /// A connected socket of a line of /proc/net/tcp (proc_pid_net(5)).
-fn tcp_line(line: &str) -> Option<(Addresses, (u64, PairEnd))> {
+fn tcp_line(line: &str) -> Option<(Addresses, (u64, PairedSocket))> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
     let addresses = (hexadecimal_address(from)?, hexadecimal_address(to)?);
@@ -232,12 +232,12 @@ fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
 /// Whether a process has an end of a pair without a name.
 pub fn has_pair(pid: i32) -> bool {
     let pairs = pairs().unwrap_or_default();
-    let is_one = |end: End| matches!(end.ipc_file, IpcFile::Socket(inode) if pairs.get(&inode).is_some_and(|end| end.kind == ChainLinkKind::Socketpair));
-    ends(pid).is_ok_and(|mut ends| ends.any(is_one))
+    let is_one = |end: Endpoint| matches!(end.ipc_file, IpcFile::Socket(inode) if pairs.get(&inode).is_some_and(|end| end.kind == ChainLinkKind::Socketpair));
+    endpoints(pid).is_ok_and(|mut ends| ends.any(is_one))
 }
 
 /// How full a pair is in one direction.
-pub fn fill(reader: &PairEnd, writer: &PairEnd) -> Fill {
+pub fn fill(reader: &PairedSocket, writer: &PairedSocket) -> Fill {
     // A writer waits when what it sent takes all of its room (unix(7), SO_SNDBUF); of TCP when what its peer has no room for does.
     let share = f64::from(writer.sent_bytes) / f64::from(writer.room_bytes.max(1));
     let holds = reader.held_bytes > 0;

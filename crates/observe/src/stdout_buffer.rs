@@ -2,11 +2,11 @@
 //! ptrace(2) calls PTRACE_MODE_ATTACH: one's own processes where Yama does not forbid it, or root.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use crate::elf::Elf;
+use crate::waits::memory;
 
 /// The symbol of the structure behind `stdout`, a part of glibc's ABI.
 const SYMBOL: &str = "_IO_2_1_stdout_";
@@ -58,22 +58,18 @@ fn library(line: &str) -> Option<(u64, &str)> {
     (is_it && begins).then(|| Some((u64::from_str_radix(from, 16).ok()?, path)))?
 }
 
-/// The buffer at this address of a process.
-///
-/// # Errors
-/// It may not be read, or there is no stdout at this address because the process has executed another program.
-pub(crate) fn buffer_at(pid: i32, address: u64) -> io::Result<StdoutBuffer> {
-    let mut bytes = [0; WORDS * 8];
-    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut bytes, address)?;
+/// The buffer at this address of a process; `None` if it may not be read, or if there is no stdout because the process has executed another program.
+pub(crate) fn buffer_at(pid: i32, address: u64) -> Option<StdoutBuffer> {
+    let bytes = memory(pid, address, WORDS as u64 * 8)?;
     let word = |at: usize| u64::from_le_bytes(bytes[at * 8..][..8].try_into().unwrap_or_default());
     let flags = word(0) & 0xffff_ffff;
     if flags >> 16 != MAGIC {
-        return Err(io::ErrorKind::InvalidData.into());
+        return None;
     }
     let [base, next] = [4, 5].map(word);
     let by_line = flags & (UNBUFFERED | LINE_BUFFERED) != 0;
     let held_bytes = if by_line { 0 } else { next.saturating_sub(base) };
-    Ok(StdoutBuffer { held_bytes, size_bytes: word(8).saturating_sub(word(7)) })
+    Some(StdoutBuffer { held_bytes, size_bytes: word(8).saturating_sub(word(7)) })
 }
 
 #[cfg(test)]

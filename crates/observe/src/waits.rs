@@ -13,9 +13,9 @@ const SET_BYTES_MAX: u64 = 8192;
 const IN: u32 = libc::POLLIN as u32;
 const OUT: u32 = libc::POLLOUT as u32;
 
-/// A descriptor that a thread waits for.
+/// A descriptor that a thread waits for, or watches together with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Awaited {
+pub struct WatchedFd {
     /// Its number.
     pub fd: i32,
     /// Until there is something to be read.
@@ -24,19 +24,19 @@ pub struct Awaited {
     pub writes: bool,
 }
 
-/// What a thread waits for.
+/// In what a thread is blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Waits {
+pub enum Blocked {
     /// Nothing: it runs.
     Nothing,
     /// The first of these descriptors.
-    For(Vec<Awaited>),
-    /// Something to be read from a pipe; from which one is not known.
-    ToRead,
-    /// Room in a pipe; in which one is not known.
-    ToWrite,
-    /// One of several descriptors; which ones is not known.
-    Somewhere,
+    On(Vec<WatchedFd>),
+    /// In a read from a pipe; from which one is not known.
+    InRead,
+    /// In a write to a pipe; to which one is not known.
+    InWrite,
+    /// In poll(2) or its like; for which descriptors is not known.
+    InPoll,
     /// A child of its own.
     Children,
     /// Time to pass.
@@ -47,12 +47,12 @@ pub enum Waits {
 
 /// What a thread, or the first thread of a process, waits for, by its folder in /proc; `None` if it has ended, or this user may not inspect it
 /// (ptrace(2), "ptrace access mode checking").
-pub fn at(pid: i32, folder: &str) -> Option<Waits> {
+pub fn at(pid: i32, folder: &str) -> Option<Blocked> {
     from_syscall(pid, folder, proc::read_short_file(&format!("{folder}/syscall")))
 }
 
 /// The same if `syscall` of that folder was read already.
-pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> Option<Waits> {
+pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> Option<Blocked> {
     match syscall {
         Some(bytes) => Some(by_number(pid, &String::from_utf8_lossy(&bytes))),
         // On a system that lets only parents read `syscall` (kernel documentation, admin-guide/LSM/Yama.rst).
@@ -63,9 +63,9 @@ pub(crate) fn from_syscall(pid: i32, folder: &str, syscall: Option<Vec<u8>>) -> 
 }
 
 /// Whether all of these sleep until time has passed, or until a child that does so ends.
-pub(crate) fn pass_time<'a>(mut all: impl Iterator<Item = &'a Waits> + Clone) -> bool {
-    all.clone().all(|waits| matches!(waits, Waits::Time | Waits::Children))
-        && all.any(|waits| *waits == Waits::Time)
+pub(crate) fn pass_time<'a>(mut all: impl Iterator<Item = &'a Blocked> + Clone) -> bool {
+    all.clone().all(|waits| matches!(waits, Blocked::Time | Blocked::Children))
+        && all.any(|waits| *waits == Blocked::Time)
 }
 
 /// A system call in which a thread sleeps.
@@ -89,94 +89,94 @@ impl Call {
 }
 
 /// By the system call's number and its arguments.
-fn by_number(pid: i32, text: &str) -> Waits {
+fn by_number(pid: i32, text: &str) -> Blocked {
     let Some(call) = Call::parse(text) else {
-        return if text.trim_end() == "running" { Waits::Nothing } else { Waits::Other };
+        return if text.trim_end() == "running" { Blocked::Nothing } else { Blocked::Other };
     };
     let value = |at: usize| call.argument(at);
-    let read = |at: usize| Awaited { fd: value(at) as i32, reads: true, writes: false };
-    let write = |at: usize| Awaited { fd: value(at) as i32, reads: false, writes: true };
-    let known = |fds: Option<Vec<Awaited>>| fds.map_or(Waits::Somewhere, Waits::For);
+    let read = |at: usize| WatchedFd { fd: value(at) as i32, reads: true, writes: false };
+    let write = |at: usize| WatchedFd { fd: value(at) as i32, reads: false, writes: true };
+    let known = |fds: Option<Vec<WatchedFd>>| fds.map_or(Blocked::InPoll, Blocked::On);
     let poll = || match value(1) {
-        0 => Waits::Time,
+        0 => Blocked::Time,
         count => known(polled(pid, value(0), count)),
     };
     let select = || known(selected(pid, value(0), [value(1), value(2)]));
     let epoll = || known(watched(pid, value(0) as i32));
     match call.number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => {
-            Waits::For(vec![read(0)])
+            Blocked::On(vec![read(0)])
         }
         libc::SYS_write | libc::SYS_writev | libc::SYS_vmsplice | libc::SYS_sendto | libc::SYS_sendmsg => {
-            Waits::For(vec![write(0)])
+            Blocked::On(vec![write(0)])
         }
         // These wait for one of both.
-        libc::SYS_splice => Waits::For(vec![read(0), write(2)]),
-        libc::SYS_tee => Waits::For(vec![read(0), write(1)]),
-        libc::SYS_sendfile => Waits::For(vec![read(1), write(0)]),
+        libc::SYS_splice => Blocked::On(vec![read(0), write(2)]),
+        libc::SYS_tee => Blocked::On(vec![read(0), write(1)]),
+        libc::SYS_sendfile => Blocked::On(vec![read(1), write(0)]),
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => epoll(),
         libc::SYS_ppoll => poll(),
         libc::SYS_pselect6 => select(),
-        libc::SYS_wait4 | libc::SYS_waitid => Waits::Children,
-        libc::SYS_clock_nanosleep | libc::SYS_nanosleep => Waits::Time,
+        libc::SYS_wait4 | libc::SYS_waitid => Blocked::Children,
+        libc::SYS_clock_nanosleep | libc::SYS_nanosleep => Blocked::Time,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_epoll_wait => epoll(),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => poll(),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_select => select(),
-        _ => Waits::Other,
+        _ => Blocked::Other,
     }
 }
 
 /// By the function of the kernel in which it sleeps; of a running thread that is "0".
-fn by_function(name: &str) -> Waits {
+fn by_function(name: &str) -> Blocked {
     let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     match name.trim() {
-        "" | "0" => Waits::Nothing,
-        _ if is(&["pipe_read"]) => Waits::ToRead,
-        _ if is(&["pipe_write"]) => Waits::ToWrite,
+        "" | "0" => Blocked::Nothing,
+        _ if is(&["pipe_read"]) => Blocked::InRead,
+        _ if is(&["pipe_write"]) => Blocked::InWrite,
         // Before Linux 5.5 readers and writers of pipes slept in one function.
-        _ if is(&["pipe_wait", "poll", "select"]) => Waits::Somewhere,
-        _ if is(&["do_wait"]) => Waits::Children,
-        _ if is(&["nanosleep"]) => Waits::Time,
-        _ => Waits::Other,
+        _ if is(&["pipe_wait", "poll", "select"]) => Blocked::InPoll,
+        _ if is(&["do_wait"]) => Blocked::Children,
+        _ if is(&["nanosleep"]) => Blocked::Time,
+        _ => Blocked::Other,
     }
 }
 
 /// The descriptors that an epoll descriptor watches (proc_pid_fdinfo(5)).
-fn watched(pid: i32, epoll: i32) -> Option<Vec<Awaited>> {
+fn watched(pid: i32, epoll: i32) -> Option<Vec<WatchedFd>> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
     let one = |line: &str| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let fd = words.next()?.parse().ok()?;
         let events = words.nth(1).and_then(|hex| u32::from_str_radix(hex, 16).ok())?;
-        Some(Awaited { fd, reads: events & IN != 0, writes: events & OUT != 0 })
+        Some(WatchedFd { fd, reads: events & IN != 0, writes: events & OUT != 0 })
     };
     Some(text.lines().filter_map(one).collect())
 }
 
 /// The entries of poll(2), from the process's memory, which only a user who may trace it may read (proc_pid_mem(5)).
-fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<Awaited>> {
+fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<WatchedFd>> {
     let bytes = memory(pid, array, count.min(POLL_ENTRIES_MAX) * 8)?;
     let one = |entry: &[u8]| {
         let fd = i32::from_ne_bytes(entry.get(..4)?.try_into().ok()?);
         let events = u32::from(u16::from_ne_bytes(entry.get(4..6)?.try_into().ok()?));
-        Some(Awaited { fd, reads: events & IN != 0, writes: events & OUT != 0 })
+        Some(WatchedFd { fd, reads: events & IN != 0, writes: events & OUT != 0 })
     };
     // Negative descriptors are ignored.
     Some(bytes.chunks_exact(8).filter_map(one).filter(|entry| entry.fd >= 0).collect())
 }
 
 /// The descriptors in the sets of select(2).
-fn selected(pid: i32, count: u64, sets: [u64; 2]) -> Option<Vec<Awaited>> {
+fn selected(pid: i32, count: u64, sets: [u64; 2]) -> Option<Vec<WatchedFd>> {
     let set = |address: u64| match address {
         0 => Some(Vec::new()),
         address => memory(pid, address, count.div_ceil(8).min(SET_BYTES_MAX)),
     };
     let [reads, writes] = [set(sets[0])?, set(sets[1])?];
     let is_in = |set: &[u8], fd: u64| set.get(fd as usize / 8).is_some_and(|byte| byte >> (fd % 8) & 1 != 0);
-    let one = |fd: u64| Awaited { fd: fd as i32, reads: is_in(&reads, fd), writes: is_in(&writes, fd) };
+    let one = |fd: u64| WatchedFd { fd: fd as i32, reads: is_in(&reads, fd), writes: is_in(&writes, fd) };
     Some((0..count.min(SET_BYTES_MAX * 8)).map(one).filter(|one| one.reads || one.writes).collect())
 }
 
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     /// What a script of Python waits for that never gets anything.
-    fn waits(script: &str) -> Waits {
+    fn waits(script: &str) -> Blocked {
         let mut command = Command::new("python3");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("python3");
@@ -204,7 +204,7 @@ mod tests {
         std::io::Read::read(child.stdout.as_mut().expect("piped"), &mut ready).expect("it says when");
         let deadline = Instant::now() + Duration::from_secs(20);
         let mut seen = at(pid, &folder);
-        while !matches!(seen, Some(Waits::For(_) | Waits::Time)) && Instant::now() < deadline {
+        while !matches!(seen, Some(Blocked::On(_) | Blocked::Time)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
             seen = at(pid, &folder);
         }
@@ -216,39 +216,39 @@ mod tests {
     fn descriptors_of_poll_epoll_and_select_are_known() {
         let begin = "import os, select, time; os.write(1, b'.')";
         let both = vec![
-            Awaited { fd: 0, reads: true, writes: false },
-            Awaited { fd: 9, reads: true, writes: false },
+            WatchedFd { fd: 0, reads: true, writes: false },
+            WatchedFd { fd: 9, reads: true, writes: false },
         ];
         let poll =
             "os.dup2(0, 9); p = select.POLLER(); [p.register(fd, select.EPOLLIN) for fd in (0, 9)]; p.poll()";
         let cases = [
-            (poll.replace("POLLER", "poll"), Waits::For(both.clone())),
-            (poll.replace("POLLER", "epoll"), Waits::For(both.clone())),
-            ("os.dup2(0, 9); select.select([0, 9], [], [])".to_owned(), Waits::For(both.clone())),
-            ("os.read(0, 1)".to_owned(), Waits::For(both[..1].to_vec())),
-            ("select.poll().poll(100000)".to_owned(), Waits::Time),
-            ("time.sleep(100)".to_owned(), Waits::Time),
+            (poll.replace("POLLER", "poll"), Blocked::On(both.clone())),
+            (poll.replace("POLLER", "epoll"), Blocked::On(both.clone())),
+            ("os.dup2(0, 9); select.select([0, 9], [], [])".to_owned(), Blocked::On(both.clone())),
+            ("os.read(0, 1)".to_owned(), Blocked::On(both[..1].to_vec())),
+            ("select.poll().poll(100000)".to_owned(), Blocked::Time),
+            ("time.sleep(100)".to_owned(), Blocked::Time),
         ];
         for (script, expected) in cases {
             assert_eq!(waits(&format!("{begin}; {script}")), expected, "{script}");
         }
     }
 
-    fn reads(fd: i32) -> Awaited {
-        Awaited { fd, reads: true, writes: false }
+    fn reads(fd: i32) -> WatchedFd {
+        WatchedFd { fd, reads: true, writes: false }
     }
 
-    fn writes(fd: i32) -> Awaited {
-        Awaited { fd, reads: false, writes: true }
+    fn writes(fd: i32) -> WatchedFd {
+        WatchedFd { fd, reads: false, writes: true }
     }
 
     #[test]
     fn a_reader_a_writer_and_a_sleeper_are_distinguished() {
         for (program, expected) in [
-            ("exec cat", Waits::For(vec![reads(0)])),
-            ("exec yes", Waits::For(vec![writes(1)])),
-            ("while :; do :; done", Waits::Nothing),
-            ("exec sleep 100", Waits::Time),
+            ("exec cat", Blocked::On(vec![reads(0)])),
+            ("exec yes", Blocked::On(vec![writes(1)])),
+            ("while :; do :; done", Blocked::Nothing),
+            ("exec sleep 100", Blocked::Time),
         ] {
             let mut child = Command::new("sh")
                 .args(["-c", program])
@@ -270,15 +270,15 @@ mod tests {
 
     #[test]
     fn texts_of_the_kernel_are_read() {
-        assert_eq!(by_number(0, "running\n"), Waits::Nothing);
+        assert_eq!(by_number(0, "running\n"), Blocked::Nothing);
         let splice = format!("{} 0x3 0x0 0x1 0x0 0x10000 0x1 0x7ffe 0x7f12\n", libc::SYS_splice);
-        assert_eq!(by_number(0, &splice), Waits::For(vec![reads(3), writes(1)]));
-        assert_eq!(by_number(0, "-1 0x7ffe 0x7f12"), Waits::Other);
-        assert_eq!(by_number(0, ""), Waits::Other);
+        assert_eq!(by_number(0, &splice), Blocked::On(vec![reads(3), writes(1)]));
+        assert_eq!(by_number(0, "-1 0x7ffe 0x7f12"), Blocked::Other);
+        assert_eq!(by_number(0, ""), Blocked::Other);
         let functions = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
         assert_eq!(
             functions,
-            [Waits::Nothing, Waits::ToWrite, Waits::ToRead, Waits::Somewhere, Waits::Children]
+            [Blocked::Nothing, Blocked::InWrite, Blocked::InRead, Blocked::InPoll, Blocked::Children]
         );
     }
 }

@@ -2,9 +2,8 @@
 //! at two samples in a row becomes four times as large, up to 1 MiB, so that its ends no longer wake each other for each 64 KiB. Nothing else
 //! is changed: no library is preloaded, and the environment and the descriptors stay the same.
 
+mod growth;
 mod larger;
-mod process_tree;
-mod tree_sampler;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +14,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::{BoostRecord, RecordHead, describe_errno, file_on_path, to_see_other_users};
-use observe::end::are_hidden;
+use observe::endpoint::are_hidden;
 use observe::pace::Pace;
 use process::{Reach, Supervisor, ready_within, shown_status, spawn};
 use rustix::event::PollFlags;
@@ -26,7 +25,7 @@ use thiserror::Error;
 use crate::align;
 use crate::run::release_descriptors;
 use crate::shell;
-use tree_sampler::TreeSampler;
+use growth::PipeGrowth;
 
 /// Shortest and longest time between two samples. The longest lets the CPU sleep while the pipeline is idle.
 const PAUSE_MIN: Duration = Duration::from_millis(4);
@@ -82,7 +81,7 @@ pub fn run(
     let pid = start(words, streams, variable.as_ref())?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
     // This must precede closing this process's copy of its standard input.
-    let mut sampler = proc_is_of_this_namespace().then(|| TreeSampler::new(pid, false));
+    let mut sampler = proc_is_of_this_namespace().then(|| PipeGrowth::new(pid, false));
     release_descriptors(!streams.is_empty());
     let mut pace = pace();
     let mut sample = || sampler.as_mut().map(|sampler| pace.sample(|| sampler.sample()));
@@ -91,7 +90,7 @@ pub fn run(
     record.status = Some(shown_status(ended));
     record.tunables = variable.map(|(_, value)| value.to_string_lossy().into_owned());
     match sampler {
-        Some(sampler) => sampler.end(&mut record),
+        Some(sampler) => sampler.finish(&mut record),
         None => record.refused = Some(BoostError::OtherProc.to_string()),
     }
     Ok((record, ended))
@@ -118,7 +117,7 @@ pub fn attach(
     if are_hidden(pid) {
         return Err(BoostError::NotOurs(pid));
     }
-    let (mut pace, mut sampler) = (pace(), TreeSampler::new(pid, copies_slowly));
+    let (mut pace, mut sampler) = (pace(), PipeGrowth::new(pid, copies_slowly));
     while !stopped() {
         let left = pace.sample(|| sampler.sample());
         let ended = ready_within(&opened, PollFlags::IN, Some(left));
@@ -127,7 +126,7 @@ pub fn attach(
         }
     }
     let mut record = record(head, pid, began, &pace);
-    sampler.end(&mut record);
+    sampler.finish(&mut record);
     Ok(record)
 }
 

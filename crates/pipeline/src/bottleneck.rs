@@ -36,7 +36,7 @@ pub(crate) struct Observed<'a> {
 }
 
 /// Finds the bottleneck; its `stage` is an index into the pipeline's stages.
-pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
+pub(crate) fn find_bottleneck(pipeline: &Observed<'_>) -> Option<Bottleneck> {
     let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
     let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
@@ -105,10 +105,10 @@ fn stage_sentence(pipeline: &Observed<'_>, index: usize, share: f64) -> String {
     };
     let who = if alone { "" } else { " it" };
     let share_of = |ns: f64| ns / blame.total_ns.max(1.0);
-    let aside = blame.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
+    let elsewhere = blame.waited_elsewhere_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
     let (cpu, queued, disk) = (share_of(blame.cpu_ns), share_of(blame.queued_ns), share_of(blame.disk_ns));
     let computed = format!("computed for {}", percent(cpu));
-    let did = if let Some((other, ns)) = aside.filter(|(_, ns)| share_of(**ns) >= MAIN_SHARE) {
+    let did = if let Some((other, ns)) = elsewhere.filter(|(_, ns)| share_of(**ns) >= MAIN_SHARE) {
         let (other, share) = (shortened(other), percent(share_of(*ns)));
         format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
     } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
@@ -229,7 +229,7 @@ mod tests {
 
     fn judged(stages: &[(StageRecord, Blame)], is_sequential: bool) -> (Option<usize>, String) {
         let observed = Observed { stages, locales: &[LOCALE; 3], links: &[], is_sequential };
-        let bottleneck = judge(&observed).expect("stages");
+        let bottleneck = find_bottleneck(&observed).expect("stages");
         (bottleneck.stage, bottleneck.sentence)
     }
 
@@ -243,7 +243,7 @@ mod tests {
                 stage("wc", 2000, none()),
             ]
         };
-        let aside_ns = [("sleep 1".to_owned(), 1800.0 * MS)].into();
+        let waited_elsewhere_ns = [("sleep 1".to_owned(), 1800.0 * MS)].into();
         let before = Blame { before_ns: 950.0 * MS, ..none() };
         let after = Blame { after_ns: 950.0 * MS, ..none() };
         let cases = [
@@ -258,7 +258,7 @@ mod tests {
                 Some(1),
                 ["waited for a disk", ""],
             ),
-            (among(Blame { aside_ns, ..blame(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
+            (among(Blame { waited_elsewhere_ns, ..blame(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
             (among(blame(1900.0, 10.0)), Some(1), ["slept", ""]),
             (
                 vec![stage("cat", 1000, before), stage("wc", 1000, none())],

@@ -1,6 +1,7 @@
 //! What the processes of a shell did, from the reports of the preloaded library: which links connected them, which programs they executed, and
 //! how they ended.
 
+mod topology;
 mod typed;
 mod unread;
 

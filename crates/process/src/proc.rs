@@ -120,6 +120,18 @@ impl Stat {
         self.is_exiting && self.threads <= 1
     }
 
+    /// When the process was started, in ns of CLOCK_MONOTONIC, exact to a clock tick.
+    pub fn started_ns(&self) -> u64 {
+        let ns = |clock| {
+            let time = clock_gettime(clock);
+            time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+        };
+        // The start times are of CLOCK_BOOTTIME, which also advances while the machine is suspended.
+        let asleep_ns = ns(ClockId::Boottime).saturating_sub(ns(ClockId::Monotonic));
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        (self.started_ticks * tick_ns).saturating_sub(asleep_ns)
+    }
+
     /// Reads the `stat` of the process or thread with this folder.
     pub fn at(folder: &str) -> Option<Self> {
         Self::parse(&read_short_file(&format!("{folder}/stat"))?)
@@ -176,14 +188,7 @@ pub fn has_ptrace_capability() -> bool {
 /// Whether the process with this number was started before a time of CLOCK_MONOTONIC, in ns. If not, the process that had the number at that
 /// time has ended, and a new process has the number.
 pub fn was_started_before(pid: i32, monotonic_ns: u64) -> bool {
-    let ns = |clock| {
-        let time = clock_gettime(clock);
-        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-    };
-    // The start times are of CLOCK_BOOTTIME, which also advances while the machine is suspended.
-    let asleep_ns = ns(ClockId::Boottime).saturating_sub(ns(ClockId::Monotonic));
-    let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-    Stat::of(pid).is_some_and(|stat| stat.started_ticks * tick_ns <= monotonic_ns + asleep_ns)
+    Stat::of(pid).is_some_and(|stat| stat.started_ns() <= monotonic_ns)
 }
 
 /// Sends a signal to a process if `is_meant` returns true. Errors, such as EPERM, are ignored.

@@ -1,7 +1,7 @@
 //! Which chains `hosepipe top` shows.
 
 use model::{Chain, TopSnapshot, one_line, to_see_other_users};
-use observe::end::are_hidden;
+use observe::endpoint::are_hidden;
 use process::proc::{Stat, has_ended, has_ptrace_capability, named};
 
 use crate::terminal::usage;
@@ -60,7 +60,7 @@ impl ChainFilter {
                     "Process {pid} is in no chain: the direction of bytes in its pair of sockets is unknown."
                 )
             }
-            Self::Of(pid) if observe::end::has_pipe_in_common(|holder| is_descendant(holder, *pid)) => {
+            Self::Of(pid) if observe::endpoint::has_pipe_in_common(|holder| is_descendant(holder, *pid)) => {
                 format!(
                     "Process {pid} is in no chain: it, or what it has started, has a pipe in common with other processes, but no process that \
                  writes to it and another one that reads from it are known. Some may hold ends that they do not use."

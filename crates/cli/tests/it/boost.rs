@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::BoostRecord;
-use observe::end::{IpcFile, ends};
-use observe::resize::resize;
+use observe::brief_pipe::BriefPipe;
+use observe::endpoint::{IpcFile, endpoints};
 use process::proc::children;
 use rustix::process::Signal;
 
@@ -38,9 +38,9 @@ fn record(path: &Path) -> BoostRecord {
 
 /// The size of the pipe that a process writes to.
 fn size(pid: u32) -> Option<u64> {
-    let own = ends(pid as i32).ok()?.find(|end| end.fd == 1)?;
+    let own = endpoints(pid as i32).ok()?.find(|end| end.fd == 1)?;
     let IpcFile::Pipe(pipe) = own.ipc_file else { return None };
-    resize(pid as i32, 1, pipe, |_| None).ok().map(|(size, _)| size)
+    BriefPipe::open(pid as i32, 1, Some(pipe)).and_then(|pipe| pipe.size()).ok()
 }
 
 /// The process of this name, and the pipe behind it.
@@ -347,9 +347,9 @@ fn no_end_and_no_sigpipe_is_lost_while_pipes_are_opened_all_the_time() {
             let mut opened = 0u64;
             while !over.load(Ordering::Relaxed) {
                 for pid in children(root) {
-                    for end in ends(pid).into_iter().flatten().filter(|end| end.fd < 2) {
+                    for end in endpoints(pid).into_iter().flatten().filter(|end| end.fd < 2) {
                         let IpcFile::Pipe(pipe) = end.ipc_file else { continue };
-                        opened += u64::from(resize(pid, end.fd, pipe, |_| None).is_ok());
+                        opened += u64::from(BriefPipe::open(pid, end.fd, Some(pipe)).is_ok());
                     }
                 }
             }

@@ -152,6 +152,22 @@ fn what_is_idle_is_held_up_by_nobody_and_who_waits_is_known_whatever_the_call() 
     }
 }
 
+/// Expected: it waits for room. Happened: each of the two was said to wait for the other, `yes` with a full pipe and python3 for bytes in it.
+#[test]
+fn of_two_links_that_one_call_waits_for_the_full_or_the_empty_one_is_named() {
+    let splice = "python3 -c 'import os\nwhile os.splice(0, 1, 1 << 16): pass'";
+    let is_second =
+        |doing: StageActivity| move |chain: &Chain| chain.stages.len() == 3 && chain.stages[1].doing == doing;
+    let scene = Scene::new(&format!("yes | {splice} | sleep 1000"));
+    let chain = scene.chain(is_second(StageActivity::WaitsToWrite));
+    let link = &chain.links[chain.stages[1].waits_at.expect("a link")];
+    assert_eq!((&link.writers[..], &link.readers[..]), (&[1][..], &[2][..]));
+    let scene = Scene::new(&format!("sleep 1000 | {splice} | sleep 1001"));
+    let chain = scene.chain(is_second(StageActivity::WaitsToRead));
+    let link = &chain.links[chain.stages[1].waits_at.expect("a link")];
+    assert_eq!((&link.writers[..], &link.readers[..]), (&[0][..], &[1][..]));
+}
+
 #[test]
 fn fifos_and_socket_pairs_are_links_too() {
     let scene = Scene::new("mkfifo here; cat here > /dev/null & exec yes > here");

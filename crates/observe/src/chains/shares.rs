@@ -1,15 +1,7 @@
 //! For which stage a chain waited in the last samples, although a sample shows one instant. Pure.
 
-use crate::activity::Slice;
-use crate::fullness::Fill;
-
 /// The smallest weight of the latest sample; all earlier ones have the rest. So about the last five samples count, and of fewer all count alike.
 const LATEST_WEIGHT_MIN: f64 = 0.3;
-/// Smallest share of the time since the previous sample in which a process computed or waited for a CPU, if it never waited for anything else.
-const ALWAYS_SHARE_MIN: f64 = 0.9;
-/// Largest share of a CPU of a writer that waits for its reader, and not the reader for it.
-const WRITER_CPU_MAX: f64 = 0.5;
-
 /// Shares of one stage, over the last samples.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct StageShares {
@@ -34,39 +26,10 @@ impl StageShares {
     }
 }
 
-/// How full a link was since the previous sample, by what the processes at its ends did. `fill` is of one instant: a reader that never waited for
-/// input may just have emptied it.
-pub(super) fn over_time(fill: Fill, readers: &[Slice], writers: &[Slice]) -> Fill {
-    let never_waited = |slice: &Slice| slice.cpu + slice.queued >= ALWAYS_SHARE_MIN;
-    let may_wait = |slice: &Slice| slice.cpu < WRITER_CPU_MAX && !slice.at_disk;
-    let is_seen = !readers.is_empty() && !writers.is_empty();
-    if is_seen && readers.iter().all(never_waited) && writers.iter().all(may_wait) {
-        Fill { share: 1.0, holds: true, ..fill }
-    } else {
-        fill
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::blame::stands_out;
-
-    fn slice(cpu: f64, queued: f64) -> Slice {
-        Slice { cpu, queued, ..Slice::default() }
-    }
-
-    /// Expected: the reader. Happened: in 2 of 14 runs of `cat | tr | gzip -9 | wc` no stage was named, as gzip had just emptied its input.
-    #[test]
-    fn a_reader_that_never_waited_had_input() {
-        let empty = Fill::NOTHING_YET;
-        let is_full = |readers: &[Slice], writers: &[Slice]| over_time(empty, readers, writers).is_full();
-        assert!(is_full(&[slice(1.0, 0.0)], &[slice(0.1, 0.0)]));
-        assert!(is_full(&[slice(0.4, 0.6)], &[slice(0.1, 0.5)]), "with one CPU they queue for it");
-        assert!(!is_full(&[slice(0.6, 0.0)], &[slice(0.1, 0.0)]), "it waits for a slow source");
-        assert!(!is_full(&[slice(1.0, 0.0)], &[slice(0.9, 0.0)]), "both compute");
-        assert!(!is_full(&[slice(1.0, 0.0)], &[]), "a writer that is not visible");
-    }
 
     /// Expected: the stage that five of six samples found. Happened: it had 55 % of the shares, as the last sample alone had 40 %.
     #[test]

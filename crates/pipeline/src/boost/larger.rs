@@ -4,10 +4,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use model::{BoostedPipe, PipeQuota};
-use observe::end::ends;
+use observe::brief_pipe::BriefPipe;
+use observe::endpoint::endpoints;
 use observe::open_file::Identity;
 use observe::quota::{ChargedPipes, PipeLimits, new_pipes_are_whole};
-use observe::resize::resize;
+use observe::topology::Held;
 use process::proc::other_processes;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -42,10 +43,15 @@ struct Larger {
 }
 
 impl Larger {
-    /// As [`resize`], if it is still this pipe, and has the size `from`.
-    fn resize(&self, from: u64, to: Option<u64>) -> Result<(u64, u64), Errno> {
-        let own = std::process::id().cast_signed();
-        resize(own, self.handle.as_raw_fd(), self.pipe, |now| to.filter(|_| now == from))
+    /// Opens it, if it is still this pipe.
+    fn open(&self) -> Result<BriefPipe, Errno> {
+        BriefPipe::open(std::process::id().cast_signed(), self.handle.as_raw_fd(), Some(self.pipe))
+    }
+
+    /// Gives it another size if it still has the size `from`. Returns the one that it has then.
+    fn resize(&self, from: u64, to: u64) -> Result<u64, Errno> {
+        let open = self.open()?;
+        if open.size()? == from { open.resize(to) } else { Ok(from) }
     }
 }
 
@@ -75,8 +81,8 @@ impl LargerPipes {
         Some(bytes.saturating_mul(GROWTH).min(most)).filter(|next| *next > bytes)
     }
 
-    /// Enlarges a pipe of this size, which a process has as descriptor `fd`.
-    pub(super) fn grow(&mut self, pipe: Identity, (pid, fd): (i32, i32), size: u64) -> Growth {
+    /// Enlarges a pipe of this size, which a process holds.
+    pub(super) fn grow(&mut self, pipe: Identity, held: Held, size: u64) -> Growth {
         let Some(next) = self.next_size(size) else { return Growth::Never };
         let place = self.now.iter().position(|larger| larger.pipe == pipe);
         if place.is_none() && self.enlarged.len() >= PIPES_MAX {
@@ -92,27 +98,27 @@ impl LargerPipes {
         let mut larger = match self.now.iter().position(|larger| larger.pipe == pipe) {
             Some(place) => self.now.swap_remove(place),
             None => {
-                let path = format!("/proc/{pid}/fd/{fd}");
+                let path = format!("/proc/{}/fd/{}", held.pid, held.fd);
                 let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
                 let Ok(handle) = handle else { return Growth::Never };
                 Larger { pipe, handle, at: usize::MAX }
             }
         };
-        let mut grown = larger.resize(size, Some(next));
+        let mut grown = larger.resize(size, next);
         // The quota is spent if new pipes of this user have only two pages.
         let is_too_much = grown.is_ok() && self.were_whole && !(self.new_pipes_are_whole)();
         // A pipe that holds too much already stays larger, and is listed.
-        if is_too_much && larger.resize(next, Some(size)).is_ok() {
-            grown = Ok((size, size));
+        if is_too_much && larger.resize(next, size).is_ok() {
+            grown = Ok(size);
         }
         if is_too_much {
             self.refuse("the quota of pipe pages was spent otherwise".to_owned());
         }
         let growth = match grown {
-            Ok((before, after)) if after > before => {
+            Ok(after) if after > size => {
                 if larger.at == usize::MAX {
                     larger.at = self.enlarged.len();
-                    let (inode, before_bytes) = (pipe.1, before);
+                    let (inode, before_bytes) = (pipe.1, size);
                     self.enlarged.push(BoostedPipe { inode, before_bytes, ..BoostedPipe::default() });
                 }
                 self.enlarged[larger.at].after_bytes = after;
@@ -141,7 +147,8 @@ impl LargerPipes {
         if taken(self) + bytes > most {
             let enlarged = &self.enlarged;
             let is_there = |larger: &Larger| {
-                larger.resize(0, None).is_ok_and(|(size, _)| size == enlarged[larger.at].after_bytes)
+                let size = larger.open().and_then(|pipe| pipe.size());
+                size == Ok(enlarged[larger.at].after_bytes)
             };
             self.now.retain(is_there);
         }
@@ -151,7 +158,7 @@ impl LargerPipes {
     fn refuse(&mut self, why: String) {
         if self.refused.is_none() {
             self.refused = Some(why);
-            let ends = other_processes().filter_map(|pid| Some((pid, ends(pid).ok()?)));
+            let ends = other_processes().filter_map(|pid| Some((pid, endpoints(pid).ok()?)));
             let ends = ends.flat_map(|(pid, ends)| ends.map(move |end| (pid, end)));
             self.pipe_quota = ChargedPipes::default().most_charged(ends);
         }
@@ -165,7 +172,7 @@ impl LargerPipes {
             let enlarged = &self.enlarged;
             self.now.retain(|larger| {
                 let pipe = &enlarged[larger.at];
-                larger.resize(pipe.after_bytes, Some(pipe.before_bytes)) == Err(Errno::BUSY)
+                larger.resize(pipe.after_bytes, pipe.before_bytes) == Err(Errno::BUSY)
             });
             if self.now.is_empty() || began.elapsed() > SHRINK_WAIT {
                 break;
@@ -183,17 +190,19 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    use observe::end::{IpcFile, end};
+    use observe::endpoint::{IpcFile, endpoint};
     use rustix::pipe::fcntl_getpipe_size;
 
     use super::*;
 
     /// A pipe of this process: its ends, its identity and where it is found.
-    fn pipe() -> (File, File, Identity, (i32, i32)) {
+    fn pipe() -> (File, File, Identity, Held) {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let (reader, writer) = (File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer)));
-        let at = (std::process::id() as i32, writer.as_raw_fd());
-        let Some(IpcFile::Pipe(identity)) = end(at.0, at.1).map(|end| end.ipc_file) else { panic!("a pipe") };
+        let at = Held { pid: std::process::id() as i32, fd: writer.as_raw_fd(), writes: true };
+        let Some(IpcFile::Pipe(identity)) = endpoint(at.pid, at.fd).map(|end| end.ipc_file) else {
+            panic!("a pipe")
+        };
         (reader, writer, identity, at)
     }
 

@@ -1,5 +1,10 @@
 //! Pipelines and stages from reports.
 
+use std::process::Command;
+
+use observe::sampler::Sampler;
+use observe::topology::{FillSource, LinkId};
+
 use super::*;
 
 fn took(ledger: &mut Ledger, pid: i32, link: u64, number: i32, at_ns: u64) {
@@ -53,6 +58,37 @@ fn processes_are_joined_by_their_links() {
     assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((Some(141), Some(13))));
     assert_eq!(stage(2), None, "not waited for");
     assert_eq!((ledger.downstream(7), ledger.downstream(8)), (vec![7, 8], vec![8]));
+}
+
+/// `a | b` and `c | d`, of which d has ended; c and the links know what is behind them.
+#[test]
+fn stages_that_run_are_joined_by_the_links_that_they_have() {
+    let mut children = [(); 3].map(|()| Command::new("sleep").arg("100").spawn().expect("sleep"));
+    let [a, b, c] = [0, 1, 2].map(|at: usize| children[at].id().cast_signed());
+    // No process has a number as large (proc_sys_kernel(5), pid_max).
+    let ended = i32::MAX;
+    let mut ledger = Ledger::new(1);
+    for (pid, link, number) in [(a, 7, 1), (b, 7, 0), (c, 8, 1), (ended, 8, 0)] {
+        took(&mut ledger, pid, link, number, 1);
+    }
+    let mut sampler = Sampler::default();
+    let (entries, topology) = ledger.topology(&mut sampler, &|_| Some(FillSource::Sockets));
+    assert_eq!(entries, [0, 1, 2]);
+    assert_eq!(topology.stages.iter().map(|stage| &stage.pids[..]).collect::<Vec<_>>(), [[a], [b], [c]]);
+    let links = topology.links.iter().map(|link| (link.id, &link.writers[..], &link.readers[..]));
+    let expected = [
+        (LinkId::Given(7), &[0][..], &[1][..]),
+        (LinkId::Given(8), &[2], &[]),
+        (LinkId::Output(b), &[1], &[]),
+    ];
+    assert_eq!(links.collect::<Vec<_>>(), expected);
+    let fills = topology.links.iter().map(|link| (link.fill, link.readers_ended));
+    let expected = [(FillSource::Sockets, false), (FillSource::Unknown, true), (FillSource::AnyPipe, false)];
+    assert_eq!(fills.collect::<Vec<_>>(), expected);
+    for child in &mut children {
+        child.kill().and_then(|()| child.wait()).expect("ended");
+    }
+    assert!(ledger.topology(&mut sampler, &|_| None).0.is_empty());
 }
 
 /// Expected: words that a shell reads back. Happened: `cut -d  -f1`, `tr .  `.

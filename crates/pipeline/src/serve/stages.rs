@@ -11,7 +11,7 @@ use process::proc::Stat;
 
 use super::served::ServedLink;
 use super::server::Server;
-use crate::bottleneck::{Observed, judge};
+use crate::bottleneck::{Observed, find_bottleneck};
 use crate::ledger::{Pipeline, typed_stages};
 use crate::link::Link;
 use crate::stage_sampler::{Blame, FillSource};
@@ -144,10 +144,9 @@ impl Server<'_> {
             if self.sampler.is_some() && (has_ended, wall_ns) > judged_last {
                 judged_last = (has_ended, wall_ns);
                 let is_sequential = self.text.via.order() == Order::Sequential && stages.len() > 1;
-                let judged =
-                    judge(&Observed { stages: &stages, locales: &locales, links: &links, is_sequential });
-                summary.bottleneck = judged
-                    .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
+                let observed = Observed { stages: &stages, locales: &locales, links: &links, is_sequential };
+                summary.bottleneck = find_bottleneck(&observed)
+                    .map(|found| Bottleneck { stage: found.stage.map(|stage| first + stage), ..found });
             }
             let lines: Vec<_> =
                 pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();

@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, CaseRecord, Tasks, Wait, Workload};
-use observe::end::{End, IpcFile, ends};
+use observe::endpoint::{Endpoint, IpcFile, endpoints};
 use process::proc::Stat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
@@ -231,8 +231,9 @@ pub(crate) fn state_of(pid: u32) -> Option<char> {
 
 /// Whether a process has descriptors of both ends of one pipe.
 pub(crate) fn holds_both_ends(pid: u32) -> bool {
-    let open: Vec<End> = ends(pid as i32).into_iter().flatten().collect();
-    let is_other_end = |one: &End, other: &End| one.reads && other.writes && one.ipc_file == other.ipc_file;
+    let open: Vec<Endpoint> = endpoints(pid as i32).into_iter().flatten().collect();
+    let is_other_end =
+        |one: &Endpoint, other: &Endpoint| one.reads && other.writes && one.ipc_file == other.ipc_file;
     let of_pipes =
         || open.iter().filter(|end| matches!(end.ipc_file, IpcFile::Pipe(_)) && end.reads != end.writes);
     of_pipes().any(|one| of_pipes().any(|other| is_other_end(one, other)))

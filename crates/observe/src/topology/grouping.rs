@@ -1,69 +1,43 @@
-//! Which processes form a stage, and which stages a chain, from the ends that processes hold and from their parents. Pure.
+//! Which holders form a group, which groups are stages, and which stages a chain: from the sides that processes hold and from their parents. Pure.
+//!
+//! ```text
+//!  holders            without_private   by_use        used            groups          is_covered       chains
+//!  every process  ─▶  without links ─▶  the side  ─▶  without     ─▶  alike       ─▶  without      ─▶  joined by
+//!  with a side        of one process    it waits      what is only    sides: one      shells that      links
+//!                                       for           inherited       group           only wait
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::open_file::Identity;
+use super::{FillSource, Held, Link, LinkId, Stage, Topology};
 
 /// More stages than this at one end of a link are not one chain: they all write into one log, for example.
 const FAN_MAX: usize = 4;
 /// Most ancestors of a process that are considered.
 const ANCESTORS_MAX: usize = 64;
 
-/// Identifies a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum LinkId {
-    /// A pipe or a FIFO.
-    Pipe(Identity),
-    /// A pair of sockets, in this direction, by their inodes.
-    Pair { from: u64, to: u64 },
-    /// A pseudoterminal ([`crate::end::IpcFile::Terminal`]): what programs write to it, or what they read.
-    Terminal { number: u32, namespace: u64, written: bool },
-}
-
 /// One side of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Side {
-    pub(crate) link: LinkId,
-    pub(crate) writes: bool,
+pub struct Side {
+    pub link: LinkId,
+    pub writes: bool,
 }
 
 /// A process with the sides of links that it holds, and their descriptors.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Holder {
-    pub(crate) pid: i32,
-    pub(crate) sides: BTreeMap<Side, Vec<i32>>,
+pub struct Holder {
+    pub pid: i32,
+    pub sides: BTreeMap<Side, Vec<i32>>,
     /// Those of them for which one of its threads waits.
-    pub(crate) awaited: BTreeSet<Side>,
+    pub awaited: BTreeSet<Side>,
     /// It sleeps until a child has ended.
-    pub(crate) waits_for_children: bool,
+    pub waits_for_children: bool,
     /// It began a moment ago: some of the sides may be its parent's, which it is about to close or replace.
-    pub(crate) is_young: bool,
-}
-
-/// Stages that links connect.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct ChainGraph {
-    pub(crate) stages: Vec<GraphStage>,
-    pub(crate) links: Vec<GraphLink>,
-}
-
-/// The processes of a stage: first the leaders, which have no parent in it.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct GraphStage {
-    pub(crate) pids: Vec<i32>,
-    pub(crate) leaders: usize,
-}
-
-/// A link between stages; an end without a stage belongs to a process that this user may not inspect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GraphLink {
-    pub(crate) id: LinkId,
-    pub(crate) writers: Vec<usize>,
-    pub(crate) readers: Vec<usize>,
+    pub is_young: bool,
 }
 
 /// The chains of these processes; `parents` has those of other processes, too.
-pub(crate) fn graphs(holders: &[Holder], parents: &Parents) -> Vec<ChainGraph> {
+pub fn chains_of(holders: &[Holder], parents: &Parents) -> Vec<Topology> {
     let shared = without_private(holders);
     let by_use = by_use(&shared, parents);
     let used = used(&shared, by_use.clone(), parents);
@@ -144,7 +118,7 @@ fn is_standard(side: &Side, fds: &[i32]) -> bool {
 }
 
 /// Only standard error: messages are no data.
-fn is_aside(side: &Side, fds: &[i32]) -> bool {
+fn is_side_output(side: &Side, fds: &[i32]) -> bool {
     side.writes && fds == [2]
 }
 
@@ -158,17 +132,17 @@ fn used(shared: &Sides, mut used: Sides, parents: &Parents) -> Sides {
     };
     for (side, pids) in &of {
         let fds = |pid: i32| &shared[&pid].sides[side][..];
-        let has_data = pids.iter().any(|pid| !is_aside(side, fds(*pid)));
+        let has_data = pids.iter().any(|pid| !is_side_output(side, fds(*pid)));
         for pid in pids.iter().copied() {
-            let aside = is_aside(side, fds(pid));
-            if aside && has_data {
+            let side_output = is_side_output(side, fds(pid));
+            if side_output && has_data {
                 drop(pid, side);
             }
             // Processes with the same ends are the same stage.
             let alike = |above: &i32| shared[&pid].sides.keys().eq(shared[above].sides.keys());
             for above in ancestors(parents, pid).filter(|above| pids.contains(above) && !alike(above)) {
                 let same_number = fds(pid).iter().any(|fd| fds(above).contains(fd));
-                if aside || (!is_standard(side, fds(pid)) && same_number) {
+                if side_output || (!is_standard(side, fds(pid)) && same_number) {
                     drop(pid, side);
                 } else if !is_standard(side, fds(above)) {
                     drop(above, side);
@@ -181,7 +155,7 @@ fn used(shared: &Sides, mut used: Sides, parents: &Parents) -> Sides {
 }
 
 /// The stages: processes that hold the same sides.
-fn groups(used: &Sides, parents: &Parents) -> Vec<GraphStage> {
+fn groups(used: &Sides, parents: &Parents) -> Vec<Stage> {
     let mut alike: BTreeMap<Vec<Side>, Vec<i32>> = BTreeMap::new();
     for holder in used.values() {
         alike.entry(holder.sides.keys().copied().collect()).or_default().push(holder.pid);
@@ -191,16 +165,16 @@ fn groups(used: &Sides, parents: &Parents) -> Vec<GraphStage> {
             pids.iter().partition(|pid| ancestors(parents, **pid).any(|above| pids.contains(&above)));
         let leaders = all.len();
         all.extend(others);
-        GraphStage { pids: all, leaders }
+        Stage { pids: all, leaders, is_shell: false }
     };
-    let mut groups: Vec<GraphStage> = alike.into_values().map(stage).collect();
+    let mut groups: Vec<Stage> = alike.into_values().map(stage).collect();
     model::sort_by_key(&mut groups, |group| group.pids[0]);
     groups
 }
 
 /// Whether this is a shell that waits for programs which hold all its ends, and perhaps others: then they are stages, and it is not.
 /// Young programs do not count: a child of xargs holds the input of xargs until it replaces its own.
-fn is_covered(group: &GraphStage, by_use: &Sides, used: &Sides, parents: &Parents) -> bool {
+fn is_covered(group: &Stage, by_use: &Sides, used: &Sides, parents: &Parents) -> bool {
     let below = |leader: i32, side: &Side| {
         by_use.values().any(|other| {
             !group.pids.contains(&other.pid)
@@ -216,28 +190,27 @@ fn is_covered(group: &GraphStage, by_use: &Sides, used: &Sides, parents: &Parent
     })
 }
 
-fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> {
-    let mut links: BTreeMap<LinkId, GraphLink> = BTreeMap::new();
+fn links(stages: &[Stage], used: &Sides, shared: &Sides) -> Vec<Link> {
+    let mut links: BTreeMap<LinkId, Link> = BTreeMap::new();
     for (at, stage) in stages.iter().enumerate() {
         for side in used[&stage.pids[0]].sides.keys() {
-            let joined = GraphLink { id: side.link, writers: Vec::new(), readers: Vec::new() };
-            let joined = links.entry(side.link).or_insert(joined);
+            let joined = links.entry(side.link).or_insert_with(|| Link::new(side.link, FillSource::Unknown));
             if side.writes { &mut joined.writers } else { &mut joined.readers }.push(at);
+            let by =
+                stage.pids.iter().flat_map(|pid| used[pid].sides[side].iter().map(move |fd| (*pid, *fd)));
+            joined.held.extend(by.map(|(pid, fd)| Held { pid, fd, writes: side.writes }));
         }
     }
     let held = holders_of(shared);
-    let is_link = |link: &GraphLink| {
+    let is_link = |link: &Link| {
         let is_free = |writes: bool| !held.contains_key(&Side { link: link.id, writes });
-        let standard = |stages_at: &[usize], writes: bool| {
-            let side = Side { link: link.id, writes };
-            let fd = i32::from(writes);
-            stages_at.iter().any(|at| stages[*at].pids.iter().any(|pid| used[pid].sides[&side].contains(&fd)))
-        };
+        let standard =
+            |writes: bool| link.held.iter().any(|held| held.writes == writes && held.fd == i32::from(writes));
         match (&link.writers[..], &link.readers[..]) {
             // An end that only a process without a stage holds makes no link. One that no visible process holds makes a link if the other
             // end is a standard stream.
-            ([], readers) => is_free(true) && standard(readers, false),
-            (writers, []) => is_free(false) && standard(writers, true),
+            ([], _) => is_free(true) && standard(false),
+            (_, []) => is_free(false) && standard(true),
             (writers, readers) => writers.len() > 1 || writers != readers,
         }
     };
@@ -245,7 +218,7 @@ fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> 
 }
 
 /// Stages that links connect, directly or through others.
-fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
+fn chains(stages: &[Stage], links: &[Link]) -> Vec<Topology> {
     let mut of: Vec<usize> = (0..stages.len()).collect();
     for link in
         links.iter().filter(|link| !gathers(link) && !link.writers.is_empty() && !link.readers.is_empty())
@@ -260,13 +233,13 @@ fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
 }
 
 /// Whether too many stages are at one end of a link for them to be one chain.
-fn gathers(link: &GraphLink) -> bool {
+fn gathers(link: &Link) -> bool {
     link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
 }
 
-fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Option<ChainGraph> {
+fn chain(members: &[usize], stages: &[Stage], links: &[Link]) -> Option<Topology> {
     let mut here = members.to_vec();
-    let mut own: Vec<GraphLink> = Vec::new();
+    let mut own: Vec<Link> = Vec::new();
     for link in links {
         let mut of_members = link.writers.iter().chain(&link.readers).filter(|at| members.contains(at));
         if of_members.next().is_none() {
@@ -282,7 +255,7 @@ fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Optio
         let has_free_end = link.writers.is_empty() || link.readers.is_empty();
         if has_free_end || !writers.is_empty() && !readers.is_empty() {
             here.extend(writers.iter().chain(&readers));
-            own.push(GraphLink { id: link.id, writers, readers });
+            own.push(Link { writers, readers, ..link.clone() });
         }
     }
     if own.is_empty() {
@@ -290,17 +263,18 @@ fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Optio
     }
     let here = downstream(&here, &own);
     let places = |old: &[usize]| old.iter().filter_map(|at| here.iter().position(|new| new == at)).collect();
-    let place = |link: GraphLink| GraphLink {
-        id: link.id,
-        writers: places(&link.writers),
-        readers: places(&link.readers),
+    let pids: BTreeSet<i32> = here.iter().flat_map(|at| &stages[*at].pids).copied().collect();
+    let place = |mut link: Link| {
+        (link.writers, link.readers) = (places(&link.writers), places(&link.readers));
+        link.held.retain(|held| pids.contains(&held.pid));
+        link
     };
     let links = own.into_iter().map(place).collect();
-    Some(ChainGraph { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
+    Some(Topology { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
 }
 
 /// Stages in the order in which bytes come to them; a circle begins anywhere.
-fn downstream(stages: &[usize], links: &[GraphLink]) -> Vec<usize> {
+fn downstream(stages: &[usize], links: &[Link]) -> Vec<usize> {
     let mut left: BTreeSet<usize> = stages.iter().copied().collect();
     let mut order: Vec<usize> = Vec::new();
     while let Some(first) = left.first().copied() {

@@ -1,19 +1,32 @@
-//! The direction of bytes through links that have two directions: pairs of sockets, connections, pseudoterminals.
+//! The direction of bytes through files that have two directions: pairs of sockets, connections, pseudoterminals. Each direction in which bytes go
+//! is a link of its own, with two sides; what is not known to carry bytes is none.
+//!
+//! ```text
+//!    ssh 7 ═ socket 100 ◀────────▶ socket 101 ═ sh 8
+//!      └ fd 3                          └ fd 0, fd 1
+//!
+//!    link 100 ─▶ 101 : sh has socket 101 as standard input
+//!    link 101 ─▶ 100 : sh has it as standard output, too; after shutdown(101, SHUT_WR) there is only the first
+//!
+//!    tmux 5 ═ /dev/ptmx ◀────────▶ /dev/pts/4 ═ less 6
+//!             (master)              (slave): fd 1 writes, fd 0 reads, fd 2 has messages and no data
+//! ```
 
 use std::collections::{HashMap, HashSet};
 
 use model::ChainLinkKind;
 
-use super::graph::{LinkId, Side};
-use crate::end::{End, IpcFile};
-use crate::sockets::PairEnd;
+use crate::endpoint::{Endpoint, IpcFile};
+use crate::sockets::PairedSocket;
+use crate::topology::LinkId;
+use crate::topology::grouping::Side;
 
 /// Largest number of connections, or of terminals, of a process in a chain. With more it is a server, whose clients are not one chain.
 const SERVED_MAX: usize = 4;
 
 /// The directions of links, as shutdown(2), standard streams, and counts of received bytes show them.
 pub(super) struct Directions<'a> {
-    pairs: &'a HashMap<u64, PairEnd>,
+    pairs: &'a HashMap<u64, PairedSocket>,
     /// By the inode of a socket, the processes that have it, and their descriptors.
     fds: HashMap<u64, Vec<(i32, i32)>>,
     /// By the end of a pseudoterminal, the processes that have it open.
@@ -23,7 +36,10 @@ pub(super) struct Directions<'a> {
 }
 
 impl<'a> Directions<'a> {
-    pub(super) fn new(pairs: &'a HashMap<u64, PairEnd>, ends: impl Iterator<Item = (i32, End)>) -> Self {
+    pub(super) fn new(
+        pairs: &'a HashMap<u64, PairedSocket>,
+        ends: impl Iterator<Item = (i32, Endpoint)>,
+    ) -> Self {
         let (fds, terminals, servers) = Default::default();
         let mut directions = Self { pairs, fds, terminals, servers };
         let mut served: HashMap<i32, HashSet<IpcFile>> = HashMap::new();
@@ -58,7 +74,7 @@ impl<'a> Directions<'a> {
         let [Some(writer), Some(reader)] = [from, to].map(|inode| self.pairs.get(&inode)) else {
             return false;
         };
-        let shut = |writer: &PairEnd, reader: &PairEnd| writer.no_writing || reader.no_reading;
+        let shut = |writer: &PairedSocket, reader: &PairedSocket| writer.no_writing || reader.no_reading;
         let is = |inode: u64, standard: &[i32]| {
             self.fds.get(&inode).is_some_and(|fds| fds.iter().any(|(_, fd)| standard.contains(fd)))
         };
@@ -75,7 +91,7 @@ impl<'a> Directions<'a> {
 
     /// Whether a connection is between two visible processes that are not servers. Always true for a socketpair(2), which is made for the processes
     /// that have it.
-    fn is_between_few(&self, end: &PairEnd, from: u64, to: u64) -> bool {
+    fn is_between_few(&self, end: &PairedSocket, from: u64, to: u64) -> bool {
         let serves = |inode| self.holders(inode).any(|pid| self.servers.contains(&pid));
         end.kind == ChainLinkKind::Socketpair || self.are_apart(from, to) && !serves(from) && !serves(to)
     }
@@ -86,7 +102,7 @@ impl<'a> Directions<'a> {
 
     /// The number of socket pairs between processes whose direction is not known.
     pub(super) fn undirected(&self) -> usize {
-        let undirected = |(one, end): &(&u64, &PairEnd)| {
+        let undirected = |(one, end): &(&u64, &PairedSocket)| {
             **one < end.peer
                 && end.kind == ChainLinkKind::Socketpair
                 && self.are_apart(**one, end.peer)
@@ -96,7 +112,7 @@ impl<'a> Directions<'a> {
         self.pairs.iter().filter(undirected).count()
     }
 
-    pub(super) fn sides(&self, end: &End) -> Vec<Side> {
+    pub(super) fn sides(&self, end: &Endpoint) -> Vec<Side> {
         match end.ipc_file {
             IpcFile::Pipe(file) => {
                 let sides = [false, true].into_iter().filter(|writes| end.is_for(*writes));

@@ -1,26 +1,20 @@
-//! Samples the pipes of a tree of processes, and enlarges the full ones. What a process waits for usually shows whether its pipe can be full: if it
-//! sleeps in a write, the pipe is full, and if it waits for something else, no pipe is full. Only pipes of running processes that can grow are
-//! opened, so this costs less than the samples of `observe::stage_processes`.
+//! Enlarges the full pipes of a tree of processes ([`observe::written`]), and measures what that changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::io::ErrorKind;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use model::{BoostRecord, CopyFigures, SlowBuffer};
+use model::{BoostRecord, CopyFigures, SlowBuffer, monotonic_ns};
 use observe::buffers::BufferOffsets;
-use observe::end::{End, IpcFile, end, ends, nameless};
-use observe::fullness::Gauge;
+use observe::endpoint::{IpcFile, endpoint};
 use observe::open_file::Identity;
-use observe::waits::{Awaited, Waits};
+use observe::sampler::Sampler;
+use observe::sampler::process::Detail;
+use observe::topology::{Held, Link, Topology};
+use observe::written::WriterTree;
 use process::proc::{Stat, command_line, field_value, named};
-use rustix::param::clock_ticks_per_second;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::larger::{Growth, LargerPipes};
-use super::process_tree::{ProcessTree, TreeProcess};
 
-/// Largest number of descriptors of one process that are read.
-const ENDS_MAX: usize = 32;
 /// Largest number of processes whose buffers are recorded.
 const BUFFERS_MAX: usize = 64;
 /// Time without attempts to enlarge a pipe after the quota was exhausted.
@@ -43,8 +37,7 @@ const AFTER_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// The time since a process was started.
 fn age(pid: i32) -> Option<Duration> {
-    let started = Duration::from_millis(Stat::of(pid)?.started_ticks * 1000 / clock_ticks_per_second());
-    Some(Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?.saturating_sub(started))
+    Some(Duration::from_nanos(monotonic_ns().saturating_sub(Stat::of(pid)?.started_ns())))
 }
 
 /// The rate at which a process moves bytes through an end of a pipe.
@@ -60,8 +53,8 @@ struct Rate {
 }
 
 impl Rate {
-    fn begin(pid: i32, writes: bool) -> Self {
-        let counter = if writes { "wchar" } else { "rchar" };
+    fn begin(held: Held) -> Self {
+        let (pid, counter) = (held.pid, if held.writes { "wchar" } else { "rchar" });
         let now = Instant::now();
         let mut rate = Self { pid, counter, found: now, since: now, moved: None, has_moved: false };
         rate.moved = rate.moved_by_now().filter(|_| age(pid).is_some_and(|age| age >= AGE_MIN));
@@ -110,32 +103,12 @@ struct PipeHistory {
     rate: Option<Rate>,
 }
 
-/// An end of a pipe that may be full.
-#[derive(Clone, Copy)]
-struct PipeEnd {
-    pipe: Identity,
-    pid: i32,
-    fd: i32,
-    /// Whether a thread sleeps in a write to it, so that it is full.
-    asleep: bool,
-}
-
-/// The descriptor for which a thread waits, if there is only one.
-fn only_descriptor(waits: &Waits) -> Option<Awaited> {
-    match waits {
-        Waits::For(fds) => <[Awaited; 1]>::try_from(&fds[..]).ok().map(|[only]| only),
-        _ => None,
-    }
-}
-
-pub(super) struct TreeSampler {
-    tree: ProcessTree,
-    gauge: Gauge,
+/// Enlarges the pipes of a tree of processes.
+pub(super) struct PipeGrowth {
+    tree: WriterTree,
+    sampler: Sampler,
     larger: LargerPipes,
     seen: HashMap<Identity, PipeHistory>,
-    /// The standard input of the first process, if that is a pipe: its writers may be outside the tree.
-    input: Option<(i32, Identity)>,
-    unseen: BTreeSet<i32>,
     samples: u64,
     last: Instant,
     quota_pause_until: Instant,
@@ -143,17 +116,14 @@ pub(super) struct TreeSampler {
     buffers: Option<BTreeMap<i32, (String, BufferOffsets)>>,
 }
 
-impl TreeSampler {
+impl PipeGrowth {
     pub(super) fn new(root: i32, notes_buffers: bool) -> Self {
-        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.ipc_file.pipe());
         let now = Instant::now();
         Self {
-            tree: ProcessTree::new(root),
-            gauge: Gauge::default(),
+            tree: WriterTree::new(root),
+            sampler: Sampler::new(Detail::Waits),
             larger: LargerPipes::new(),
             seen: HashMap::new(),
-            input: input.map(|pipe| (root, pipe)),
-            unseen: BTreeSet::new(),
             samples: 0,
             last: now,
             quota_pause_until: now,
@@ -166,41 +136,36 @@ impl TreeSampler {
         let now = Instant::now();
         let since = now.duration_since(std::mem::replace(&mut self.last, now));
         self.samples += 1;
-        let processes = self.tree.processes();
-        self.note_buffers(&processes);
-        let mut places: Vec<PipeEnd> =
-            processes.iter().flat_map(|process| self.written_by(process)).collect();
-        places.extend(self.read_first(&processes));
-        // Pipes that are certainly full come first.
-        model::sort_by_key(&mut places, |place| !place.asleep);
-        let mut visited = HashSet::new();
-        places.retain(|place| visited.insert(place.pipe));
-        for place in &places {
-            let seen = self.seen.entry(place.pipe).or_default();
+        let topology = self.tree.topology(&mut self.sampler);
+        self.note_buffers(&topology);
+        let pipes: Vec<(Identity, &Link)> =
+            topology.links.iter().filter_map(|link| Some((link.id.pipe()?, link))).collect();
+        for (pipe, _) in &pipes {
+            let seen = self.seen.entry(*pipe).or_default();
             (seen.sample, seen.full, seen.any_full) = (self.samples, false, false);
         }
-        let mut again = places.clone();
+        let mut again = pipes.clone();
         for round in 0..CHECKS {
             if round > 0 && !again.is_empty() {
                 std::thread::sleep(CHECK_PAUSE);
             }
-            again.retain(|place| self.sample_pipe(*place, round, &processes));
+            again.retain(|(pipe, link)| self.sample_pipe(*pipe, link, round, &topology));
         }
-        let may_grow = places.iter().filter(|place| self.account(place.pipe, since)).count();
+        let may_grow = pipes.iter().filter(|(pipe, _)| self.account(*pipe, since)).count();
         let sample = self.samples;
         self.seen.retain(|_, seen| seen.at.is_some() || seen.sample == sample);
         may_grow > 0
     }
 
-    fn note_buffers(&mut self, processes: &[TreeProcess]) {
+    fn note_buffers(&mut self, topology: &Topology) {
         let Some(buffers) = &mut self.buffers else { return };
-        for TreeProcess { pid, waits } in processes {
+        for pid in topology.stages.iter().flat_map(|stage| &stage.pids) {
             if buffers.len() >= BUFFERS_MAX && !buffers.contains_key(pid) {
                 continue;
             }
             let (_, offsets) =
                 buffers.entry(*pid).or_insert_with(|| (command_line(*pid), BufferOffsets::default()));
-            offsets.sample(*pid, waits.len() as u64);
+            offsets.sample(*pid, self.sampler.stage(&[*pid]).threads());
         }
     }
 
@@ -219,63 +184,17 @@ impl TreeSampler {
         self.buffers.iter().flatten().filter_map(slow).collect()
     }
 
-    /// The pipe ends of a process to which it can write, and whose pipes may be full.
-    fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
-        let pid = process.pid;
-        let place = |end: End, asleep| {
-            let pipe = end.ipc_file.pipe().filter(|_| end.writes)?;
-            Some(PipeEnd { pipe, pid, fd: end.fd, asleep })
-        };
-        let mut places = Vec::new();
-        let mut any = false;
-        for waits in &process.waits {
-            match waits {
-                Waits::For(fds) => {
-                    let written = fds.iter().filter(|awaited| awaited.writes);
-                    places.extend(written.filter_map(|awaited| {
-                        place(end(pid, awaited.fd)?, only_descriptor(waits) == Some(*awaited))
-                    }));
-                }
-                Waits::Nothing | Waits::ToWrite | Waits::Somewhere => any = true,
-                Waits::ToRead | Waits::Children | Waits::Time | Waits::Other => {}
-            }
-        }
-        if any {
-            match ends(pid) {
-                Ok(ends) => places.extend(ends.take(ENDS_MAX).filter_map(|end| place(end, false))),
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                    self.unseen.insert(pid);
-                }
-                Err(_) => {}
-            }
-        }
-        // Opening a FIFO for reading would wake a writer that waits for a reader. A FIFO with a writer that sleeps in a write already has a reader.
-        places.retain(|place| place.asleep || Some(place.pipe.0) == nameless());
-        places
-    }
-
-    /// The pipe that the first process reads, unless a process waits for data in it.
-    fn read_first(&self, processes: &[TreeProcess]) -> Option<PipeEnd> {
-        let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
-        let is_awaited = |process: &TreeProcess| {
-            let read = process.waits.iter().filter_map(only_descriptor).filter(|awaited| awaited.reads);
-            let mut ends = read.filter_map(|awaited| end(process.pid, awaited.fd));
-            ends.any(|end| end.ipc_file == IpcFile::Pipe(pipe))
-        };
-        (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
-    }
-
     /// Checks whether a pipe is full, and enlarges it if it was also full at the previous check. Returns whether it must be checked again.
-    fn sample_pipe(&mut self, place: PipeEnd, round: u32, processes: &[TreeProcess]) -> bool {
-        let PipeEnd { pipe, pid, fd, asleep } = place;
+    fn sample_pipe(&mut self, pipe: Identity, link: &Link, round: u32, topology: &Topology) -> bool {
         let waits = Instant::now() < self.quota_pause_until;
-        let Some(seen) = self.seen.get_mut(&pipe) else { return false };
-        let asleep = asleep && round == 0;
+        let (Some(seen), Some(held)) = (self.seen.get_mut(&pipe), link.held.first()) else { return false };
+        // A writer sleeps because the pipe is full.
+        let asleep = !link.fill.is_sampled() && round == 0;
         if asleep || seen.cannot_grow || waits {
             (seen.full, seen.any_full) = (asleep, asleep);
             return asleep && !seen.cannot_grow && !waits;
         }
-        let Some(fill) = self.gauge.pipe(pid, fd, Some(pipe)) else { return false };
+        let Some(fill) = self.sampler.pipe(held.pid, held.fd, Some(pipe)) else { return false };
         let bytes = fill.capacity_bytes;
         // Three quarters count as full, because a reader may just have read a block.
         let before = std::mem::replace(&mut seen.full, fill.held_bytes * 4 >= bytes * 3);
@@ -284,21 +203,20 @@ impl TreeSampler {
         if seen.cannot_grow || !(before && seen.full) {
             return !seen.cannot_grow && (seen.any_full || round + 1 < CHECKS >> seen.quiet.min(CHECKS));
         }
-        let writes = self.input.is_none_or(|(reader, input)| (reader, input) != (pid, pipe));
-        let rate = seen.rate.get_or_insert_with(|| Rate::begin(pid, writes));
+        let rate = seen.rate.get_or_insert_with(|| Rate::begin(*held));
         if seen.at.is_none() && !rate.is_measured(bytes) {
             return true;
         }
         let before = rate.bytes_per_s(BEFORE_TIME_MIN);
-        match self.larger.grow(pipe, (pid, fd), bytes) {
+        match self.larger.grow(pipe, *held, bytes) {
             Growth::To(at) => {
-                seen.rate = Some(Rate::begin(pid, writes));
+                seen.rate = Some(Rate::begin(*held));
                 let is_new = seen.at.replace(at).is_none();
                 if is_new {
                     self.larger.enlarged[at].before_bytes_per_s = before;
                 }
                 // At the first growth the shell may still have the end that it made for a program, so the names are read each time.
-                self.name_ends(place, at, processes);
+                self.name_ends(pipe, *held, at, topology);
             }
             Growth::NoRoom => self.quota_pause_until = Instant::now() + QUOTA_PAUSE,
             Growth::Never => seen.cannot_grow = true,
@@ -321,25 +239,26 @@ impl TreeSampler {
     }
 
     /// Records the processes at the ends of a pipe that was enlarged.
-    fn name_ends(&mut self, place: PipeEnd, at: usize, processes: &[TreeProcess]) {
+    fn name_ends(&mut self, pipe: Identity, held: Held, at: usize, topology: &Topology) {
         let has = |pid: i32, fd: i32, reads: bool| {
-            end(pid, fd).is_some_and(|end| end.ipc_file == IpcFile::Pipe(place.pipe) && end.reads == reads)
+            endpoint(pid, fd).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe) && end.reads == reads)
         };
-        let writer = has(place.pid, place.fd, false).then_some(place.pid);
-        let reader = processes.iter().map(|process| process.pid).find(|pid| has(*pid, 0, true));
+        let writer = has(held.pid, held.fd, false).then_some(held.pid);
+        let mut pids = topology.stages.iter().flat_map(|stage| &stage.pids).copied();
+        let reader = pids.find(|pid| has(*pid, 0, true));
         let enlarged = &mut self.larger.enlarged[at];
         enlarged.writer = writer.and_then(named).or(enlarged.writer.take());
         enlarged.reader = reader.and_then(named).or(enlarged.reader.take());
     }
 
     /// Gives the remaining pipes their old sizes, and completes the record.
-    pub(super) fn end(mut self, record: &mut BoostRecord) {
+    pub(super) fn finish(mut self, record: &mut BoostRecord) {
         self.larger.give_back();
         record.slow_buffers = self.slow_buffers();
         record.pipe_quota = self.larger.pipe_quota;
         record.looks = self.samples;
         record.boosted = self.larger.enlarged;
         record.refused = self.larger.refused;
-        record.unseen = self.unseen.len() as u64;
+        record.unseen = self.tree.unseen.len() as u64;
     }
 }

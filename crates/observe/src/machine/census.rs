@@ -5,19 +5,21 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
 
+use model::monotonic_ns;
 use process::proc::{self, Stat};
 
-use crate::end::{End, ProcessFiles, process_files};
+use crate::endpoint::{Endpoint, ProcessFiles, process_files};
 
 /// The descriptors of a process are read again after this many samples at the latest.
 const ROUND: u64 = 16;
 /// A process that is at most this many samples old may still be about to execute its program.
 const YOUNG: u64 = 2;
 
-/// A process.
-pub(crate) struct Known {
-    /// The scan at which it was seen first.
-    pub(crate) since: u64,
+/// A process, and what it has open.
+pub(crate) struct KnownProcess {
+    /// The scan at which it was seen first, and the time of the scan before (CLOCK_MONOTONIC), at which it did not exist.
+    since: u64,
+    pub(crate) after_ns: Option<u64>,
     pub(crate) parent: i32,
     started_ticks: u64,
     /// `None` of another user's process.
@@ -31,16 +33,23 @@ pub(crate) struct Known {
 /// All processes that can be seen.
 #[derive(Default)]
 pub(crate) struct Census {
-    pub(crate) known: HashMap<i32, Known>,
-    /// The number of scans.
-    pub(crate) scans: u64,
+    pub(crate) known: HashMap<i32, KnownProcess>,
+    /// The number of scans, and the times of the last one and of the one before.
+    scans: u64,
+    pub(crate) scanned_ns: u64,
+    before_ns: Option<u64>,
 }
 
 impl Census {
     /// Scans all processes. The files of `active` ones are read if their number has changed, those of `outdated` ones always. Returns the
     /// processes that have ended.
-    pub(crate) fn update(&mut self, active: &HashSet<i32>, outdated: &HashSet<i32>) -> Vec<(i32, Known)> {
-        self.scans += 1;
+    pub(crate) fn update(
+        &mut self,
+        active: &HashSet<i32>,
+        outdated: &HashSet<i32>,
+    ) -> Vec<(i32, KnownProcess)> {
+        self.before_ns = Some(self.scanned_ns).filter(|_| self.scans > 0);
+        (self.scans, self.scanned_ns) = (self.scans + 1, monotonic_ns());
         let own = std::process::id().cast_signed();
         let alive: HashSet<i32> = proc::other_processes().chain([own]).collect();
         let ended = self.known.extract_if(|pid, _| !alive.contains(pid)).collect();
@@ -58,7 +67,7 @@ impl Census {
         ended
     }
 
-    fn is_young(&self, known: &Known) -> bool {
+    fn is_young(&self, known: &KnownProcess) -> bool {
         known.since + YOUNG > self.scans
     }
 
@@ -77,8 +86,9 @@ impl Census {
             }
         };
         let before = self.known.get(&pid).filter(|known| known.started_ticks == stat.started_ticks);
-        let known = Known {
+        let known = KnownProcess {
             since: before.map_or(self.scans, |known| known.since),
+            after_ns: before.map_or(self.before_ns, |known| known.after_ns),
             parent: stat.parent,
             started_ticks: stat.started_ticks,
             descriptors: descriptors(pid),
@@ -99,12 +109,12 @@ impl Census {
     }
 
     /// Every end of a pipe or socket, with the process that holds it.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (i32, End)> {
-        self.all_files().flat_map(|(pid, files)| files.ends.iter().map(move |end| (pid, *end)))
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (i32, Endpoint)> {
+        self.all_files().flat_map(|(pid, files)| files.endpoints.iter().map(move |end| (pid, *end)))
     }
 
     /// Every side of a pseudoterminal, with the process that holds it.
-    pub(crate) fn terminals(&self) -> impl Iterator<Item = (i32, End)> {
+    pub(crate) fn terminals(&self) -> impl Iterator<Item = (i32, Endpoint)> {
         self.all_files().flat_map(|(pid, files)| files.terminals.iter().map(move |end| (pid, *end)))
     }
 

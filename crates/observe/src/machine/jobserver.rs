@@ -6,11 +6,10 @@ use std::fs;
 use model::{Jobserver, JobserverMake};
 use rustix::io::ioctl_fionread;
 
-use super::ChainSampler;
+use super::Machine;
 use super::census::Census;
-use super::record::path_of;
 use crate::brief_pipe::BriefPipe;
-use crate::end::nameless;
+use crate::endpoint::{nameless, path_of};
 use crate::open_file::Identity;
 
 /// Names of GNU make.
@@ -21,8 +20,9 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 pub(super) fn find(census: &Census) -> BTreeMap<Identity, Vec<(i32, i32)>> {
     let mut found: BTreeMap<Identity, Vec<(i32, i32)>> = BTreeMap::new();
     for (pid, files) in census.all_files() {
-        let is_written = |file| files.ends.iter().any(|end| end.fd > 2 && end.writes && end.ipc_file == file);
-        let reads = files.ends.iter().filter(|end| end.fd > 2 && end.reads && is_written(end.ipc_file));
+        let is_written =
+            |file| files.endpoints.iter().any(|end| end.fd > 2 && end.writes && end.ipc_file == file);
+        let reads = files.endpoints.iter().filter(|end| end.fd > 2 && end.reads && is_written(end.ipc_file));
         let mut pipes = reads.filter_map(|end| Some((end.ipc_file.pipe()?, end.fd))).peekable();
         if pipes.peek().is_none() || !is_make(pid) {
             continue;
@@ -41,9 +41,14 @@ fn is_make(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| MAKES.contains(&name.trim_end()))
 }
 
-impl ChainSampler {
+impl Machine {
+    /// The jobservers of this machine.
+    pub(crate) fn jobservers(&self) -> Vec<Jobserver> {
+        self.jobservers.iter().map(|(pipe, makes)| self.jobserver(*pipe, makes)).collect()
+    }
+
     /// The tokens of a jobserver, free and held.
-    pub(super) fn jobserver(&self, pipe: Identity, makes: &[(i32, i32)]) -> Jobserver {
+    fn jobserver(&self, pipe: Identity, makes: &[(i32, i32)]) -> Jobserver {
         let open = makes.iter().find_map(|(pid, fd)| BriefPipe::open(*pid, *fd, Some(pipe)).ok());
         let is_named = Some(pipe.0) != nameless();
         let path = is_named.then(|| path_of(makes[0].0, makes[0].1)).flatten();

@@ -38,7 +38,7 @@ fn holder(text: &str) -> (Holder, (i32, i32)) {
 /// joined by `+`, and those of its other processes in parentheses.
 fn drawn(texts: &[&str]) -> Vec<String> {
     let (holders, parents): (Vec<Holder>, HashMap<i32, i32>) = texts.iter().map(|text| holder(text)).unzip();
-    let chain = |graph: &ChainGraph| {
+    let chain = |graph: &Topology| {
         let name = |at: &usize| {
             let group = &graph.stages[*at];
             let pids: Vec<String> = group.pids.iter().map(i32::to_string).collect();
@@ -49,12 +49,12 @@ fn drawn(texts: &[&str]) -> Vec<String> {
             [] => "?".to_owned(),
             places => places.iter().map(name).collect::<Vec<_>>().join(","),
         };
-        let mut links: Vec<&GraphLink> = graph.links.iter().collect();
+        let mut links: Vec<&Link> = graph.links.iter().collect();
         links.sort_by_key(|link| link.writers.first().copied());
         let links = links.iter().map(|link| format!("{}>{}", names(&link.writers), names(&link.readers)));
         links.collect::<Vec<_>>().join(" ")
     };
-    let mut drawn: Vec<String> = graphs(&holders, &parents).iter().map(chain).collect();
+    let mut drawn: Vec<String> = chains_of(&holders, &parents).iter().map(chain).collect();
     drawn.sort();
     drawn
 }
@@ -152,17 +152,17 @@ proptest! {
             holders.insert(pid, holder);
         }
         let holders: Vec<Holder> = holders.into_values().collect();
-        for graph in graphs(&holders, &parents) {
-            for link in &graph.links {
+        for chain in chains_of(&holders, &parents) {
+            for link in &chain.links {
                 prop_assert!(!link.writers.is_empty() || !link.readers.is_empty());
-                prop_assert!(link.writers.iter().chain(&link.readers).all(|at| *at < graph.stages.len()));
+                prop_assert!(link.writers.iter().chain(&link.readers).all(|at| *at < chain.stages.len()));
             }
-            let mut pids: Vec<i32> = graph.stages.iter().flat_map(|stage| stage.pids.clone()).collect();
+            let mut pids: Vec<i32> = chain.stages.iter().flat_map(|stage| stage.pids.clone()).collect();
             pids.sort_unstable();
             let before = pids.len();
             pids.dedup();
             prop_assert_eq!(before, pids.len());
-            prop_assert!(graph.stages.iter().all(|stage| (1..=stage.pids.len()).contains(&stage.leaders)));
+            prop_assert!(chain.stages.iter().all(|stage| (1..=stage.pids.len()).contains(&stage.leaders)));
         }
     }
 }

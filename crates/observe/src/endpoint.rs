@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use process::proc::{Stat, is_listed, other_processes};
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, fstat, lstat, statx};
+use rustix::fs::{FileType, fstat, lstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::open_file::Identity;
+use crate::open_file::{Identity, found_at};
 
 /// A file that connects processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ impl IpcFile {
 
 /// A descriptor that is one end of an [`IpcFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct Endpoint {
     /// The descriptor's number.
     pub fd: i32,
     /// The file of which it is an end.
@@ -48,7 +48,7 @@ pub struct End {
     pub writes: bool,
 }
 
-impl End {
+impl Endpoint {
     /// Whether it was opened for writing, or for reading.
     pub(crate) fn is_for(&self, writes: bool) -> bool {
         if writes { self.writes } else { self.reads }
@@ -59,9 +59,9 @@ impl End {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessFiles {
     /// The ends of pipes, FIFOs and sockets.
-    pub ends: Vec<End>,
+    pub endpoints: Vec<Endpoint>,
     /// Ends of pseudoterminals. The fields below treat them as other files.
-    pub terminals: Vec<End>,
+    pub terminals: Vec<Endpoint>,
     /// Whether it can also read from another file, so that the bytes that it has read may come from there.
     pub reads_elsewhere: bool,
     /// Whether it can also write to another file; standard error on a terminal does not count.
@@ -74,14 +74,14 @@ const DESCRIPTORS_MAX: usize = 4096;
 /// The open files of a process, at most [`DESCRIPTORS_MAX`].
 ///
 /// # Errors
-/// As [`ends`].
+/// As [`endpoints`].
 pub fn process_files(pid: i32) -> io::Result<ProcessFiles> {
     let mut process_files = ProcessFiles::default();
     for fd in numbers(pid)?.take(DESCRIPTORS_MAX) {
         let path = format!("/proc/{pid}/fd/{fd}");
         let Some(shown_as) = fs::read_link(&path).ok() else { continue };
-        if let Some(end) = end_shown(fd, &path, &shown_as) {
-            process_files.ends.push(end);
+        if let Some(end) = endpoint_shown(fd, &path, &shown_as) {
+            process_files.endpoints.push(end);
             continue;
         }
         let shown_as = shown_as.as_os_str().as_encoded_bytes();
@@ -100,7 +100,7 @@ pub fn process_files(pid: i32) -> io::Result<ProcessFiles> {
 }
 
 /// The end of a pseudoterminal to which a descriptor refers (pty(7)). The number of a master is in /proc/PID/fdinfo.
-fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
+fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<Endpoint> {
     let shown_as = str::from_utf8(shown_as).ok()?;
     let is_master = matches!(shown_as, "/dev/ptmx" | "/dev/pts/ptmx");
     let number = if is_master {
@@ -110,7 +110,12 @@ fn terminal(pid: i32, fd: i32, shown_as: &[u8]) -> Option<End> {
         shown_as.strip_prefix("/dev/pts/")?.parse().ok()?
     };
     let namespace = fs::metadata(format!("/proc/{pid}/ns/mnt")).ok()?.ino();
-    Some(End { fd, ipc_file: IpcFile::Terminal { number, namespace, is_master }, reads: true, writes: true })
+    Some(Endpoint {
+        fd,
+        ipc_file: IpcFile::Terminal { number, namespace, is_master },
+        reads: true,
+        writes: true,
+    })
 }
 
 fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
@@ -137,27 +142,32 @@ pub fn are_hidden(pid: i32) -> bool {
 ///
 /// # Errors
 /// ENOENT if its first thread has ended, EACCES if this user may not see them (ptrace(2), "Ptrace access mode checking").
-pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
-    Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
+pub fn endpoints(pid: i32) -> io::Result<impl Iterator<Item = Endpoint>> {
+    Ok(numbers(pid)?.filter_map(move |fd| endpoint(pid, fd)))
 }
 
 /// Whether several processes have one pipe open, and `is_meant` is true for one of them.
 pub fn has_pipe_in_common(is_meant: impl Fn(i32) -> bool) -> bool {
     let mut holders: HashMap<Identity, HashSet<i32>> = HashMap::new();
     for pid in other_processes() {
-        let pipes = ends(pid).into_iter().flatten().filter_map(|end| end.ipc_file.pipe());
+        let pipes = endpoints(pid).into_iter().flatten().filter_map(|end| end.ipc_file.pipe());
         pipes.for_each(|pipe| holders.entry(pipe).or_default().extend([pid]));
     }
     holders.values().any(|pids| pids.len() > 1 && pids.iter().any(|pid| is_meant(*pid)))
 }
 
 /// The end to which a descriptor refers; `None` if it refers to another file, or is closed.
-pub fn end(pid: i32, fd: i32) -> Option<End> {
+pub fn endpoint(pid: i32, fd: i32) -> Option<Endpoint> {
     let path = format!("/proc/{pid}/fd/{fd}");
-    end_shown(fd, &path, &fs::read_link(&path).ok()?)
+    endpoint_shown(fd, &path, &fs::read_link(&path).ok()?)
 }
 
-fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
+/// The path that a descriptor shows, as that of a FIFO.
+pub(crate) fn path_of(pid: i32, fd: i32) -> Option<String> {
+    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
+}
+
+fn endpoint_shown(fd: i32, path: &str, shown_as: &Path) -> Option<Endpoint> {
     // A FIFO's name need not be text.
     let shown_as = shown_as.to_string_lossy();
     let number = |kind: &str| shown_as.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
@@ -169,16 +179,12 @@ fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
     };
     // The mode of the symbolic link shows how it was opened (proc_pid_fd(5)).
     let mode = lstat(path).ok()?.st_mode;
-    Some(End { fd, ipc_file, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
+    Some(Endpoint { fd, ipc_file, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
 }
 
-/// The identity of a pipe or a FIFO; `None` if it is another file. Does not wait for an unreachable network file system
-/// (statx(2), `AT_STATX_DONT_SYNC`).
+/// The identity of a pipe or a FIFO; `None` if it is another file.
 fn pipe(path: &str) -> Option<Identity> {
-    let asked = StatxFlags::TYPE | StatxFlags::INO;
-    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
-    let is_pipe = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo;
-    is_pipe.then(|| (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
+    found_at(Path::new(path)).filter(|(kind, ..)| *kind == FileType::Fifo).map(|(_, identity, _)| identity)
 }
 
 /// The device number of pipes without a name (pipefs). FIFOs have another one.
@@ -200,10 +206,10 @@ mod tests {
         let (reader, writer) = io::pipe().expect("a pipe");
         let own = std::process::id() as i32;
         let [reads, writes] =
-            [reader.as_raw_fd(), writer.as_raw_fd()].map(|fd| end(own, fd).expect("an end"));
+            [reader.as_raw_fd(), writer.as_raw_fd()].map(|fd| endpoint(own, fd).expect("an endpoint"));
         assert_eq!(reads.ipc_file, writes.ipc_file);
         assert_eq!([reads.reads, reads.writes, writes.reads, writes.writes], [true, false, false, true]);
-        let all: Vec<End> = ends(own).expect("ours").collect();
+        let all: Vec<Endpoint> = endpoints(own).expect("ours").collect();
         assert!(all.contains(&reads) && all.contains(&writes));
     }
 
@@ -211,11 +217,12 @@ mod tests {
     fn a_socket_is_one_and_a_file_is_none() {
         let own = std::process::id() as i32;
         let (one, other) = UnixStream::pair().expect("a pair");
-        let [one, other] = [one.as_raw_fd(), other.as_raw_fd()].map(|fd| end(own, fd).expect("an end"));
+        let [one, other] =
+            [one.as_raw_fd(), other.as_raw_fd()].map(|fd| endpoint(own, fd).expect("an endpoint"));
         assert!(matches!((one.ipc_file, other.ipc_file), (IpcFile::Socket(a), IpcFile::Socket(b)) if a != b));
         assert!(one.reads && one.writes);
         let file = fs::File::open("/proc/self/stat").expect("opened");
-        assert_eq!(end(own, file.as_raw_fd()), None);
-        assert!(ends(i32::MAX).is_err());
+        assert_eq!(endpoint(own, file.as_raw_fd()), None);
+        assert!(endpoints(i32::MAX).is_err());
     }
 }
