@@ -4,6 +4,7 @@
 //! that an end that dies, hangs or is killed fails a row and not the run. This crate knows no mechanism by name, and neither summarises nor prints.
 
 mod amount;
+mod case_row;
 mod control;
 mod disturbance;
 mod end;
@@ -23,4 +24,4 @@ pub use mechanism::PacedClient;
 pub use plan::{Outcome, Plan};
 pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
 pub use round::{OWN_PROGRAM, ROUND_COMMAND, serve_round};
-pub use session::{Session, run};
+pub use session::{run, run_beside};
