@@ -298,7 +298,7 @@ fn start(
 ) -> Result<(TrialPage, Vec<Child<'static>>), CaseError> {
     let open_end = setup.ready.mechanism.open_end.ok_or_else(|| {
         let text = "cannot be measured between two hosts";
-        CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
+        CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp".to_owned())
     })?;
     let is_first = setup.case.toward == Some(Toward::Peer);
     let meeting = Meeting { mode, key, is_first };
