@@ -137,7 +137,7 @@ impl Contest<'_> {
         let signal = self.take_turns(&mut contenders, follower)?;
         let mut results: Vec<CompareResult> =
             contenders.into_iter().map(|contender| contender.result).collect();
-        judge(&mut results);
+        check_equal(&mut results);
         Ok((results, signal))
     }
 
@@ -224,7 +224,7 @@ fn add(result: &mut CompareResult, made: Trial, is_timed: bool, by_latency: bool
 
 /// Compares each output with that of the reference: the shell alone, or else the first link with an output. `equal` stays `None`
 /// without another output.
-fn judge(results: &mut [CompareResult]) {
+fn check_equal(results: &mut [CompareResult]) {
     let ran = |result: &&CompareResult| result.output_hash.is_some();
     let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
     for index in 0..results.len() {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn judged(mut results: Vec<CompareResult>) -> Vec<Option<bool>> {
-        judge(&mut results);
+        check_equal(&mut results);
         results.iter().map(|result| result.equal).collect()
     }
 
@@ -325,7 +325,7 @@ mod tests {
             ..result("bash", outputs)
         };
         let same = |mut results: Vec<CompareResult>| {
-            judge(&mut results);
+            check_equal(&mut results);
             results.iter().map(|result| result.same_output).collect::<Vec<_>>()
         };
         let (some, other) = (Some(true), Some(false));
