@@ -15,9 +15,9 @@ use crate::amount::{
     TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, is_far_behind, paced_blocks,
     scaled_blocks, sizing_blocks_max,
 };
+use crate::peer_end::FarEnd;
 use crate::plan::Plan;
 use crate::prepare::{Ready, prepare};
-use crate::remote::{FarEnd, run_remote_trial};
 use crate::round::RoundProcess;
 use crate::tiles::{Tiles, tile};
 use crate::trial::{TrialOutcome, TrialSetup, run_trial};
@@ -75,16 +75,23 @@ impl<'p> Lab<'p> {
             checksums.insert(key, computed.clone());
             Some(computed)
         };
-        let (folder, seed, paced_client) = (&self.folder, self.seed, self.paced_client);
-        let round = turn.round.unwrap_or(0);
-        let setup = TrialSetup { case, ready, tile: &tile, folder, blocks: turn.amount, round, paced_client };
+        let setup = TrialSetup {
+            case,
+            ready,
+            tile: &tile,
+            folder: &self.folder,
+            blocks: turn.amount,
+            round: turn.round.unwrap_or(0),
+            seed: self.seed,
+            paced_client: self.paced_client,
+        };
         match (self.far.as_deref_mut(), self.round_program) {
             (Some(far), _) if case.toward.is_some() => {
-                run_remote_trial(&setup, far, seed, &mut expected, turn.progress, stop)
+                run_trial(&setup, Some(far), &mut expected, turn.progress, stop)
             }
             (_, Some(program)) => of_round(&mut self.process, program, turn.round)
-                .and_then(|process| process.run_trial(&setup, seed, &mut expected, turn.progress, stop)),
-            _ => run_trial(&setup, &mut expected, turn.progress, stop),
+                .and_then(|process| process.run_trial(&setup, &mut expected, turn.progress, stop)),
+            _ => run_trial(&setup, None, &mut expected, turn.progress, stop),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mechanism::{ConnectionFacts, Endpoint, Job};
+use mechanism::{ConnectionFacts, Endpoint, Transfer};
 use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns, thread_cpu_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use payload::BlockTotals;
@@ -36,7 +36,6 @@ pub(crate) struct EndReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pieces: Option<BlockTotals>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
-    #[serde(rename = "looks")]
     pub(crate) cpu_comparisons: (u64, u64),
     /// When it had moved each sixteenth of the blocks, as [`start_ns`](Self::start_ns).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,43 +81,40 @@ impl From<&io::Error> for EndFailure {
 }
 
 /// Runs one end of a trial, from the barrier on. `done` is given if the trial page has to record the progress of all ends at the time
-/// when the first is done: the index of this end and its total progress (`None` if the job's reports already contain it exactly).
+/// when the first is done: the index of this end and its total progress (`None` if the reports of the transfer already contain it exactly).
 /// `blocks`: blocks of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
-    job: &mut Job<'_>,
-    control: &TrialPage,
+    transfer: &mut Transfer<'_>,
+    page: &TrialPage,
     done: Option<(usize, Option<u64>)>,
     blocks: u64,
 ) -> EndReport {
     // An end that could not be prepared also waits at the barrier, so that the others can continue.
     let prepared = endpoint.prepare();
-    control.barrier();
+    page.barrier();
     let before = ThreadUsage::now();
     let syscalls_before = endpoint.syscalls();
-    let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
+    let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(transfer)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
-        control.record_done(task, moved, end_ns);
+        page.record_done(task, moved, end_ns);
     }
-    let polled_ns = job.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);
+    let polled_ns = transfer.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);
     let usage = before.until_now(polled_ns);
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
+    let service_ns = transfer.pace.as_ref().and_then(|pace| pace.service_ns.as_ref());
     EndReport {
         start_ns,
         end_ns,
-        received_bytes: job.received_bytes,
-        // Blocks of many senders or receivers are checked one by one, not as a stream.
-        checksum: job.consumer.checksum().filter(|_| job.tag_checker.is_none() && job.totals.is_none()),
+        received_bytes: transfer.received_bytes,
+        checksum: transfer.consumer.checksum(),
         usage: EndUsage { syscalls, ..usage },
-        latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
-        service_histogram: job
-            .pace
-            .as_ref()
-            .and_then(|pace| encode_histogram(pace.service_ns.as_ref()?).ok()),
-        torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
-        pieces: job.totals,
-        cpu_comparisons: job.progress.cpu_comparisons(),
-        sixteenths_ns: job.progress.sixteenths_ns(),
+        latency_histogram: transfer.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
+        service_histogram: service_ns.and_then(|times| encode_histogram(times).ok()),
+        pieces: transfer.producer.totals().or(transfer.consumer.totals()),
+        torn_blocks: transfer.consumer.torn(blocks),
+        cpu_comparisons: transfer.progress.cpu_comparisons(),
+        sixteenths_ns: transfer.progress.sixteenths_ns(),
         connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::from),
     }

@@ -5,23 +5,29 @@
 
 mod amount;
 mod case_row;
+mod channels;
 mod control;
 mod disturbance;
 mod end;
+mod failure;
+mod far_side;
 mod machine;
+mod peer_end;
 mod plan;
 mod prepare;
-mod remote;
 mod round;
+mod running;
 mod sample;
 mod session;
+mod stall;
+mod task;
 mod tiles;
 mod trial;
-mod watch;
 
+pub use far_side::{check_confirmed, run_far_end};
 pub use machine::measure_machine;
 pub use mechanism::PacedClient;
+pub use peer_end::{EndRequest, FarEnd, FarMessage};
 pub use plan::{Outcome, Plan};
-pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
 pub use round::{OWN_PROGRAM, ROUND_COMMAND, serve_round};
 pub use session::{run, run_beside};

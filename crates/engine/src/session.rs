@@ -11,8 +11,8 @@ use model::{
 use crate::amount::TRIAL_MIN;
 use crate::case_row::{CaseRow, Lab};
 use crate::disturbance::DisturbanceCheck;
+use crate::peer_end::FarEnd;
 use crate::plan::{Outcome, Plan};
-use crate::remote::FarEnd;
 
 /// A trial is stopped when the run has taken more than this factor of the budget plus [`OVERTIME_MIN`].
 const OVERTIME: f64 = 1.25;
@@ -333,5 +333,86 @@ impl Session<'_> {
                 Ok(None)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Silent, Sizing, Spec};
+
+    use super::*;
+
+    /// A row whose trials take a time for each of the amount, and nothing else.
+    struct MockRow {
+        record: CaseRecord,
+        /// Nanoseconds for one, in the warm-up and in the rounds.
+        ns: [u64; 2],
+        fails_in: Option<u32>,
+    }
+
+    impl Row for MockRow {
+        fn name(&self) -> String {
+            self.record.mechanism.clone()
+        }
+        fn record(&mut self) -> &mut CaseRecord {
+            &mut self.record
+        }
+        fn into_record(self: Box<Self>) -> CaseRecord {
+            self.record
+        }
+        fn sizing(&self, _trial_max: Duration) -> Option<Sizing> {
+            let (enough, alone) = (TRIAL_MIN, Duration::MAX);
+            Some(Sizing { first: 10, most: 1 << 40, growth_max: 64.0, enough, trials: 2, alone })
+        }
+        fn amount(&mut self, speed: &Speed, time: Duration) -> u64 {
+            speed.amount_in(time) as u64
+        }
+        fn trial(&mut self, turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
+            if turn.round.is_some() && turn.round == self.fails_in {
+                return Err(CaseError::new(ErrorKind::Died, "as planned").into());
+            }
+            let elapsed_ns = turn.amount * self.ns[usize::from(turn.round.is_some())];
+            Ok(Sample { elapsed_ns, messages: turn.amount, ..Sample::default() })
+        }
+    }
+
+    fn row(name: &str, ns: [u64; 2], fails_in: Option<u32>) -> Box<dyn Row> {
+        Box::new(MockRow { record: CaseRecord::new(Spec::plain(name)), ns, fails_in })
+    }
+
+    #[test]
+    fn rows_of_any_kind_take_turns_and_a_failed_one_leaves() {
+        let plan = Plan::new(Vec::new(), 5, 3, None);
+        let rows =
+            vec![row("a", [100, 100], None), row("b", [100, 100], Some(2)), row("c", [100, 100], None)];
+        let outcome = run_beside(&plan, rows, &[], &mut Silent, &|| false);
+        let rounds = |case: &CaseRecord| Vec::from_iter(case.samples.iter().map(|sample| sample.round));
+        assert_eq!(
+            Vec::from_iter(outcome.cases.iter().map(rounds)),
+            [vec![0, 1, 2, 3, 4], vec![0, 1], vec![0, 1, 2, 3, 4]]
+        );
+        assert!(outcome.cases[1].error.as_ref().is_some_and(|error| error.message == "as planned"));
+        let mut places: Vec<_> = outcome.cases.iter().map(|case| case.samples[0].place).collect();
+        places.sort_unstable();
+        assert_eq!((places, outcome.interrupted), (vec![Some(0), Some(1), Some(2)], false));
+    }
+
+    #[test]
+    fn trials_last_as_planned_and_one_that_differs_from_the_warm_up_changes_nothing() {
+        let plan = Plan::new(Vec::new(), 3, 1, None);
+        let rows = vec![row("as in the warm-up", [1000, 1000], None), row("other", [1000, 10], None)];
+        let outcome = run_beside(&plan, rows, &[], &mut Silent, &|| false);
+        let ms = |case: usize, round: usize| outcome.cases[case].samples[round].elapsed_ns / 1_000_000;
+        assert_eq!([0, 1, 2].map(|round| ms(0, round)), [300, 300, 300]);
+        // Of the warm-up's two times and the first trial's, the middle one counts: a single trial may be that of a busy moment.
+        assert_eq!([0, 1, 2].map(|round| ms(1, round)), [3, 3, 3]);
+    }
+
+    #[test]
+    fn without_time_the_first_round_is_made_and_the_run_counts_as_interrupted() {
+        let budget = Some(Duration::ZERO);
+        let plan = Plan { stops_late_trials: false, ..Plan::new(Vec::new(), 3, 1, budget) };
+        let outcome = run_beside(&plan, vec![row("a", [1, 1], None)], &[], &mut Silent, &|| false);
+        assert_eq!((outcome.cases[0].samples.len(), outcome.interrupted), (1, true));
     }
 }

@@ -20,6 +20,7 @@ mod spawn;
 mod supervise;
 mod temporary;
 mod wait;
+mod wire;
 
 pub use announce::Announcer;
 pub use child::{Capture, Captured, Child, Ended};
@@ -40,3 +41,4 @@ pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ss
 pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};
 pub use temporary::TemporaryPath;
 pub use wait::{POLL_INTERVAL, attend, attend_and_read, end_all, output, run, wait_for_all};
+pub use wire::{Wire, WireError, line, read};

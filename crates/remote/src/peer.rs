@@ -17,7 +17,7 @@ pub use client::PeerClient;
 pub use server::PeerServer;
 
 /// The protocol of the two ends of a benchmark.
-const BENCH: Protocol = "bench 4";
+const BENCH: Protocol = "bench 5";
 
 /// What the server sends after the authentication: the address for connections of a trial, and the machine.
 #[derive(Serialize, Deserialize)]

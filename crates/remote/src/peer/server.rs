@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use engine::{EndRequest, FarMessage, check_confirmed, run_far_end};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
-use process::POLL_INTERVAL;
+use process::{POLL_INTERVAL, Wire, WireError, read};
 
 use crate::auth::{Hello, Opening, Token};
 use crate::handshake::Listener;
 use crate::peer::{BENCH, ClientMessage, ServerFacts, TrialUpdate};
-use crate::wire::{RemoteError, Wire, read};
 
 /// Time between two messages about a trial that runs.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,10 +35,10 @@ impl PeerServer {
         idle: Duration,
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self, WireError> {
         let address = listener.address()?;
         let wire = listener.next(token, BENCH, idle, stop, remark)?.ok_or_else(|| {
-            RemoteError(format!("no caller with the token came to {address} within {} s", idle.as_secs()))
+            WireError(format!("no caller with the token came to {address} within {} s", idle.as_secs()))
         })?;
         Self { wire, listener: listener.listener }.introduce(address, tool, host)
     }
@@ -49,11 +48,11 @@ impl PeerServer {
     ///
     /// # Errors
     /// The address is unknown, or bind(2) refused it; the caller's first message is wrong.
-    pub fn over_ssh(address: Option<IpAddr>, tool: Tool, host: Host) -> Result<Self, RemoteError> {
+    pub fn over_ssh(address: Option<IpAddr>, tool: Tool, host: Host) -> Result<Self, WireError> {
         let reached = || std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok();
         let address = address.or_else(reached).ok_or_else(|| {
             let text = "ssh does not say at which address it reached this host (SSH_CONNECTION is not set): name it with --peer-address";
-            RemoteError(text.to_owned())
+            WireError(text.to_owned())
         })?;
         let listener = Listener::at(SocketAddr::new(address, 0))?;
         let address = listener.address()?;
@@ -65,7 +64,7 @@ impl PeerServer {
     }
 
     /// Sends the facts of this host to the caller.
-    fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
+    fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, WireError> {
         self.wire.send(&ServerFacts { address, tool, host }, MEETING_PATIENCE)?;
         Ok(self)
     }
@@ -81,7 +80,7 @@ impl PeerServer {
         idle: Duration,
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
-    ) -> Result<(), RemoteError> {
+    ) -> Result<(), WireError> {
         let (mut asked_at, mut unconfirmed): (Instant, Option<EndRequest>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // The caller has ended, and needs nothing more.

@@ -1,0 +1,152 @@
+//! One end of a trial that runs here for another host, which is not trusted further than its token goes: what it asks for has limits.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mechanism::{Folder, MeetingMode, PacedClient};
+use model::{Case, CaseError, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Toward};
+use payload::{Period, Tile, expected_checksum};
+use serde_json::Value;
+
+use crate::failure::no_report;
+use crate::peer_end::EndRequest;
+use crate::prepare::prepare;
+use crate::running::Running;
+use crate::sample::corrupt;
+use crate::trial::TrialSetup;
+
+/// Most bytes whose checksum is computed while the other host waits.
+const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
+
+/// Limits of a trial for another host: its block, its bytes, and its time.
+const FAR_BLOCK_BYTES_MAX: u64 = 64 << 20;
+const FAR_TRIAL_BYTES_MAX: u64 = 1 << 60;
+const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
+
+/// Runs one end of a trial for another host, which connects to `listener`. Calls `report` twenty times per second with the progress;
+/// an error of `report` ends the trial. Returns the report of the end.
+///
+/// # Errors
+/// The end cannot run here, or failed; or the error of `report`.
+pub fn run_far_end(
+    end_request: &EndRequest,
+    listener: &Arc<std::net::TcpListener>,
+    cpus: &[Cpu],
+    report: &mut dyn FnMut(u64) -> Result<(), CaseError>,
+) -> Result<Value, CaseError> {
+    let case = case(end_request)?;
+    let ready = prepare(&case, cpus)?;
+    let tile = Tile::make(&end_request.payload, end_request.seed, Period::of_check(end_request.check))
+        .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
+    let folder = Folder::private();
+    let blocks = end_request.blocks;
+    let setup = TrialSetup {
+        case: &case,
+        ready: &ready,
+        tile: &Arc::new(tile),
+        folder: &folder,
+        blocks,
+        round: 0,
+        seed: end_request.seed,
+        paced_client: PacedClient::Polls,
+    };
+    let mut running = Running::one_end(&setup, MeetingMode::Listen(Arc::clone(listener)), end_request.key)?;
+    let began = Instant::now();
+    let mut look = |moved| {
+        report(moved)?;
+        if began.elapsed() < FAR_TRIAL_MAX {
+            return Ok(());
+        }
+        let text = format!("a trial takes longer than {} s", FAR_TRIAL_MAX.as_secs());
+        Err(CaseError::new(ErrorKind::Limit, text))
+    };
+    let mut reports = running.wait(&|| false, &mut look).map_err(|why| match why {
+        NoSample::Failed(error) => error,
+        NoSample::Stopped => CaseError::new(ErrorKind::Died, "stopped"),
+    })?;
+    let report = reports.pop().ok_or_else(no_report)?;
+    serde_json::to_value(report).map_err(|error| CaseError::new(ErrorKind::Died, error.to_string()))
+}
+
+/// Checks the number of bytes that the other host received from here, and the checksum of at most [`CONFIRMED_BYTES_MAX`].
+///
+/// # Errors
+/// They are wrong; the message has the right ones.
+pub fn check_confirmed(
+    end_request: &EndRequest,
+    bytes: u64,
+    checksum: Option<&str>,
+) -> Result<(), CaseError> {
+    let sent = end_request.blocks.saturating_mul(end_request.block_bytes);
+    if bytes != sent {
+        return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
+    }
+    // A request that was refused has no payload to compare with: a file that it names is not read.
+    let payload = case(end_request).ok().map(|case| case.payload);
+    let tile = payload
+        .and_then(|payload| Tile::make(&payload, end_request.seed, Period::of_check(end_request.check)).ok());
+    let checked = tile.filter(|_| end_request.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
+    match checked.and_then(|tile| expected_checksum(&tile, end_request.check, bytes, &|| false)) {
+        Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
+            "the other host reports the checksum {} of {bytes} bytes, but their {} is {expected}",
+            checksum.unwrap_or("none"),
+            end_request.check
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The case of a request as seen from this host: the requesting host is its peer.
+fn case(end_request: &EndRequest) -> Result<Case, CaseError> {
+    let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
+    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&end_request.block_bytes) {
+        return refuse("blocks between two hosts have 1 byte to 64 MiB");
+    }
+    if end_request.blocks == 0 || end_request.blocks > FAR_TRIAL_BYTES_MAX / end_request.block_bytes {
+        return refuse("a trial between two hosts has 1 block to 1 EiB");
+    }
+    if matches!(end_request.payload, PayloadKind::File(_)) {
+        return refuse("no file is read for another host");
+    }
+    Ok(Case {
+        workload: end_request.workload,
+        wait: end_request.wait,
+        data: end_request.data,
+        check: end_request.check,
+        payload: end_request.payload.clone(),
+        block_bytes: end_request.block_bytes,
+        toward: Some(if end_request.toward == Toward::Peer { Toward::Here } else { Toward::Peer }),
+        ..Case::stream(end_request.spec.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanism::TrialKey;
+    use model::{Check, Wait, Workload};
+
+    use super::*;
+
+    /// Expected: no file is read for another host. Happened: the file in a refused request was read for its confirmation.
+    #[test]
+    fn the_file_of_a_refused_request_is_not_read() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, b"secret").expect("written");
+        let end_request = |payload| EndRequest {
+            spec: "tcp".parse().expect("a spec"),
+            workload: Workload::Stream,
+            wait: Wait::Block,
+            data: DataLevel::Verify,
+            check: Check::Xor,
+            payload,
+            seed: 1,
+            block_bytes: 6,
+            blocks: 1,
+            toward: Toward::Peer,
+            key: TrialKey::default(),
+        };
+        let of_file = end_request(PayloadKind::File(file.path().into()));
+        assert!(check_confirmed(&of_file, 6, Some("wrong")).is_ok(), "there is nothing to compare with");
+        assert!(check_confirmed(&end_request(PayloadKind::Sequence), 6, Some("wrong")).is_err());
+    }
+}

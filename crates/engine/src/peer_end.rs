@@ -1,0 +1,255 @@
+//! The end of a trial on another host, as this host sees it. Times of two hosts are never compared: the time of the trial is that of its
+//! receiver, or its client, measured on its own host.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mechanism::TrialKey;
+use model::{
+    Case, CaseError, Check, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
+};
+use process::POLL_INTERVAL;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::end::{EndFailure, EndReport};
+use crate::failure::{cause, system_failure};
+use crate::sample::corrupt;
+use crate::stall::StallTimer;
+use crate::trial::TrialSetup;
+
+/// Time for which an end continues after the other one failed, to report its own error.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Longest time without progress, and longest time without a message from the other host.
+pub(crate) const PEER_STALL_MAX: Duration = Duration::from_secs(4);
+
+/// Longest time without progress of an end that runs for another host. The other host stops the trial earlier.
+pub(crate) const FAR_STALL_MAX: Duration = Duration::from_secs(10);
+
+/// Most messages that are handled before this host's end is looked at again.
+const MESSAGES_MAX: usize = 100;
+
+/// One end of one trial: the request of one host to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndRequest {
+    /// The mechanism and its options.
+    pub spec: Spec,
+    /// Stream or ping-pong.
+    pub workload: Workload,
+    /// How the end waits.
+    pub wait: Wait,
+    /// What the ends do with the payload.
+    pub data: DataLevel,
+    /// How the receiver checks.
+    pub check: Check,
+    /// The payload; never a file.
+    pub payload: PayloadKind,
+    /// Seed of a random payload.
+    pub seed: u64,
+    /// Bytes in a block.
+    pub block_bytes: u64,
+    /// Blocks, or round trips.
+    pub blocks: u64,
+    /// The direction, as seen from the requesting host.
+    pub toward: Toward,
+    /// Random bytes that the connecting end sends first, so that the other recognises it.
+    pub key: TrialKey,
+}
+
+/// A message of the other host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FarMessage {
+    /// The progress of its end.
+    Moved(u64),
+    /// The report of its end.
+    Report(Value),
+}
+
+/// The connection with the other host, which runs the far end. Every error is reported with the case in which it occurred.
+pub trait FarEnd {
+    /// Requests one end of a trial from the other host; returns the address on which it listens. Aborts an earlier trial.
+    ///
+    /// # Errors
+    /// The other host cannot be reached.
+    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError>;
+
+    /// The next message from the other host; waits for at most `wait`.
+    ///
+    /// # Errors
+    /// An error of the other host, of the connection, or of the protocol.
+    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError>;
+
+    /// Reports to the other host, whose end sent, the number of bytes that arrived here, and their checksum.
+    ///
+    /// # Errors
+    /// As [`FarEnd::request_end`].
+    fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
+
+    /// Closes the connection.
+    fn abandon(&mut self, why: &CaseError);
+}
+
+/// The other host's end of a trial.
+pub(crate) struct PeerEnd<'f> {
+    far: &'f mut dyn FarEnd,
+    end_request: EndRequest,
+    silence: StallTimer,
+    messages: u64,
+    /// Its progress.
+    moved: u64,
+    /// Its report, and when that came.
+    report: Option<(EndReport, Instant)>,
+}
+
+impl<'f> PeerEnd<'f> {
+    /// Requests the end from the other host; also returns the address on which it listens, and the key of the trial.
+    pub(crate) fn start(
+        setup: &TrialSetup<'_>,
+        far: &'f mut dyn FarEnd,
+    ) -> Result<(Self, SocketAddr, TrialKey), CaseError> {
+        let end_request = end_request(setup).map_err(|error| system_failure("getrandom", &error))?;
+        let (address, key) = (far.request_end(&end_request)?, end_request.key);
+        let silence = StallTimer::from(Instant::now());
+        Ok((Self { far, end_request, silence, messages: 0, moved: 0, report: None }, address, key))
+    }
+
+    /// Handles its messages; returns its progress.
+    ///
+    /// # Errors
+    /// Those of the connection; its failure, if this host's end has not ended by itself within [`GRACE`].
+    pub(crate) fn look(&mut self, case: &Case) -> Result<u64, CaseError> {
+        self.handle_messages(Duration::ZERO)?;
+        match &self.report {
+            Some((failed, came)) if came.elapsed() > GRACE => {
+                cause(std::slice::from_ref(failed), case).map_or(Ok(self.moved), Err)
+            }
+            _ => Ok(self.moved),
+        }
+    }
+
+    /// Handles messages until its report has come; waits for at most `wait` if there are none.
+    fn handle_messages(&mut self, wait: Duration) -> Result<(), CaseError> {
+        for _ in 0..MESSAGES_MAX {
+            match self.far.next_message(if self.report.is_some() { Duration::ZERO } else { wait })? {
+                None => break,
+                Some(FarMessage::Moved(moved)) => self.moved = moved,
+                Some(FarMessage::Report(report)) => {
+                    let report = serde_json::from_value(report);
+                    let no_report = |error| corrupt(format!("the other host's report is invalid: {error}"));
+                    self.report = Some((report.map_err(no_report)?, Instant::now()));
+                }
+            }
+            self.messages += 1;
+            if self.report.is_some() {
+                break;
+            }
+        }
+        self.silence.update(Instant::now(), self.messages);
+        let is_silent = self.report.is_none() && self.silence.lasted > PEER_STALL_MAX;
+        if is_silent { Err(self.silent()) } else { Ok(()) }
+    }
+
+    /// The error of a host that sends no useful message; closes the connection.
+    fn silent(&mut self) -> CaseError {
+        let text = format!("the other host says nothing for {} s", PEER_STALL_MAX.as_secs());
+        let error = CaseError::new(ErrorKind::Hung, text);
+        self.far.abandon(&error);
+        error
+    }
+
+    /// Its report, after this host's end has ended with the report `near`.
+    pub(crate) fn report(
+        &mut self,
+        near: &EndReport,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<EndReport, NoSample> {
+        let ended = Instant::now();
+        loop {
+            if stop() {
+                return Err(NoSample::Stopped);
+            }
+            match self.report.take() {
+                Some((report, _)) => return Ok(on_our_clock(report, &self.end_request, near)?),
+                // After a failure here, waits for the cause from the other host, for at most [`GRACE`].
+                None if near.failure.is_some() && ended.elapsed() > GRACE => {
+                    return Ok(EndReport { failure: None, ..near.clone() });
+                }
+                // Both ends are done at about the same time, so a report must arrive soon.
+                None if ended.elapsed() > PEER_STALL_MAX => return Err(self.silent().into()),
+                None => self.handle_messages(POLL_INTERVAL)?,
+            }
+        }
+    }
+
+    /// Reports to the other host what arrived here.
+    pub(crate) fn confirm(&mut self, received: &EndReport) -> Result<(), CaseError> {
+        self.far.confirm(received.received_bytes, received.checksum.as_deref())
+    }
+}
+
+/// The request for the other host's end of a trial, with a random key.
+fn end_request(setup: &TrialSetup<'_>) -> std::io::Result<EndRequest> {
+    let case = setup.case;
+    let mut key = TrialKey::default();
+    rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
+    Ok(EndRequest {
+        spec: case.spec.clone(),
+        workload: case.workload,
+        wait: case.wait,
+        data: case.data,
+        check: case.check,
+        payload: case.payload.clone(),
+        seed: setup.seed,
+        block_bytes: case.block_bytes,
+        blocks: setup.blocks,
+        toward: case.toward.unwrap_or(Toward::Peer),
+        key,
+    })
+}
+
+/// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
+/// refused or limited to the largest possible one.
+fn on_our_clock(
+    reported: EndReport,
+    end_request: &EndRequest,
+    near: &EndReport,
+) -> Result<EndReport, CaseError> {
+    /// Larger than any figure of a trial, and small enough to be added up.
+    const MOST: u64 = 1 << 60;
+    let receives = end_request.workload == Workload::PingPong || end_request.toward == Toward::Peer;
+    let bytes = if receives { end_request.blocks * end_request.block_bytes } else { 0 };
+    if reported.failure.is_none() && reported.received_bytes != bytes {
+        let received = reported.received_bytes;
+        return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));
+    }
+    let mut usage = reported.usage;
+    for figure in [
+        &mut usage.voluntary_switches,
+        &mut usage.involuntary_switches,
+        &mut usage.minor_faults,
+        &mut usage.blocks_stored,
+        &mut usage.user_ns,
+        &mut usage.system_ns,
+    ] {
+        *figure = MOST.min(*figure);
+    }
+    usage.syscalls = usage.syscalls.map(|calls| calls.min(MOST));
+    let took_ns = reported.end_ns.saturating_sub(reported.start_ns).min(MOST);
+    Ok(EndReport {
+        start_ns: near.start_ns,
+        end_ns: near.start_ns.saturating_add(took_ns),
+        usage,
+        // This host is the client of round trips and has their times.
+        latency_histogram: None,
+        service_histogram: None,
+        torn_blocks: None,
+        cpu_comparisons: (0, 0),
+        failure: reported.failure.map(|failure| EndFailure {
+            message: format!("on the other host: {}", failure.message),
+            ..failure
+        }),
+        ..reported
+    })
+}
