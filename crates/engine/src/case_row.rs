@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mechanism::{Folder, PacedClient};
 use model::{
-    Amount, Case, CaseRecord, Check, Cpu, DataLevel, NoSample, PayloadKind, Row, Sample, Sizing, Speed, Turn,
+    Amount, Case, CaseRecord, Check, Cpu, DataLevel, NoSample, PayloadKind, Row, Sample, Sizing, Speed,
+    TrialMaker, Turn,
 };
 use payload::expected_checksum;
 
@@ -122,48 +123,46 @@ fn of_round<'p>(
     }
 }
 
-/// A case of a plan.
-pub(crate) struct CaseRow<'l, 'p> {
+/// Makes the trials of a case.
+struct CaseTrials<'l, 'p> {
     case: Case,
-    record: CaseRecord,
-    /// `None` if it cannot be run: then the record has the error.
-    ready: Option<Ready>,
+    ready: Ready,
     lab: &'l RefCell<Lab<'p>>,
 }
 
-impl<'l, 'p: 'l> CaseRow<'l, 'p> {
-    /// All cases of a plan.
-    pub(crate) fn all(plan: &Plan, cpus: &[Cpu], lab: &'l RefCell<Lab<'p>>) -> Vec<Box<dyn Row + 'l>> {
-        let row = |case: &Case| Box::new(Self::new(case, cpus, lab)) as Box<dyn Row + 'l>;
-        plan.cases.iter().map(row).collect()
-    }
+/// A case that cannot be run has an error, and no trial is asked for.
+struct NoTrials;
 
-    fn new(case: &Case, cpus: &[Cpu], lab: &'l RefCell<Lab<'p>>) -> Self {
-        let mut record = CaseRecord::from(case.clone());
-        let ready = prepare(case, cpus).map_err(|error| record.error = Some(error)).ok();
-        if let Some(ready) = &ready {
-            record.cpus.clone_from(&ready.cpus);
-            let shares = case.load.has_several_at_an_end();
-            record.atomic_bytes = shares.then(|| ready.mechanism.atomic_bytes.min(case.block_bytes));
-            record.zero_copy = (ready.mechanism.zero_copy)(&ready.options);
-        }
-        Self { case: case.clone(), record, ready, lab }
+impl TrialMaker for NoTrials {
+    fn trial(&mut self, _turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
+        Err(NoSample::Stopped)
     }
 }
 
-impl Row for CaseRow<'_, '_> {
-    fn name(&self) -> String {
-        format!("{} ({})", self.case.spec, self.case.workload)
-    }
+/// The cases of a plan.
+pub(crate) fn case_rows<'l, 'p: 'l>(plan: &Plan, cpus: &[Cpu], lab: &'l RefCell<Lab<'p>>) -> Vec<Row<'l>> {
+    let row = |case: &Case| {
+        let (name, mut record) =
+            (format!("{} ({})", case.spec, case.workload), CaseRecord::from(case.clone()));
+        let maker: Box<dyn TrialMaker + 'l> = match prepare(case, cpus) {
+            Ok(ready) => {
+                record.cpus.clone_from(&ready.cpus);
+                let shares = case.load.has_several_at_an_end();
+                record.atomic_bytes = shares.then(|| ready.mechanism.atomic_bytes.min(case.block_bytes));
+                record.zero_copy = (ready.mechanism.zero_copy)(&ready.options);
+                Box::new(CaseTrials { case: case.clone(), ready, lab })
+            }
+            Err(error) => {
+                record.error = Some(error);
+                Box::new(NoTrials)
+            }
+        };
+        Row { name, record, maker }
+    };
+    plan.cases.iter().map(row).collect()
+}
 
-    fn record(&mut self) -> &mut CaseRecord {
-        &mut self.record
-    }
-
-    fn into_record(self: Box<Self>) -> CaseRecord {
-        self.record
-    }
-
+impl TrialMaker for CaseTrials<'_, '_> {
     fn sizing(&self, _trial_max: Duration) -> Option<Sizing> {
         Some(Sizing {
             first: first_blocks(&self.case),
@@ -181,11 +180,11 @@ impl Row for CaseRow<'_, '_> {
     }
 
     fn amount(&mut self, speed: &Speed, time: Duration) -> u64 {
-        let (Some(ready), case) = (&self.ready, &self.case) else { return 0 };
+        let case = &self.case;
         if let Some(fixed) = fixed_blocks(case) {
             return fixed;
         }
-        let stores = ready.stores_data();
+        let stores = self.ready.stores_data();
         let scaled = |elapsed, time| scaled_blocks(case, stores, speed.amount, elapsed, time);
         let blocks = paced_blocks(case, stores, speed.amount, speed.fastest, time)
             .unwrap_or_else(|| scaled(speed.slowest, time).max(scaled(speed.fastest, TRIAL_MIN)));
@@ -193,11 +192,9 @@ impl Row for CaseRow<'_, '_> {
     }
 
     fn trial(&mut self, turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
-        // A case that cannot be run has an error, and no trial is asked for.
-        let Some(ready) = &self.ready else { return Err(NoSample::Stopped) };
-        let trial = self.lab.borrow_mut().trial(&self.case, ready, turn)?;
-        self.record.granted = trial.granted;
-        self.record.congestion_control = trial.congestion_control;
+        let trial = self.lab.borrow_mut().trial(&self.case, &self.ready, turn)?;
+        turn.record.granted = trial.granted;
+        turn.record.congestion_control = trial.congestion_control;
         Ok(trial.sample)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, MeetingMode, PacedClient};
-use model::{Case, CaseError, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Toward};
-use payload::{Period, Tile, expected_checksum};
+use model::{Case, CaseError, Cpu, DataLevel, ErrorKind, Load, NoSample, PayloadKind, Toward};
+use payload::expected_checksum;
 use serde_json::Value;
 
 use crate::failure::no_report;
@@ -13,6 +13,7 @@ use crate::peer_end::EndRequest;
 use crate::prepare::prepare;
 use crate::running::Running;
 use crate::sample::corrupt;
+use crate::tiles::{Tiles, tile};
 use crate::trial::TrialSetup;
 
 /// Most bytes whose checksum is computed while the other host waits.
@@ -36,14 +37,13 @@ pub fn run_far_end(
 ) -> Result<Value, CaseError> {
     let case = case(end_request)?;
     let ready = prepare(&case, cpus)?;
-    let tile = Tile::make(&end_request.payload, end_request.seed, Period::of_check(end_request.check))
-        .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
+    let tile = tile(&mut Tiles::new(), &case, end_request.seed)?;
     let folder = Folder::private();
     let blocks = end_request.blocks;
     let setup = TrialSetup {
         case: &case,
         ready: &ready,
-        tile: &Arc::new(tile),
+        tile: &tile,
         folder: &folder,
         blocks,
         round: 0,
@@ -77,53 +77,48 @@ pub fn check_confirmed(
     bytes: u64,
     checksum: Option<&str>,
 ) -> Result<(), CaseError> {
-    let sent = end_request.blocks.saturating_mul(end_request.block_bytes);
+    let asked = &end_request.case;
+    let sent = end_request.blocks.saturating_mul(asked.block_bytes);
     if bytes != sent {
         return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
     }
     // A request that was refused has no payload to compare with: a file that it names is not read.
-    let payload = case(end_request).ok().map(|case| case.payload);
-    let tile = payload
-        .and_then(|payload| Tile::make(&payload, end_request.seed, Period::of_check(end_request.check)).ok());
-    let checked = tile.filter(|_| end_request.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
-    match checked.and_then(|tile| expected_checksum(&tile, end_request.check, bytes, &|| false)) {
+    let is_checked = asked.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX;
+    let case = case(end_request).ok().filter(|_| is_checked);
+    let tile = case.and_then(|case| tile(&mut Tiles::new(), &case, end_request.seed).ok());
+    match tile.and_then(|tile| expected_checksum(&tile, asked.check, bytes, &|| false)) {
         Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
             "the other host reports the checksum {} of {bytes} bytes, but their {} is {expected}",
             checksum.unwrap_or("none"),
-            end_request.check
+            asked.check
         ))),
         _ => Ok(()),
     }
 }
 
-/// The case of a request as seen from this host: the requesting host is its peer.
+/// The case of a request as seen from this host: the requesting host is its peer. It has one end here, and no more.
 fn case(end_request: &EndRequest) -> Result<Case, CaseError> {
     let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
-    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&end_request.block_bytes) {
+    let asked = &end_request.case;
+    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&asked.block_bytes) {
         return refuse("blocks between two hosts have 1 byte to 64 MiB");
     }
-    if end_request.blocks == 0 || end_request.blocks > FAR_TRIAL_BYTES_MAX / end_request.block_bytes {
+    if end_request.blocks == 0 || end_request.blocks > FAR_TRIAL_BYTES_MAX / asked.block_bytes {
         return refuse("a trial between two hosts has 1 block to 1 EiB");
     }
-    if matches!(end_request.payload, PayloadKind::File(_)) {
+    if matches!(asked.payload, PayloadKind::File(_)) {
         return refuse("no file is read for another host");
     }
-    Ok(Case {
-        workload: end_request.workload,
-        wait: end_request.wait,
-        data: end_request.data,
-        check: end_request.check,
-        payload: end_request.payload.clone(),
-        block_bytes: end_request.block_bytes,
-        toward: Some(if end_request.toward == Toward::Peer { Toward::Here } else { Toward::Peer }),
-        ..Case::stream(end_request.spec.clone())
-    })
+    let toward = Some(if asked.toward == Some(Toward::Here) { Toward::Peer } else { Toward::Here });
+    let load = Load { rate_per_s: asked.load.rate_per_s, ..Load::default() };
+    let Case { tasks, placement, relays, .. } = Case::stream(asked.spec.clone());
+    Ok(Case { toward, tasks, placement, load, relays, ..asked.clone() })
 }
 
 #[cfg(test)]
 mod tests {
     use mechanism::TrialKey;
-    use model::{Check, Wait, Workload};
+    use model::{Check, Spec};
 
     use super::*;
 
@@ -133,16 +128,15 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, b"secret").expect("written");
         let end_request = |payload| EndRequest {
-            spec: "tcp".parse().expect("a spec"),
-            workload: Workload::Stream,
-            wait: Wait::Block,
-            data: DataLevel::Verify,
-            check: Check::Xor,
-            payload,
+            case: Case {
+                check: Check::Xor,
+                payload,
+                block_bytes: 6,
+                toward: Some(Toward::Peer),
+                ..Case::stream(Spec::plain("tcp"))
+            },
             seed: 1,
-            block_bytes: 6,
             blocks: 1,
-            toward: Toward::Peer,
             key: TrialKey::default(),
         };
         let of_file = end_request(PayloadKind::File(file.path().into()));

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mechanism::TrialKey;
-use model::{
-    Case, CaseError, Check, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
-};
+use model::{Case, CaseError, ErrorKind, NoSample, Toward, Workload};
 use process::POLL_INTERVAL;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,26 +31,12 @@ const MESSAGES_MAX: usize = 100;
 /// One end of one trial: the request of one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndRequest {
-    /// The mechanism and its options.
-    pub spec: Spec,
-    /// Stream or ping-pong.
-    pub workload: Workload,
-    /// How the end waits.
-    pub wait: Wait,
-    /// What the ends do with the payload.
-    pub data: DataLevel,
-    /// How the receiver checks.
-    pub check: Check,
-    /// The payload; never a file.
-    pub payload: PayloadKind,
+    /// The case, with the direction as seen from the requesting host.
+    pub case: Case,
     /// Seed of a random payload.
     pub seed: u64,
-    /// Bytes in a block.
-    pub block_bytes: u64,
     /// Blocks, or round trips.
     pub blocks: u64,
-    /// The direction, as seen from the requesting host.
-    pub toward: Toward,
     /// Random bytes that the connecting end sends first, so that the other recognises it.
     pub key: TrialKey,
 }
@@ -191,22 +175,9 @@ impl<'f> PeerEnd<'f> {
 
 /// The request for the other host's end of a trial, with a random key.
 fn end_request(setup: &TrialSetup<'_>) -> std::io::Result<EndRequest> {
-    let case = setup.case;
     let mut key = TrialKey::default();
     rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    Ok(EndRequest {
-        spec: case.spec.clone(),
-        workload: case.workload,
-        wait: case.wait,
-        data: case.data,
-        check: case.check,
-        payload: case.payload.clone(),
-        seed: setup.seed,
-        block_bytes: case.block_bytes,
-        blocks: setup.blocks,
-        toward: case.toward.unwrap_or(Toward::Peer),
-        key,
-    })
+    Ok(EndRequest { case: setup.case.clone(), seed: setup.seed, blocks: setup.blocks, key })
 }
 
 /// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
@@ -218,8 +189,9 @@ fn on_our_clock(
 ) -> Result<EndReport, CaseError> {
     /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
-    let receives = end_request.workload == Workload::PingPong || end_request.toward == Toward::Peer;
-    let bytes = if receives { end_request.blocks * end_request.block_bytes } else { 0 };
+    let receives =
+        end_request.case.workload == Workload::PingPong || end_request.case.toward == Some(Toward::Peer);
+    let bytes = if receives { end_request.blocks * end_request.case.block_bytes } else { 0 };
     if reported.failure.is_none() && reported.received_bytes != bytes {
         let received = reported.received_bytes;
         return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));

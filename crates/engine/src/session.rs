@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use model::{
-    CaseError, CaseRecord, Cpu, ErrorKind, NoSample, Observer, Role, Round, RoundLimits, Rounds, Row,
-    RunProgress, Sample, SizingTrial, Speed, Turn,
+    CaseError, Cpu, ErrorKind, NoSample, Observer, Role, Round, RoundLimits, Rounds, Row, RunProgress,
+    Sample, Speed, Turn,
 };
 
 use crate::amount::TRIAL_MIN;
-use crate::case_row::{CaseRow, Lab};
+use crate::case_row::{Lab, case_rows};
 use crate::disturbance::DisturbanceCheck;
 use crate::peer_end::FarEnd;
 use crate::plan::{Outcome, Plan};
@@ -43,27 +43,27 @@ pub fn run<'f>(
 ) -> Outcome {
     let far = far.map(|far| far as &mut dyn FarEnd);
     let lab = RefCell::new(Lab::new(plan, far, stop));
-    let rows = CaseRow::all(plan, cpus, &lab);
+    let rows = case_rows(plan, cpus, &lab);
     run_rows(plan, rows, cpus, observer, stop)
 }
 
 /// The same on this host, with the trials of other rows in the same rounds; their cases follow those of the plan.
 pub fn run_beside<'r>(
     plan: &Plan,
-    beside: Vec<Box<dyn Row + 'r>>,
+    beside: Vec<Row<'r>>,
     cpus: &[Cpu],
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Outcome {
     let lab = RefCell::new(Lab::new(plan, None, stop));
-    let mut rows = CaseRow::all(plan, cpus, &lab);
-    rows.extend(beside.into_iter().map(|row| row as Box<dyn Row + '_>));
+    let mut rows = case_rows(plan, cpus, &lab);
+    rows.extend(beside);
     run_rows(plan, rows, cpus, observer, stop)
 }
 
 fn run_rows(
     plan: &Plan,
-    rows: Vec<Box<dyn Row + '_>>,
+    rows: Vec<Row<'_>>,
     cpus: &[Cpu],
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
@@ -76,13 +76,13 @@ fn run_rows(
         session.rows.iter_mut().for_each(|row| row.record_time_ran_out(plan.budget));
     }
     let repeated_rounds = session.repeated_rounds;
-    let cases = session.rows.into_iter().map(|row| row.row.into_record()).collect();
+    let cases = session.rows.into_iter().map(|row| row.row.record).collect();
     Outcome { cases, interrupted, repeated_rounds }
 }
 
 /// A row during the run.
 struct SizedRow<'r> {
-    row: Box<dyn Row + 'r>,
+    row: Row<'r>,
     /// What a trial moves, in the row's unit.
     amount: u64,
     /// The speed in the warm-up; `None` before it, and if it has failed.
@@ -96,18 +96,18 @@ struct SizedRow<'r> {
 }
 
 impl<'r> SizedRow<'r> {
-    fn new(row: Box<dyn Row + 'r>) -> Self {
+    fn new(row: Row<'r>) -> Self {
         let zero = Duration::ZERO;
         Self { row, amount: 0, speed: None, overhead: zero, expected: zero, target: zero }
     }
 
-    fn is_alive(&mut self) -> bool {
-        self.row.record().error.is_none()
+    fn is_alive(&self) -> bool {
+        self.row.record.error.is_none()
     }
 
     /// Records an error if the row has neither a sample nor an error: the time ran out before its first trial.
     fn record_time_ran_out(&mut self, budget: Option<Duration>) {
-        let record = self.row.record();
+        let record = &mut self.row.record;
         let missed = record.error.is_none() && record.samples.is_empty();
         if let Some(budget) = budget.filter(|_| missed) {
             let spent_s = budget.as_secs_f64();
@@ -121,9 +121,9 @@ impl<'r> SizedRow<'r> {
     /// Decides how much a trial moves that takes `target`; one of paced messages takes `paced`.
     fn size(&mut self, target: Duration, paced: Duration) {
         let Some(speed) = &self.speed else { return };
-        let rate_per_s = self.row.record().rate_per_s;
+        let rate_per_s = self.row.record.rate_per_s;
         self.target = if rate_per_s.is_some() { paced } else { target };
-        self.amount = self.row.amount(speed, self.target);
+        self.amount = self.row.maker.amount(speed, self.target);
         let due_s = rate_per_s.map_or(0.0, |rate| self.amount as f64 / f64::from(rate));
         let takes = speed.slowest.mul_f64(self.amount as f64 / speed.amount.max(1) as f64);
         self.expected = takes.max(Duration::from_secs_f64(due_s));
@@ -132,12 +132,12 @@ impl<'r> SizedRow<'r> {
     /// Sizes trials again after the first one if they miss their target by [`MISSED`]: by the middle one of the times of the warm-up
     /// and of the first trial, as each alone may be that of a busy moment, or of ends that shared a CPU by chance.
     fn size_again(&mut self) {
-        let record = self.row.record();
+        let Row { record, maker, .. } = &mut self.row;
         let (Some(speed), Some(first)) = (&self.speed, record.samples.first()) else { return };
         let (is_paced, elapsed) = (record.rate_per_s.is_some(), Duration::from_nanos(first.elapsed_ns));
         // A paced one may have been sized by a busy moment, too: if it keeps up now, it gets all that are due.
         if is_paced {
-            let due = self.row.amount(&Speed::new(self.amount, elapsed), self.target);
+            let due = maker.amount(&Speed::new(self.amount, elapsed), self.target);
             self.amount = self.amount.max(due);
             return;
         }
@@ -145,7 +145,7 @@ impl<'r> SizedRow<'r> {
         times_s.push(elapsed.as_secs_f64() / self.amount as f64);
         times_s.sort_unstable_by(f64::total_cmp);
         let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.amount as f64);
-        let amount = self.row.amount(&Speed::new(self.amount, elapsed), self.target);
+        let amount = maker.amount(&Speed::new(self.amount, elapsed), self.target);
         let factor = amount as f64 / self.amount as f64;
         if !(1.0 / MISSED..=MISSED).contains(&factor) {
             self.amount = amount;
@@ -171,17 +171,15 @@ impl Session<'_> {
     /// Warms up every row and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
-            let what = format!("warming up {}", self.rows[index].row.name());
+            let what = format!("warming up {}", self.rows[index].row.name);
             self.progress.observer.progress(&what, Some(index as f64 / self.rows.len() as f64));
             self.warm_up(index)?;
         }
         let target = self.trial_target();
         self.size_trials(target, |role| role == Role::Ranked);
         // A trial of a floor or a ceiling takes no longer than the trials of the mechanisms that are compared with it.
-        let ranked = self.rows.iter_mut().filter_map(|row| {
-            (row.row.record().role == Role::Ranked).then(|| row.expected.clamp(TRIAL_MIN, target))
-        });
-        let target = ranked.max().unwrap_or(target);
+        let ranked = self.rows.iter().filter(|row| row.row.record.role == Role::Ranked);
+        let target = ranked.map(|row| row.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(target, |role| role != Role::Ranked);
         let alive = self.alive();
         let round: Duration =
@@ -193,7 +191,7 @@ impl Session<'_> {
 
     fn size_trials(&mut self, target: Duration, has_role: impl Fn(Role) -> bool) {
         for row in &mut self.rows {
-            if has_role(row.row.record().role) {
+            if has_role(row.row.record.role) {
                 row.size(target, self.plan.trial_paced);
             }
         }
@@ -201,7 +199,7 @@ impl Session<'_> {
 
     /// Runs unmeasured trials of a row, to fill caches, to find out whether it fails, and to find its speed.
     fn warm_up(&mut self, index: usize) -> Result<(), Interrupted> {
-        let Some(sizing) = self.rows[index].row.sizing(self.plan.trial_max) else { return Ok(()) };
+        let Some(sizing) = self.rows[index].row.maker.sizing(self.plan.trial_max) else { return Ok(()) };
         self.rows[index].speed = sizing.find(|amount| {
             let mut tries = 0;
             loop {
@@ -210,8 +208,8 @@ impl Session<'_> {
                 let elapsed = Duration::from_nanos(sample.elapsed_ns);
                 let row = &mut self.rows[index];
                 row.overhead = began.elapsed().saturating_sub(elapsed);
-                if tries == DISTURBED_TRIES || !row.row.is_disturbed(amount, elapsed) {
-                    return Ok(Some(SizingTrial { elapsed, is_last: self.warm_up_is_late(index) }));
+                if tries == DISTURBED_TRIES || !row.row.maker.is_disturbed(amount, elapsed) {
+                    return Ok(Some((elapsed, self.warm_up_is_late(index))));
                 }
                 tries += 1;
             }
@@ -226,7 +224,7 @@ impl Session<'_> {
     }
 
     /// The measured time of one trial with which all trials fit into the rest of the budget.
-    fn trial_target(&mut self) -> Duration {
+    fn trial_target(&self) -> Duration {
         let Plan { trial_min, trial_max, first_part, trials, .. } = *self.plan;
         let Some(budget) = self.plan.budget else { return trial_max };
         let left = budget.mul_f64(first_part).saturating_sub(self.began.elapsed());
@@ -267,14 +265,14 @@ impl Session<'_> {
             if !self.rows[index].is_alive() {
                 continue;
             }
-            self.progress.trial_started(index, &self.rows[index].row.name());
+            self.progress.trial_started(index, &self.rows[index].row.name);
             let began_ns = Some(self.began.elapsed().as_nanos() as u64);
             match self.trial(index, self.rows[index].amount, Some(round))? {
                 Some(sample) => {
                     let place = (indices.len() > 1).then_some(place);
                     let sample = Sample { round, began_ns, place, ..sample };
                     self.progress.trial_finished(index, &sample);
-                    self.rows[index].row.record().samples.push(sample);
+                    self.rows[index].row.record.samples.push(sample);
                 }
                 None => self.progress.observer.trial_failed(index),
             }
@@ -291,15 +289,15 @@ impl Session<'_> {
     /// Marks the samples of a round as disturbed: they stay in the record, and are not summarised.
     fn set_aside(&mut self, round: u32) {
         self.repeated_rounds += 1;
-        for CaseRecord { samples, disturbed, .. } in self.rows.iter_mut().map(|row| row.row.record()) {
-            if let Some(sample) = samples.pop_if(|sample| sample.round == round) {
-                disturbed.push(Sample { disturbed: true, ..sample });
+        for record in self.rows.iter_mut().map(|row| &mut row.row.record) {
+            if let Some(sample) = record.samples.pop_if(|sample| sample.round == round) {
+                record.disturbed.push(Sample { disturbed: true, ..sample });
             }
         }
     }
 
     /// The rows that have not failed.
-    fn alive(&mut self) -> Vec<usize> {
+    fn alive(&self) -> Vec<usize> {
         (0..self.rows.len()).filter(|index| self.rows[*index].is_alive()).collect()
     }
 
@@ -307,7 +305,7 @@ impl Session<'_> {
     fn wanted(&mut self) -> Vec<usize> {
         let mut wanted = self.alive();
         let Self { rows, progress, .. } = self;
-        wanted.retain(|index| !progress.observer.enough(*index, &rows[*index].row.record().samples));
+        wanted.retain(|index| !progress.observer.enough(*index, &rows[*index].row.record.samples));
         wanted
     }
 
@@ -323,13 +321,13 @@ impl Session<'_> {
         let late = |budget: Duration| began.elapsed() > budget.mul_f64(OVERTIME) + OVERTIME_MIN;
         let budget = self.plan.budget.filter(|_| self.plan.stops_late_trials);
         let stop = &|| stop() || budget.is_some_and(late);
-        let (row, progress) = (&mut self.rows[index].row, &mut self.progress);
+        let (Row { record, maker, .. }, progress) = (&mut self.rows[index].row, &mut self.progress);
         let progress = &mut |part| progress.trial_progress(part);
-        match row.trial(&mut Turn { amount, round, progress, stop }) {
+        match maker.trial(&mut Turn { amount, round, record, progress, stop }) {
             Ok(sample) => Ok(Some(sample)),
             Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(error)) => {
-                row.record().error = Some(error);
+                record.error = Some(error);
                 Ok(None)
             }
         }
@@ -338,28 +336,18 @@ impl Session<'_> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Silent, Sizing, Spec};
+    use model::{CaseRecord, Silent, Sizing, Spec, TrialMaker};
 
     use super::*;
 
-    /// A row whose trials take a time for each of the amount, and nothing else.
-    struct MockRow {
-        record: CaseRecord,
+    /// Makes trials that take a time for each of the amount, and do nothing else.
+    struct MockMaker {
         /// Nanoseconds for one, in the warm-up and in the rounds.
         ns: [u64; 2],
         fails_in: Option<u32>,
     }
 
-    impl Row for MockRow {
-        fn name(&self) -> String {
-            self.record.mechanism.clone()
-        }
-        fn record(&mut self) -> &mut CaseRecord {
-            &mut self.record
-        }
-        fn into_record(self: Box<Self>) -> CaseRecord {
-            self.record
-        }
+    impl TrialMaker for MockMaker {
         fn sizing(&self, _trial_max: Duration) -> Option<Sizing> {
             let (enough, alone) = (TRIAL_MIN, Duration::MAX);
             Some(Sizing { first: 10, most: 1 << 40, growth_max: 64.0, enough, trials: 2, alone })
@@ -376,8 +364,9 @@ mod tests {
         }
     }
 
-    fn row(name: &str, ns: [u64; 2], fails_in: Option<u32>) -> Box<dyn Row> {
-        Box::new(MockRow { record: CaseRecord::new(Spec::plain(name)), ns, fails_in })
+    fn row(name: &str, ns: [u64; 2], fails_in: Option<u32>) -> Row<'static> {
+        let record = CaseRecord::new(Spec::plain(name));
+        Row { name: name.to_owned(), record, maker: Box::new(MockMaker { ns, fails_in }) }
     }
 
     #[test]

@@ -62,14 +62,14 @@ pub use record::{
     RecordHead, SCHEMA, Settings, StopReason, Suite, Tails, Throughput, Tool, ZeroCopy,
 };
 pub use rounds::{Round, RoundLimits, Rounds};
-pub use row::{Row, Turn};
+pub use row::{Row, TrialMaker, Turn};
 pub use run::{
     Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
     UnseenEnd,
 };
 pub use sample::{EndUsage, SIXTEENTHS, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
-pub use sizing::{Sizing, SizingTrial, Speed};
+pub use sizing::{Sizing, Speed};
 pub use slow_copies::{CopyFigures, SlowCopies};
 pub use sort::{sort_by, sort_by_key};
 pub use spec::{Spec, SpecError};

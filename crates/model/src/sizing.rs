@@ -19,15 +19,6 @@ pub struct Sizing {
     pub alone: Duration,
 }
 
-/// A trial that was made to find the speed.
-#[derive(Debug, Clone, Copy)]
-pub struct SizingTrial {
-    /// Its measured time.
-    pub elapsed: Duration,
-    /// Whether there is no time for another one.
-    pub is_last: bool,
-}
-
 /// The speed of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Speed {
@@ -62,17 +53,18 @@ pub(crate) fn amount_in(time: Duration, amount: u64, elapsed: Duration) -> f64 {
 const MORE_THAN_ENOUGH: f64 = 1.5;
 
 impl Sizing {
-    /// Makes trials until they show the speed; `trial` makes one of an amount, or returns `None` if the row has failed.
+    /// Makes trials until they show the speed. `trial` makes one of an amount, and returns its measured time, and whether there is no time for
+    /// another one; or `None` if the row has failed.
     ///
     /// # Errors
     /// Those of `trial`.
     pub fn find<E>(
         &self,
-        mut trial: impl FnMut(u64) -> Result<Option<SizingTrial>, E>,
+        mut trial: impl FnMut(u64) -> Result<Option<(Duration, bool)>, E>,
     ) -> Result<Option<Speed>, E> {
         let (mut amount, mut of_amount, mut times_s) = (self.first.min(self.most), Vec::new(), Vec::new());
         loop {
-            let Some(SizingTrial { elapsed, is_last }) = trial(amount)? else { return Ok(None) };
+            let Some((elapsed, is_last)) = trial(amount)? else { return Ok(None) };
             of_amount.push(elapsed);
             let is_long = elapsed >= self.enough;
             if is_long {
@@ -108,7 +100,7 @@ mod tests {
         let speed = sizing.find(|amount| {
             amounts.push(amount);
             let elapsed = takes(amounts.len() - 1, amount);
-            Ok::<_, ()>(Some(SizingTrial { elapsed, is_last: false }))
+            Ok::<_, ()>(Some((elapsed, false)))
         });
         (amounts, speed.expect("no error").expect("no failure"))
     }
@@ -136,7 +128,7 @@ mod tests {
     fn the_largest_amount_and_the_last_trial_end_it() {
         let (amounts, speed) = found(Sizing { most: 700, ..SIZING }, |_, _| Duration::ZERO);
         assert_eq!((amounts, speed.amount), (vec![100, 700], 700));
-        let last = |_| Ok::<_, ()>(Some(SizingTrial { elapsed: Duration::ZERO, is_last: true }));
+        let last = |_| Ok::<_, ()>(Some((Duration::ZERO, true)));
         assert_eq!(SIZING.find(last), Ok(Some(Speed::new(100, Duration::ZERO))));
         assert_eq!(SIZING.find(|_| Ok::<_, ()>(None)), Ok(None));
         assert_eq!(SIZING.find(|_| Err("stopped")), Err("stopped"));

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{Amount, CaseRecord, NoSample, Row, Sample, Sizing, Spec, Speed, Turn};
+use model::{Amount, NoSample, Row, Sample, Sizing, Spec, Speed, TrialMaker, Turn};
 
 use crate::ceiling::Ceiling;
 use crate::job::Job;
@@ -47,25 +47,27 @@ pub struct WorkerAmount {
 ///
 /// # Errors
 /// No folder for results, or no process, can be made.
-pub fn worker_rows(pairs: Vec<WorkerPair>, amount: WorkerAmount, seed: u64) -> io::Result<Vec<Box<dyn Row>>> {
+pub fn worker_rows(pairs: Vec<WorkerPair>, amount: WorkerAmount, seed: u64) -> io::Result<Vec<Row<'static>>> {
     let (launcher, residues) = (Launcher::new()?, fastrand::Rng::with_seed(seed));
     let shared = Rc::new(RefCell::new(Shared { launcher, ceiling: Ceiling::new(), residues }));
-    let row = |pair: WorkerPair| -> Box<dyn Row> {
-        Box::new(WorkerRow { record: pair.case_record(), pair, amount, shared: Rc::clone(&shared) })
+    let row = |pair: WorkerPair| {
+        let (name, record, shared) = (pair.name(), pair.case_record(), Rc::clone(&shared));
+        Row { name, record, maker: Box::new(PairTrials { pair, amount, shared }) }
     };
-    let mut rows: Vec<Box<dyn Row>> = pairs.into_iter().map(row).collect();
-    rows.push(Box::new(CeilingRow { record: Ceiling::record(), shared }));
+    let mut rows: Vec<Row<'static>> = pairs.into_iter().map(row).collect();
+    let record = Ceiling::record();
+    rows.push(Row { name: record.mechanism.clone(), record, maker: Box::new(CeilingTrials(shared)) });
     Ok(rows)
 }
 
-struct WorkerRow {
+/// Launches a pair of programs.
+struct PairTrials {
     pair: WorkerPair,
     amount: WorkerAmount,
-    record: CaseRecord,
     shared: Rc<RefCell<Shared>>,
 }
 
-impl WorkerRow {
+impl PairTrials {
     /// The bytes of every trial; `None` if the row's speed decides.
     fn fixed_bytes(&self) -> Option<u64> {
         match self.amount.stream {
@@ -90,19 +92,7 @@ impl WorkerRow {
     }
 }
 
-impl Row for WorkerRow {
-    fn name(&self) -> String {
-        self.pair.name()
-    }
-
-    fn record(&mut self) -> &mut CaseRecord {
-        &mut self.record
-    }
-
-    fn into_record(self: Box<Self>) -> CaseRecord {
-        self.record
-    }
-
+impl TrialMaker for PairTrials {
     fn sizing(&self, trial_max: Duration) -> Option<Sizing> {
         let fixed = self.fixed_bytes();
         Some(Sizing {
@@ -132,50 +122,28 @@ impl Row for WorkerRow {
         let job = asked.with_residue(residues);
         let run = launcher.run(&launch, &job, job.limit(), turn.stop)?;
         ceiling.check(&self.pair.name(), &job, &run.sample)?;
-        if let Some(worker) = &mut self.record.worker {
+        let record = &mut turn.record;
+        if let Some(worker) = &mut record.worker {
             worker.warmup_bytes = asked.warmup_bytes;
         }
         if let Some(bytes) = run.pipe_bytes {
-            self.record.granted.insert("pipe_bytes".to_owned(), bytes);
+            record.granted.insert("pipe_bytes".to_owned(), bytes);
         }
         // Node connects its children by pairs of sockets.
         if run.through_socket == Some(true) {
-            self.record.spec = Spec::plain("socketpair");
-            self.record.mechanism = "socketpair".to_owned();
+            record.spec = Spec::plain("socketpair");
+            record.mechanism = "socketpair".to_owned();
         }
         Ok(run.sample)
     }
 }
 
-/// The machine's memory copy.
-struct CeilingRow {
-    record: CaseRecord,
-    shared: Rc<RefCell<Shared>>,
-}
+/// Copies memory.
+struct CeilingTrials(Rc<RefCell<Shared>>);
 
-impl Row for CeilingRow {
-    fn name(&self) -> String {
-        self.record.mechanism.clone()
-    }
-
-    fn record(&mut self) -> &mut CaseRecord {
-        &mut self.record
-    }
-
-    fn into_record(self: Box<Self>) -> CaseRecord {
-        self.record
-    }
-
-    fn sizing(&self, _trial_max: Duration) -> Option<Sizing> {
-        None
-    }
-
-    fn amount(&mut self, speed: &Speed, _time: Duration) -> u64 {
-        speed.amount
-    }
-
+impl TrialMaker for CeilingTrials {
     fn trial(&mut self, _turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
-        Ok(self.shared.borrow_mut().ceiling.measure())
+        Ok(self.0.borrow_mut().ceiling.measure())
     }
 }
 
@@ -183,19 +151,17 @@ impl Row for CeilingRow {
 mod tests {
     use std::path::Path;
 
-    use model::SizingTrial;
-
     use super::*;
     use crate::program::{Program, Worker};
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn row(stream: Amount, block_bytes: u64) -> WorkerRow {
+    fn row(stream: Amount, block_bytes: u64) -> PairTrials {
         let pair = WorkerPair::with_itself(Worker::from(Program::of_path(Path::new("true"))), block_bytes);
         let (launcher, residues) = (Launcher::new().expect("a launcher"), fastrand::Rng::with_seed(1));
         let shared = Rc::new(RefCell::new(Shared { launcher, ceiling: Ceiling::new(), residues }));
         let amount = WorkerAmount { stream, warmup_bytes_max: 512 << 20 };
-        WorkerRow { record: pair.case_record(), pair, amount, shared }
+        PairTrials { pair, amount, shared }
     }
 
     #[test]
@@ -210,12 +176,12 @@ mod tests {
     }
 
     /// The launches of a worker that needs `takes` for a job, and the trial of half a second that they predict.
-    fn launches(row: &mut WorkerRow, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
+    fn launches(row: &mut PairTrials, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
         let (mut launches, sizing) = (Vec::new(), row.sizing(SECOND / 2).expect("it is launched"));
         let speed = sizing.find(|bytes| {
             let job = row.job(bytes, true);
             launches.push(job);
-            Ok::<_, ()>(Some(SizingTrial { elapsed: takes(&job), is_last: false }))
+            Ok::<_, ()>(Some((takes(&job), false)))
         });
         let bytes = row.amount(&speed.expect("no error").expect("no failure"), SECOND / 2);
         (launches, row.job(bytes, false))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{Sizing, SizingTrial, Spec, Speed, describe_errno};
+use model::{Sizing, Spec, Speed, describe_errno};
 use process::{
     Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
@@ -194,7 +194,7 @@ fn messages_for(run_time: Duration, mut run: impl FnMut(u64) -> io::Result<f64>)
     };
     let speed = sizing.find(|messages| {
         let elapsed = Duration::from_nanos((run(messages)? * messages as f64) as u64);
-        Ok::<_, io::Error>(Some(SizingTrial { elapsed, is_last: false }))
+        Ok::<_, io::Error>(Some((elapsed, false)))
     })?;
     // A program that lost its CPU for a while looks slow, and its runs would be too short to be measured: the fastest run counts.
     let messages = speed.map(|speed| Speed::new(speed.amount, speed.fastest).amount_in(run_time));

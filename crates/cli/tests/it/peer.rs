@@ -194,6 +194,23 @@ fn every_level_and_both_ways_of_waiting() {
     }
 }
 
+/// Expected: messages at a rate, both ways. Happened: the other host sent them as fast as it could.
+#[test]
+fn a_rate_is_kept_by_the_sender_of_either_host() {
+    let args =
+        ["tcp", "--workload", "stream", "--rate", "100", "--block", "64", "--count", "21", "--trials", "1"];
+    let (near, far) = over_loopback(&args);
+    far.expect_code(0);
+    for case in near.expect_code(0).record().cases {
+        let elapsed_ns = case.samples[0].elapsed_ns;
+        assert!(
+            elapsed_ns >= 200_000_000,
+            "{:?}: the last of 21 is due after 200 ms, {elapsed_ns}",
+            case.toward
+        );
+    }
+}
+
 /// A receiver that sleeps until much has come wakes for the rest of a stream too, whatever its size, and answers round trips.
 #[test]
 fn a_receiver_that_is_woken_late_gets_everything() {

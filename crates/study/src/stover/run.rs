@@ -14,7 +14,7 @@ use engine::Plan;
 use mechanism::Folder;
 use model::{
     Amount, ByteSize, Case, CaseError, CaseRecord, DataLevel, ErrorKind, Measure, NoSample, Observer,
-    PayloadKind, Row, Sample, Sizing, Spec, Speed, Tasks, Turn,
+    PayloadKind, Row, Sample, Spec, Tasks, TrialMaker, Turn,
 };
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
@@ -39,30 +39,25 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let folder = Folder::private();
     let folder = folder.path().map_err(with_remedy)?;
     let shell = run.shell()?;
-    let (mut columns, mut filters, mut cases) = (Vec::new(), Vec::<Box<dyn Row + '_>>::new(), Vec::new());
-    // Each way also sends a single block, which takes as long as its start.
+    let (mut columns, mut filters, mut cases) = (Vec::new(), Vec::<Row<'_>>::new(), Vec::new());
+    // Each way also sends a single block, which takes as long as its start. The rows of mechanisms are the first ones.
+    let mechanisms = 2 * study.ways.iter().filter(|way| way.spec.is_some()).count();
     for (bytes, is_start) in [(bytes, false), (block_bytes, true)] {
         let known = known_texts(run, &study, bytes, &folder)?;
         for way in &study.ways {
             let name = if is_start { start_of(&way.name) } else { way.name.clone() };
             if let Some(spec) = &way.spec {
-                columns.push((name, Runner::Engine, cases.len()));
+                columns.push((name, cases.len()));
                 cases.push(mechanism_case(spec, bytes, block_bytes)?);
             } else if let Some(text) =
                 way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()))
             {
-                columns.push((name.clone(), Runner::Shell, filters.len()));
-                filters.push(Box::new(FilterRow {
-                    name,
-                    text,
-                    job,
-                    shell: &shell,
-                    record: CaseRecord::new(Spec::plain("pipe")),
-                }));
+                columns.push((name.clone(), mechanisms + filters.len()));
+                let (record, shell) = (CaseRecord::new(Spec::plain("pipe")), &shell);
+                filters.push(Row { name, record, maker: Box::new(FilterTrials { text, job, shell }) });
             }
         }
     }
-    let (mechanisms, rows) = (cases.len(), cases.len() + filters.len());
     let plan = Plan {
         round_program: Some(engine::OWN_PROGRAM.into()),
         ..Plan::new(cases, WARM_UP_ROUNDS + tests, job.seed, Some(run.left()))
@@ -71,13 +66,12 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         observer: &mut *run.observer,
         mechanisms,
         began: Instant::now(),
-        times_s: vec![Vec::new(); rows],
+        times_s: vec![Vec::new(); columns.len()],
     };
     let outcome = engine::run_beside(&plan, filters, job.cpus, &mut timer, job.stop);
     let mut times_s = timer.times_s;
     let mut cases = outcome.cases;
-    for (name, runner, number) in columns {
-        let row = if runner == Runner::Engine { number } else { mechanisms + number };
+    for (name, row) in columns {
         let error = cases[row].error.as_ref().map(|error| error.message.clone());
         let samples = std::mem::take(&mut times_s[row]);
         run.made.measures.push(Measure { samples, error, ..Measure::new(&name, "s") });
@@ -89,15 +83,6 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         run.note_time_over("before every test was made");
     }
     Ok(())
-}
-
-/// What runs one way.
-#[derive(Clone, Copy, PartialEq)]
-enum Runner {
-    /// The shell, with a command line of filters.
-    Shell,
-    /// The engine, with a case.
-    Engine,
 }
 
 /// Times the tests after the warm-up: the filters from the start of their shell to its end, a mechanism with its processes.
@@ -154,36 +139,14 @@ fn mechanism_case(spec: &str, bytes: u64, block_bytes: u64) -> anyhow::Result<Ca
     })
 }
 
-/// A command line of filters, run by the shell.
-struct FilterRow<'j> {
-    name: String,
+/// Runs a command line of filters in the shell.
+struct FilterTrials<'j> {
     text: String,
     job: &'j Job<'j>,
     shell: &'j Shell,
-    record: CaseRecord,
 }
 
-impl Row for FilterRow<'_> {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn record(&mut self) -> &mut CaseRecord {
-        &mut self.record
-    }
-
-    fn into_record(self: Box<Self>) -> CaseRecord {
-        self.record
-    }
-
-    fn sizing(&self, _trial_max: Duration) -> Option<Sizing> {
-        None
-    }
-
-    fn amount(&mut self, speed: &Speed, _time: Duration) -> u64 {
-        speed.amount
-    }
-
+impl TrialMaker for FilterTrials<'_> {
     fn trial(&mut self, _turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
         match self.run() {
             Ok(Some(wall)) => Ok(Sample { elapsed_ns: wall.as_nanos() as u64, ..Sample::default() }),
@@ -193,7 +156,7 @@ impl Row for FilterRow<'_> {
     }
 }
 
-impl FilterRow<'_> {
+impl FilterTrials<'_> {
     /// Runs the command line once, and returns its time; `None` if a signal ended it.
     fn run(&self) -> anyhow::Result<Option<Duration>> {
         let start = Start { hosepipe: self.job.hosepipe, shell: self.shell };
