@@ -16,7 +16,7 @@ use crate::amount::{
     TRIAL_MIN, blocks_with_nonzero_sum, first_blocks, fixed_blocks, is_far_behind, paced_blocks,
     scaled_blocks, sizing_blocks_max,
 };
-use crate::peer_end::FarEnd;
+use crate::peer_endpoint::PeerConnection;
 use crate::plan::Plan;
 use crate::prepare::{Ready, prepare};
 use crate::round::RoundProcess;
@@ -33,7 +33,7 @@ const SIZING_BLOCKS_MAX: u64 = 1 << 40;
 
 /// What the cases of a run share: the payloads and their checksums, the process of the round, the other host.
 pub(crate) struct Lab<'p> {
-    far: Option<&'p mut (dyn FarEnd + 'p)>,
+    far: Option<&'p mut (dyn PeerConnection + 'p)>,
     stop: &'p dyn Fn() -> bool,
     seed: u64,
     paced_client: PacedClient,
@@ -47,7 +47,7 @@ pub(crate) struct Lab<'p> {
 impl<'p> Lab<'p> {
     pub(crate) fn new(
         plan: &'p Plan,
-        far: Option<&'p mut (dyn FarEnd + 'p)>,
+        far: Option<&'p mut (dyn PeerConnection + 'p)>,
         stop: &'p dyn Fn() -> bool,
     ) -> Self {
         Self {

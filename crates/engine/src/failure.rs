@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use model::{Case, CaseError, ErrorKind, Tasks, describe_errno};
 use process::{Child, describe_ending};
 
-use crate::end::{EndFailure, EndReport};
+use crate::endpoint::{EndpointFailure, EndpointReport};
 use crate::prepare::tasks;
 
 pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
@@ -43,14 +43,14 @@ pub(crate) fn check_exits(children: &[Child<'_>], case: &Case, first: usize) -> 
 }
 
 /// The cause of a failed trial, from the reports of its ends.
-pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
+pub(crate) fn cause(ends: &[EndpointReport], case: &Case) -> Option<CaseError> {
     let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
     // "The other end closed" is a consequence; the other end's failure is the cause.
     let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
     cause.map(|failure| failed(failure, case))
 }
 
-fn failed(failure: &EndFailure, case: &Case) -> CaseError {
+fn failed(failure: &EndpointFailure, case: &Case) -> CaseError {
     if failure.would_block {
         let remedy = "--tasks processes, or a smaller --block".to_owned();
         return CaseError::stated(ErrorKind::Limit, failure.message.clone()).with_remedy(remedy);

@@ -9,7 +9,7 @@ use payload::expected_checksum;
 use serde_json::Value;
 
 use crate::failure::no_report;
-use crate::peer_end::EndRequest;
+use crate::peer_endpoint::EndpointRequest;
 use crate::prepare::prepare;
 use crate::running::Running;
 use crate::sample::corrupt;
@@ -29,17 +29,17 @@ const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// The end cannot run here, or failed; or the error of `report`.
-pub fn run_far_end(
-    end_request: &EndRequest,
+pub fn run_endpoint_for_peer(
+    endpoint_request: &EndpointRequest,
     listener: &Arc<std::net::TcpListener>,
     cpus: &[Cpu],
     report: &mut dyn FnMut(u64) -> Result<(), CaseError>,
 ) -> Result<Value, CaseError> {
-    let case = case(end_request)?;
+    let case = case(endpoint_request)?;
     let ready = prepare(&case, cpus)?;
-    let tile = tile(&mut Tiles::new(), &case, end_request.seed)?;
+    let tile = tile(&mut Tiles::new(), &case, endpoint_request.seed)?;
     let folder = Folder::private();
-    let blocks = end_request.blocks;
+    let blocks = endpoint_request.blocks;
     let setup = TrialSetup {
         case: &case,
         ready: &ready,
@@ -47,10 +47,11 @@ pub fn run_far_end(
         folder: &folder,
         blocks,
         round: 0,
-        seed: end_request.seed,
+        seed: endpoint_request.seed,
         paced_client: PacedClient::Polls,
     };
-    let mut running = Running::one_end(&setup, MeetingMode::Listen(Arc::clone(listener)), end_request.key)?;
+    let mut running =
+        Running::one_endpoint(&setup, MeetingMode::Listen(Arc::clone(listener)), endpoint_request.key)?;
     let began = Instant::now();
     let mut look = |moved| {
         report(moved)?;
@@ -73,19 +74,19 @@ pub fn run_far_end(
 /// # Errors
 /// They are wrong; the message has the right ones.
 pub fn check_confirmed(
-    end_request: &EndRequest,
+    endpoint_request: &EndpointRequest,
     bytes: u64,
     checksum: Option<&str>,
 ) -> Result<(), CaseError> {
-    let asked = &end_request.case;
-    let sent = end_request.blocks.saturating_mul(asked.block_bytes);
+    let asked = &endpoint_request.case;
+    let sent = endpoint_request.blocks.saturating_mul(asked.block_bytes);
     if bytes != sent {
         return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
     }
     // A request that was refused has no payload to compare with: a file that it names is not read.
     let is_checked = asked.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX;
-    let case = case(end_request).ok().filter(|_| is_checked);
-    let tile = case.and_then(|case| tile(&mut Tiles::new(), &case, end_request.seed).ok());
+    let case = case(endpoint_request).ok().filter(|_| is_checked);
+    let tile = case.and_then(|case| tile(&mut Tiles::new(), &case, endpoint_request.seed).ok());
     match tile.and_then(|tile| expected_checksum(&tile, asked.check, bytes, &|| false)) {
         Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
             "the other host reports the checksum {} of {bytes} bytes, but their {} is {expected}",
@@ -97,13 +98,13 @@ pub fn check_confirmed(
 }
 
 /// The case of a request as seen from this host: the requesting host is its peer. It has one end here, and no more.
-fn case(end_request: &EndRequest) -> Result<Case, CaseError> {
+fn case(endpoint_request: &EndpointRequest) -> Result<Case, CaseError> {
     let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
-    let asked = &end_request.case;
+    let asked = &endpoint_request.case;
     if !(1..=FAR_BLOCK_BYTES_MAX).contains(&asked.block_bytes) {
         return refuse("blocks between two hosts have 1 byte to 64 MiB");
     }
-    if end_request.blocks == 0 || end_request.blocks > FAR_TRIAL_BYTES_MAX / asked.block_bytes {
+    if endpoint_request.blocks == 0 || endpoint_request.blocks > FAR_TRIAL_BYTES_MAX / asked.block_bytes {
         return refuse("a trial between two hosts has 1 block to 1 EiB");
     }
     if matches!(asked.payload, PayloadKind::File(_)) {
@@ -127,7 +128,7 @@ mod tests {
     fn the_file_of_a_refused_request_is_not_read() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, b"secret").expect("written");
-        let end_request = |payload| EndRequest {
+        let endpoint_request = |payload| EndpointRequest {
             case: Case {
                 check: Check::Xor,
                 payload,
@@ -139,8 +140,8 @@ mod tests {
             blocks: 1,
             key: TrialKey::default(),
         };
-        let of_file = end_request(PayloadKind::File(file.path().into()));
+        let of_file = endpoint_request(PayloadKind::File(file.path().into()));
         assert!(check_confirmed(&of_file, 6, Some("wrong")).is_ok(), "there is nothing to compare with");
-        assert!(check_confirmed(&end_request(PayloadKind::Sequence), 6, Some("wrong")).is_err());
+        assert!(check_confirmed(&endpoint_request(PayloadKind::Sequence), 6, Some("wrong")).is_err());
     }
 }

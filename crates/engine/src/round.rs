@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mechanism::{Folder, PacedClient};
 use model::{Case, CaseError, ErrorKind, NoSample};
-use process::{Child, POLL_INTERVAL, Wire, WireError, describe_ending, end_all, ready_within, signals};
+use process::{Child, POLL_INTERVAL, Wire, WireError, describe_ending, finish_all, ready_within, signals};
 use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ impl RoundProcess {
     fn end(&mut self) {
         self.wire = None;
         // It ignores the signal that asks it to end, and ends with its orders. Dropping a child kills it, if it still runs.
-        let _ = end_all(&mut self.child, END_WITHIN);
+        let _ = finish_all(&mut self.child, END_WITHIN);
     }
 }
 

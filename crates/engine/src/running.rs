@@ -9,12 +9,12 @@ use process::{Child, wait_for_all};
 
 use crate::channels::{granted_to_all, no_task, open_all, open_error, request};
 use crate::control::TrialPage;
-use crate::end::EndReport;
+use crate::endpoint::EndpointReport;
 use crate::failure::{cause, check_exits, no_report, system_failure};
-use crate::peer_end::{FAR_STALL_MAX, FarEnd, PEER_STALL_MAX, PeerEnd};
+use crate::peer_endpoint::{FAR_STALL_MAX, PEER_STALL_MAX, PeerConnection, PeerEndpoint};
 use crate::prepare::{all_tasks, goal};
 use crate::stall::{StallTimer, hung, stall_max};
-use crate::task::{child_name, run_ends};
+use crate::task::{child_name, run_endpoints};
 use crate::trial::TrialSetup;
 
 /// The running ends of a trial. Dropping it ends those on this host.
@@ -27,7 +27,7 @@ pub(crate) struct Running<'t> {
     first_task: usize,
     /// The channels, if all ends are on this host: their names are removed with them.
     channels: Vec<Channel>,
-    peer: Option<PeerEnd<'t>>,
+    peer: Option<PeerEndpoint<'t>>,
     /// Longest time without progress.
     stall_max: Duration,
 }
@@ -52,14 +52,17 @@ impl<'t> Running<'t> {
     }
 
     /// Starts one end on the other host, and one here.
-    pub(crate) fn with_peer(setup: &'t TrialSetup<'t>, far: &'t mut dyn FarEnd) -> Result<Self, CaseError> {
-        let (peer, address, key) = PeerEnd::start(setup, far)?;
-        let near = Self::one_end(setup, MeetingMode::Connect(address), key)?;
+    pub(crate) fn with_peer(
+        setup: &'t TrialSetup<'t>,
+        far: &'t mut dyn PeerConnection,
+    ) -> Result<Self, CaseError> {
+        let (peer, address, key) = PeerEndpoint::start(setup, far)?;
+        let near = Self::one_endpoint(setup, MeetingMode::Connect(address), key)?;
         Ok(Self { peer: Some(peer), stall_max: PEER_STALL_MAX, ..near })
     }
 
     /// Starts the end of this host, which meets the one of another host.
-    pub(crate) fn one_end(
+    pub(crate) fn one_endpoint(
         setup: &'t TrialSetup<'t>,
         mode: MeetingMode,
         key: TrialKey,
@@ -74,7 +77,7 @@ impl<'t> Running<'t> {
         let page = shared_page(1)?;
         let first_task = usize::from(!is_initiator);
         let child = Child::fork(child_name(setup.case, first_task, 2), |report| {
-            run_ends(setup, end.take().into_iter().collect(), 0, first_task, &page, report);
+            run_endpoints(setup, end.take().into_iter().collect(), 0, first_task, &page, report);
         });
         let children = vec![child.map_err(|error| system_failure("fork", &error))?];
         let (channels, stall_max) = (Vec::new(), FAR_STALL_MAX);
@@ -90,7 +93,7 @@ impl<'t> Running<'t> {
         &mut self,
         progress: &mut dyn FnMut(f64),
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<EndReport>, NoSample> {
+    ) -> Result<Vec<EndpointReport>, NoSample> {
         let case = self.setup.case;
         let goal = goal(case, self.setup.blocks);
         let mut reports = self.wait(stop, &mut |moved| {
@@ -115,7 +118,7 @@ impl<'t> Running<'t> {
         &mut self,
         stop: &dyn Fn() -> bool,
         look: &mut dyn FnMut(u64) -> Result<(), CaseError>,
-    ) -> Result<Vec<EndReport>, NoSample> {
+    ) -> Result<Vec<EndpointReport>, NoSample> {
         let Self { setup, page, children, peer, stall_max, .. } = self;
         let case = setup.case;
         let mut stall = StallTimer::from(Instant::now());
@@ -142,7 +145,7 @@ impl<'t> Running<'t> {
     }
 
     /// Reports to the other host, if its end sent, what arrived here.
-    pub(crate) fn confirm(&mut self, received: &EndReport) -> Result<(), CaseError> {
+    pub(crate) fn confirm(&mut self, received: &EndpointReport) -> Result<(), CaseError> {
         match &mut self.peer {
             Some(peer) if self.setup.case.toward == Some(Toward::Here) => peer.confirm(received),
             _ => Ok(()),
@@ -164,7 +167,7 @@ fn succeeded(child: &Child<'_>) -> bool {
         && reports(child).iter().all(|end| end.failure.is_none())
 }
 
-fn reports(child: &Child<'_>) -> Vec<EndReport> {
+fn reports(child: &Child<'_>) -> Vec<EndpointReport> {
     model::from_json(child.captured_output()).unwrap_or_default()
 }
 
@@ -187,7 +190,7 @@ fn start_tasks(
                     endpoints[pair][index..index + held].iter_mut().filter_map(Option::take).collect();
                 // A child closes the descriptors of all other ends.
                 endpoints.clear();
-                run_ends(setup, held, pair, index, page, report);
+                run_endpoints(setup, held, pair, index, page, report);
             });
             children.push(child.map_err(|error| no_task(setup.case.load, children.len(), &error))?);
         }

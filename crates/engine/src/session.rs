@@ -11,7 +11,7 @@ use model::{
 use crate::amount::TRIAL_MIN;
 use crate::case_row::{Lab, case_rows};
 use crate::disturbance::DisturbanceCheck;
-use crate::peer_end::FarEnd;
+use crate::peer_endpoint::PeerConnection;
 use crate::plan::{Outcome, Plan};
 
 /// A trial is stopped when the run has taken more than this factor of the budget plus [`OVERTIME_MIN`].
@@ -37,11 +37,11 @@ const WARM_UP_PART: f64 = 0.25;
 pub fn run<'f>(
     plan: &Plan,
     cpus: &[Cpu],
-    far: Option<&'f mut (dyn FarEnd + 'f)>,
+    far: Option<&'f mut (dyn PeerConnection + 'f)>,
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Outcome {
-    let far = far.map(|far| far as &mut dyn FarEnd);
+    let far = far.map(|far| far as &mut dyn PeerConnection);
     let lab = RefCell::new(Lab::new(plan, far, stop));
     let rows = case_rows(plan, cpus, &lab);
     run_rows(plan, rows, cpus, observer, stop)

@@ -9,7 +9,7 @@ use payload::{Buffering, Consumer, Producer, TagChecker, Tagger};
 use process::leave;
 
 use crate::control::TrialPage;
-use crate::end::{EndReport, run_end};
+use crate::endpoint::{EndpointReport, run_endpoint};
 use crate::prepare::{goal, tasks};
 use crate::trial::TrialSetup;
 
@@ -26,7 +26,7 @@ pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CS
 }
 
 /// Runs the endpoints of a child: one, or several in threads. The first one has index `first` in its pair.
-pub(crate) fn run_ends(
+pub(crate) fn run_endpoints(
     setup: &TrialSetup<'_>,
     mut endpoints: Vec<Box<dyn Endpoint>>,
     pair: usize,
@@ -37,7 +37,7 @@ pub(crate) fn run_ends(
     if let [endpoint] = endpoints.as_mut_slice() {
         return write_report(report, &[run_task(setup, endpoint.as_mut(), pair, first, page)]);
     }
-    let ends: Vec<EndReport> = std::thread::scope(|scope| {
+    let ends: Vec<EndpointReport> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (index, mut endpoint) in endpoints.into_iter().enumerate() {
             let run = move || run_task(setup, endpoint.as_mut(), pair, first + index, page);
@@ -45,7 +45,7 @@ pub(crate) fn run_ends(
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     // The started threads wait at the barrier for ever: the process has to end.
-                    write_report(report, &[EndReport::failed(&error)]);
+                    write_report(report, &[EndpointReport::failed(&error)]);
                     leave(0);
                 }
             }
@@ -56,7 +56,7 @@ pub(crate) fn run_ends(
 }
 
 /// Errors are ignored: the supervisor notices a missing report.
-fn write_report(report: &mut dyn Write, ends: &[EndReport]) {
+fn write_report(report: &mut dyn Write, ends: &[EndpointReport]) {
     let _ = serde_json::to_writer(&mut *report, ends);
 }
 
@@ -67,7 +67,7 @@ fn run_task(
     pair: usize,
     index: usize,
     page: &TrialPage,
-) -> EndReport {
+) -> EndpointReport {
     let (case, role) = (setup.case, endpoint.role());
     // The scheduler places the relays of a chain: few machines have CPUs for all.
     if let Some(cpu) = setup.ready.cpu_of(case, pair, index).filter(|_| role != EndpointRole::Relay) {
@@ -130,5 +130,5 @@ fn run_task(
         (_, Workload::PingPong) => (index == 0, Some(blocks)),
     };
     let done = (reports_amount && case.load.is_requested()).then_some((task, moved));
-    run_end(endpoint, &mut transfer, page, done, setup.blocks)
+    run_endpoint(endpoint, &mut transfer, page, done, setup.blocks)
 }

@@ -7,7 +7,7 @@ use model::{Case, NoSample, Sample, monotonic_ns};
 use payload::Tile;
 use serde::{Deserialize, Serialize};
 
-use crate::peer_end::FarEnd;
+use crate::peer_endpoint::PeerConnection;
 use crate::prepare::Ready;
 use crate::running::Running;
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
@@ -39,7 +39,7 @@ pub(crate) struct TrialOutcome {
 /// user stops it.
 pub(crate) fn run_trial(
     setup: &TrialSetup<'_>,
-    far: Option<&mut dyn FarEnd>,
+    far: Option<&mut dyn PeerConnection>,
     expected: &mut dyn FnMut(u64) -> Option<String>,
     progress: &mut dyn FnMut(f64),
     stop: &dyn Fn() -> bool,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use engine::{EndRequest, FarEnd, FarMessage};
+use engine::{EndpointRequest, PeerConnection, PeerMessage};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, ErrorKind, PeerRecord};
 use process::{Cleaner, Wire, WireError};
@@ -79,14 +79,14 @@ fn receive_facts(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), WireError>
     Ok((address, PeerRecord { name: wire.name.clone(), address: address.to_string(), tool, host }))
 }
 
-impl FarEnd for PeerClient<'_> {
-    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError> {
+impl PeerConnection for PeerClient<'_> {
+    fn request_endpoint(&mut self, endpoint_request: &EndpointRequest) -> Result<SocketAddr, CaseError> {
         self.orders += 1;
-        self.send(&ClientMessage::Order(self.orders, end_request.clone()))?;
+        self.send(&ClientMessage::Order(self.orders, endpoint_request.clone()))?;
         Ok(self.address)
     }
 
-    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError> {
+    fn next_message(&mut self, wait: Duration) -> Result<Option<PeerMessage>, CaseError> {
         self.lost.clone().map_or(Ok(()), Err)?;
         loop {
             match self.wire.receive(wait) {

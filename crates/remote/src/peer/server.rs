@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{EndRequest, FarMessage, check_confirmed, run_far_end};
+use engine::{EndpointRequest, PeerMessage, check_confirmed, run_endpoint_for_peer};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
 use process::{POLL_INTERVAL, Wire, WireError, read};
@@ -81,14 +81,14 @@ impl PeerServer {
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> Result<(), WireError> {
-        let (mut asked_at, mut unconfirmed): (Instant, Option<EndRequest>) = (Instant::now(), None);
+        let (mut asked_at, mut unconfirmed): (Instant, Option<EndpointRequest>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
             match read(&line, "the caller")? {
                 ClientMessage::Order(number, order) => {
-                    self.run_end(number, &order, cpus, stop);
+                    self.run_endpoint(number, &order, cpus, stop);
                     unconfirmed = Some(order);
                 }
                 ClientMessage::Confirm { bytes, checksum } => {
@@ -105,10 +105,10 @@ impl PeerServer {
     }
 
     /// Runs one end until the trial is over or the caller sends something.
-    fn run_end(&mut self, number: u64, order: &EndRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
+    fn run_endpoint(&mut self, number: u64, order: &EndpointRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
         let update = |news| TrialUpdate { news: (number, news) };
-        let outcome = run_far_end(order, &self.listener, cpus, &mut |moved| {
+        let outcome = run_endpoint_for_peer(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
@@ -120,9 +120,9 @@ impl PeerServer {
                 return Ok(());
             }
             sent_at = Instant::now();
-            wire.send(&update(Ok(FarMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
+            wire.send(&update(Ok(PeerMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
         // If the caller is gone, the next read finds that; if it has given up the trial, it ignores the message.
-        wire.send(&update(outcome.map(FarMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
+        wire.send(&update(outcome.map(PeerMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

@@ -10,7 +10,7 @@ use process::POLL_INTERVAL;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::end::{EndFailure, EndReport};
+use crate::endpoint::{EndpointFailure, EndpointReport};
 use crate::failure::{cause, system_failure};
 use crate::sample::corrupt;
 use crate::stall::StallTimer;
@@ -30,7 +30,7 @@ const MESSAGES_MAX: usize = 100;
 
 /// One end of one trial: the request of one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndRequest {
+pub struct EndpointRequest {
     /// The case, with the direction as seen from the requesting host.
     pub case: Case,
     /// Seed of a random payload.
@@ -44,7 +44,7 @@ pub struct EndRequest {
 /// A message of the other host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FarMessage {
+pub enum PeerMessage {
     /// The progress of its end.
     Moved(u64),
     /// The report of its end.
@@ -52,23 +52,23 @@ pub enum FarMessage {
 }
 
 /// The connection with the other host, which runs the far end. Every error is reported with the case in which it occurred.
-pub trait FarEnd {
+pub trait PeerConnection {
     /// Requests one end of a trial from the other host; returns the address on which it listens. Aborts an earlier trial.
     ///
     /// # Errors
     /// The other host cannot be reached.
-    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError>;
+    fn request_endpoint(&mut self, endpoint_request: &EndpointRequest) -> Result<SocketAddr, CaseError>;
 
     /// The next message from the other host; waits for at most `wait`.
     ///
     /// # Errors
     /// An error of the other host, of the connection, or of the protocol.
-    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError>;
+    fn next_message(&mut self, wait: Duration) -> Result<Option<PeerMessage>, CaseError>;
 
     /// Reports to the other host, whose end sent, the number of bytes that arrived here, and their checksum.
     ///
     /// # Errors
-    /// As [`FarEnd::request_end`].
+    /// As [`PeerConnection::request_endpoint`].
     fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
 
     /// Closes the connection.
@@ -76,27 +76,28 @@ pub trait FarEnd {
 }
 
 /// The other host's end of a trial.
-pub(crate) struct PeerEnd<'f> {
-    far: &'f mut dyn FarEnd,
-    end_request: EndRequest,
+pub(crate) struct PeerEndpoint<'f> {
+    far: &'f mut dyn PeerConnection,
+    endpoint_request: EndpointRequest,
     silence: StallTimer,
     messages: u64,
     /// Its progress.
     moved: u64,
     /// Its report, and when that came.
-    report: Option<(EndReport, Instant)>,
+    report: Option<(EndpointReport, Instant)>,
 }
 
-impl<'f> PeerEnd<'f> {
+impl<'f> PeerEndpoint<'f> {
     /// Requests the end from the other host; also returns the address on which it listens, and the key of the trial.
     pub(crate) fn start(
         setup: &TrialSetup<'_>,
-        far: &'f mut dyn FarEnd,
+        far: &'f mut dyn PeerConnection,
     ) -> Result<(Self, SocketAddr, TrialKey), CaseError> {
-        let end_request = end_request(setup).map_err(|error| system_failure("getrandom", &error))?;
-        let (address, key) = (far.request_end(&end_request)?, end_request.key);
+        let endpoint_request =
+            endpoint_request(setup).map_err(|error| system_failure("getrandom", &error))?;
+        let (address, key) = (far.request_endpoint(&endpoint_request)?, endpoint_request.key);
         let silence = StallTimer::from(Instant::now());
-        Ok((Self { far, end_request, silence, messages: 0, moved: 0, report: None }, address, key))
+        Ok((Self { far, endpoint_request, silence, messages: 0, moved: 0, report: None }, address, key))
     }
 
     /// Handles its messages; returns its progress.
@@ -118,8 +119,8 @@ impl<'f> PeerEnd<'f> {
         for _ in 0..MESSAGES_MAX {
             match self.far.next_message(if self.report.is_some() { Duration::ZERO } else { wait })? {
                 None => break,
-                Some(FarMessage::Moved(moved)) => self.moved = moved,
-                Some(FarMessage::Report(report)) => {
+                Some(PeerMessage::Moved(moved)) => self.moved = moved,
+                Some(PeerMessage::Report(report)) => {
                     let report = serde_json::from_value(report);
                     let no_report = |error| corrupt(format!("the other host's report is invalid: {error}"));
                     self.report = Some((report.map_err(no_report)?, Instant::now()));
@@ -146,19 +147,19 @@ impl<'f> PeerEnd<'f> {
     /// Its report, after this host's end has ended with the report `near`.
     pub(crate) fn report(
         &mut self,
-        near: &EndReport,
+        near: &EndpointReport,
         stop: &dyn Fn() -> bool,
-    ) -> Result<EndReport, NoSample> {
+    ) -> Result<EndpointReport, NoSample> {
         let ended = Instant::now();
         loop {
             if stop() {
                 return Err(NoSample::Stopped);
             }
             match self.report.take() {
-                Some((report, _)) => return Ok(on_our_clock(report, &self.end_request, near)?),
+                Some((report, _)) => return Ok(on_our_clock(report, &self.endpoint_request, near)?),
                 // After a failure here, waits for the cause from the other host, for at most [`GRACE`].
                 None if near.failure.is_some() && ended.elapsed() > GRACE => {
-                    return Ok(EndReport { failure: None, ..near.clone() });
+                    return Ok(EndpointReport { failure: None, ..near.clone() });
                 }
                 // Both ends are done at about the same time, so a report must arrive soon.
                 None if ended.elapsed() > PEER_STALL_MAX => return Err(self.silent().into()),
@@ -168,30 +169,30 @@ impl<'f> PeerEnd<'f> {
     }
 
     /// Reports to the other host what arrived here.
-    pub(crate) fn confirm(&mut self, received: &EndReport) -> Result<(), CaseError> {
+    pub(crate) fn confirm(&mut self, received: &EndpointReport) -> Result<(), CaseError> {
         self.far.confirm(received.received_bytes, received.checksum.as_deref())
     }
 }
 
 /// The request for the other host's end of a trial, with a random key.
-fn end_request(setup: &TrialSetup<'_>) -> std::io::Result<EndRequest> {
+fn endpoint_request(setup: &TrialSetup<'_>) -> std::io::Result<EndpointRequest> {
     let mut key = TrialKey::default();
     rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    Ok(EndRequest { case: setup.case.clone(), seed: setup.seed, blocks: setup.blocks, key })
+    Ok(EndpointRequest { case: setup.case.clone(), seed: setup.seed, blocks: setup.blocks, key })
 }
 
 /// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
 /// refused or limited to the largest possible one.
 fn on_our_clock(
-    reported: EndReport,
-    end_request: &EndRequest,
-    near: &EndReport,
-) -> Result<EndReport, CaseError> {
+    reported: EndpointReport,
+    endpoint_request: &EndpointRequest,
+    near: &EndpointReport,
+) -> Result<EndpointReport, CaseError> {
     /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
-    let receives =
-        end_request.case.workload == Workload::PingPong || end_request.case.toward == Some(Toward::Peer);
-    let bytes = if receives { end_request.blocks * end_request.case.block_bytes } else { 0 };
+    let receives = endpoint_request.case.workload == Workload::PingPong
+        || endpoint_request.case.toward == Some(Toward::Peer);
+    let bytes = if receives { endpoint_request.blocks * endpoint_request.case.block_bytes } else { 0 };
     if reported.failure.is_none() && reported.received_bytes != bytes {
         let received = reported.received_bytes;
         return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));
@@ -209,7 +210,7 @@ fn on_our_clock(
     }
     usage.syscalls = usage.syscalls.map(|calls| calls.min(MOST));
     let took_ns = reported.end_ns.saturating_sub(reported.start_ns).min(MOST);
-    Ok(EndReport {
+    Ok(EndpointReport {
         start_ns: near.start_ns,
         end_ns: near.start_ns.saturating_add(took_ns),
         usage,
@@ -218,7 +219,7 @@ fn on_our_clock(
         service_histogram: None,
         torn_blocks: None,
         cpu_comparisons: (0, 0),
-        failure: reported.failure.map(|failure| EndFailure {
+        failure: reported.failure.map(|failure| EndpointFailure {
             message: format!("on the other host: {}", failure.message),
             ..failure
         }),
