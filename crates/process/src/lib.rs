@@ -43,4 +43,4 @@ pub use spawn::{Environment, become_program, command, spawn, ssh_words};
 pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};
 pub use temporary::TemporaryPath;
 pub use wait::{POLL_INTERVAL, attend, attend_and_read, finish_all, output, run, wait_for_all};
-pub use wire::{Wire, WireError, line, read};
+pub use wire::{Wire, WireError, message_line, read_message};

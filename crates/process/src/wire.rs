@@ -81,7 +81,7 @@ impl Wire {
 
     /// Sends a message; no single wait for room is longer than `patience`.
     pub fn send(&self, message: &impl Serialize, patience: Duration) -> Result<(), WireError> {
-        self.write(&line(message), patience)
+        self.write(&message_line(message), patience)
     }
 
     /// Writes bytes. No single wait for room is longer than `patience`.
@@ -166,12 +166,12 @@ impl Wire {
 
     /// The next message; `None` if none comes within `patience`.
     pub fn receive<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<M>, WireError> {
-        self.line(patience)?.map(|line| read(&line, &self.name)).transpose()
+        self.line(patience)?.map(|line| read_message(&line, &self.name)).transpose()
     }
 }
 
 /// A message as it is sent.
-pub fn line(message: &impl Serialize) -> Vec<u8> {
+pub fn message_line(message: &impl Serialize) -> Vec<u8> {
     // It fails only for values that JSON does not have, as maps without text keys; no message has one.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
@@ -179,7 +179,7 @@ pub fn line(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// A message that was received.
-pub fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, WireError> {
+pub fn read_message<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, WireError> {
     model::from_json(line).map_err(|_| {
         let quoted: String = visible(line).lines().next().unwrap_or("").chars().take(QUOTED_MAX).collect();
         WireError(format!(

@@ -9,7 +9,7 @@ use mechanism::{CallerCheck, Callers, MEETING_PATIENCE};
 use rustix::net::sockopt;
 
 use crate::auth::{Hello, Opening, Proof, Protocol, Prover, Token};
-use process::{Wire, WireError, line, read};
+use process::{Wire, WireError, message_line, read_message};
 
 /// Longest first message of a client, in bytes.
 const HELLO_BYTES_MAX: usize = 4096;
@@ -59,7 +59,7 @@ impl Listener {
             })
         };
         let mut greet =
-            || Hello::new(protocol).map_or(Vec::new(), |hello| line(&Opening { hello, proof: None }));
+            || Hello::new(protocol).map_or(Vec::new(), |hello| message_line(&Opening { hello, proof: None }));
         let authenticated = self.callers.next(patience, &mut greet, &mut check, &mut || !stop());
         let Some((stream, proof)) = authenticated.map_err(WireError::system("poll"))? else {
             return Ok(None);
@@ -81,8 +81,8 @@ fn check_token(
 ) -> Result<CallerCheck<Proof>, WireError> {
     let Some(text) = received.strip_suffix(b"\n") else { return Ok(CallerCheck::Incomplete) };
     let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
-    let Opening { hello: server, .. } = read(&greeting, "this host")?;
-    let Opening { hello: client, proof } = read(&text, "a caller")?;
+    let Opening { hello: server, .. } = read_message(&greeting, "this host")?;
+    let Opening { hello: client, proof } = read_message(&text, "a caller")?;
     client.check("a caller", protocol)?;
     if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
         return Err(WireError("a client with another token was refused".to_owned()));

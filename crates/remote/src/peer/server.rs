@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::{EndpointRequest, PeerMessage, check_confirmed, run_endpoint_for_peer};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
-use process::{POLL_INTERVAL, Wire, WireError, read};
+use process::{POLL_INTERVAL, Wire, WireError, read_message};
 
 use crate::auth::{Hello, Opening, Token};
 use crate::handshake::Listener;
@@ -86,7 +86,7 @@ impl PeerServer {
             // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
-            match read(&line, "the caller")? {
+            match read_message(&line, "the caller")? {
                 ClientMessage::Order(number, order) => {
                     self.run_endpoint(number, &order, cpus, stop);
                     unconfirmed = Some(order);
