@@ -114,7 +114,7 @@ fn run_task(
         block_bytes,
         producer,
         consumer,
-        progress: Progress::new(page.moved(task), cpus, goal(case, blocks), block_bytes, unit),
+        progress: Progress::new(page.moved(task), cpus, goal(case, blocks), unit),
         latencies_ns: if pings { latency_histogram() } else { None },
         // The first task sends the stream, or asks.
         pace: case.load.rate_per_s.filter(|_| index == 0).map(pace),

@@ -60,8 +60,8 @@ impl Producer {
             return &self.blocks[..end.min(self.blocks.len())];
         }
         if self.handed_out == self.blocks.len() {
-            if let Some(tagger) = &mut self.tagger {
-                return tagger.next_block();
+            if self.tagger.is_some() {
+                return self.next_tagged_block();
             }
             self.phase = self.tile.copy_from(self.phase, &mut self.blocks);
             self.handed_out = 0;
@@ -69,6 +69,13 @@ impl Producer {
         let from = self.handed_out;
         self.handed_out = (from + end).min(self.blocks.len());
         &self.blocks[from..self.handed_out]
+    }
+
+    /// Not inlined, so that the loops of blocks without tags stay small.
+    #[cold]
+    #[inline(never)]
+    fn next_tagged_block(&mut self) -> &[u8] {
+        self.tagger.as_mut().map_or(&[], Tagger::next_block)
     }
 
     /// Writes the next bytes of the stream into `slot`, memory of a mechanism; at level `none` writes nothing. A sender uses either only
