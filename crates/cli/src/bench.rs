@@ -84,7 +84,7 @@ fn measure_plan(
     let mut progress = progress::BenchProgress::new(until);
     let watch = host::LoadWatch::start();
     let began = Instant::now();
-    let far = peer.as_mut().map(|peer| peer as &mut dyn engine::FarEnd);
+    let far = peer.as_mut().map(|peer| peer as &mut dyn engine::PeerConnection);
     let outcome = engine::run(plan, &cpus, far, &mut progress, &|| stop.is_set());
     let took_s = began.elapsed().as_secs_f64();
     drop(progress);

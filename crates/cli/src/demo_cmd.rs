@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use process::{Child, end_all};
+use process::{Child, finish_all};
 
 use crate::signals::StopRequest;
 use crate::terminal::{self, wrap};
@@ -117,7 +117,7 @@ impl Demo {
         } else {
             show(&["top", "--once"], " $!").and_then(|()| self.execute(&["top", "--once", &pid]))
         };
-        end_all(&mut background, END_WITHIN)?;
+        finish_all(&mut background, END_WITHIN)?;
         shown?;
         if !self.stop.is_set() && reads_only_its_own_children() {
             explain(

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &PartArgs) -> ExitCode {
     let done = match args.number {
         _ if args.task || args.take.is_some() => task::run(args, &work),
         Some(number) => task::run_one(args, &work, number),
-        None => process::end_with_parent().map_err(Error::from).and_then(|()| reduce(&work)),
+        None => process::finish_with_parent().map_err(Error::from).and_then(|()| reduce(&work)),
     };
     done.unwrap_or_else(|error| {
         terminal::report_error(&error);

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let own = pipeline::text_arguments(&shell, &args.text);
     let arguments = script::arguments(args.pipefail, &shell, own)?;
     if let Some(outcome) = &args.outcome {
-        process::end_with_parent()?;
+        process::finish_with_parent()?;
         // This empty outcome stays in the file if this program is killed.
         write_outcome(outcome, &Ok(&Summary::default()))?;
     }

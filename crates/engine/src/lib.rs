@@ -4,23 +4,30 @@
 //! that an end that dies, hangs or is killed fails a row and not the run. This crate knows no mechanism by name, and neither summarises nor prints.
 
 mod amount;
+mod case_row;
+mod channels;
 mod control;
 mod disturbance;
-mod end;
+mod endpoint;
+mod failure;
+mod far_side;
 mod machine;
+mod peer_endpoint;
 mod plan;
 mod prepare;
-mod remote;
 mod round;
+mod running;
 mod sample;
 mod session;
+mod stall;
+mod task;
 mod tiles;
 mod trial;
-mod watch;
 
+pub use far_side::{check_confirmed, run_endpoint_for_peer};
 pub use machine::measure_machine;
 pub use mechanism::PacedClient;
+pub use peer_endpoint::{EndpointRequest, PeerConnection, PeerMessage};
 pub use plan::{Outcome, Plan};
-pub use remote::{EndRequest, FarEnd, FarMessage, check_confirmed, run_far_end};
 pub use round::{OWN_PROGRAM, ROUND_COMMAND, serve_round};
-pub use session::{Session, run};
+pub use session::{run, run_beside};

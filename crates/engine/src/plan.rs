@@ -6,7 +6,7 @@ use std::time::Duration;
 use mechanism::PacedClient;
 use model::{Case, CaseRecord};
 
-use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_PACED};
+use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_MIN, TRIAL_PACED};
 
 /// The cases of a run, and the number, order and duration of their trials.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Plan {
     pub further_rounds_are_optional: bool,
     /// The part of the budget for the first `trials` rounds.
     pub first_part: f64,
+    /// Shortest measured time of a trial, even if the budget is smaller.
+    pub trial_min: Duration,
     /// Longest measured time of a trial, even if the budget is larger.
     pub trial_max: Duration,
     /// Measured time of a trial of paced messages, whatever the budget is.
@@ -34,6 +36,8 @@ pub struct Plan {
     pub seed: u64,
     /// Time of the whole run, calibration included; `None` without a limit.
     pub budget: Option<Duration>,
+    /// Whether a trial is stopped that takes much longer than the budget. If not, the first round is always made.
+    pub stops_late_trials: bool,
     /// The hosepipe that is executed anew for each round, to run its trials ([`crate::serve_round`]); `None`: this process runs them all.
     pub round_program: Option<PathBuf>,
 }
@@ -47,12 +51,14 @@ impl Plan {
             rounds_max: trials,
             further_rounds_are_optional: false,
             first_part: PLANNED_PART,
+            trial_min: TRIAL_MIN,
             trial_max: TRIAL_MAX,
             trial_paced: TRIAL_PACED,
             paced_client: PacedClient::Polls,
             repeats: false,
             seed,
             budget,
+            stops_late_trials: true,
             round_program: None,
         }
     }

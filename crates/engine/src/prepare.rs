@@ -52,6 +52,14 @@ pub(crate) fn all_tasks(case: &Case) -> usize {
     tasks(case) * case.load.pairs() as usize
 }
 
+/// The progress of a task that has moved all of this number of blocks.
+pub(crate) fn goal(case: &Case, blocks: u64) -> u64 {
+    match case.workload {
+        Workload::Stream => blocks.saturating_mul(case.block_bytes),
+        Workload::PingPong => blocks,
+    }
+}
+
 /// Finds a case's mechanism, and checks whether the mechanism and the machine support the case.
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = resolve(case)?;

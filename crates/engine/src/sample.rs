@@ -7,7 +7,7 @@ use model::{
 use payload::BlockTotals;
 
 use crate::control::TrialPage;
-use crate::end::EndReport;
+use crate::endpoint::EndpointReport;
 use crate::prepare::{all_tasks, tasks};
 
 /// The reports of all ends of a trial, pair after pair.
@@ -15,17 +15,17 @@ pub(crate) struct Ends<'a> {
     pub(crate) case: &'a Case,
     /// Blocks of each pair and each sender.
     pub(crate) blocks: u64,
-    pub(crate) reports: &'a [EndReport],
+    pub(crate) reports: &'a [EndpointReport],
 }
 
 impl<'a> Ends<'a> {
     /// The ends of each pair.
-    fn pairs(&self) -> impl Iterator<Item = &'a [EndReport]> + use<'a> {
+    fn pairs(&self) -> impl Iterator<Item = &'a [EndpointReport]> + use<'a> {
         self.reports.chunks(tasks(self.case))
     }
 
     /// The ends of each pair at which the clock stops: the receivers of a stream, the client of round trips.
-    fn last_of_pairs(&self) -> impl Iterator<Item = &'a [EndReport]> + use<'a> {
+    fn last_of_pairs(&self) -> impl Iterator<Item = &'a [EndpointReport]> + use<'a> {
         let (workload, receivers) = (self.case.workload, self.case.load.receivers() as usize);
         self.pairs().map(move |ends| match workload {
             Workload::Stream => &ends[ends.len().saturating_sub(receivers)..],
@@ -34,7 +34,7 @@ impl<'a> Ends<'a> {
     }
 
     /// The same ends of all pairs, in one sequence.
-    fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
+    fn last(&self) -> impl Iterator<Item = &'a EndpointReport> + use<'a> {
         self.last_of_pairs().flatten()
     }
 
@@ -74,7 +74,7 @@ pub(crate) fn make_sample(
     let (start_ns, end_ns) = clock_trial(ends).unwrap_or((began_ns, began_ns));
     let usage = reports.iter().map(|end| end.usage.clone()).collect();
     let messages = ends.blocks_of_pair() * u64::from(case.load.pairs());
-    let histogram = |of: fn(&EndReport) -> &Option<String>| {
+    let histogram = |of: fn(&EndpointReport) -> &Option<String>| {
         let texts: Vec<&str> = reports.iter().filter_map(|end| of(end).as_deref()).collect();
         merged(&texts).map_err(|what| CaseError::new(ErrorKind::Failed, what))
     };
@@ -102,7 +102,7 @@ pub(crate) fn make_sample(
 
 /// The clock of a trial on this host: it starts when the first end leaves the barrier, and stops when the last receiver of a stream,
 /// or the last client of round trips, has its last byte. `None` without reports. The times of ends are those of
-/// [`crate::end::run_end`]; those of an end on another host were moved to this clock.
+/// [`crate::endpoint::run_endpoint`]; those of an end on another host were moved to this clock.
 fn clock_trial(ends: &Ends<'_>) -> Option<(u64, u64)> {
     let start_ns = ends.reports.iter().map(|end| end.start_ns).min()?;
     Some((start_ns, ends.last().map(|end| end.end_ns).max()?))
@@ -131,7 +131,7 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
     let case = ends.case;
     // Progress is in bytes for a stream, else in round trips.
     let unit = if case.workload == Workload::Stream { 1 } else { case.block_bytes };
-    let share = |(task, end): (usize, &EndReport)| Share {
+    let share = |(task, end): (usize, &EndpointReport)| Share {
         elapsed_ns: end.end_ns.saturating_sub(end.start_ns).max(1),
         bytes: ends.blocks * case.block_bytes,
         bytes_while_all_ran: control.moved_while_all_ran(task) * unit,
@@ -141,8 +141,10 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
             ends.reports.iter().take(senders as usize).enumerate().map(share).collect()
         }
         Load { receivers: Some(_), .. } => {
-            let of_receiver =
-                |(task, end): (usize, &EndReport)| Share { bytes: end.received_bytes, ..share((task, end)) };
+            let of_receiver = |(task, end): (usize, &EndpointReport)| Share {
+                bytes: end.received_bytes,
+                ..share((task, end))
+            };
             ends.reports.iter().enumerate().skip(1).map(of_receiver).collect()
         }
         _ => {
@@ -154,8 +156,8 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
 }
 
 /// The share of comparisons that found both ends on one CPU; `None` without a comparison.
-fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
-    let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
+fn same_cpu_share(ends: &[EndpointReport]) -> Option<f64> {
+    let sum = |of: fn(&EndpointReport) -> u64| ends.iter().map(of).sum::<u64>();
     let (comparisons, equal) = (sum(|end| end.cpu_comparisons.0), sum(|end| end.cpu_comparisons.1));
     (comparisons > 0).then(|| equal as f64 / comparisons as f64)
 }
@@ -164,7 +166,7 @@ fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
 pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
     let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
-    let received_by_pair = |ends: &[EndReport]| ends.iter().map(|end| end.received_bytes).sum();
+    let received_by_pair = |ends: &[EndpointReport]| ends.iter().map(|end| end.received_bytes).sum();
     let received: u64 = ends.last_of_pairs().map(received_by_pair).min().unwrap_or(0);
     if reports == tasks && received >= sent {
         return Ok(());
@@ -210,7 +212,7 @@ pub(crate) fn corrupt(message: String) -> CaseError {
     CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
 }
 
-fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
+fn verify(case: &Case, end: &EndpointReport, expected: &str) -> Result<(), CaseError> {
     if end.checksum.as_deref() == Some(expected) {
         return Ok(());
     }
@@ -230,8 +232,8 @@ mod tests {
     #[test]
     fn without_a_report_or_without_bytes_there_is_no_sample() {
         let case = Case { block_bytes: 10, ..Case::stream(Spec::plain("pipe")) };
-        let end = |received_bytes| EndReport { received_bytes, ..EndReport::default() };
-        let said = |case: &Case, reports: &[EndReport]| {
+        let end = |received_bytes| EndpointReport { received_bytes, ..EndpointReport::default() };
+        let said = |case: &Case, reports: &[EndpointReport]| {
             check_arrival(&Ends { case, blocks: 2, reports }).err().map(|error| error.message)
         };
         assert_eq!(said(&case, &[end(0), end(20)]), None);
@@ -268,9 +270,9 @@ mod tests {
         let load = Load { receivers: Some(2), ..Load::default() };
         let case = Case { block_bytes: 10, load, ..Case::stream(Spec::plain("pipe")) };
         let torn = |pieces: [(u64, u64); 3]| {
-            let end = |(whole_blocks, byte_sum)| EndReport {
+            let end = |(whole_blocks, byte_sum)| EndpointReport {
                 pieces: Some(BlockTotals { whole_blocks, byte_sum }),
-                ..EndReport::default()
+                ..EndpointReport::default()
             };
             Ends { case: &case, blocks: 4, reports: &pieces.map(end) }.torn_blocks()
         };
@@ -280,9 +282,9 @@ mod tests {
         assert_eq!(torn([(4, 100), (3, 80), (2, 20)]), None, "one came twice");
         let alone = |byte_sum| {
             let load = Load { receivers: Some(1), ..Load::default() };
-            let end = |whole_blocks, byte_sum| EndReport {
+            let end = |whole_blocks, byte_sum| EndpointReport {
                 pieces: Some(BlockTotals { whole_blocks, byte_sum }),
-                ..EndReport::default()
+                ..EndpointReport::default()
             };
             let case = Case { load, ..case.clone() };
             Ends { case: &case, blocks: 4, reports: &[end(4, 100), end(2, byte_sum)] }.torn_blocks()

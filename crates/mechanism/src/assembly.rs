@@ -130,7 +130,7 @@ pub(crate) fn lone_end<C: Sender + Receiver + 'static>(
     meeting: &Meeting,
     connection: C,
 ) -> Box<dyn Endpoint> {
-    match (workload, meeting.is_first) {
+    match (workload, meeting.is_initiator) {
         (Workload::Stream, true) => endpoint(EndpointRole::Sender, connection, send_stream),
         (Workload::Stream, false) => endpoint(EndpointRole::Receiver, connection, receive_stream),
         (Workload::PingPong, true) => endpoint(EndpointRole::Both, connection, ask),

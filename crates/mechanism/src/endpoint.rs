@@ -1,9 +1,9 @@
-//! An endpoint: one task's side of a channel, and its work in a trial.
+//! An endpoint: one task's side of a channel, and what it transfers in a trial.
 
 use std::io;
 
 use hdrhistogram::Histogram;
-use payload::{BlockTotals, Consumer, Producer, TagChecker, Tagger};
+use payload::{Consumer, Producer};
 
 use crate::{ConnectionFacts, Pace, Progress};
 
@@ -15,12 +15,11 @@ pub trait Endpoint: Send {
     /// See `End::prepare`. Called once, in the task that runs the endpoint, before the barrier.
     fn prepare(&mut self) -> io::Result<()>;
 
-    /// Moves the job's blocks. Returns when the last byte was handed over (sender) or was received and
-    /// given to the job's consumer (receiver).
+    /// Moves all blocks. Returns when the last byte was handed over (sender) or was received and given to the consumer (receiver).
     ///
     /// # Errors
     /// The first failure of a system call, or an end of file before the last byte.
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()>;
+    fn run(&mut self, transfer: &mut Transfer<'_>) -> io::Result<()>;
 
     /// System calls made so far, where they are counted.
     fn syscalls(&self) -> Option<u64>;
@@ -42,8 +41,8 @@ pub enum EndpointRole {
     Both,
 }
 
-/// The work of one endpoint in one trial.
-pub struct Job<'a> {
+/// What one endpoint transfers in one trial.
+pub struct Transfer<'a> {
     /// Blocks to move, or round trips to make.
     pub blocks: u64,
     /// Bytes in a block.
@@ -54,20 +53,12 @@ pub struct Job<'a> {
     pub consumer: Consumer,
     /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
-    /// Number of blocks or round trips between two updates of `progress`, if blocks are small.
-    pub blocks_between_reports: u64,
     /// Round trip times in nanoseconds, measured by the side that asks; `None`: not measured.
     pub latencies_ns: Option<Histogram<u64>>,
     /// When each block is sent, or each round trip begins, if a rate was asked for; `None`: when the last one was sent, or ended.
     pub pace: Option<Pace>,
     /// Number of receivers that compete for the blocks.
     pub receivers: u32,
-    /// With many receivers: totals of the sender or of one receiver. Set at the end, if there is a tagger or a tag checker.
-    pub totals: Option<BlockTotals>,
-    /// With many senders or receivers: makes the blocks, instead of the producer.
-    pub tagger: Option<Tagger>,
-    /// With many senders or receivers: checks the blocks, instead of the consumer.
-    pub tag_checker: Option<TagChecker>,
     /// Bytes that the consumer has received; set after the last byte.
     pub received_bytes: u64,
 }

@@ -27,7 +27,7 @@ mod system;
 
 pub use channel::{Channel, Request};
 pub use descriptor::{Capabilities, OptionKind, OptionSpec};
-pub use endpoint::{Endpoint, EndpointRole, Job};
+pub use endpoint::{Endpoint, EndpointRole, Transfer};
 pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};
 pub use leftover::{end_cleaner, ensure_cleaner, leave_cleaner, start_cleaner};
@@ -38,7 +38,7 @@ pub use meeting::{
 };
 pub use options::{Options, SpecProblem};
 pub use pace::{Pace, PacedClient};
-pub use progress::{Progress, TaskCpu};
+pub use progress::{Progress, ReportUnit, TaskCpu};
 pub use registry::{LINES_OF_CODE, all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;
 pub use system::{Granted, OpenError};

@@ -29,7 +29,7 @@ pub struct Meeting {
     pub key: TrialKey,
     /// Whether this end is the sender of a stream, or the client of round trips. A stream is timed by its receiver, round trips by
     /// their client.
-    pub is_first: bool,
+    pub is_initiator: bool,
 }
 
 /// Whether an end connects or listens.

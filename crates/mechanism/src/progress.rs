@@ -39,13 +39,30 @@ pub struct Progress<'a> {
     /// Comparisons that found both ends on one CPU.
     equal: u64,
     sixteenths_ns: Vec<u64>,
+    /// Number of small blocks, or round trips of them, between two reports.
+    pub(crate) small_blocks_between_reports: u64,
+}
+
+/// How many blocks or round trips are reported together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportUnit {
+    /// Many, if they are small.
+    ManyIfSmall,
+    /// Each: several may take long, or each counts.
+    Each,
 }
 
 impl<'a> Progress<'a> {
     /// The progress of a task that moves `goal` bytes of a stream, or makes that number of round trips. `cpus` are its own and the other
     /// end's, if there are two ends.
-    pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, goal: u64) -> Self {
+    pub fn new(
+        moved: &'a AtomicU64,
+        cpus: Option<(&'a TaskCpu, &'a TaskCpu)>,
+        goal: u64,
+        unit: ReportUnit,
+    ) -> Self {
         let mut progress = Self {
+            small_blocks_between_reports: if unit == ReportUnit::ManyIfSmall { 64 } else { 1 },
             moved,
             cpus,
             goal,
@@ -109,7 +126,7 @@ mod tests {
     #[test]
     fn both_on_one_cpu_or_apart() {
         let (moved, own, other) = (AtomicU64::new(0), TaskCpu::default(), TaskCpu::default());
-        let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
+        let mut progress = Progress::new(&moved, Some((&own, &other)), 1000, ReportUnit::Each);
         progress.report(1);
         assert_eq!((moved.load(Relaxed), progress.cpu_comparisons()), (1, (0, 0)));
         (1..=1000).for_each(|done| progress.report(done));
@@ -127,7 +144,7 @@ mod tests {
     fn each_sixteenth_has_its_time() {
         let (moved, goal) = (AtomicU64::new(0), 1000 << 16);
         for piece in [1 << 16, 1 << 12] {
-            let mut progress = Progress::new(&moved, None, goal);
+            let mut progress = Progress::new(&moved, None, goal, ReportUnit::Each);
             let mut after = Vec::new();
             for done in (1..=goal / piece).map(|pieces| pieces * piece) {
                 progress.report(done);
@@ -140,7 +157,7 @@ mod tests {
             let times = progress.sixteenths_ns();
             assert!(times.len() == SIXTEENTHS && times.is_sorted(), "{times:?}");
         }
-        let mut few = Progress::new(&moved, None, goal);
+        let mut few = Progress::new(&moved, None, goal, ReportUnit::Each);
         (1..=20).for_each(|done| few.report(done * goal / 20));
         assert!(few.sixteenths_ns().is_empty());
     }

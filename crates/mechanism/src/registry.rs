@@ -37,7 +37,6 @@ mod tcp;
 mod tcp_end;
 mod tmpfile;
 mod udp;
-mod udp_end;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;

@@ -177,7 +177,8 @@ mod tests {
     use crate::{Toward, WorkerCase, WorkerEnd, WorkerStart};
 
     /// Fields of a case that are figures of it, or follow from the figures.
-    const FIGURES: [&str; 9] = [
+    const FIGURES: [&str; 10] = [
+        "atomic_bytes",
         "zero_copy",
         "granted",
         "samples",
@@ -211,6 +212,7 @@ mod tests {
             payload: usual.payload,
             block_bytes: 1,
             relays: 0,
+            atomic_bytes: Some(1),
             zero_copy: None,
             granted: BTreeMap::new(),
             samples: Vec::new(),

@@ -23,9 +23,12 @@ mod pipes;
 mod quantity;
 mod recommendation;
 mod record;
+mod rounds;
+mod row;
 mod run;
 mod sample;
 mod screen;
+mod sizing;
 mod slow_copies;
 mod sort;
 mod spec;
@@ -58,12 +61,15 @@ pub use record::{
     BenchRecord, CaseError, CaseRecord, ErrorKind, Latency, NoSample, NoiseLevel, OtherLoad, PeerRecord,
     RecordHead, SCHEMA, Settings, StopReason, Suite, Tails, Throughput, Tool, ZeroCopy,
 };
+pub use rounds::{Round, RoundLimits, Rounds};
+pub use row::{Row, TrialMaker, Turn};
 pub use run::{
     Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
     UnseenEnd,
 };
 pub use sample::{EndUsage, SIXTEENTHS, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
+pub use sizing::{Sizing, Speed};
 pub use slow_copies::{CopyFigures, SlowCopies};
 pub use sort::{sort_by, sort_by_key};
 pub use spec::{Spec, SpecError};

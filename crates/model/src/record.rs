@@ -214,6 +214,10 @@ pub struct CaseRecord {
     /// the last one had been sent, or had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
+    /// The longest block, up to `block_bytes`, that the mechanism promises to keep in one piece where several senders or receivers share an
+    /// end; 0 if it promises nothing. Absent if none shares an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atomic_bytes: Option<u64>,
     /// The proof that bytes passed by reference, and how often they were copied on the way; `null` if nothing passed by reference.
     pub zero_copy: Option<ZeroCopy>,
     /// The programs that ran the ends (`--workers`); absent if hosepipe ran them itself.
@@ -275,6 +279,7 @@ impl From<Case> for CaseRecord {
             senders: case.load.senders,
             receivers: case.load.receivers,
             rate_per_s: case.load.rate_per_s,
+            atomic_bytes: None,
             zero_copy: None,
             worker: None,
             granted: BTreeMap::new(),

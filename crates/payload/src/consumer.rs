@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Check, DataLevel};
 
-use crate::{Block, Buffering, Checker, Tile};
+use crate::{Block, BlockTotals, Buffering, Checker, TagChecker, Tile};
 
 /// Gives the receiver a buffer, and checks every byte at level `verify`.
 pub struct Consumer {
@@ -13,6 +13,8 @@ pub struct Consumer {
     /// Bytes at the beginning of the room that were received and are not checked yet.
     gathered: usize,
     checker: Option<Checker>,
+    /// Checks the blocks one by one, if they have tags.
+    tags: Option<(TagChecker, BlockTotals)>,
 }
 
 impl Consumer {
@@ -25,7 +27,51 @@ impl Consumer {
         buffering: Buffering,
     ) -> Self {
         let checker = (level == DataLevel::Verify).then(|| Checker::new(check, tile));
-        Self { room: buffering.make(block_bytes), block_bytes, gathered: 0, checker }
+        Self { room: buffering.make(block_bytes), block_bytes, gathered: 0, checker, tags: None }
+    }
+
+    /// A consumer of blocks with tags.
+    pub fn tagged(tag_checker: TagChecker, block_bytes: usize, buffering: Buffering) -> Self {
+        let tags = Some((tag_checker, BlockTotals::default()));
+        Self { room: buffering.make(block_bytes), block_bytes, gathered: 0, checker: None, tags }
+    }
+
+    /// Whether the blocks have tags: then [`Self::rest_of_block`] is their buffer, and [`Self::accept_part`] or [`Self::accept_piece`] checks
+    /// them.
+    pub fn is_tagged(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// The buffer for the rest of a block with a tag.
+    pub fn rest_of_block(&mut self) -> &mut [u8] {
+        &mut self.room[self.gathered..self.block_bytes]
+    }
+
+    /// Records that the only receiver got the first `len` bytes of the rest of a block.
+    pub fn accept_part(&mut self, len: usize) {
+        self.gathered += len;
+        if let (Some((tag_checker, _)), true) = (&mut self.tags, self.gathered == self.block_bytes) {
+            tag_checker.check(&self.room[..self.block_bytes]);
+            self.gathered = 0;
+        }
+    }
+
+    /// Records that one of several receivers got the first `len` bytes of the buffer in one call.
+    pub fn accept_piece(&mut self, len: usize) {
+        if let Some((tag_checker, totals)) = &mut self.tags {
+            let is_block = tag_checker.is_block(&self.room[..len]);
+            totals.add(&self.room[..len], is_block);
+        }
+    }
+
+    /// What one of several receivers got; `None` if the blocks have no tags.
+    pub fn totals(&self) -> Option<BlockTotals> {
+        self.tags.as_ref().map(|(_, totals)| *totals)
+    }
+
+    /// As [`TagChecker::torn`]; `None`, too, if the blocks have no tags.
+    pub fn torn(&mut self, blocks_of_each: u64) -> Option<u64> {
+        self.tags.take()?.0.torn(blocks_of_each)
     }
 
     /// Whether bytes are checked at all.

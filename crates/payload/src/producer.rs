@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::DataLevel;
 
-use crate::{Block, Buffering, Tile};
+use crate::{Block, BlockTotals, Buffering, Tagger, Tile};
 
 /// Gives the sender its blocks: new ones at the levels `write` and `verify`, the same ones each time at `none`.
 pub struct Producer {
@@ -16,6 +16,8 @@ pub struct Producer {
     /// Bytes of `blocks` that were handed out.
     handed_out: usize,
     fresh: bool,
+    /// Makes the blocks, if they have tags; `blocks` is empty then.
+    tagger: Option<Tagger>,
 }
 
 impl Producer {
@@ -24,7 +26,24 @@ impl Producer {
         let mut blocks = buffering.make(block_bytes);
         tile.copy_from(0, &mut blocks);
         let (handed_out, fresh) = (blocks.len(), level != DataLevel::None);
-        Self { tile, phase: 0, blocks, block_bytes, handed_out, fresh }
+        Self { tile, phase: 0, blocks, block_bytes, handed_out, fresh, tagger: None }
+    }
+
+    /// A producer of blocks with tags, which are handed out one by one.
+    pub fn tagged(tagger: Tagger, tile: Arc<Tile>, block_bytes: usize) -> Self {
+        let blocks = Buffering::default().make(0);
+        let tagger = Some(tagger);
+        Self { tile, phase: 0, blocks, block_bytes, handed_out: 0, fresh: true, tagger }
+    }
+
+    /// Whether the blocks have tags: then only [`Self::next_block`] makes them.
+    pub fn is_tagged(&self) -> bool {
+        self.tagger.is_some()
+    }
+
+    /// The totals of the blocks that were made for several receivers.
+    pub fn totals(&self) -> Option<BlockTotals> {
+        self.tagger.as_ref()?.totals
     }
 
     /// The next block of the stream.
@@ -41,12 +60,22 @@ impl Producer {
             return &self.blocks[..end.min(self.blocks.len())];
         }
         if self.handed_out == self.blocks.len() {
+            if self.tagger.is_some() {
+                return self.next_tagged_block();
+            }
             self.phase = self.tile.copy_from(self.phase, &mut self.blocks);
             self.handed_out = 0;
         }
         let from = self.handed_out;
         self.handed_out = (from + end).min(self.blocks.len());
         &self.blocks[from..self.handed_out]
+    }
+
+    /// Not inlined, so that the loops of blocks without tags stay small.
+    #[cold]
+    #[inline(never)]
+    fn next_tagged_block(&mut self) -> &[u8] {
+        self.tagger.as_mut().map_or(&[], Tagger::next_block)
     }
 
     /// Writes the next bytes of the stream into `slot`, memory of a mechanism; at level `none` writes nothing. A sender uses either only

@@ -24,12 +24,20 @@ pub struct Tagger {
     sender: u32,
     sequence: u64,
     block: Block,
+    /// The totals of its blocks; `None` if they are not added up.
+    pub(crate) totals: Option<BlockTotals>,
 }
 
 impl Tagger {
     /// Blocks have at least [`TAG_BYTES`].
     pub fn new(tile: Arc<Tile>, sender: u32, block_bytes: usize) -> Self {
-        Self { tile, sender, sequence: 0, block: Block::new(block_bytes.max(TAG_BYTES)) }
+        Self { tile, sender, sequence: 0, block: Block::new(block_bytes.max(TAG_BYTES)), totals: None }
+    }
+
+    /// The same, with the totals of its blocks added up, for several receivers.
+    #[must_use]
+    pub fn adding_up(self) -> Self {
+        Self { totals: Some(BlockTotals::default()), ..self }
     }
 
     /// The sender's next block.
@@ -40,6 +48,9 @@ impl Tagger {
         tag[4..].copy_from_slice(&self.sequence.to_le_bytes());
         self.tile.copy_from(phase, body);
         self.sequence += 1;
+        if let Some(totals) = &mut self.totals {
+            totals.add(&self.block, true);
+        }
         &self.block
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use model::CompareResult;
+use model::{CompareResult, Round, RoundLimits, Rounds};
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
@@ -137,7 +137,7 @@ impl Contest<'_> {
         let signal = self.take_turns(&mut contenders, follower)?;
         let mut results: Vec<CompareResult> =
             contenders.into_iter().map(|contender| contender.result).collect();
-        judge(&mut results);
+        check_equal(&mut results);
         Ok((results, signal))
     }
 
@@ -146,24 +146,18 @@ impl Contest<'_> {
         contenders: &mut [Contender],
         follower: &mut dyn Follower,
     ) -> Result<Option<i32>, NotPrepared> {
-        let mut rng = fastrand::Rng::with_seed(self.seed);
-        let mut order: Vec<usize> = (0..contenders.len()).collect();
-        let rounds = self.warmup + self.trials;
-        let (mut turn, turns) = (0.0, f64::from(rounds) * order.len() as f64);
-        for round in 0..rounds {
-            let is_timed = round >= self.warmup;
-            if round > self.warmup && self.until.is_some_and(|until| Instant::now() >= until) {
-                break;
-            }
-            if is_timed {
-                rng.shuffle(&mut order);
-            }
-            for index in &order {
+        let (most, least) = (self.warmup + self.trials, self.warmup + 1);
+        let limits = RoundLimits { most, least, until: self.until, unshuffled: self.warmup };
+        let mut rounds = Rounds::new(self.seed, limits);
+        let (mut turn, turns) = (0.0, f64::from(most) * contenders.len() as f64);
+        while let Some(Round { number, rows }) = rounds.next(self.wanted(&rounds, contenders)) {
+            let is_timed = number >= self.warmup;
+            for index in rows {
                 if follower.stops() {
                     return Ok(None);
                 }
-                let contender = &mut contenders[*index];
-                let stderr = if round == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
+                let contender = &mut contenders[index];
+                let stderr = if number == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
                 let mut made = None;
                 follower.turn(&contender.result, turn / turns, &mut || {
                     let fails = contender.result.error.is_some();
@@ -178,12 +172,16 @@ impl Contest<'_> {
                     Ok(None) => {}
                 }
             }
-            let so_far: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
-            if is_timed && (self.is_enough)(round + 1 - self.warmup, &so_far) {
-                break;
-            }
         }
         Ok(None)
+    }
+
+    /// The contenders of the next round: all, or none if the timed rounds so far are enough.
+    fn wanted(&self, rounds: &Rounds, contenders: &[Contender]) -> Vec<usize> {
+        let so_far: Vec<&CompareResult> = contenders.iter().map(|contender| &contender.result).collect();
+        let timed = rounds.made().saturating_sub(self.warmup);
+        let are_wanted = timed == 0 || !(self.is_enough)(timed, &so_far);
+        (0..contenders.len()).filter(|_| are_wanted).collect()
     }
 
     /// Adds a trial to the result of its contender.
@@ -226,7 +224,7 @@ fn add(result: &mut CompareResult, made: Trial, is_timed: bool, by_latency: bool
 
 /// Compares each output with that of the reference: the shell alone, or else the first link with an output. `equal` stays `None`
 /// without another output.
-fn judge(results: &mut [CompareResult]) {
+fn check_equal(results: &mut [CompareResult]) {
     let ran = |result: &&CompareResult| result.output_hash.is_some();
     let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
     for index in 0..results.len() {
@@ -272,7 +270,7 @@ mod tests {
     }
 
     fn judged(mut results: Vec<CompareResult>) -> Vec<Option<bool>> {
-        judge(&mut results);
+        check_equal(&mut results);
         results.iter().map(|result| result.equal).collect()
     }
 
@@ -327,7 +325,7 @@ mod tests {
             ..result("bash", outputs)
         };
         let same = |mut results: Vec<CompareResult>| {
-            judge(&mut results);
+            check_equal(&mut results);
             results.iter().map(|result| result.same_output).collect::<Vec<_>>()
         };
         let (some, other) = (Some(true), Some(false));

@@ -176,7 +176,7 @@ impl<'c> Child<'c> {
         match opened.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
             Ok(pidfd) => Ok(Self { pid, pidfd, output, captured, ended: None, killed: false, cleaner }),
             Err(error) => {
-                end(pid, cleaner.is_some());
+                kill(pid, cleaner.is_some());
                 cleaner.into_iter().for_each(|cleaner| cleaner.forget(pid));
                 let _ = reap(pid);
                 Err(error.into())
@@ -205,7 +205,7 @@ impl<'c> Child<'c> {
     }
 
     /// Sends SIGTERM to the process, but not to its group: it ends its own children.
-    pub fn ask_to_end(&self) {
+    pub fn ask_to_finish(&self) {
         if self.ended.is_none() {
             // It is no error if it has just ended.
             let _ = kill_process(self.pid, Signal::TERM);
@@ -216,12 +216,12 @@ impl<'c> Child<'c> {
     pub fn kill(&mut self) {
         if self.ended.is_none() {
             self.killed = true;
-            end(self.pid, self.cleaner.is_some());
+            kill(self.pid, self.cleaner.is_some());
         }
     }
 
     /// Kills it and waits for it.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn kill_and_reap(&mut self) {
         if self.ended.is_none() {
             self.kill();
             // Only this process waits for it.
@@ -252,7 +252,7 @@ impl<'c> Child<'c> {
         ready_within(&self.pidfd, PollFlags::IN, None)?;
         if let Some(cleaner) = self.cleaner {
             // Its group number cannot be reused before it is reaped.
-            end(self.pid, true);
+            kill(self.pid, true);
             cleaner.forget(self.pid);
         }
         let (status, usage) = reap(self.pid)?;
@@ -264,12 +264,12 @@ impl<'c> Child<'c> {
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        self.end();
+        self.kill_and_reap();
     }
 }
 
 /// Kills a child, or its group. It must not have been reaped, because its number could then be reused. It is no error if it has just ended.
-fn end(pid: Pid, group: bool) {
+fn kill(pid: Pid, group: bool) {
     let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
 }
 

@@ -7,6 +7,7 @@ mod child;
 mod cleaner;
 mod cpu;
 mod marked;
+mod parent_death;
 mod poll;
 mod private;
 pub mod proc;
@@ -20,12 +21,14 @@ mod spawn;
 mod supervise;
 mod temporary;
 mod wait;
+mod wire;
 
 pub use announce::Announcer;
 pub use child::{Capture, Captured, Child, Ended};
 pub use cleaner::{Cleaner, DetachedCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
+pub use parent_death::finish_with_parent;
 pub use poll::{ready_within, sleep_on};
 pub use private::{
     close_to_others, create_at, is_open_to_others, make_own_folder, make_private_folder, open_own,
@@ -36,7 +39,8 @@ pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};
 pub use regular::open_regular;
 pub use signals::{leave, spawn_thread};
-pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ssh_words};
+pub use spawn::{Environment, become_program, command, spawn, ssh_words};
 pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};
 pub use temporary::TemporaryPath;
-pub use wait::{POLL_INTERVAL, attend, attend_and_read, end_all, output, run, wait_for_all};
+pub use wait::{POLL_INTERVAL, attend, attend_and_read, finish_all, output, run, wait_for_all};
+pub use wire::{Wire, WireError, message_line, read_message};

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use nix::sys::signal::Signal;
 use nix::unistd::execve;
 
 use crate::signals::{mask_at_start, not_ignored_at_start, restore};
@@ -47,20 +46,6 @@ pub fn become_program(path: &Path, words: &[OsString], environment: &Environment
     restore();
     let Err(error) = execve(&c_string(&[path.as_os_str()]), &c_words(words), &c_environment(environment));
     error.into()
-}
-
-/// From now on this process is asked to end (SIGTERM) when the one that started it ends.
-///
-/// # Errors
-/// What prctl(2) answered.
-pub fn end_with_parent() -> io::Result<()> {
-    let parent = rustix::process::getppid();
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-    if rustix::process::getppid() != parent {
-        // The parent ended before the call, so there is no signal.
-        nix::sys::signal::raise(Signal::SIGTERM)?;
-    }
-    Ok(())
 }
 
 /// The command that runs a line in the login shell of another host. ssh gets no terminal, and fails where it would ask for a password.

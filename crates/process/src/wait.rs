@@ -55,7 +55,7 @@ pub fn wait_for_all<E: From<io::Error>>(
             break error.into();
         }
     };
-    children.iter_mut().for_each(Child::end);
+    children.iter_mut().for_each(Child::kill_and_reap);
     Err(error)
 }
 
@@ -107,7 +107,7 @@ pub fn run(command: Command, within: Duration, stops: &mut dyn FnMut() -> bool) 
             return Ok(ended.status);
         }
         if stops() {
-            end_all(&mut child, within)?;
+            finish_all(&mut child, within)?;
         } else {
             attend(&mut child)?;
         }
@@ -134,8 +134,8 @@ pub fn output(command: &mut Command) -> io::Result<(ExitStatus, Vec<u8>)> {
 ///
 /// # Errors
 /// What poll(2) or wait4(2) answered.
-pub fn end_all(children: &mut [Child<'_>], within: Duration) -> io::Result<()> {
-    children.iter().for_each(Child::ask_to_end);
+pub fn finish_all(children: &mut [Child<'_>], within: Duration) -> io::Result<()> {
+    children.iter().for_each(Child::ask_to_finish);
     let asked = Instant::now();
     while children.iter().any(|child| child.ended().is_none()) {
         if asked.elapsed() > within {

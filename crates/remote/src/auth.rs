@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::wire::RemoteError;
+use process::WireError;
 
 /// A random number that is used once.
 type Nonce = [u8; 32];
@@ -35,19 +35,19 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    pub(crate) fn new(protocol: Protocol) -> Result<Self, RemoteError> {
-        let nonce = nonce().map_err(RemoteError::system("getrandom"))?;
+    pub(crate) fn new(protocol: Protocol) -> Result<Self, WireError> {
+        let nonce = nonce().map_err(WireError::system("getrandom"))?;
         Ok(Self { protocol: protocol.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), nonce })
     }
 
     /// Refuses another protocol or another version.
-    pub(crate) fn check(&self, name: &str, own: Protocol) -> Result<(), RemoteError> {
+    pub(crate) fn check(&self, name: &str, own: Protocol) -> Result<(), WireError> {
         let own_version = env!("CARGO_PKG_VERSION");
         if self.protocol == own && self.version == own_version {
             return Ok(());
         }
         let [version, protocol] = [&self.version, &self.protocol].map(|text| visible(text));
-        Err(RemoteError(format!(
+        Err(WireError(format!(
             "{name} is hosepipe {version} (protocol {protocol}), this is {own_version} (protocol {own}): \
              install the same version on both hosts"
         )))
@@ -77,8 +77,8 @@ impl Token {
     ///
     /// # Errors
     /// What is wrong with the file, and how to make one.
-    pub fn read(path: &Path) -> Result<Self, RemoteError> {
-        let problem = |what: String| RemoteError(format!("the token file {} {what}", path.display()));
+    pub fn read(path: &Path) -> Result<Self, WireError> {
+        let problem = |what: String| WireError(format!("the token file {} {what}", path.display()));
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
         let cannot =
             |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));

@@ -9,7 +9,7 @@ use mechanism::{CallerCheck, Callers, MEETING_PATIENCE};
 use rustix::net::sockopt;
 
 use crate::auth::{Hello, Opening, Proof, Protocol, Prover, Token};
-use crate::wire::{RemoteError, Wire, line, read};
+use process::{Wire, WireError, message_line, read_message};
 
 /// Longest first message of a client, in bytes.
 const HELLO_BYTES_MAX: usize = 4096;
@@ -25,9 +25,9 @@ impl Listener {
     ///
     /// # Errors
     /// An error of bind(2) or listen(2).
-    pub fn at(address: SocketAddr) -> Result<Self, RemoteError> {
+    pub fn at(address: SocketAddr) -> Result<Self, WireError> {
         let listener = TcpListener::bind(address).map(Arc::new);
-        let listener = listener.map_err(RemoteError::system(format!("cannot listen on {address}")))?;
+        let listener = listener.map_err(WireError::system(format!("cannot listen on {address}")))?;
         Ok(Self { callers: Callers::new(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
     }
 
@@ -35,8 +35,8 @@ impl Listener {
     ///
     /// # Errors
     /// An error of getsockname(2).
-    pub fn address(&self) -> Result<SocketAddr, RemoteError> {
-        self.listener.local_addr().map_err(RemoteError::system("getsockname"))
+    pub fn address(&self) -> Result<SocketAddr, WireError> {
+        self.listener.local_addr().map_err(WireError::system("getsockname"))
     }
 
     /// Waits for a client that has the token; `None` if there is none within `patience`, or if `stop` returned true. `remark` is called with the
@@ -51,7 +51,7 @@ impl Listener {
         patience: Duration,
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
-    ) -> Result<Option<Wire>, RemoteError> {
+    ) -> Result<Option<Wire>, WireError> {
         let mut check = |greeting: &[u8], received: &[u8]| {
             check_token(token, protocol, greeting, received).unwrap_or_else(|error| {
                 remark(&error.to_string());
@@ -59,13 +59,13 @@ impl Listener {
             })
         };
         let mut greet =
-            || Hello::new(protocol).map_or(Vec::new(), |hello| line(&Opening { hello, proof: None }));
+            || Hello::new(protocol).map_or(Vec::new(), |hello| message_line(&Opening { hello, proof: None }));
         let authenticated = self.callers.next(patience, &mut greet, &mut check, &mut || !stop());
-        let Some((stream, proof)) = authenticated.map_err(RemoteError::system("poll"))? else {
+        let Some((stream, proof)) = authenticated.map_err(WireError::system("poll"))? else {
             return Ok(None);
         };
         let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
-        keep_alive(&stream).map_err(RemoteError::system("setsockopt(SO_KEEPALIVE)"))?;
+        keep_alive(&stream).map_err(WireError::system("setsockopt(SO_KEEPALIVE)"))?;
         let wire = Wire::over(stream.into(), &name)?;
         wire.send(&proof, MEETING_PATIENCE)?;
         Ok(Some(wire))
@@ -78,14 +78,14 @@ fn check_token(
     protocol: Protocol,
     greeting: &[u8],
     received: &[u8],
-) -> Result<CallerCheck<Proof>, RemoteError> {
+) -> Result<CallerCheck<Proof>, WireError> {
     let Some(text) = received.strip_suffix(b"\n") else { return Ok(CallerCheck::Incomplete) };
     let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
-    let Opening { hello: server, .. } = read(&greeting, "this host")?;
-    let Opening { hello: client, proof } = read(&text, "a caller")?;
+    let Opening { hello: server, .. } = read_message(&greeting, "this host")?;
+    let Opening { hello: client, proof } = read_message(&text, "a caller")?;
     client.check("a caller", protocol)?;
     if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
-        return Err(RemoteError("a client with another token was refused".to_owned()));
+        return Err(WireError("a client with another token was refused".to_owned()));
     }
     Ok(CallerCheck::Right(token.prove(Prover::Server, &server, &client)))
 }
@@ -107,12 +107,12 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 ///
 /// # Errors
 /// A sentence: nothing listens there, or the name is unknown.
-pub(crate) fn connect(target: &str) -> Result<TcpStream, RemoteError> {
-    let addresses = target.to_socket_addrs().map_err(RemoteError::system(format!("cannot find {target}")))?;
-    let mut reached = Err(RemoteError(format!("{target} has no address")));
+pub(crate) fn connect(target: &str) -> Result<TcpStream, WireError> {
+    let addresses = target.to_socket_addrs().map_err(WireError::system(format!("cannot find {target}")))?;
+    let mut reached = Err(WireError(format!("{target} has no address")));
     for address in addresses {
         reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
-            .map_err(RemoteError::system(format!("cannot reach a hosepipe at {address}")));
+            .map_err(WireError::system(format!("cannot reach a hosepipe at {address}")));
         if reached.is_ok() {
             break;
         }
@@ -129,14 +129,14 @@ pub(crate) fn authenticate(
     name: &str,
     token: &Token,
     protocol: Protocol,
-) -> Result<Wire, RemoteError> {
-    stream.set_nodelay(true).map_err(RemoteError::system("setsockopt(TCP_NODELAY)"))?;
+) -> Result<Wire, WireError> {
+    stream.set_nodelay(true).map_err(WireError::system("setsockopt(TCP_NODELAY)"))?;
     let mut wire = Wire::over(stream.into(), name)?;
     let (server, client) = exchange_hellos(&mut wire, MEETING_PATIENCE, protocol, Some(token))?;
-    let turned_away = |error: RemoteError| RemoteError(format!("{error}: does it have another token?"));
+    let turned_away = |error: WireError| WireError(format!("{error}: does it have another token?"));
     let proof: Proof = wire.expect(MEETING_PATIENCE).map_err(turned_away)?;
     if !token.verify(&proof, Prover::Server, &server, &client) {
-        return Err(RemoteError(format!("{name} does not have the token: it is not trusted")));
+        return Err(WireError(format!("{name} does not have the token: it is not trusted")));
     }
     Ok(wire)
 }
@@ -147,8 +147,8 @@ pub(crate) fn exchange_hellos(
     patience: Duration,
     protocol: Protocol,
     token: Option<&Token>,
-) -> Result<(Hello, Hello), RemoteError> {
-    let silent = |wire: &Wire| RemoteError(format!("{}: is a hosepipe there?", wire.silent(patience)));
+) -> Result<(Hello, Hello), WireError> {
+    let silent = |wire: &Wire| WireError(format!("{}: is a hosepipe there?", wire.silent(patience)));
     let Opening { hello: server, .. } = wire.receive(patience)?.ok_or_else(|| silent(wire))?;
     server.check(&wire.name, protocol)?;
     let hello = Hello::new(protocol)?;

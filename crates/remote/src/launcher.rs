@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use model::{describe_errno, file_on_path};
 use process::{
-    Capture, Captured, Child, Cleaner, attend, command, describe_ending, end_all, wait_for_all, write_anew,
+    Capture, Captured, Child, Cleaner, attend, command, describe_ending, finish_all, wait_for_all, write_anew,
 };
 
 /// Bytes kept of the beginning and of the end of a program's standard error.
@@ -163,7 +163,7 @@ impl<'c> Launched<'c> {
 
 impl Drop for Launched<'_> {
     fn drop(&mut self) {
-        let _ = end_all(&mut self.0, GRACE);
+        let _ = finish_all(&mut self.0, GRACE);
     }
 }
 

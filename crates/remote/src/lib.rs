@@ -7,8 +7,6 @@ mod handshake;
 pub mod launcher;
 pub mod peer;
 pub mod spread;
-mod wire;
 
 pub use auth::Token;
 pub use handshake::Listener;
-pub use wire::{RemoteError, Wire};

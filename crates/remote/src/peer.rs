@@ -7,7 +7,7 @@ mod ssh;
 
 use std::net::SocketAddr;
 
-use engine::{EndRequest, FarMessage};
+use engine::{EndpointRequest, PeerMessage};
 use model::{CaseError, Host, Tool};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub use client::PeerClient;
 pub use server::PeerServer;
 
 /// The protocol of the two ends of a benchmark.
-const BENCH: Protocol = "bench 4";
+const BENCH: Protocol = "bench 5";
 
 /// What the server sends after the authentication: the address for connections of a trial, and the machine.
 #[derive(Serialize, Deserialize)]
@@ -30,13 +30,13 @@ struct ServerFacts {
 /// What the server sends about a trial, with the number of its order: its progress, its report, or why there is none.
 #[derive(Serialize, Deserialize)]
 struct TrialUpdate {
-    news: (u64, Result<FarMessage, CaseError>),
+    news: (u64, Result<PeerMessage, CaseError>),
 }
 
 /// What the client sends.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ClientMessage {
-    Order(u64, EndRequest),
+    Order(u64, EndpointRequest),
     Confirm { bytes: u64, checksum: Option<String> },
 }

@@ -4,7 +4,7 @@
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::load::{promised_bytes, torn_share};
+use stats::load::torn_share;
 use stats::race::SAME_TIMES;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
@@ -296,13 +296,13 @@ fn cases_of<'a>(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Vec<
 
 /// That the blocks arrived in one piece here, and need not elsewhere: a pipe of 64 KiB that is read in blocks of 64 KiB holds one block.
 fn unpromised(taken: &CaseRecord) -> Option<String> {
-    let promised = promised_bytes(&taken.mechanism);
-    if !taken.load().has_several_at_an_end() || taken.block_bytes <= promised {
-        return None;
-    }
-    let but = match promised {
-        0 => "a stream of bytes does not promise that".to_owned(),
-        bytes => format!("it promises that only up to {}", numbers::size(bytes)),
+    let but = match taken.atomic_bytes {
+        _ if !taken.load().has_several_at_an_end() => return None,
+        Some(promised) if promised >= taken.block_bytes => return None,
+        Some(0) => "a stream of bytes does not promise that".to_owned(),
+        Some(promised) => format!("it promises that only up to {}", numbers::size(promised)),
+        // A record of hosepipe before 0.3.
+        None => "the record does not say whether it promises that".to_owned(),
     };
     Some(format!(
         "; here each block of `{}` arrived in one piece, but {but}: with other programs it may not",

@@ -68,16 +68,6 @@ pub fn torn_share(case: &CaseRecord) -> Option<f64> {
     (blocks > 0).then(|| torn as f64 / blocks as f64)
 }
 
-/// The longest block that a mechanism promises to keep in one piece where several senders or receivers share an end, in bytes; 0 if it promises
-/// nothing. The registry's `atomic_bytes`, for records, which may come from another machine.
-pub fn promised_bytes(mechanism: &str) -> u64 {
-    match mechanism {
-        "pipe" | "fifo" => 4096,
-        "unix-seqpacket" | "unix-dgram" | "udp" | "posix-mq" | "sysv-msgq" => u64::MAX,
-        _ => 0,
-    }
-}
-
 /// Percentiles over all trials of paced round trips from their actual start to their end, in nanoseconds; `None` if none were paced.
 ///
 /// # Errors

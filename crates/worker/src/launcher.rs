@@ -13,10 +13,10 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use crate::command::{NotFinished, wait};
 use crate::end_sampler::EndSampler;
 use crate::job::Job;
-use crate::judge::{Finished, Role, Span, judge, with_stderr};
 use crate::program::{Program, roles};
 use crate::registry::Receiver;
 use crate::result_line::ResultLines;
+use crate::run_check::{Finished, Role, Span, check_run, with_stderr};
 
 /// Number of last bytes of a worker's standard error that are kept.
 const STDERR_MAX: usize = 2048;
@@ -189,7 +189,7 @@ impl Launcher {
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv, elapsed_ns) =
-            judge(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
+            check_run(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
         let sample = Sample {
             round: 0,
             elapsed_ns,

@@ -12,7 +12,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use model::{BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Sample, Spec, Tasks, Wait};
+use model::{
+    BenchRecord, ByteSize, CaseRecord, DataLevel, Placement, Round, RoundLimits, Rounds, Sample, Spec, Tasks,
+    Wait,
+};
 use stats::estimate::median;
 use stats::load::keeps_up;
 use stats::race::SAME_TIMES;
@@ -213,18 +216,15 @@ fn run_programs(kind: Kind, answers: &[Answer], lab: &Laboratory, folder: &Path)
         };
         programs.push((program, count, idle_ns, case));
     }
-    let (mut random, began) = (fastrand::Rng::with_seed(lab.seed), Instant::now());
-    let least = lab.rounds_or(JUDGE_ROUNDS_MIN);
-    for round in 0.. {
-        if round as usize >= least && began.elapsed() > JUDGE_TIME {
-            break;
-        }
-        random.shuffle(&mut programs);
-        for (program, count, idle_ns, case) in &mut programs {
+    let least = lab.rounds_or(JUDGE_ROUNDS_MIN) as u32;
+    let until = Some(Instant::now() + JUDGE_TIME);
+    let mut rounds = Rounds::new(lab.seed, RoundLimits { most: u32::MAX, least, until, unshuffled: 0 });
+    while let Some(Round { number, rows }) = rounds.next(programs.iter_mut().collect()) {
+        for (program, count, idle_ns, case) in rows {
             let run = program.run(*count, &[])?;
             let whole_ns = |each_ns: f64| ((each_ns * *count as f64) as u64).max(1);
             case.samples.push(Sample {
-                round,
+                round: number,
                 messages: *count,
                 elapsed_ns: whole_ns(run.time_ns),
                 system_ns: whole_ns(run.cpu_ns).saturating_sub(*idle_ns as u64).max(1),

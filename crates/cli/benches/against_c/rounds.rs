@@ -2,6 +2,7 @@
 //! affects all of them, and figures of one round can be compared pair by pair.
 
 use anyhow::Result;
+use model::{Round, RoundLimits, Rounds};
 
 use crate::target::Laboratory;
 
@@ -21,15 +22,15 @@ impl Laboratory {
         rounds: usize,
         contenders: [&dyn Fn() -> Result<f64>; N],
     ) -> Result<[Vec<f64>; N]> {
-        let mut rng = fastrand::Rng::with_seed(self.seed);
-        let mut order: [usize; N] = std::array::from_fn(|index| index);
         let mut figures = [const { Vec::new() }; N];
         for contender in contenders {
             contender()?;
         }
-        for _ in 0..self.rounds_or(rounds) {
-            rng.shuffle(&mut order);
-            for &turn in &order {
+        let most = self.rounds_or(rounds) as u32;
+        let mut rounds =
+            Rounds::new(self.seed, RoundLimits { most, least: most, until: None, unshuffled: 0 });
+        while let Some(Round { rows, .. }) = rounds.next(Vec::from_iter(0..N)) {
+            for turn in rows {
                 figures[turn].push(contenders[turn]()?);
             }
         }

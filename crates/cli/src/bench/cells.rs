@@ -110,7 +110,13 @@ fn check_peer(args: &BenchArgs) -> anyhow::Result<()> {
         found.is_ok_and(|(found, _)| found.capabilities.contains(Capabilities::CROSSES_HOSTS))
     };
     if let Some(spec) = args.specs.iter().find(|spec| !crosses(spec)) {
-        return usage(format!("`{spec}` does not leave this machine: use tcp or udp with --peer"));
+        return usage(if spec.mechanism == "udp" {
+            format!(
+                "`{spec}` is measured on one machine: for UDP between two hosts take `iperf3 -u`, or tcp with --peer"
+            )
+        } else {
+            format!("`{spec}` does not leave this machine: use tcp with --peer")
+        });
     }
     let over_tcp = matches!(target, Target::Tcp(_));
     let is_placed = !matches!(args.place, None | Some(PlaceArgument::One(Placement::Any)));
@@ -137,7 +143,7 @@ fn check_peer(args: &BenchArgs) -> anyhow::Result<()> {
 
 fn specs(args: &BenchArgs) -> Vec<Spec> {
     match (args.all, args.specs.is_empty()) {
-        (_, true) if args.peer.target.is_some() => ["tcp", "udp"].map(Spec::plain).into(),
+        (_, true) if args.peer.target.is_some() => vec![Spec::plain("tcp")],
         (true, _) => mechanism::all_specs(),
         (_, true) => mechanism::default_specs(),
         _ => args.specs.clone(),

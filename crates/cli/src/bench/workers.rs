@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use engine::Plan;
 use model::{
-    Amount, BenchRecord, Case, Check, Host, Observer, PayloadKind, Placement, RecordHead, Settings, Silent,
-    Spec, Tasks, Workload,
+    Amount, BenchRecord, Case, Check, Host, PayloadKind, Placement, RecordHead, Settings, Spec, Tasks,
+    Workload,
 };
 use report::words;
-use worker::{
-    BuildCache, LanguageVariant, Program, Registry, RowsBeside, TrialSize, Worker, WorkerPair, WorkerPlan,
-};
+use worker::{BuildCache, LanguageVariant, Program, Registry, Worker, WorkerAmount, WorkerPair};
 
 use super::args::BenchArgs;
 use super::cells::placements;
@@ -107,7 +106,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let peers = typed.split(',').any(|word| word.trim() == worker::PEERS);
     let cells = cells(args, peers)?;
     if args.dry_run {
-        terminal::print(&dry_run(args, &choices, &cells))?;
+        terminal::print(&dry_run(args, &choices, &cells)?)?;
         return Ok(None);
     }
     args.outputs.check()?;
@@ -120,19 +119,15 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let mut progress = BenchProgress::new(Until::Planned);
     let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
-    let plan = plan(args, &workers, &cells);
-    let own = own_plan(&plan, if peers { &cells } else { &[] })?;
+    let plan = plan(args, if peers { &cells } else { &[] }, &cells)?;
+    let rows = worker::worker_rows(pairs(args, &workers, &cells), amount(args, &cells), plan.seed)?;
     let cleaner = peers.then(mechanism::start_cleaner).transpose();
     let _cleaner = cleaner.context("cannot start the process that cleans up after us")?;
-    progress.progress("warming up hosepipe's own rows", None);
-    let (mut silent, stopped) = (Silent, || stop.is_set());
-    let mut own_session = engine::Session::start(&own, &host::cpus(), &mut silent, &stopped);
-    let mut trial = |row, round| own_session.run_trial(row, round);
-    let beside = RowsBeside { count: own.cases.len(), trial: &mut trial };
-    let mut outcome = worker::measure_beside(&plan, beside, &mut progress, &stopped)?;
+    let mut outcome = engine::run_beside(&plan, rows, &host::cpus(), &mut progress, &|| stop.is_set());
     drop(progress);
-    outcome.cases.extend(own_session.into_cases());
-    outcome.cases.push(outcome.ceiling);
+    // hosepipe's own rows come behind those of the workers, and the memory copy is the last one.
+    let (own, with_ceiling) = (plan.cases.len(), outcome.cases.len());
+    outcome.cases[..with_ceiling - 1].rotate_left(own);
 
     let settings = Settings {
         seed: plan.seed,
@@ -200,17 +195,15 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The plan of hosepipe's own mechanisms beside the peers: with the same bytes, check, CPUs, and number and length of trials.
-fn own_plan(plan: &WorkerPlan, cells: &[Cell]) -> anyhow::Result<engine::Plan> {
-    let (amount, trial_max) = match plan.amount {
-        TrialSize::Fixed { bytes, .. } => (Amount::Bytes(bytes), None),
-        TrialSize::Lasting { trial, .. } => (Amount::Adaptive, Some(trial)),
-    };
+/// The rounds of the workers, with hosepipe's own mechanisms in `own_cells`: with the same bytes, check, CPUs, and number and length of
+/// trials.
+fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<Plan> {
+    let amount = amount(args, cells).stream;
     let mut cases = Vec::new();
     for (spec, tasks) in OWN_MECHANISMS {
         let spec: Spec = spec.parse()?;
         let (mechanism, options) = mechanism::resolve(&spec)?;
-        cases.extend(cells.iter().map(|cell| Case {
+        cases.extend(own_cells.iter().map(|cell| Case {
             tasks,
             wait: mechanism.wait(&options),
             check: Check::Xor,
@@ -222,18 +215,28 @@ fn own_plan(plan: &WorkerPlan, cells: &[Cell]) -> anyhow::Result<engine::Plan> {
             ..Case::stream(spec.clone())
         }));
     }
-    let own = engine::Plan::new(cases, plan.trials, plan.seed, None);
-    let round_program = Some(engine::OWN_PROGRAM.into());
-    Ok(engine::Plan { trial_max: trial_max.unwrap_or(own.trial_max), round_program, ..own })
+    let matrix = args.workers.matrix;
+    let trials = args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS });
+    let has_several = cells
+        .iter()
+        .any(|cell| (cell.workload, cell.block_bytes) != (cells[0].workload, cells[0].block_bytes));
+    let trial = if matrix || has_several { SHORT_TRIAL } else { TRIAL };
+    Ok(Plan {
+        // Programs start slowly: shorter trials say nothing of them.
+        trial_min: trial,
+        trial_max: trial,
+        stops_late_trials: false,
+        round_program: Some(engine::OWN_PROGRAM.into()),
+        ..Plan::new(cases, trials, args.seed, args.time)
+    })
 }
 
-/// The plan of the workers: each with itself, or for a matrix each writer with each reader.
-fn plan(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> WorkerPlan {
-    let matrix = args.workers.matrix;
+/// The workers of each cell: each with itself, or for a matrix each writer with each reader.
+fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair> {
     let mut rows = Vec::new();
     for Cell { placement, cpus, workload, block_bytes } in cells {
         for writer in workers {
-            let pairs: Vec<WorkerPair> = if matrix {
+            let pairs: Vec<WorkerPair> = if args.workers.matrix {
                 let readers = workers.iter().cloned();
                 readers.map(|reader| WorkerPair::between(writer.clone(), reader, *block_bytes)).collect()
             } else {
@@ -244,36 +247,29 @@ fn plan(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> WorkerPlan {
             rows.extend(pairs.into_iter().map(placed));
         }
     }
-    let block_bytes = cells[0].block_bytes;
-    let bytes = args.bytes.map(|size| size.0).or(args.count.map(|count| count.saturating_mul(block_bytes)));
-    let has_several =
-        cells.iter().any(|cell| (cell.workload, cell.block_bytes) != (cells[0].workload, block_bytes));
-    WorkerPlan {
-        rows,
-        amount: match bytes {
-            Some(bytes) => TrialSize::Fixed { bytes, warmup_bytes: WARMUP_BYTES.min(bytes / 4) },
-            None => TrialSize::Lasting {
-                trial: if matrix || has_several { SHORT_TRIAL } else { TRIAL },
-                warmup_bytes_max: WARMUP_BYTES,
-            },
-        },
-        trials: args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS }),
-        seed: args.seed,
-        budget: args.time,
+    rows
+}
+
+/// How much each trial moves.
+fn amount(args: &BenchArgs, cells: &[Cell]) -> WorkerAmount {
+    let of_count = args.count.map(|count| count.saturating_mul(cells[0].block_bytes));
+    match args.bytes.map(|size| size.0).or(of_count) {
+        Some(bytes) => {
+            WorkerAmount { stream: Amount::Bytes(bytes), warmup_bytes_max: WARMUP_BYTES.min(bytes / 4) }
+        }
+        None => WorkerAmount { stream: Amount::Adaptive, warmup_bytes_max: WARMUP_BYTES },
     }
 }
 
 /// The plan as text; nothing is built.
-fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) -> String {
+fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) -> anyhow::Result<String> {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
-    let plan = plan(args, &[], cells);
-    let amount = match plan.amount {
-        TrialSize::Fixed { bytes, warmup_bytes } => format!("{bytes} bytes after {warmup_bytes} of warm-up"),
-        TrialSize::Lasting { trial, .. } => {
-            format!("as many bytes as take {}", humantime::format_duration(trial))
-        }
+    let (plan, amount) = (plan(args, &[], cells)?, amount(args, cells));
+    let amount = match amount.stream {
+        Amount::Bytes(bytes) => format!("{bytes} bytes after {} of warm-up", amount.warmup_bytes_max),
+        _ => format!("as many bytes as take {}", humantime::format_duration(plan.trial_max)),
     };
     let rows = match args.workers.matrix {
         true => words::count(names.len() * names.len() * cells.len(), "pair"),
@@ -289,7 +285,7 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
         cells.iter().map(|cell| model::ByteSize(cell.block_bytes).to_string()).collect();
     blocks.sort();
     blocks.dedup();
-    format!(
+    Ok(format!(
         "{}\nplaced: {}\n\n{rows} x {} of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
          random order of seed {}\n",
         names.join("\n"),
@@ -297,7 +293,7 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
         words::count(plan.trials as usize, "trial"),
         blocks.join(", "),
         plan.seed,
-    )
+    ))
 }
 
 /// Refuses options that workers do not have.

@@ -43,7 +43,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let own_address = address(args)?;
     let temporary = cleaner.make_folder().context("a folder for the work")?;
     let rendezvous = match (&args.folder, &args.meet) {
-        _ if args.stdio => Rendezvous::over(remote::Wire::over_stdio("the launcher")?),
+        _ if args.stdio => Rendezvous::over(process::Wire::over_stdio("the launcher")?),
         (Some(folder), _) => Rendezvous::Folder(new_folder(folder, &format!("node-{rank}"))?),
         (None, Some(meet)) => meeting(args, meet, (rank, own_address), temporary.path())?,
         (None, None) => {

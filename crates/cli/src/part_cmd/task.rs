@@ -8,7 +8,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use process::{Child, attend_and_read, create_at, end_all};
+use process::{Child, attend_and_read, create_at, finish_all};
 use remote::spread::{BEGUN, PartResult, RESULTS, Work, attempt_name, describe, last_words};
 use rustix::fs::CWD;
 use rustix::io::fcntl_dupfd_cloexec;
@@ -32,7 +32,7 @@ struct Task<'a> {
 
 /// Runs the partitions that standard input names until it ends, or unfinished ones of a Slurm job until none is left.
 pub(super) fn run(args: &PartArgs, work: &Work) -> anyhow::Result<ExitCode> {
-    process::end_with_parent()?;
+    process::finish_with_parent()?;
     let results = match args.take {
         Some(_) => work.task_file(RESULTS).context("a file of results")?,
         None => fcntl_dupfd_cloexec(stdout(), 3)?.into(),
@@ -48,7 +48,7 @@ pub(super) fn run(args: &PartArgs, work: &Work) -> anyhow::Result<ExitCode> {
 
 /// Runs one partition, whose bytes may come from standard input; its result is a line of standard output.
 pub(super) fn run_one(args: &PartArgs, work: &Work, number: usize) -> anyhow::Result<ExitCode> {
-    process::end_with_parent()?;
+    process::finish_with_parent()?;
     let results = fcntl_dupfd_cloexec(stdout(), 3)?;
     let (result, status) = map(args, work, number, &attempt_name())?;
     result.note(File::from(results))?;
@@ -141,7 +141,7 @@ impl Task<'_> {
             let is_over = attend_and_read(&mut child, input)?.contains(&true);
             if self.stop.is_set() || is_over {
                 let kept = process::adopt_orphans()?;
-                end_all(&mut child, GRACE)?;
+                finish_all(&mut child, GRACE)?;
                 process::kill_children_except(&kept);
                 return Ok(None);
             }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use model::{CaseRecord, DataLevel, ProgramFigures, Sample, Spec, describe_errno};
+use model::{
+    CaseRecord, DataLevel, ProgramFigures, Round, RoundLimits, Rounds, Sample, Spec, describe_errno,
+};
 use stats::choice::effort;
 use stats::estimate::median;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
@@ -31,7 +33,7 @@ const PACED_RUNS_IN_TIME: u32 = 75;
 const PACED_RUN_MIN: Duration = Duration::from_millis(100);
 const PACED_RUN_MAX: Duration = Duration::from_secs(1);
 /// Rounds of each program, even after the time is over.
-const ROUNDS_MIN: usize = 3;
+const ROUNDS_MIN: u32 = 3;
 /// Fewer rounds exclude no program (`stats/race.rs`).
 const ROUNDS_TO_EXCLUDE: usize = 7;
 
@@ -99,20 +101,18 @@ pub(super) fn run(
         });
         programs.push(ready.ok());
     }
-    let mut random = fastrand::Rng::with_seed(args.seed);
-    let mut order: Vec<usize> = (0..timed.len()).collect();
-    for round in 0.. {
-        if round >= ROUNDS_MIN {
+    let limits = RoundLimits { most: u32::MAX, least: ROUNDS_MIN, until: Some(until), unshuffled: 0 };
+    let mut rounds = Rounds::new(args.seed, limits);
+    loop {
+        let mut wanted = Vec::from_iter(0..timed.len());
+        if rounds.made() >= ROUNDS_MIN {
             let race = ProgramRace::new(timed.clone(), figures, &args.question.demand());
-            order.retain(|at| race.needs_runs_of(&timed[*at].spec));
-            if order.is_empty() || Instant::now() >= until {
-                break;
-            }
+            wanted.retain(|at| race.needs_runs_of(&timed[*at].spec));
         }
-        random.shuffle(&mut order);
-        for at in &order {
-            let figures = &mut timed[*at];
-            let Some((messages, program)) = &programs[*at] else { continue };
+        let Some(Round { rows, .. }) = rounds.next(wanted) else { break };
+        for at in rows {
+            let figures = &mut timed[at];
+            let Some((messages, program)) = &programs[at] else { continue };
             // Beside each run one with a single message: what a start takes changes with the load.
             let run = program.run(*messages).and_then(|run| Ok((run, program.run(1)?)));
             if stop.is_set() {
@@ -127,7 +127,7 @@ pub(super) fn run(
                 Err(error) => {
                     (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
                     figures.failure = Some(describe_errno(&error));
-                    programs[*at] = None;
+                    programs[at] = None;
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{Spec, describe_errno};
+use model::{Sizing, Spec, Speed, describe_errno};
 use process::{
     Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
@@ -17,7 +17,7 @@ use crate::signals::StopRequest;
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
 /// A number of messages is taken after this many runs of it.
-const TRIES: u32 = 3;
+const TRIES: usize = 3;
 /// Time of the first run at a rate.
 const FIRST_PACED: Duration = Duration::from_millis(20);
 /// Fewest messages of a run at a rate.
@@ -184,22 +184,21 @@ fn paced_messages_for(
 /// # Errors
 /// Those of `run`.
 fn messages_for(run_time: Duration, mut run: impl FnMut(u64) -> io::Result<f64>) -> io::Result<u64> {
-    let mut messages = FIRST_MESSAGES;
-    loop {
-        // A program that lost its CPU for a while looks slow, and its runs would be too short to be measured.
-        let mut times = 0.0_f64;
-        for _ in 0..TRIES {
-            let took_ns = run(messages)? * messages as f64;
-            times = times.max(run_time.as_nanos() as f64 / took_ns.max(1.0));
-            if times >= 2.0 {
-                break;
-            }
-        }
-        if times < 2.0 {
-            return Ok(((messages as f64 * times) as u64).max(1));
-        }
-        messages = (messages as f64 * times.min(100.0)) as u64;
-    }
+    let sizing = Sizing {
+        first: FIRST_MESSAGES,
+        most: u64::MAX,
+        growth_max: 100.0,
+        enough: run_time / 2,
+        trials: TRIES,
+        alone: Duration::MAX,
+    };
+    let speed = sizing.find(|messages| {
+        let elapsed = Duration::from_nanos((run(messages)? * messages as f64) as u64);
+        Ok::<_, io::Error>(Some((elapsed, false)))
+    })?;
+    // A program that lost its CPU for a while looks slow, and its runs would be too short to be measured: the fastest run counts.
+    let messages = speed.map(|speed| Speed::new(speed.amount, speed.fastest).amount_in(run_time));
+    Ok(messages.map_or(1, |messages| (messages as u64).max(1)))
 }
 
 #[cfg(test)]

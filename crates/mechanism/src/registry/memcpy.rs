@@ -1,6 +1,6 @@
 //! `memcpy`: one core copies private memory. The ceiling: nothing that copies once can be faster.
 
-use crate::endpoint::{EndpointRole, Job};
+use crate::endpoint::{EndpointRole, Transfer};
 use crate::loops::{each_block, endpoint};
 use crate::prelude::*;
 
@@ -26,16 +26,16 @@ struct Copier;
 
 impl End for Copier {}
 
-fn copy_blocks(_: &mut Copier, job: &mut Job<'_>) -> io::Result<()> {
-    each_block(job, |job| {
-        let room = job.consumer.room();
-        room.copy_from_slice(job.producer.next_block());
+fn copy_blocks(_: &mut Copier, transfer: &mut Transfer<'_>) -> io::Result<()> {
+    each_block(transfer, |transfer| {
+        let room = transfer.consumer.room();
+        room.copy_from_slice(transfer.producer.next_block());
         // The copy is "used": the compiler may not leave it out.
         std::hint::black_box(room.as_mut_ptr());
-        job.consumer.accept(job.block_bytes);
+        transfer.consumer.accept(transfer.block_bytes);
         Ok(())
     })?;
-    job.consumer.finish();
-    job.received_bytes = job.blocks * job.block_bytes as u64;
+    transfer.consumer.finish();
+    transfer.received_bytes = transfer.blocks * transfer.block_bytes as u64;
     Ok(())
 }

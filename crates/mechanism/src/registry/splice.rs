@@ -17,7 +17,7 @@ use super::pipe::page_ring::{Lengths, check_vmsplice, refer};
 use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked};
 use super::sockets::{SNDBUF_OPTION, rcvbuf_bytes, sndbuf_bytes, unix_pair};
 use crate::assembly::no_chain;
-use crate::endpoint::{Endpoint, EndpointRole, Job};
+use crate::endpoint::{Endpoint, EndpointRole, Transfer};
 use crate::loops::{each_piece, endpoint};
 use crate::prelude::*;
 
@@ -233,8 +233,8 @@ struct SpliceRelay {
 }
 
 impl SpliceRelay {
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        each_piece(job, |_, most, _| {
+    fn run(&mut self, transfer: &mut Transfer<'_>) -> io::Result<()> {
+        each_piece(transfer, |_, most, _| {
             let moved = self.inward.move_some(most)?;
             if let Some(onward) = &mut self.onward {
                 onward.move_all(moved)?;

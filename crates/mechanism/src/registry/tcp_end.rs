@@ -1,4 +1,16 @@
 //! One end of a TCP connection with another host.
+//!
+//! ```text
+//!                      a stream                                  round trips
+//!  sender                         receiver       client                        server
+//!    │ ── connect, key of the trial ──▶ │          │ ── connect, key ─────────▶ │     (either end may be the one that connects)
+//!    │ ── READY ──────────────────────▶ │          │ ◀───────────────── READY ─ │
+//!    │ ◀──────────────────────── GO ─── │ clock    │ clock starts               │
+//!    │ ── block ─ block ─ … ─ block ──▶ │ starts   │ ── request ──────────────▶ │
+//!    │ ── shutdown ───────────────────▶ │ stops    │ ◀──────────────── answer ─ │     … the last answer stops it
+//!    │ ◀───────────────────── close ─── │          │                            │
+//! ```
+//! The end with the clock is the receiver of a stream, and the client of round trips.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -35,13 +47,13 @@ impl TcpEnd {
 
     /// Whether this end times the trial.
     fn has_clock(&self) -> bool {
-        self.meeting.is_first == (self.workload == Workload::PingPong)
+        self.meeting.is_initiator == (self.workload == Workload::PingPong)
     }
 
     /// Whether `lowat` applies. The receiver of a stream always gets more bytes, or the end of the stream, which also wakes it. A round
     /// trip with fewer bytes would wait for ever.
     fn receives_stream(&self) -> bool {
-        self.workload == Workload::Stream && !self.meeting.is_first
+        self.workload == Workload::Stream && !self.meeting.is_initiator
     }
 
     /// Connects, or waits for the other end to connect. An end that connects sets its buffers before, so that the TCP window fits them;
@@ -140,7 +152,7 @@ impl End for TcpEnd {
     /// For a sender its buffer, segment size, congestion control and retransmits; for a receiver its buffer.
     fn connection(&self) -> Option<ConnectionFacts> {
         let socket = self.end.fd().ok()?;
-        if !self.meeting.is_first {
+        if !self.meeting.is_initiator {
             let mut granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
             if self.options.has(LOWAT_OPTION) && self.receives_stream() {
                 // SAFETY: a number.

@@ -20,8 +20,14 @@ use super::messages::{MessageEnd, receiver_wait};
 use super::sockets::{
     RCVBUF_OPTION, SNDBUF_OPTION, loopback_socket, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket_option,
 };
-use super::udp_end::{DATAGRAM_BYTES_MAX, UdpEnd, WINDOW_MAX};
 use crate::prelude::*;
+
+/// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
+const DATAGRAM_BYTES_MAX: u64 = 65507;
+
+/// Largest window in datagrams: unacknowledged datagrams are also in a CPU's queue of packets, which holds
+/// net.core.netdev_max_backlog packets (1000 by default) of all programs of the machine.
+const WINDOW_MAX: u64 = 256;
 
 /// Longest wait for a datagram; after it one was lost. That of the receiver is shorter, since only it can report the cause; both
 /// are shorter than that of the supervisor, which would report a hang.
@@ -30,9 +36,9 @@ const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) static UDP: Mechanism = Mechanism {
     name: "udp",
-    summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
+    summary: "UDP over the loopback interface, acknowledged so that nothing is lost",
     // No link: unmodified programs send no acknowledgements, and their reader would not see the end.
-    capabilities: Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS),
+    capabilities: Capabilities::KEEPS_BOUNDARIES,
     options: &[
         OptionSpec {
             name: "datagram",
@@ -47,16 +53,11 @@ pub(super) static UDP: Mechanism = Mechanism {
     man_pages: &["udp(7)", "ip(7)", "socket(7)"],
     more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
     probe,
-    open_end: Some(open_end),
     ..Mechanism::messages(open_channel)
 };
 
 fn probe() -> Result<(), OpenError> {
     connect_pair(&Options::default()).map(drop).map_err(no_loopback)
-}
-
-fn open_end(request: &Request<'_>, meeting: &Meeting) -> Result<Box<dyn Endpoint>, OpenError> {
-    Ok(lone_end(request.workload, meeting, UdpEnd::new(request, meeting)?))
 }
 
 fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use model::{describe_errno, script_word, shell_line, shell_quoted};
-use process::{Capture, Cleaner, command, spawn_thread, ssh_words, write_anew};
+use process::{Capture, Cleaner, Wire, command, spawn_thread, ssh_words, write_anew};
 
 use crate::fleet::rendezvous::serve;
 use crate::launcher::{Launched, Launcher};
-use crate::wire::Wire;
 
 /// The name of a batch job.
 const NAME: &str = "hosepipe-fleet";

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::auth::{Protocol, Token};
 use crate::handshake::{Listener, authenticate, connect};
-use crate::wire::RemoteError;
-use process::spawn_thread;
+use process::{WireError, spawn_thread};
 
 use crate::fleet::rendezvous::{Rendezvous, serve};
 
@@ -30,7 +29,7 @@ pub fn listen(
     token: Token,
     folder: PathBuf,
     mut remark: impl FnMut(&str) + Send + 'static,
-) -> Result<(), RemoteError> {
+) -> Result<(), WireError> {
     let mut listening = Listener::at(address)?;
     let answer = move || {
         loop {
@@ -44,7 +43,7 @@ pub fn listen(
             }
         }
     };
-    spawn_thread("hosepipe-meet", answer).map_err(RemoteError::system("cannot start a thread: clone"))?;
+    spawn_thread("hosepipe-meet", answer).map_err(WireError::system("cannot start a thread: clone"))?;
     Ok(())
 }
 
@@ -52,7 +51,7 @@ pub fn listen(
 ///
 /// # Errors
 /// No program listens there, or it has another token or version.
-pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, RemoteError> {
+pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, WireError> {
     let (began, mut closed) = (Instant::now(), 0);
     loop {
         // The name may not be resolvable yet.

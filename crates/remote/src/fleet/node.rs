@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::auth::new_token;
 use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
-use process::Capture;
+use process::{Capture, Wire};
 
 use crate::fleet::member::{
     Member, Node, NodeError, OtherNode, Status, difference, known, status_name, take_part,
@@ -19,7 +19,6 @@ use crate::fleet::member::{
 use crate::fleet::rendezvous::Rendezvous;
 use crate::fleet::schedule::{partner, rounds};
 use crate::launcher::Launched;
-use crate::wire::Wire;
 
 /// How much longer than the given time the two programs of a pair may take.
 const PAIR_GRACE: Duration = Duration::from_secs(60);

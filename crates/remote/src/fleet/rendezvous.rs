@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::wire::Wire;
 use model::describe_errno;
-use process::{open_own, write_anew};
+use process::{Wire, open_own, write_anew};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,16 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use engine::{EndRequest, FarEnd, FarMessage};
+use engine::{EndpointRequest, PeerConnection, PeerMessage};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, ErrorKind, PeerRecord};
-use process::Cleaner;
+use process::{Cleaner, Wire, WireError};
 
 use crate::auth::Token;
 use crate::handshake::{authenticate, connect, exchange_hellos};
 use crate::peer::ssh::{LOGIN_MAX, Ssh};
 use crate::peer::{BENCH, ClientMessage, ServerFacts, TrialUpdate};
-use crate::wire::{RemoteError, Wire};
 
 /// A connection to the server on another host.
 pub struct PeerClient<'c> {
@@ -33,9 +32,9 @@ impl<'c> PeerClient<'c> {
     ///
     /// # Errors
     /// A sentence: the other host cannot be reached, or refuses.
-    pub fn over_tcp(target: &str, token: &Token) -> Result<Self, RemoteError> {
+    pub fn over_tcp(target: &str, token: &Token) -> Result<Self, WireError> {
         let stream = connect(target)?;
-        let address = stream.peer_addr().map_err(RemoteError::system("getpeername"))?;
+        let address = stream.peer_addr().map_err(WireError::system("getpeername"))?;
         let mut wire = authenticate(stream, target, token, BENCH)?;
         let (_, record) = receive_facts(&mut wire)?;
         Ok(Self { wire, ssh: None, address, record, orders: 0, lost: None })
@@ -51,7 +50,7 @@ impl<'c> PeerClient<'c> {
         address: Option<IpAddr>,
         send: bool,
         cleaner: &'c Cleaner,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self, WireError> {
         let (mut ssh, mut wire) = Ssh::start(host, address, send, cleaner)?;
         let met = exchange_hellos(&mut wire, LOGIN_MAX, BENCH, None).and_then(|_| receive_facts(&mut wire));
         let (address, record) = met.map_err(|error| ssh.explain(error))?;
@@ -59,7 +58,7 @@ impl<'c> PeerClient<'c> {
     }
 
     /// The first error of the connection is the error of all later cases.
-    fn lose(&mut self, error: RemoteError) -> CaseError {
+    fn lose(&mut self, error: WireError) -> CaseError {
         let error = match &mut self.ssh {
             Some(ssh) => ssh.explain(error),
             None => error,
@@ -75,19 +74,19 @@ impl<'c> PeerClient<'c> {
 }
 
 /// Receives the server's address and machine.
-fn receive_facts(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), RemoteError> {
+fn receive_facts(wire: &mut Wire) -> Result<(SocketAddr, PeerRecord), WireError> {
     let ServerFacts { address, tool, host } = wire.expect(MEETING_PATIENCE)?;
     Ok((address, PeerRecord { name: wire.name.clone(), address: address.to_string(), tool, host }))
 }
 
-impl FarEnd for PeerClient<'_> {
-    fn request_end(&mut self, end_request: &EndRequest) -> Result<SocketAddr, CaseError> {
+impl PeerConnection for PeerClient<'_> {
+    fn request_endpoint(&mut self, endpoint_request: &EndpointRequest) -> Result<SocketAddr, CaseError> {
         self.orders += 1;
-        self.send(&ClientMessage::Order(self.orders, end_request.clone()))?;
+        self.send(&ClientMessage::Order(self.orders, endpoint_request.clone()))?;
         Ok(self.address)
     }
 
-    fn next_message(&mut self, wait: Duration) -> Result<Option<FarMessage>, CaseError> {
+    fn next_message(&mut self, wait: Duration) -> Result<Option<PeerMessage>, CaseError> {
         self.lost.clone().map_or(Ok(()), Err)?;
         loop {
             match self.wire.receive(wait) {

@@ -5,15 +5,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{EndRequest, FarMessage, check_confirmed, run_far_end};
+use engine::{EndpointRequest, PeerMessage, check_confirmed, run_endpoint_for_peer};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
-use process::POLL_INTERVAL;
+use process::{POLL_INTERVAL, Wire, WireError, read_message};
 
 use crate::auth::{Hello, Opening, Token};
 use crate::handshake::Listener;
 use crate::peer::{BENCH, ClientMessage, ServerFacts, TrialUpdate};
-use crate::wire::{RemoteError, Wire, read};
 
 /// Time between two messages about a trial that runs.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,10 +35,10 @@ impl PeerServer {
         idle: Duration,
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self, WireError> {
         let address = listener.address()?;
         let wire = listener.next(token, BENCH, idle, stop, remark)?.ok_or_else(|| {
-            RemoteError(format!("no caller with the token came to {address} within {} s", idle.as_secs()))
+            WireError(format!("no caller with the token came to {address} within {} s", idle.as_secs()))
         })?;
         Self { wire, listener: listener.listener }.introduce(address, tool, host)
     }
@@ -49,11 +48,11 @@ impl PeerServer {
     ///
     /// # Errors
     /// The address is unknown, or bind(2) refused it; the caller's first message is wrong.
-    pub fn over_ssh(address: Option<IpAddr>, tool: Tool, host: Host) -> Result<Self, RemoteError> {
+    pub fn over_ssh(address: Option<IpAddr>, tool: Tool, host: Host) -> Result<Self, WireError> {
         let reached = || std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok();
         let address = address.or_else(reached).ok_or_else(|| {
             let text = "ssh does not say at which address it reached this host (SSH_CONNECTION is not set): name it with --peer-address";
-            RemoteError(text.to_owned())
+            WireError(text.to_owned())
         })?;
         let listener = Listener::at(SocketAddr::new(address, 0))?;
         let address = listener.address()?;
@@ -65,7 +64,7 @@ impl PeerServer {
     }
 
     /// Sends the facts of this host to the caller.
-    fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, RemoteError> {
+    fn introduce(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, WireError> {
         self.wire.send(&ServerFacts { address, tool, host }, MEETING_PATIENCE)?;
         Ok(self)
     }
@@ -81,15 +80,15 @@ impl PeerServer {
         idle: Duration,
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
-    ) -> Result<(), RemoteError> {
-        let (mut asked_at, mut unconfirmed): (Instant, Option<EndRequest>) = (Instant::now(), None);
+    ) -> Result<(), WireError> {
+        let (mut asked_at, mut unconfirmed): (Instant, Option<EndpointRequest>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // The caller has ended, and needs nothing more.
             let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
-            match read(&line, "the caller")? {
+            match read_message(&line, "the caller")? {
                 ClientMessage::Order(number, order) => {
-                    self.run_end(number, &order, cpus, stop);
+                    self.run_endpoint(number, &order, cpus, stop);
                     unconfirmed = Some(order);
                 }
                 ClientMessage::Confirm { bytes, checksum } => {
@@ -106,10 +105,10 @@ impl PeerServer {
     }
 
     /// Runs one end until the trial is over or the caller sends something.
-    fn run_end(&mut self, number: u64, order: &EndRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
+    fn run_endpoint(&mut self, number: u64, order: &EndpointRequest, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
         let (wire, mut sent_at) = (&mut self.wire, Instant::now());
         let update = |news| TrialUpdate { news: (number, news) };
-        let outcome = run_far_end(order, &self.listener, cpus, &mut |moved| {
+        let outcome = run_endpoint_for_peer(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
@@ -121,9 +120,9 @@ impl PeerServer {
                 return Ok(());
             }
             sent_at = Instant::now();
-            wire.send(&update(Ok(FarMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
+            wire.send(&update(Ok(PeerMessage::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
         // If the caller is gone, the next read finds that; if it has given up the trial, it ignores the message.
-        wire.send(&update(outcome.map(FarMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
+        wire.send(&update(outcome.map(PeerMessage::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

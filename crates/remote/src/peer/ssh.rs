@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use process::{Capture, Cleaner, command, ssh_words};
+use process::{Capture, Cleaner, Wire, WireError, command, ssh_words};
 
 use crate::launcher::Launched;
-use crate::wire::{RemoteError, Wire};
 
 /// Longest time of a login, until the first message of hosepipe on the other host.
 pub(crate) const LOGIN_MAX: Duration = Duration::from_secs(10);
@@ -26,18 +25,18 @@ impl<'c> Ssh<'c> {
         address: Option<IpAddr>,
         send: bool,
         cleaner: &'c Cleaner,
-    ) -> Result<(Self, Wire), RemoteError> {
+    ) -> Result<(Self, Wire), WireError> {
         let address = address.map(|address| format!(" --address {address}")).unwrap_or_default();
-        let this_program = || std::fs::read("/proc/self/exe").map_err(RemoteError::system("/proc/self/exe"));
+        let this_program = || std::fs::read("/proc/self/exe").map_err(WireError::system("/proc/self/exe"));
         let program = send.then(this_program).transpose()?;
         let there = match &program {
             None => format!("hosepipe peer --stdio{address}"),
             Some(program) => receive_and_run(program.len(), &address),
         };
         let mut ssh = command(&ssh_words(host, &there));
-        let mut wire = Wire::to_program(&mut ssh, host).map_err(RemoteError::system("pipe"))?;
+        let mut wire = Wire::to_program(&mut ssh, host).map_err(WireError::system("pipe"))?;
         let launched = Launched::start(vec![ssh], Capture::Errors, cleaner);
-        let mut ssh = Self { launched: launched.map_err(RemoteError)?, host: host.to_owned() };
+        let mut ssh = Self { launched: launched.map_err(WireError)?, host: host.to_owned() };
         if let Some(program) = program {
             ssh.copy(&mut wire, &program)?;
         }
@@ -45,13 +44,13 @@ impl<'c> Ssh<'c> {
     }
 
     /// Sends this program, if it can run on the other host.
-    fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), RemoteError> {
+    fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), WireError> {
         let system = rustix::system::uname();
         let own = format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy());
         let there = wire.line(LOGIN_MAX).map_err(|error| self.explain(error))?;
         let there = there.ok_or_else(|| wire.silent(LOGIN_MAX))?;
         if there != own {
-            return Err(RemoteError(format!(
+            return Err(WireError(format!(
                 "{} is `{}`, and this program is for {own}: install hosepipe there, without --send-binary",
                 self.host,
                 model::visible(&there)
@@ -61,22 +60,22 @@ impl<'c> Ssh<'c> {
     }
 
     /// Explains an error of the connection: by the exit status of ssh if it has ended, and by its messages if it has written any.
-    pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
+    pub(crate) fn explain(&mut self, error: WireError) -> WireError {
         // If waiting fails, its messages so far are used.
         let _ = self.launched.wait(STDERR_WAIT);
         let ssh = self.launched.only();
         let ended = ssh.ended().and_then(|ended| ended.status.code());
         let (host, said) = (&self.host, model::visible(&ssh.captured_output()).replace('\n', "; "));
         match ended {
-            Some(127) => RemoteError(format!(
+            Some(127) => WireError(format!(
                 "{host} has no hosepipe on its PATH ({said}): install it there, or use --send-binary if it has the same kind of machine"
             )),
-            Some(255) => RemoteError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
+            Some(255) => WireError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
             Some(status) if !said.is_empty() => {
-                RemoteError(format!("hosepipe on {host} ended with status {status}: {said}"))
+                WireError(format!("hosepipe on {host} ended with status {status}: {said}"))
             }
             _ if said.is_empty() => error,
-            _ => RemoteError(format!("{error}: {said}")),
+            _ => WireError(format!("{error}: {said}")),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use model::shell_quoted;
 use process::{
-    Child, adopt_orphans, attend_and_read, describe_ending, end_all, kill_children_except,
+    Child, Wire, adopt_orphans, attend_and_read, describe_ending, finish_all, kill_children_except,
     reap_children_except, run, shown_status, ssh_words,
 };
 
@@ -19,7 +19,6 @@ use crate::launcher::{last_words, logged};
 use crate::spread::blocks::Blocks;
 use crate::spread::job::{SpreadJob, describe};
 use crate::spread::work::{PartResult, RESULTS};
-use crate::wire::Wire;
 
 /// Longest end of tasks that got SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
@@ -304,7 +303,7 @@ impl Queue<'_> {
     fn end(&mut self) -> io::Result<()> {
         let is_cut_short = self.running() > 0;
         let mut children: Vec<_> = self.tasks.drain(..).map(|task| task.child).collect();
-        end_all(&mut children, GRACE)?;
+        finish_all(&mut children, GRACE)?;
         if is_cut_short {
             kill_children_except(&self.others);
         }

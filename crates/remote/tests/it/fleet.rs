@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use model::Tool;
+use process::Wire;
 use proptest::prelude::*;
-use remote::Wire;
 use remote::fleet::{
     FleetJob, Node, NodeError, Rank, Rendezvous, Status, launched_rank, partner, rounds, serve,
 };

@@ -110,21 +110,22 @@ fn what_tears_blocks_is_never_taken() {
 /// Expected: what may tear blocks is taken only with that said. Happened: `pipe` of 8 senders of 64 KiB; read in pieces of 32 KiB, 91 % were mixed.
 #[test]
 fn what_promises_no_whole_blocks_is_taken_with_a_warning() {
-    let said = |taken: &str, bytes, load| {
+    let said = |taken: &str, bytes, load, promised: Option<u64>| {
         let rows =
             [taken, "shm-ring"].map(|spec| torn(spec, if spec == taken { 9.0 } else { 1.0 }, load, Some(0)));
-        let rows = rows.map(|row| row.with(|case| case.block_bytes = bytes));
+        let rows = rows.map(|row| row.with(|case| (case.block_bytes, case.atomic_bytes) = (bytes, promised)));
         plain(&record(rows), 200).replace('\n', " ")
     };
-    for (taken, bytes, load, warns) in [
-        ("pipe", 65536, [Some(8), None], "only up to 4 KiB"),
-        ("pipe", 8192, [None, Some(4)], "only up to 4 KiB"),
-        ("tcp", 200, [Some(3), None], "a stream of bytes does not promise that"),
-        ("pipe", 4096, [Some(8), None], ""),
-        ("unix-dgram", 65536, [Some(8), None], ""),
-        ("pipe", 65536, [None, Some(1)], ""),
+    for (taken, bytes, load, promised, warns) in [
+        ("pipe", 65536, [Some(8), None], Some(4096), "only up to 4 KiB"),
+        ("pipe", 8192, [None, Some(4)], Some(4096), "only up to 4 KiB"),
+        ("tcp", 200, [Some(3), None], Some(0), "a stream of bytes does not promise that"),
+        ("pipe", 4096, [Some(8), None], Some(4096), ""),
+        ("unix-dgram", 65536, [Some(8), None], Some(65536), ""),
+        ("pipe", 65536, [None, Some(1)], None, ""),
+        ("pipe", 4096, [Some(8), None], None, "the record does not say whether it promises that"),
     ] {
-        let text = said(taken, bytes, load);
+        let text = said(taken, bytes, load, promised);
         assert!(text.contains(&format!("take `{taken}` (")) && text.contains(warns), "{text}");
         assert_eq!(text.contains("in one piece, but"), !warns.is_empty(), "{taken} {bytes}: {text}");
     }

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use model::{ByteSize, CaseRecord};
-use worker::{BuildCache, Registry, TrialSize, WorkerPair, WorkerPlan, measure};
+use engine::Plan;
+use model::{Amount, ByteSize, CaseRecord};
+use worker::{BuildCache, Registry, WorkerAmount, WorkerPair, worker_rows};
 
 use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
@@ -72,21 +73,20 @@ fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPai
     Ok(workers.into_iter().map(|worker| WorkerPair::with_itself(worker, block_bytes)).collect())
 }
 
-/// Launches rows in interleaved rounds, within the rest of the part's time limit.
+/// Launches pairs in interleaved rounds, within the rest of the part's time limit.
 fn launch(
     run: &mut PartRun<'_>,
-    rows: Vec<WorkerPair>,
+    pairs: Vec<WorkerPair>,
     bytes: u64,
     trials: u32,
 ) -> anyhow::Result<Vec<CaseRecord>> {
-    let plan = WorkerPlan {
-        rows,
-        amount: TrialSize::Fixed { bytes, warmup_bytes: 0 },
-        trials,
-        seed: run.job.seed,
-        budget: Some(run.left()),
-    };
-    let outcome = measure(&plan, run.observer, run.job.stop).map_err(refused("the workers"))?;
+    let amount = WorkerAmount { stream: Amount::Bytes(bytes), warmup_bytes_max: 0 };
+    let rows = worker_rows(pairs, amount, run.job.seed).map_err(refused("the workers"))?;
+    let plan =
+        Plan { stops_late_trials: false, ..Plan::new(Vec::new(), trials, run.job.seed, Some(run.left())) };
+    let mut outcome = engine::run_beside(&plan, rows, run.job.cpus, run.observer, run.job.stop);
+    // The last one is the memory copy.
+    outcome.cases.pop();
     if outcome.interrupted {
         run.note_time_over("before every trial was made");
     }

@@ -7,33 +7,28 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use engine::{Plan, Session};
+use engine::Plan;
 use mechanism::Folder;
-use model::{Amount, ByteSize, Case, DataLevel, Measure, PayloadKind, Silent, Tasks};
+use model::{
+    Amount, ByteSize, Case, CaseError, CaseRecord, DataLevel, ErrorKind, Measure, NoSample, Observer,
+    PayloadKind, Row, Sample, Spec, Tasks, TrialMaker, Turn,
+};
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{Start, TrialOptions, TrialStderr, trial};
+use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
-use crate::run::{PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
+use crate::run::{Job, PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
 use crate::view::{Texts, fill, start_of, texts};
 
 /// Bytes at most of a failed pipeline's standard error that become part of the error.
 const MESSAGE_BYTES: usize = 1000;
-
-/// What runs one way.
-enum Runner {
-    /// The shell, with this command line.
-    Shell(String),
-    /// The engine, with the case of this index in its plan.
-    Engine(usize),
-}
 
 pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study: Stover = STUDY.parameters();
@@ -43,69 +38,80 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
     let folder = Folder::private();
     let folder = folder.path().map_err(with_remedy)?;
-    let (mut runners, mut cases) = (Vec::new(), Vec::new());
-    // Each way also sends a single block, which takes as long as its start.
+    let shell = run.shell()?;
+    let (mut columns, mut filters, mut cases) = (Vec::new(), Vec::<Row<'_>>::new(), Vec::new());
+    // Each way also sends a single block, which takes as long as its start. The rows of mechanisms are the first ones.
+    let mechanisms = 2 * study.ways.iter().filter(|way| way.spec.is_some()).count();
     for (bytes, is_start) in [(bytes, false), (block_bytes, true)] {
         let known = known_texts(run, &study, bytes, &folder)?;
         for way in &study.ways {
-            let column = run.made.measures.len();
             let name = if is_start { start_of(&way.name) } else { way.name.clone() };
-            run.made.measures.push(Measure::new(&name, "s"));
-            let text = way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()));
-            runners.extend(text.map(|text| (column, Runner::Shell(text))));
             if let Some(spec) = &way.spec {
-                runners.push((column, Runner::Engine(cases.len())));
+                columns.push((name, cases.len()));
                 cases.push(mechanism_case(spec, bytes, block_bytes)?);
+            } else if let Some(text) =
+                way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()))
+            {
+                columns.push((name.clone(), mechanisms + filters.len()));
+                let (record, shell) = (CaseRecord::new(Spec::plain("pipe")), &shell);
+                filters.push(Row { name, record, maker: Box::new(FilterTrials { text, job, shell }) });
             }
         }
     }
-    let mechanisms = cases.len() / 2;
-
-    let shell = run.shell()?;
-    let rounds = WARM_UP_ROUNDS + tests;
     let plan = Plan {
         round_program: Some(engine::OWN_PROGRAM.into()),
-        ..Plan::new(cases, rounds, job.seed, Some(run.left()))
+        ..Plan::new(cases, WARM_UP_ROUNDS + tests, job.seed, Some(run.left()))
     };
-    let (mut order, mut silent) = (fastrand::Rng::with_seed(job.seed), Silent);
-    let mut session = Session::start(&plan, job.cpus, &mut silent, job.stop);
-    for round in 0..rounds {
-        if run.is_over() {
-            break;
-        }
-        order.shuffle(&mut runners);
-        for (column, runner) in &runners {
-            let name = run.made.measures[*column].name.clone();
-            run.observer.progress(&name, Some(f64::from(round) / f64::from(rounds)));
-            let took_s = match runner {
-                _ if run.is_stopped() => break,
-                Runner::Shell(text) => run_filters(run, &shell, text, *column)?,
-                Runner::Engine(index) => {
-                    let began = Instant::now();
-                    session.run_trial(*index, round);
-                    Some(began.elapsed().as_secs_f64())
-                }
-            };
-            let timed = took_s.filter(|_| round >= WARM_UP_ROUNDS);
-            run.made.measures[*column].samples.extend(timed);
-        }
+    let mut timer = TrialTimer {
+        observer: &mut *run.observer,
+        mechanisms,
+        began: Instant::now(),
+        times_s: vec![Vec::new(); columns.len()],
+    };
+    let outcome = engine::run_beside(&plan, filters, job.cpus, &mut timer, job.stop);
+    let mut times_s = timer.times_s;
+    let mut cases = outcome.cases;
+    for (name, row) in columns {
+        let error = cases[row].error.as_ref().map(|error| error.message.clone());
+        let samples = std::mem::take(&mut times_s[row]);
+        run.made.measures.push(Measure { samples, error, ..Measure::new(&name, "s") });
     }
-
-    let mut cases = session.into_cases();
-    for (column, runner) in &runners {
-        let Runner::Engine(index) = runner else { continue };
-        let (case, measure) = (&mut cases[*index], &mut run.made.measures[*column]);
-        case.samples.retain(|sample| sample.round >= WARM_UP_ROUNDS);
-        // A trial that failed or was stopped has no sample, and no trial of its case follows.
-        measure.samples.truncate(case.samples.len());
-        measure.error = case.error.as_ref().map(|error| error.message.clone());
-    }
-    cases.truncate(mechanisms);
+    cases.truncate(mechanisms / 2);
+    cases.iter_mut().for_each(|case| case.samples.retain(|sample| sample.round >= WARM_UP_ROUNDS));
     run.made.cases = cases;
     if run.made.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
         run.note_time_over("before every test was made");
     }
     Ok(())
+}
+
+/// Times the tests after the warm-up: the filters from the start of their shell to its end, a mechanism with its processes.
+struct TrialTimer<'o> {
+    observer: &'o mut dyn Observer,
+    /// Rows of mechanisms; those of filters follow them.
+    mechanisms: usize,
+    began: Instant,
+    /// Seconds of each row's tests.
+    times_s: Vec<Vec<f64>>,
+}
+
+impl Observer for TrialTimer<'_> {
+    fn progress(&mut self, what: &str, done: Option<f64>) {
+        self.observer.progress(what, done);
+    }
+
+    fn trial_started(&mut self, _index: usize) {
+        self.began = Instant::now();
+    }
+
+    fn trial_finished(&mut self, index: usize, sample: &Sample) {
+        let with_processes = self.began.elapsed();
+        let took =
+            if index < self.mechanisms { with_processes } else { Duration::from_nanos(sample.elapsed_ns) };
+        if sample.round >= WARM_UP_ROUNDS {
+            self.times_s[index].push(took.as_secs_f64());
+        }
+    }
 }
 
 /// What the command lines of the ways name, and the filters, for this many bytes.
@@ -133,33 +139,41 @@ fn mechanism_case(spec: &str, bytes: u64, block_bytes: u64) -> anyhow::Result<Ca
     })
 }
 
-/// Runs a command line once, unless it has failed before, and returns its time in seconds. A failure becomes the column's error.
-fn run_filters(
-    run: &mut PartRun<'_>,
-    shell: &Shell,
-    text: &str,
-    column: usize,
-) -> anyhow::Result<Option<f64>> {
-    if run.made.measures[column].error.is_some() {
-        return Ok(None);
+/// Runs a command line of filters in the shell.
+struct FilterTrials<'j> {
+    text: String,
+    job: &'j Job<'j>,
+    shell: &'j Shell,
+}
+
+impl TrialMaker for FilterTrials<'_> {
+    fn trial(&mut self, _turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
+        match self.run() {
+            Ok(Some(wall)) => Ok(Sample { elapsed_ns: wall.as_nanos() as u64, ..Sample::default() }),
+            Ok(None) => Err(NoSample::Stopped),
+            Err(error) => Err(CaseError::new(ErrorKind::Failed, format!("{error:#}")).into()),
+        }
     }
-    let start = Start { hosepipe: run.job.hosepipe, shell };
-    let over = TrialOptions { via: Some(LinkSpec::parse("pipe")?), ..TrialOptions::default() };
-    // Of a pipeline that does not fail it is not shown: `sink` reports there how much it has read, in each trial.
-    let stderr = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
-    let error = match trial(&start, text, &over, TrialStderr::To(stderr.as_fd())) {
-        Ok(made) => match made.ended_by {
-            Some(signal) => {
-                (run.job.note_signal)(signal);
+}
+
+impl FilterTrials<'_> {
+    /// Runs the command line once, and returns its time; `None` if a signal ended it.
+    fn run(&self) -> anyhow::Result<Option<Duration>> {
+        let start = Start { hosepipe: self.job.hosepipe, shell: self.shell };
+        let over = TrialOptions { via: Some(LinkSpec::parse("pipe")?), ..TrialOptions::default() };
+        // Of a pipeline that does not fail it is not shown: `sink` reports there how much it has read, in each trial.
+        let stderr = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
+        let error = match trial(&start, &self.text, &over, TrialStderr::To(stderr.as_fd())) {
+            Ok(Trial { ended_by: Some(signal), .. }) => {
+                (self.job.note_signal)(signal);
                 return Ok(None);
             }
-            None if made.status == 0 => return Ok(Some(made.wall.as_secs_f64())),
-            None => format!("`{text}` ended with status {}", made.status),
-        },
-        Err(error) => error.to_string(),
-    };
-    run.made.measures[column].error = Some(with_messages(error, &stderr)?);
-    Ok(None)
+            Ok(made) if made.status == 0 => return Ok(Some(made.wall)),
+            Ok(made) => format!("`{}` ended with status {}", self.text, made.status),
+            Err(error) => error.to_string(),
+        };
+        anyhow::bail!(with_messages(error, &stderr)?)
+    }
 }
 
 /// The error, and the first lines that the pipeline wrote to its standard error.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use remote::Wire;
+use process::Wire;
 use remote::fleet::{Rendezvous, Status, serve};
 
 use super::fuzz;

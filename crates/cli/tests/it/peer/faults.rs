@@ -81,6 +81,7 @@ fn what_cannot_be_is_refused_before_anything() {
     };
     let file = token.to_str().expect("a path");
     refused(&["h", "pipe"], "`pipe` does not leave this machine");
+    refused(&["h", "udp:datagram=1000"], "for UDP between two hosts take `iperf3 -u`");
     refused(&["h", "tcp", "--place", "cross"], "the ends are on two hosts");
     refused(&["h", "tcp", "--payload", "file:/etc/passwd"], "a file is not there on the other host");
     refused(&["tcp://127.0.0.1:9", "tcp"], "--token-file");

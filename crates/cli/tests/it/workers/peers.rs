@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use model::{Observer, Workload};
-use worker::{Job, Launch, Launcher, RowsBeside, TrialSize, Worker, WorkerPair, WorkerPlan, measure_beside};
+use model::{Amount, Case, Observer, Role, Spec, Workload};
+use worker::{Job, Launch, Launcher, Worker, WorkerAmount, WorkerPair, worker_rows};
 
 use super::fleet::peers;
 use super::name;
@@ -40,23 +40,20 @@ impl Observer for Noted<'_> {
 }
 
 #[test]
-fn rows_beside_workers_take_their_turns_within_each_round() {
+fn rows_of_hosepipe_take_their_turns_with_workers_within_each_round() {
     let Some(program) = peers().first() else { return };
-    let rows = vec![WorkerPair::with_itself(Worker::from(program.clone()), 64)];
-    let amount = TrialSize::Fixed { bytes: 1000, warmup_bytes: 0 };
-    let plan = WorkerPlan { rows, amount, trials: 6, seed: 1, budget: None };
+    let pairs = vec![WorkerPair::with_itself(Worker::from(program.clone()), 64)];
+    let amount = WorkerAmount { stream: Amount::Bytes(1000), warmup_bytes_max: 0 };
+    let rows = worker_rows(pairs, amount, 1).expect("a folder for results");
+    let own = Case { amount: amount.stream, ..Case::stream(Spec::plain("no-such-mechanism")) };
+    let plan = engine::Plan::new(vec![own], 6, 1, None);
     let order = RefCell::new(Vec::new());
-    let mut trial = |row: usize, round: u32| {
-        assert_eq!(order.borrow().len() / 3, round as usize);
-        order.borrow_mut().push(1 + row);
-    };
-    let beside = RowsBeside { count: 2, trial: &mut trial };
-    let measured =
-        measure_beside(&plan, beside, &mut Noted(&order), &|| false).expect("a folder for results");
-    assert_eq!((measured.cases[0].samples.len(), measured.interrupted), (6, false));
+    let outcome = engine::run_beside(&plan, rows, &[], &mut Noted(&order), &|| false);
+    let samples: Vec<usize> = outcome.cases.iter().map(|case| case.samples.len()).collect();
+    assert_eq!((samples, outcome.interrupted), (vec![0, 6, 6], false), "one has failed before");
+    assert_eq!(outcome.cases[2].role, Role::Ceiling);
     let order = order.into_inner();
-    let rounds: Vec<&[usize]> = order.chunks(3).collect();
-    assert!(rounds.iter().all(|round| (0..3).all(|row| round.contains(&row))), "{rounds:?}");
-    let places: Vec<_> = rounds.iter().map(|round| round.iter().position(|row| *row == 0)).collect();
-    assert!(places.iter().any(|place| *place != places[0]), "{rounds:?}");
+    let rounds: Vec<&[usize]> = order.chunks(2).collect();
+    assert!(rounds.iter().all(|round| round.contains(&1) && round.contains(&2)), "{rounds:?}");
+    assert!(rounds.iter().any(|round| *round != rounds[0]), "{rounds:?}");
 }

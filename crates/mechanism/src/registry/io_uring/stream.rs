@@ -1,5 +1,18 @@
 //! Ends that read and write a pipe or a socket through a ring.
 //!
+//! ```text
+//!  each direction of a task is a lane; its slots (buffers) go round:
+//!
+//!        free ──────▶ ready ──────────────▶ flight ──────────▶ free
+//!  write      fill,         one chain of           completions:
+//!             `send`        requests, linked       a short write goes back to the front of `ready`
+//!
+//!        free ──────▶ flight ─────────────▶ ready ───────────▶ free
+//!  read       one chain     completions, in        taken by
+//!             of requests   the chain's order      `recv`
+//! ```
+//! `lane.rs` says in which state each slot is, `slots.rs` has the memory and makes the requests, `ring.rs` has the queues of the kernel.
+//!
 //! **Order.** The kernel may run requests that are in flight at the same time in any order, and after a short transfer
 //! the next request would overtake the remainder. So at most one chain is in flight in each direction. Writes are linked
 //! so that a short write cancels those behind it (IOSQE_IO_LINK); these are then requested again in their order. Reads

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mechanism::{ConnectionFacts, Endpoint, Job};
+use mechanism::{ConnectionFacts, Endpoint, Transfer};
 use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns, thread_cpu_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use payload::BlockTotals;
@@ -13,7 +13,7 @@ use crate::control::TrialPage;
 
 /// What an end reports to the supervisor, as JSON.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct EndReport {
+pub(crate) struct EndpointReport {
     /// CLOCK_MONOTONIC when it left the barrier; the same clock in every process of the machine.
     pub(crate) start_ns: u64,
     /// CLOCK_MONOTONIC when it was done.
@@ -36,7 +36,6 @@ pub(crate) struct EndReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pieces: Option<BlockTotals>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
-    #[serde(rename = "looks")]
     pub(crate) cpu_comparisons: (u64, u64),
     /// When it had moved each sixteenth of the blocks, as [`start_ns`](Self::start_ns).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,19 +44,19 @@ pub(crate) struct EndReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) connection: Option<ConnectionFacts>,
     /// Its error.
-    pub(crate) failure: Option<EndFailure>,
+    pub(crate) failure: Option<EndpointFailure>,
 }
 
-impl EndReport {
+impl EndpointReport {
     /// The report of an end that could not start.
     pub(crate) fn failed(error: &io::Error) -> Self {
-        Self { failure: Some(EndFailure::from(error)), ..Self::default() }
+        Self { failure: Some(EndpointFailure::from(error)), ..Self::default() }
     }
 }
 
 /// The error of an end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct EndFailure {
+pub(crate) struct EndpointFailure {
     /// The error in words, errno by name.
     pub(crate) message: String,
     /// The errno, if there is one.
@@ -68,7 +67,7 @@ pub(crate) struct EndFailure {
     pub(crate) would_block: bool,
 }
 
-impl From<&io::Error> for EndFailure {
+impl From<&io::Error> for EndpointFailure {
     fn from(error: &io::Error) -> Self {
         let errno = error.raw_os_error();
         let peer_errno = matches!(errno, Some(libc::EPIPE | libc::ECONNRESET));
@@ -82,51 +81,48 @@ impl From<&io::Error> for EndFailure {
 }
 
 /// Runs one end of a trial, from the barrier on. `done` is given if the trial page has to record the progress of all ends at the time
-/// when the first is done: the index of this end and its total progress (`None` if the job's reports already contain it exactly).
+/// when the first is done: the index of this end and its total progress (`None` if the reports of the transfer already contain it exactly).
 /// `blocks`: blocks of each sender.
-pub(crate) fn run_end(
+pub(crate) fn run_endpoint(
     endpoint: &mut dyn Endpoint,
-    job: &mut Job<'_>,
-    control: &TrialPage,
+    transfer: &mut Transfer<'_>,
+    page: &TrialPage,
     done: Option<(usize, Option<u64>)>,
     blocks: u64,
-) -> EndReport {
+) -> EndpointReport {
     // An end that could not be prepared also waits at the barrier, so that the others can continue.
     let prepared = endpoint.prepare();
-    control.barrier();
+    page.barrier();
     let before = ThreadUsage::now();
     let syscalls_before = endpoint.syscalls();
-    let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
+    let (start_ns, end_ns, result) = clock_endpoint(|| prepared.and_then(|()| endpoint.run(transfer)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
-        control.record_done(task, moved, end_ns);
+        page.record_done(task, moved, end_ns);
     }
-    let polled_ns = job.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);
+    let polled_ns = transfer.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);
     let usage = before.until_now(polled_ns);
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
-    EndReport {
+    let service_ns = transfer.pace.as_ref().and_then(|pace| pace.service_ns.as_ref());
+    EndpointReport {
         start_ns,
         end_ns,
-        received_bytes: job.received_bytes,
-        // Blocks of many senders or receivers are checked one by one, not as a stream.
-        checksum: job.consumer.checksum().filter(|_| job.tag_checker.is_none() && job.totals.is_none()),
+        received_bytes: transfer.received_bytes,
+        checksum: transfer.consumer.checksum(),
         usage: EndUsage { syscalls, ..usage },
-        latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
-        service_histogram: job
-            .pace
-            .as_ref()
-            .and_then(|pace| encode_histogram(pace.service_ns.as_ref()?).ok()),
-        torn_blocks: job.tag_checker.take().and_then(|tag_checker| tag_checker.torn(blocks)),
-        pieces: job.totals,
-        cpu_comparisons: job.progress.cpu_comparisons(),
-        sixteenths_ns: job.progress.sixteenths_ns(),
+        latency_histogram: transfer.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
+        service_histogram: service_ns.and_then(|times| encode_histogram(times).ok()),
+        pieces: transfer.producer.totals().or(transfer.consumer.totals()),
+        torn_blocks: transfer.consumer.torn(blocks),
+        cpu_comparisons: transfer.progress.cpu_comparisons(),
+        sixteenths_ns: transfer.progress.sixteenths_ns(),
         connection: endpoint.connection(),
-        failure: result.err().as_ref().map(EndFailure::from),
+        failure: result.err().as_ref().map(EndpointFailure::from),
     }
 }
 
 /// The clock of one end (CLOCK_MONOTONIC): it starts after the barrier and stops when `moves_all` has moved the last byte, checked
 /// at level `verify`. [`crate::sample::clock_trial`] computes the trial's times from those of every end.
-fn clock_end<T>(moves_all: impl FnOnce() -> T) -> (u64, u64, T) {
+fn clock_endpoint<T>(moves_all: impl FnOnce() -> T) -> (u64, u64, T) {
     let start_ns = monotonic_ns();
     let result = moves_all();
     (start_ns, monotonic_ns(), result)

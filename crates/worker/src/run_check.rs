@@ -33,7 +33,7 @@ pub(crate) struct Span {
 }
 
 /// The two result lines of a valid run, and its time in nanoseconds; or the first failure, which may have caused others.
-pub(crate) fn judge(
+pub(crate) fn check_run(
     mut processes: Vec<Finished>,
     lines: &Result<ResultLines, String>,
     job: &Job,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn verdict(processes: Vec<Finished>, text: &str) -> Result<(), CaseError> {
-        judge(processes, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
+        check_run(processes, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use model::{describe_errno, visible};
-use process::ready_within;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+use crate::poll::ready_within;
 
 /// Longest line. The facts of a machine with some thousand CPUs are shorter.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -22,9 +23,9 @@ const QUOTED_MAX: usize = 80;
 /// Why the other side cannot be reached, or is gone: a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct RemoteError(pub(crate) String);
+pub struct WireError(pub String);
 
-impl RemoteError {
+impl WireError {
     /// The error of a system call.
     pub fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
         let call = call.into();
@@ -41,7 +42,7 @@ pub struct Wire {
     searched: usize,
     line_bytes_max: usize,
     /// The other side's name, for messages.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 impl Wire {
@@ -52,7 +53,7 @@ impl Wire {
     }
 
     /// A connection to the standard input and output of a program that is started afterwards.
-    pub(crate) fn to_program(program: &mut Command, name: &str) -> io::Result<Self> {
+    pub fn to_program(program: &mut Command, name: &str) -> io::Result<Self> {
         let ((input, its_output), (its_input, output)) = (io::pipe()?, io::pipe()?);
         program.stdin(its_input).stdout(its_output);
         Ok(Self::new(input.into(), output.into(), name))
@@ -62,8 +63,8 @@ impl Wire {
     ///
     /// # Errors
     /// What dup(2) answered.
-    pub fn over_stdio(name: &str) -> Result<Self, RemoteError> {
-        let copy = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(RemoteError::system("dup"));
+    pub fn over_stdio(name: &str) -> Result<Self, WireError> {
+        let copy = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(WireError::system("dup"));
         Ok(Self::new(copy(rustix::stdio::stdin())?, copy(rustix::stdio::stdout())?, name))
     }
 
@@ -74,24 +75,24 @@ impl Wire {
     }
 
     /// A connection over a socket.
-    pub(crate) fn over(socket: OwnedFd, name: &str) -> Result<Self, RemoteError> {
-        Ok(Self::new(socket.try_clone().map_err(RemoteError::system("dup"))?, socket, name))
+    pub fn over(socket: OwnedFd, name: &str) -> Result<Self, WireError> {
+        Ok(Self::new(socket.try_clone().map_err(WireError::system("dup"))?, socket, name))
     }
 
     /// Sends a message; no single wait for room is longer than `patience`.
-    pub(crate) fn send(&self, message: &impl Serialize, patience: Duration) -> Result<(), RemoteError> {
-        self.write(&line(message), patience)
+    pub fn send(&self, message: &impl Serialize, patience: Duration) -> Result<(), WireError> {
+        self.write(&message_line(message), patience)
     }
 
     /// Writes bytes. No single wait for room is longer than `patience`.
     ///
     /// # Errors
     /// The other side is gone, or does not read for that time.
-    pub fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), RemoteError> {
+    pub fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), WireError> {
         let problem = |error| self.gone(error);
         while !bytes.is_empty() {
             if !ready_within(&self.output, PollFlags::OUT, Some(patience)).map_err(problem)? {
-                return Err(RemoteError(format!("{} does not read for {} s", self.name, patience.as_secs())));
+                return Err(WireError(format!("{} does not read for {} s", self.name, patience.as_secs())));
             }
             // A socket or pipe that is ready takes this much without blocking.
             match rustix::io::write(&self.output, &bytes[..bytes.len().min(4096)]) {
@@ -107,7 +108,7 @@ impl Wire {
     ///
     /// # Errors
     /// The other side is gone, or sends a line without an end.
-    pub fn line(&mut self, patience: Duration) -> Result<Option<String>, RemoteError> {
+    pub fn line(&mut self, patience: Duration) -> Result<Option<String>, WireError> {
         if !self.has_line(patience)? {
             return Ok(None);
         }
@@ -117,7 +118,7 @@ impl Wire {
     }
 
     /// Whether a line has come, or comes within `patience`.
-    pub(crate) fn has_line(&mut self, patience: Duration) -> Result<bool, RemoteError> {
+    pub fn has_line(&mut self, patience: Duration) -> Result<bool, WireError> {
         let began = Instant::now();
         loop {
             let more = &self.received[self.searched..];
@@ -127,7 +128,7 @@ impl Wire {
                 return Ok(true);
             }
             if self.received.len() > self.line_bytes_max {
-                return Err(RemoteError(format!("{} sends a line without an end", self.name)));
+                return Err(WireError(format!("{} sends a line without an end", self.name)));
             }
             let left = patience.saturating_sub(began.elapsed());
             let is_ready = ready_within(&self.input, PollFlags::IN, Some(left));
@@ -136,7 +137,7 @@ impl Wire {
             }
             let mut room = [0; 16 << 10];
             match rustix::io::read(&self.input, &mut room) {
-                Ok(0) => return Err(RemoteError(format!("{} has ended", self.name))),
+                Ok(0) => return Err(WireError(format!("{} has ended", self.name))),
                 Ok(len) => self.received.extend_from_slice(&room[..len]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(self.gone(error.into())),
@@ -145,35 +146,32 @@ impl Wire {
     }
 
     /// The file descriptor that is readable when something has come.
-    pub(crate) fn input(&self) -> BorrowedFd<'_> {
+    pub fn input(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
-    fn gone(&self, error: io::Error) -> RemoteError {
-        RemoteError(format!("{} is gone: {}", self.name, describe_errno(&error)))
+    fn gone(&self, error: io::Error) -> WireError {
+        WireError(format!("{} is gone: {}", self.name, describe_errno(&error)))
     }
 
     /// The error of a side that sends nothing in time.
-    pub(crate) fn silent(&self, patience: Duration) -> RemoteError {
-        RemoteError(format!("{} says nothing for {} s", self.name, patience.as_secs()))
+    pub fn silent(&self, patience: Duration) -> WireError {
+        WireError(format!("{} says nothing for {} s", self.name, patience.as_secs()))
     }
 
     /// The next message, which must come within `patience`.
-    pub(crate) fn expect<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, RemoteError> {
+    pub fn expect<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, WireError> {
         self.receive(patience)?.ok_or_else(|| self.silent(patience))
     }
 
     /// The next message; `None` if none comes within `patience`.
-    pub(crate) fn receive<M: DeserializeOwned>(
-        &mut self,
-        patience: Duration,
-    ) -> Result<Option<M>, RemoteError> {
-        self.line(patience)?.map(|line| read(&line, &self.name)).transpose()
+    pub fn receive<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<M>, WireError> {
+        self.line(patience)?.map(|line| read_message(&line, &self.name)).transpose()
     }
 }
 
 /// A message as it is sent.
-pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
+pub fn message_line(message: &impl Serialize) -> Vec<u8> {
     // It fails only for values that JSON does not have, as maps without text keys; no message has one.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
@@ -181,10 +179,10 @@ pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// A message that was received.
-pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, RemoteError> {
+pub fn read_message<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, WireError> {
     model::from_json(line).map_err(|_| {
         let quoted: String = visible(line).lines().next().unwrap_or("").chars().take(QUOTED_MAX).collect();
-        RemoteError(format!(
+        WireError(format!(
             "{name} does not speak hosepipe's protocol, it sent `{quoted}` (another version? does a start-up file of the shell print something?)"
         ))
     })
