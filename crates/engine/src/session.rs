@@ -321,6 +321,10 @@ impl Session<'_> {
         let late = |budget: Duration| began.elapsed() > budget.mul_f64(OVERTIME) + OVERTIME_MIN;
         let budget = self.plan.budget.filter(|_| self.plan.stops_late_trials);
         let stop = &|| stop() || budget.is_some_and(late);
+        // A short trial ends before it would look.
+        if stop() {
+            return Err(Interrupted);
+        }
         let (Row { record, maker, .. }, progress) = (&mut self.rows[index].row, &mut self.progress);
         let progress = &mut |part| progress.trial_progress(part);
         match maker.trial(&mut Turn { amount, round, record, progress, stop }) {

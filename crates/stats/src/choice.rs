@@ -24,9 +24,7 @@ use crate::Estimate;
 use crate::changes::ERRORS;
 use crate::cpu_sharing::ever_shared_cpu;
 use crate::estimate::ENOUGH_FOR_95_PERCENT;
-use crate::figure::{
-    cpu_per_block_ns, elapsed_per_block_ns, interval_ns, round_trip_mean_ns, server_cpu_per_trip_ns,
-};
+use crate::figure::{cpu_per_block_ns, interval_ns, round_trip_mean_ns, server_cpu_per_trip_ns};
 use crate::load::{keeps_up, offered_per_s, torn_share};
 use crate::race::{Against, RoundCosts, Standing, race};
 
@@ -278,7 +276,7 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
     }
     let time_ns = match sample.latency_histogram {
         Some(_) => round_trip_mean_ns(sample),
-        None => elapsed_per_block_ns(sample),
+        None => interval_ns(case, sample),
     }?;
     let (elapsed_ns, both_ns) = (interval_ns(case, sample)?, cpu_per_block_ns(sample)?);
     let share = both_ns / elapsed_ns;

@@ -164,7 +164,7 @@ mod tests {
             CaseRecord { rate_per_s, pairs, ..mock::case(Workload::PingPong, samples.collect()) }
         };
         for (rate_per_s, pairs, offered, reached) in [
-            (Some(100), Some(2), Some(200.0), 180.0),
+            (Some(100), Some(2), Some(200.0), 178.0),
             (Some(100), None, Some(100.0), 100.0),
             (None, Some(2), None, 180.0),
         ] {

@@ -35,8 +35,11 @@ fn later(mut case: CaseRecord, rounds: u32) -> CaseRecord {
 
 /// A stream of messages that are due at a rate, of which this one reaches as many as its time allows; the CPU time is that at the rate.
 fn paced(spec: &str, rate_per_s: u32, time_ns: f64, cpu_ns: f64) -> CaseRecord {
-    let time_ns = time_ns.max(1e9 / f64::from(rate_per_s));
-    CaseRecord { rate_per_s: Some(rate_per_s), ..case(spec, time_ns, cpu_ns, 0.0) }
+    let interval_ns = time_ns.max(1e9 / f64::from(rate_per_s));
+    let mut case = CaseRecord { rate_per_s: Some(rate_per_s), ..case(spec, interval_ns, cpu_ns, 0.0) };
+    // One interval less than there are messages.
+    case.samples.iter_mut().for_each(|sample| sample.elapsed_ns -= interval_ns as u64);
+    case
 }
 
 fn taken(cases: &[CaseRecord], demand: Demand) -> Option<String> {
@@ -203,7 +206,7 @@ fn the_client_of_paced_round_trips_costs_nothing() {
     let trips = |spec: &str, response_ns: u64, [client_ns, server_ns]: [u64; 2]| {
         let sample = |round| Sample {
             round,
-            elapsed_ns: 10_000_000,
+            elapsed_ns: 9_000_000,
             messages: 10,
             latency_histogram: mock::round_trips(round, &[response_ns; 10]).latency_histogram,
             ..Sample::of_ends(vec![end(10 * client_ns), end(10 * server_ns)])
@@ -297,7 +300,7 @@ fn a_message_costs_its_time_and_its_cpu() {
         (&spun, rate(1e6), 1000.0, 0.5, 500.0),
         (&single, PLAIN, 1000.0, 1.0, 1500.0),
         (&three, PLAIN, 1000.0, 3.0, 3600.0),
-        (&trips, PLAIN, 300.0, 0.5, 800.0),
+        (&trips, PLAIN, 500.0, 0.5, 1000.0),
     ] {
         let cost = choose(&[case], &demand).case(0).unwrap().cost.unwrap();
         let all = [cost.time_ns, cost.cpus, cost.decisive_ns].map(|one| one.median);
