@@ -147,8 +147,8 @@ impl DiffArgs {
 /// Writes and prints the record; the status shows whether anything became worse.
 fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
-    let judged = || record.changes.iter().filter(|change| !change.control);
-    let is_compared = judged().any(|change| change.kind != ChangeKind::Incomparable);
+    let is_compared =
+        record.changes.iter().any(|change| !change.control && change.kind != ChangeKind::Incomparable);
     let foreign = match args.format {
         None => None,
         Some(ForeignFormat::GithubAction) => Some(action::text(&record)?),
@@ -165,7 +165,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         }
     }
     // "Nothing became worse" would be false where nothing was compared.
-    Ok(if is_compared || worse { ExitCode::from(u8::from(worse)) } else { ExitCode::from(2) })
+    Ok(ExitCode::from(if is_compared { u8::from(worse) } else { 2 }))
 }
 
 /// A record, and its figures.

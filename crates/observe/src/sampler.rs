@@ -191,8 +191,8 @@ impl Sampler {
 
     fn fill(&mut self, topology: &Topology, link: &Link) -> Option<Fill> {
         let slept = |at: &usize| {
-            let processes = topology.stages[*at].pids.iter().filter_map(|pid| self.processes.get(pid));
-            processes.into_iter().all(|process| !process.has_run)
+            let mut processes = topology.stages[*at].pids.iter().filter_map(|pid| self.processes.get(pid));
+            processes.all(|process| !process.has_run)
         };
         let unchanged =
             || [&link.writers, &link.readers].iter().all(|end| !end.is_empty() && end.iter().all(slept));

@@ -1,4 +1,4 @@
-//! Who is connected with whom: stages, and the links between them. A topology is made from the reports of a shell (`run`), from the open files of
+//! Stages, and the links that connect them. A topology is made from the reports of a shell (`run`), from the open files of
 //! all processes ([`crate::machine`], `top`) or from those that may fill a pipe ([`crate::written`], `boost`); one sampler ([`crate::sampler`])
 //! reads what its stages do and how full its links are.
 //!

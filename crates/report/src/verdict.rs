@@ -301,7 +301,7 @@ fn unpromised(taken: &CaseRecord) -> Option<String> {
         Some(promised) if promised >= taken.block_bytes => return None,
         Some(0) => "a stream of bytes does not promise that".to_owned(),
         Some(promised) => format!("it promises that only up to {}", numbers::size(promised)),
-        // A record of hosepipe before 0.3.
+        // The program that wrote the record did not know it.
         None => "the record does not say whether it promises that".to_owned(),
     };
     Some(format!(
@@ -345,13 +345,15 @@ fn cost_words(case: &CaseRecord) -> &'static str {
 /// The figure and the CPU time: "8.73 GB/s, 7.50 µs of CPU per block".
 fn figures(case: &CaseRecord) -> String {
     let unit = if case.workload == Workload::Stream { "block" } else { "trip" };
-    let figure = estimated(case).map(|[median, ..]| quantity(case.workload).unit.text(median));
-    let mean_ns = figure::median_of(case, figure::round_trip_mean_ns);
-    let mean_ns = mean_ns
-        .zip(estimated(case))
-        .filter(|(mean_ns, [median_ns, ..])| mean_ns.max(*median_ns) / mean_ns.min(*median_ns) > SAME_TIMES);
-    let mean = mean_ns.map(|(mean_ns, _)| format!(" in the median, {} in the mean", numbers::time(mean_ns)));
-    let figure = figure.map(|figure| figure + &mean.unwrap_or_default());
+    let figure = estimated(case).map(|[median, ..]| {
+        let text = quantity(case.workload).unit.text(median);
+        match figure::median_of(case, figure::round_trip_mean_ns) {
+            Some(mean_ns) if mean_ns.max(median) / mean_ns.min(median) > SAME_TIMES => {
+                format!("{text} in the median, {} in the mean", numbers::time(mean_ns))
+            }
+            _ => text,
+        }
+    });
     let whose = if counts_server_only(case) { "the server's CPU" } else { "CPU" };
     let cpu = cpu_per_block_ns(case).map(|cpu| format!(", {} of {whose} per {unit}", numbers::time(cpu)));
     figure.unwrap_or_default() + &cpu.unwrap_or_default()

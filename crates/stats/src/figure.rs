@@ -1,5 +1,6 @@
 //! Figures of one sample. `None` if the sample does not have them.
 
+use hdrhistogram::Histogram;
 use model::{CaseRecord, Sample, decode_histogram};
 
 use crate::estimate;
@@ -11,15 +12,19 @@ pub fn throughput_bytes_per_s(sample: &Sample) -> Option<f64> {
 
 /// Median round trip of one trial in nanoseconds, from its histogram.
 pub fn round_trip_p50_ns(sample: &Sample) -> Option<f64> {
-    let histogram = decode_histogram(sample.latency_histogram.as_deref()?).ok()?;
-    (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
+    Some(round_trips(sample)?.value_at_quantile(0.5) as f64)
 }
 
 /// Mean round trip of one trial in nanoseconds, from its histogram. A median does not show what some trips cost: where two ends meet on one
 /// CPU or on two, the median may be that of either.
 pub fn round_trip_mean_ns(sample: &Sample) -> Option<f64> {
+    Some(round_trips(sample)?.mean())
+}
+
+/// The round trips of one trial, if it made any.
+fn round_trips(sample: &Sample) -> Option<Histogram<u64>> {
     let histogram = decode_histogram(sample.latency_histogram.as_deref()?).ok()?;
-    (!histogram.is_empty()).then(|| histogram.mean())
+    (!histogram.is_empty()).then_some(histogram)
 }
 
 /// Wall time from one message to the next in nanoseconds. At a rate the first message is due at once, so that there is one interval less than

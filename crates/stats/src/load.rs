@@ -42,13 +42,13 @@ pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
 }
 
 /// Blocks, or round trips, of all pairs and senders in a second.
-pub fn messages_per_s(sample: &Sample) -> Option<f64> {
-    figure::per(sample.messages as f64 * 1e9, sample.elapsed_ns)
+fn messages_per_s(case: &CaseRecord, sample: &Sample) -> Option<f64> {
+    Some(1e9 / figure::interval_ns(case, sample)?).filter(|rate| rate.is_finite())
 }
 
 /// Median of the messages, or round trips, per second of a case; paced ones are at most at the requested rate.
 pub fn reached_per_s(case: &CaseRecord) -> Option<f64> {
-    let reached = figure::median_of(case, |sample| Some(1e9 / figure::interval_ns(case, sample)?))?;
+    let reached = figure::median_of(case, |sample| messages_per_s(case, sample))?;
     Some(offered_per_s(case).map_or(reached, |offered| reached.min(offered)))
 }
 
@@ -154,7 +154,8 @@ mod tests {
         let rates = [Some(2_000_000_000), Some(0), None].map(|ns| share_bytes_per_s(&with(ns)));
         assert_eq!(rates, [Some(250.0), None, None]);
         let lasting = |elapsed_ns| Sample { elapsed_ns, messages: 100, ..mock::sample(0) };
-        assert_eq!([2_000_000_000, 0].map(|ns| messages_per_s(&lasting(ns))), [Some(50.0), None]);
+        let case = mock::case(Workload::Stream, Vec::new());
+        assert_eq!([2_000_000_000, 0].map(|ns| messages_per_s(&case, &lasting(ns))), [Some(50.0), None]);
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Answer<'_> {
             (None, Some(why)) => format!("{program} was not timed: {why}."),
             (None, None) if figures.time_ns.is_empty() => format!("{program} was not timed."),
             (None, None) => format!(
-                "{program}: the CPU time of its messages is too little to be told from what its start takes; hosepipe's own loop: {}.",
+                "{program}: the CPU time of its messages is too small beside that of its start to be measured; hosepipe's own loop: {}.",
                 self.compared_text(cost.time_ns.median, cost.cpu_ns.median)
             ),
         }
@@ -173,8 +173,7 @@ impl Answer<'_> {
     /// How the others compare with what is taken: by their programs, or by the loops of `bench` if no other program was run.
     fn others(&self, taken: &RankedCase, cost: &MessageCost) -> String {
         let ProgramRace { cases, choice, .. } = self.race;
-        let own = choice.ranked.iter().find(|one| cases[one.at].spec == self.case(taken).spec);
-        let own = own.and_then(|own| Some((own, own.cost?)));
+        let own = self.race.row(&self.case(taken).spec).and_then(|own| Some((own, own.cost?)));
         let has_others =
             |own: &RankedCase| choice.ranked.iter().any(|one| one.at != own.at && one.excluded.is_none());
         match own.filter(|(own, _)| has_others(own)) {
@@ -298,10 +297,9 @@ impl Answer<'_> {
 
     /// How many messages a second the program of a row reached, if that is less than what is asked.
     fn slow_program(&self, one: &RankedCase) -> Option<f64> {
-        let ProgramRace { cases, choice, does_all, .. } = self.race;
-        let program = choice.ranked.iter().find(|program| cases[program.at].spec == self.case(one).spec)?;
-        let is_slow = *does_all && program.excluded == Some(Excluded::TooSlow);
-        is_slow.then(|| Some(1e9 / program.cost?.elapsed_ns.median))?
+        let program = self.race.row(&self.case(one).spec).filter(|_| self.race.does_all)?;
+        let cost = program.cost.filter(|_| program.excluded == Some(Excluded::TooSlow))?;
+        Some(1e9 / cost.elapsed_ns.median)
     }
 
     fn exclusion(&self, why: Excluded, case: &CaseRecord, cost: Option<MessageCost>) -> String {

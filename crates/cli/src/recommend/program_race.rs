@@ -53,7 +53,7 @@ impl ProgramCost {
 }
 
 /// Whether the CPU time of a program's messages is known: what its start takes varies, and is subtracted.
-pub(super) fn is_resolved(figures: &ProgramFigures) -> bool {
+fn is_resolved(figures: &ProgramFigures) -> bool {
     Estimate::of(&figures.cpu_ns).is_some_and(|cpu_ns| cpu_ns.low > 0.0)
 }
 
@@ -189,6 +189,11 @@ impl ProgramRace {
     /// The mechanism whose program to take; `None` if no program has figures.
     pub(super) fn taken(&self) -> Option<&Spec> {
         self.choice.taken.map(|at| &self.cases[at].spec)
+    }
+
+    /// The place of a mechanism's program; `None` if it has no figures.
+    pub(super) fn row(&self, spec: &Spec) -> Option<&RankedCase> {
+        self.choice.ranked.iter().find(|one| self.cases[one.at].spec == *spec)
     }
 
     /// Whether another run of a program may change which one is taken, or by how much it leads.
