@@ -37,6 +37,7 @@ mod tips;
 mod top;
 mod topics;
 mod typed;
+mod why_cmd;
 mod workers_cmd;
 
 use std::ffi::OsString;
@@ -72,6 +73,8 @@ enum Command {
     Run(Box<run_cmd::RunArgs>),
     /// Show the pipelines that run on this machine: throughput, which stage waits for which, and the bottleneck
     Top(top::TopArgs),
+    /// Say what a program or a pipeline waits for, whose fault it is, and what ends it
+    Why(why_cmd::WhyArgs),
     /// Compare pipelines, or one pipeline over several links, with alternating trials
     Compare(Box<compare_cmd::CompareArgs>),
     /// Show what changed between records, or between two commands with alternating trials
@@ -142,6 +145,7 @@ fn main() -> ExitCode {
         Command::Recommend(args) => recommend::run(&args),
         Command::Run(args) => run_cmd::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Why(args) => why_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, RecordHead, RunRecord, StudyRecord,
-    TopRecord,
+    TopRecord, WhyRecord,
 };
 
 /// Each kind: its variant and its type; the value of `kind` in JSON, which is the command that makes it; and a key that only this
@@ -67,6 +67,7 @@ kinds! {
     Boost(BoostRecord) "boost" "boosted",
     Top(TopRecord) "top" "chains",
     Fleet(FleetRecord) "fleet" "meetings",
+    Why(WhyRecord) "why" "answers",
 }
 
 impl Record {
@@ -77,7 +78,7 @@ impl Record {
             Self::Compare(record) => record.interrupted,
             Self::Study(record) => record.interrupted,
             Self::Diff(record) => record.interrupted,
-            Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) => false,
+            Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) | Self::Why(_) => false,
         }
     }
 }

@@ -36,6 +36,7 @@ mod study;
 mod system;
 mod top;
 mod typed;
+mod why;
 mod worker;
 
 pub use alignment::Alignment;
@@ -83,4 +84,5 @@ pub use top::{
     TopRecord, TopSnapshot,
 };
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
+pub use why::{WhyAnswer, WhyCause, WhyEdge, WhyHolder, WhyRecord, WhyVerdict};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

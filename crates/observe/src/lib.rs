@@ -23,4 +23,5 @@ pub mod sockets;
 mod stdout_buffer;
 pub mod topology;
 pub mod waits;
+pub mod why;
 pub mod written;

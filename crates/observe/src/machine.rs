@@ -5,7 +5,7 @@
 
 mod census;
 mod directions;
-mod jobserver;
+pub(crate) mod jobserver;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -67,7 +67,7 @@ pub fn pairs() -> io::Result<HashMap<u64, PairedSocket>> {
     let netlink =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
     let mut ends = HashMap::new();
-    list(&netlink, unix_request(), &mut |message| {
+    list(&netlink, unix_request(StateFlags::ESTABLISHED), &mut |message| {
         if let SockDiagMessage::UnixResponse(socket) = message {
             ends.insert(u64::from(socket.header.inode), unix_end(&socket));
         }
@@ -107,6 +107,22 @@ pub fn pairs() -> io::Result<HashMap<u64, PairedSocket>> {
     Ok(ends)
 }
 
+/// Every UNIX socket of this network namespace, in any state.
+///
+/// # Errors
+/// As [`pairs`].
+pub(crate) fn unix_sockets() -> io::Result<Vec<UnixResponse>> {
+    let netlink =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
+    let mut sockets = Vec::new();
+    list(&netlink, unix_request(StateFlags::from_bits_retain(u32::MAX)), &mut |message| {
+        if let SockDiagMessage::UnixResponse(socket) = message {
+            sockets.push(*socket);
+        }
+    })?;
+    Ok(sockets)
+}
+
 /// Requests a list, and calls `each` for all its messages.
 fn list(socket: &OwnedFd, request: SockDiagMessage, each: &mut dyn FnMut(SockDiagMessage)) -> io::Result<()> {
     let mut header = NetlinkHeader::default();
@@ -134,9 +150,9 @@ fn list(socket: &OwnedFd, request: SockDiagMessage, each: &mut dyn FnMut(SockDia
     }
 }
 
-fn unix_request() -> SockDiagMessage {
+fn unix_request(state_flags: StateFlags) -> SockDiagMessage {
     SockDiagMessage::UnixRequest(UnixRequest {
-        state_flags: StateFlags::ESTABLISHED,
+        state_flags,
         inode: 0,
         show_flags: ShowFlags::NAME | ShowFlags::PEER | ShowFlags::RQLEN | ShowFlags::MEMINFO,
         cookie: [0xff; 8],
@@ -216,7 +232,7 @@ fn tcp_line(line: &str) -> Option<(Addresses, (u64, PairedSocket))> {
 }
 
 /// `0100007F:0050` is 127.0.0.1:80: words of four bytes in the order of this machine, the port as it is read.
-fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
+pub(crate) fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words =
         address.as_bytes().chunks(8).map(|word| u32::from_str_radix(str::from_utf8(word).ok()?, 16).ok());

@@ -74,19 +74,17 @@ pub fn run(
     streams: &[(OwnedFd, RawFd)],
     copies_slowly: bool,
 ) -> Result<(BoostRecord, ExitStatus), BoostError> {
-    let system = |call| move |error| BoostError::System(call, error);
-    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let began = Instant::now();
     let variable = copies_slowly.then(align::own_variable).flatten();
-    let pid = start(words, streams, variable.as_ref())?;
-    supervisor.watch(pid).map_err(system("pidfd_open"))?;
-    // This must precede closing this process's copy of its standard input.
-    let mut sampler = proc_is_of_this_namespace().then(|| PipeGrowth::new(pid, false));
-    release_descriptors(!streams.is_empty());
     let mut pace = pace();
-    let mut sample = || sampler.as_mut().map(|sampler| pace.sample(|| sampler.sample()));
-    let (ended, _) = supervisor.wait(None, &mut sample).map_err(system("wait4"))?;
-    let mut record = record(head, pid, began, &pace);
+    let (mut command, mut sampler) = (0, None);
+    let ended = run_command(words, streams, variable.as_ref(), &mut |pid| {
+        if command == 0 {
+            (command, sampler) = (pid, proc_is_of_this_namespace().then(|| PipeGrowth::new(pid, false)));
+        }
+        sampler.as_mut().map(|sampler| pace.sample(|| sampler.sample()))
+    })?;
+    let mut record = record(head, command, began, &pace);
     record.status = Some(shown_status(ended));
     record.tunables = variable.map(|(_, value)| value.to_string_lossy().into_owned());
     match sampler {
@@ -94,6 +92,27 @@ pub fn run(
         None => record.refused = Some(BoostError::OtherProc.to_string()),
     }
     Ok((record, ended))
+}
+
+/// Runs a command as [`run`] does. Until it ends `look` is called repeatedly with its PID, the first time before this process closes its copy of
+/// its standard input, and returns the longest time until its next call. Returns how the command ended.
+///
+/// # Errors
+/// It could not be started or waited for.
+pub fn run_command(
+    words: &[OsString],
+    streams: &[(OwnedFd, RawFd)],
+    variable: Option<&(OsString, OsString)>,
+    look: &mut dyn FnMut(i32) -> Option<Duration>,
+) -> Result<ExitStatus, BoostError> {
+    let system = |call| move |error| BoostError::System(call, error);
+    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
+    let pid = start(words, streams, variable)?;
+    supervisor.watch(pid).map_err(system("pidfd_open"))?;
+    look(pid);
+    release_descriptors(!streams.is_empty());
+    let (ended, _) = supervisor.wait(None, &mut || look(pid)).map_err(system("wait4"))?;
+    Ok(ended)
 }
 
 /// Boosts the pipes of a running process until it ends or `stopped` returns true. `copies_slowly`: this machine copies slowly into some

@@ -156,6 +156,28 @@ impl Stat {
     }
 }
 
+/// The job to which a process belongs (credentials(7)).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    pub group: i32,
+    pub session: i32,
+    /// The group of its terminal that is in the foreground; `None` without a terminal.
+    pub foreground: Option<i32>,
+    /// The signal that has stopped it, if its parent has not asked for it yet; 0 if that is not known (proc_pid_stat(5), `exit_code`).
+    pub stopped_by: i32,
+}
+
+impl Job {
+    pub fn of(pid: i32) -> Option<Self> {
+        let bytes = read_short_file(&format!("/proc/{pid}/stat"))?;
+        let fields: Vec<&str> = stat_fields(&bytes)?.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<i32>().ok();
+        let has_terminal = number(7)? != 0;
+        let foreground = number(8).filter(|_| has_terminal);
+        Some(Self { group: number(5)?, session: number(6)?, foreground, stopped_by: number(52).unwrap_or(0) })
+    }
+}
+
 /// Whether there is no process with this number, or only a zombie.
 pub fn has_ended(pid: i32) -> bool {
     Stat::of(pid).map_or_else(|| !is_listed(pid), |stat| stat.has_ended())

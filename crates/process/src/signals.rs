@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+pub use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::*;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::sys::signal::{SigSet, SigmaskHow, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 

@@ -13,7 +13,7 @@ use crate::study::ViewOf;
 use crate::table::Style;
 use crate::{
     bench, boost, bounds, chains, comparison, difference, disjoint, fleet, hosts, labels, remarks, stages,
-    words,
+    why, words,
 };
 
 /// The sections of one record. Those of bench records on a page are made of all of them together.
@@ -29,6 +29,7 @@ fn sections(record: &Record, context: &Context, view_of: ViewOf) -> Vec<Section>
         Record::Boost(record) => vec![boost::section(record, context)],
         Record::Top(record) => vec![chains::section(&record.seen, context)],
         Record::Fleet(record) => vec![fleet::section(record, context)],
+        Record::Why(record) => vec![why::section(record, context)],
         Record::Study(record) => view_of(record).sections(context),
     }
 }

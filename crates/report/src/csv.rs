@@ -35,11 +35,14 @@ pub const FORMAT: Format = Format {
             Record::Boost(record) => Sheet::from_fields(PIPE_FIELDS, record.boosted.iter()),
             Record::Top(record) => chains_sheet(record),
             Record::Fleet(record) => fleet_sheet(record),
+            Record::Why(record) => Sheet::from_fields(ANSWER_FIELDS, record.answers.iter()),
         }
         .text()
     },
 };
 
+/// Fields of an answer of `why`.
+const ANSWER_FIELDS: &str = "asked_pid=asked/pid asked=asked/command verdict cause who_pid=who/pid who=who/command what detail for_ns";
 /// Fields of a pipe in the record of a boost.
 const PIPE_FIELDS: &str = "inode writer=writer/command writer_pid=writer/pid reader=reader/command \
     reader_pid=reader/pid before_bytes after_bytes watched_ns full_ns left";

@@ -57,6 +57,7 @@ mod unsteady;
 mod verdict;
 mod versus;
 mod view;
+pub mod why;
 
 pub use advice::advice;
 pub use assemble::{disjoint_records, page, terminal, text};

@@ -1,6 +1,6 @@
 //! The pipes of make(1) with `-j`: they hold tokens, and no data flows (GNU make, "POSIX Jobserver Interaction").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use model::{Jobserver, JobserverMake};
@@ -39,6 +39,14 @@ pub(super) fn find(census: &Census) -> BTreeMap<Identity, Vec<(i32, i32)>> {
 
 fn is_make(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| MAKES.contains(&name.trim_end()))
+}
+
+/// The jobservers of this machine, now.
+pub(crate) fn jobservers() -> Vec<Jobserver> {
+    let mut machine = Machine::default();
+    machine.census.update(&HashSet::new(), &HashSet::new());
+    machine.jobservers = find(&machine.census);
+    machine.jobservers()
 }
 
 impl Machine {

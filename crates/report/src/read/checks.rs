@@ -61,7 +61,7 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
         Record::Fleet(record) => check_fleet(record),
         Record::Top(record) => record.seen.chains.iter().try_for_each(check_chain),
         Record::Run(record) => check_run(record),
-        Record::Compare(_) | Record::Diff(_) | Record::Boost(_) => Ok(()),
+        Record::Compare(_) | Record::Diff(_) | Record::Boost(_) | Record::Why(_) => Ok(()),
     }
 }
 

@@ -1,0 +1,155 @@
+//! The record of `hosepipe why` (docs/RECORD.md): what processes wait for, whose fault it is, and what ends it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{NamedProcess, RecordHead};
+
+/// The record of `hosepipe why`.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyRecord {
+    /// The fields that every record has.
+    #[serde(flatten)]
+    pub head: RecordHead,
+    /// An answer for each process that was asked about, or those that have waited longest.
+    pub answers: Vec<WhyAnswer>,
+    /// Processes of other users whose open files may not be read: an end that one of them holds is not seen.
+    pub unseen_processes: usize,
+}
+
+/// Why a process, or what it has started, does not go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyAnswer {
+    /// The process that was asked about.
+    pub asked: NamedProcess,
+    pub verdict: WhyVerdict,
+    pub cause: WhyCause,
+    /// The process that waits, or the one that works.
+    pub who: NamedProcess,
+    /// The processes that could end it and do not.
+    pub by: Vec<NamedProcess>,
+    /// What it waits for, as in "pipe:[4711]" or the path of a file; empty if it has no name.
+    pub what: String,
+    /// How it is seen, in numbers or names: "64 KiB, full", "SIGTTOU", "fd 5".
+    pub detail: String,
+    /// Since when it has waited, at least; `null` if the kernel does not show it.
+    pub for_ns: Option<u64>,
+    /// Who waits for whom, from the process that was asked about to the root.
+    pub edges: Vec<WhyEdge>,
+}
+
+/// One process that waits for others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyEdge {
+    pub from: NamedProcess,
+    /// What it does: "reads stdin (pipe:[4711], empty)".
+    pub does: String,
+    /// Those that could end it, with the descriptors by which they can; empty if that is nothing on this machine.
+    pub to: Vec<WhyHolder>,
+}
+
+/// A process that could end a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyHolder {
+    #[serde(flatten)]
+    pub process: NamedProcess,
+    /// The descriptor by which it can; `null` for another way.
+    pub fd: Option<i32>,
+}
+
+/// Whether something is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum WhyVerdict {
+    /// A cause was found for which it does not go on.
+    Stuck,
+    /// It works, or waits as it should.
+    NotStuck,
+    /// It waits, and the cause is not known.
+    Unknown,
+}
+
+/// Each cause: its variant, its name, and its verdict. The order is that in which they outrank each other: the earlier one is the answer.
+macro_rules! causes {
+    ($($name:ident $text:literal $verdict:ident),+ $(,)?) => {
+        /// What it waits for, or does. Sentences and remedies are those of `report` (docs/WHY.md).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum WhyCause { $(#[serde(rename = $text)] #[allow(missing_docs)] $name),+ }
+
+        impl WhyCause {
+            /// All causes, those first that outrank others.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// Its name in records.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+
+            /// Whether a process with this cause is stuck.
+            pub fn verdict(self) -> WhyVerdict {
+                match self { $(Self::$name => WhyVerdict::$verdict),+ }
+            }
+        }
+    };
+}
+causes! {
+    Ended "ended" Stuck,
+    Stopped "stopped" Stuck,
+    Traced "traced" Stuck,
+    Frozen "frozen" Stuck,
+    FifoOpen "fifo-open" Stuck,
+    Lock "lock" Stuck,
+    SelfHeld "self-held" Stuck,
+    ParentHolds "parent-holds" Stuck,
+    DeadlockStderr "deadlock-stderr" Stuck,
+    DeadlockChild "deadlock-child" Stuck,
+    Deadlock "deadlock" Stuck,
+    MessageQueue "message-queue" Stuck,
+    Semaphore "semaphore" Stuck,
+    ListenQueue "listen-queue" Stuck,
+    DatagramQueue "datagram-queue" Stuck,
+    DaemonHolds "daemon-holds" Stuck,
+    CopyHeld "copy-held" Stuck,
+    SigpipeIgnored "sigpipe-ignored" Stuck,
+    ReaderLeft "reader-left" Stuck,
+    FifoBusy "fifo-busy" Stuck,
+    NonBlocking "non-blocking" Stuck,
+    HeldInBuffer "held-in-buffer" Stuck,
+    TokensLost "tokens-lost" Stuck,
+    SharedMemory "shared-memory" Stuck,
+    SmallPipe "small-pipe" Stuck,
+    TerminalFull "terminal-full" Stuck,
+    ReaderSleeps "reader-sleeps" Stuck,
+    LoopInput "loop-input" Stuck,
+    TerminalKey "terminal-key" Stuck,
+    TerminalInput "terminal-input" Stuck,
+    TwoReaders "two-readers" Stuck,
+    Zombie "zombie" Stuck,
+    DescriptorLeak "descriptor-leak" Stuck,
+    CloseWait "close-wait" Stuck,
+    PeerSilent "peer-silent" Stuck,
+    WriterSilent "writer-silent" Stuck,
+    CpuLimit "cpu-limit" NotStuck,
+    ByteReads "byte-reads" NotStuck,
+    Computes "computes" NotStuck,
+    Queues "queues" NotStuck,
+    Disk "disk" NotStuck,
+    Works "works" NotStuck,
+    Sleeps "sleeps" NotStuck,
+    Rests "rests" NotStuck,
+    Unknown "unknown" Unknown,
+}
+
+impl WhyRecord {
+    /// The most important verdict of its answers.
+    pub fn verdict(&self) -> WhyVerdict {
+        let has = |verdict| self.answers.iter().any(|answer| answer.verdict == verdict);
+        let order = [WhyVerdict::Stuck, WhyVerdict::Unknown];
+        order.into_iter().find(|verdict| has(*verdict)).unwrap_or(WhyVerdict::NotStuck)
+    }
+}

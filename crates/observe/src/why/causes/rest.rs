@@ -1,0 +1,172 @@
+//! Processes that have ended, that wait as they should, and that are not stuck.
+
+use std::time::Duration;
+
+use model::WhyCause;
+
+use super::{Case, Finding, field};
+use crate::endpoint::IpcFile;
+use crate::line_buffering;
+use crate::why::graph::{Calls, Watched};
+use crate::why::needs::Resource;
+use crate::why::wait::Wait;
+
+/// Smallest share of a CPU of a process that computes.
+const COMPUTES_MIN: f64 = 0.5;
+/// Smallest number of reads within the time of watching, and most bytes of each in the mean, of a program that reads byte by byte.
+const BYTE_READS_MIN: u64 = 1000;
+const BYTE_READS_MAX: u64 = 2;
+/// Smallest number of pipes that a process has both ends of, for it to have forgotten to close them.
+const LEAKED_MIN: usize = 500;
+/// Time in which a control group is seen to be held back.
+const LIMIT_WATCH: Duration = Duration::from_millis(110);
+
+/// The process that was asked about is a zombie.
+pub(super) fn ended(case: &Case) -> Option<Finding> {
+    let asked = *case.roots.first()?;
+    let process = case.graph.process(asked).filter(|process| process.stat.state == 'Z')?;
+    Some(Finding { by: vec![process.stat.parent], ..Finding::new(WhyCause::Ended, asked) })
+}
+
+/// A child that has ended and that its parent, which does something else, does not wait for.
+pub(super) fn zombie(case: &Case) -> Option<Finding> {
+    let graph = case.graph;
+    let zombie = case.each().find(|(pid, one)| {
+        let parent = graph.process(*pid).map_or(0, |process| process.stat.parent);
+        one.threads.is_empty() && parent > 1 && graph.watched.get(&parent).is_some_and(|parent| parent.slept)
+    });
+    let (pid, _) = zombie?;
+    let parent = graph.process(pid)?.stat.parent;
+    Some(Finding { by: vec![parent], ..Finding::new(WhyCause::Zombie, pid) })
+}
+
+/// A process with hundreds of pipes of which it has both ends.
+pub(super) fn descriptor_leak(case: &Case) -> Option<Finding> {
+    case.each().find_map(|(pid, _)| {
+        let files = case.graph.process(pid)?.files.as_ref()?;
+        let pipes = |writes: bool| {
+            files.endpoints.iter().filter(move |end| end.is_for(writes) && end.ipc_file.pipe().is_some())
+        };
+        let written: std::collections::HashSet<IpcFile> = pipes(true).map(|end| end.ipc_file).collect();
+        let both = pipes(false).filter(|end| written.contains(&end.ipc_file)).count();
+        (both >= LEAKED_MIN)
+            .then(|| Finding { detail: both.to_string(), ..Finding::new(WhyCause::DescriptorLeak, pid) })
+    })
+}
+
+/// A peer that has closed or says nothing, and a parent that neither writes to a filter nor closes its input.
+pub(super) fn silent(case: &Case) -> Option<Finding> {
+    let graph = case.graph;
+    let half_closed = |pid: i32| {
+        let files = graph.process(pid)?.files.as_ref()?;
+        files.endpoints.iter().find_map(|end| match end.ipc_file {
+            IpcFile::Socket(inode) => graph.sockets.get(&inode).filter(|socket| socket.is_half_closed),
+            _ => None,
+        })
+    };
+    for (pid, one) in case.each().filter(|(_, one)| one.slept) {
+        if let Some(socket) = half_closed(pid) {
+            return Some(Finding { what: socket.name.clone(), ..Finding::new(WhyCause::CloseWait, pid) });
+        }
+        for (thread, need) in &one.threads {
+            let is_read = matches!(thread.wait, Wait::Stream(_));
+            if is_read && matches!(need.resource, Resource::Socket { writes: false, .. }) {
+                return Some(case.of_need(WhyCause::PeerSilent, pid, need));
+            }
+            let is_input = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
+            let rests = |parent: i32| {
+                let is_above = graph.scene.ancestors(pid).any(|ancestor| ancestor == parent);
+                let polls = |one: &Watched| {
+                    one.slept && one.threads.iter().all(|(thread, _)| !matches!(thread.wait, Wait::Time(_)))
+                };
+                is_above && graph.watched.get(&parent).is_some_and(polls)
+            };
+            let is_filter = || {
+                graph
+                    .process(pid)
+                    .is_some_and(|process| line_buffering::known_program(&process.name).is_some())
+            };
+            if is_read
+                && is_input
+                && !need.wakers.is_empty()
+                && need.wakers.iter().all(|holder| rests(holder.pid))
+                && is_filter()
+            {
+                return Some(case.of_need(WhyCause::WriterSilent, pid, need));
+            }
+        }
+    }
+    None
+}
+
+/// What a process does that is not stuck: of all behind the question the one that works.
+pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
+    let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
+    let (pid, one) = busiest;
+    if let Some(Calls { reads, read_bytes, .. }) = one.calls
+        && reads > BYTE_READS_MIN
+        && read_bytes / reads < BYTE_READS_MAX
+        && read_bytes >= reads / 2
+    {
+        return Some(Finding {
+            detail: format!("{reads} calls for {read_bytes} bytes"),
+            ..Finding::new(WhyCause::ByteReads, pid)
+        });
+    }
+    let share = |one: &Watched| format!("{:.0} %", one.cpus * 100.0);
+    if one.cpus > 0.05
+        && let Some((group, max)) = held_back_group(pid)
+    {
+        return Some(Finding { what: group, detail: max, ..Finding::new(WhyCause::CpuLimit, pid) });
+    }
+    if one.cpus > COMPUTES_MIN {
+        return Some(Finding { detail: share(one), ..Finding::new(WhyCause::Computes, pid) });
+    }
+    let has = |one: &Watched, wait: &Wait| one.threads.iter().any(|(thread, _)| thread.wait == *wait);
+    if let Some((pid, _)) = case.each().find(|(_, one)| has(one, &Wait::Disk)) {
+        return Some(Finding::new(WhyCause::Disk, pid));
+    }
+    if let Some((pid, one)) =
+        case.each().find(|(_, one)| has(one, &Wait::Runs) && one.cpus < COMPUTES_MIN / 2.0 && one.cpus > 0.0)
+    {
+        return Some(Finding { detail: share(one), ..Finding::new(WhyCause::Queues, pid) });
+    }
+    if let Some((pid, one)) = case.each().find(|(_, one)| !one.slept && one.turns_per_s > 1.0) {
+        let detail = format!("{}, {:.0} times a second", share(one), one.turns_per_s);
+        return Some(Finding { detail, ..Finding::new(WhyCause::Works, pid) });
+    }
+    let sleeper = case.each().find_map(|(pid, one)| {
+        one.threads.iter().find_map(|(thread, _)| match thread.wait {
+            Wait::Time(time) => Some((pid, time)),
+            _ => None,
+        })
+    });
+    if let Some((pid, time)) = sleeper {
+        let detail = time.map_or_else(String::new, |ns| format!("{:.1} s in all", ns as f64 / 1e9));
+        return Some(Finding { detail, ..Finding::new(WhyCause::Sleeps, pid) });
+    }
+    // The last one behind the question is what all others wait for.
+    let rests = |one: &Watched| {
+        one.slept && one.needs().any(|need| need.outside || need.resource == Resource::Several)
+    };
+    let is_known = |one: &Watched| {
+        one.threads.iter().any(|(thread, _)| !matches!(thread.wait, Wait::Other | Wait::Futex { .. }))
+    };
+    let (pid, one) = case.each().filter(|(_, one)| rests(one) && is_known(one)).last()?;
+    let (_, need) = one.first()?;
+    let detail = case.graph.describe(pid, need);
+    Some(Finding { what: need.what.clone(), detail, ..Finding::new(WhyCause::Rests, pid) })
+}
+
+/// The control group that keeps a process from a CPU it could use (cgroups(7), cpu.max), and its limit.
+fn held_back_group(pid: i32) -> Option<(String, String)> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let folder = format!("/sys/fs/cgroup{group}");
+    let max =
+        std::fs::read_to_string(format!("{folder}/cpu.max")).ok().filter(|max| !max.starts_with("max"))?;
+    let held_back = || field(&format!("{folder}/cpu.stat"), "nr_throttled");
+    let before = held_back()?;
+    std::thread::sleep(LIMIT_WATCH);
+    (held_back()? > before).then(|| (group.to_owned(), max.trim().to_owned()))
+}

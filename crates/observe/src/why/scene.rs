@@ -1,0 +1,120 @@
+//! All processes of this machine at one moment, and who holds which end of what.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use model::NamedProcess;
+use process::proc::{self, Job, Stat};
+
+use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, process_files};
+
+/// A process.
+pub(super) struct Process {
+    pub(super) name: String,
+    pub(super) stat: Stat,
+    pub(super) job: Job,
+    pub(super) children: Vec<i32>,
+    /// `None` if this user may not read them.
+    pub(super) files: Option<ProcessFiles>,
+    pub(super) uid: u32,
+}
+
+/// A process that has an end of something open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Holder {
+    pub(super) pid: i32,
+    /// The descriptor; `None` where it can act in another way.
+    pub(super) fd: Option<i32>,
+}
+
+/// The processes, and the ends of pipes, FIFOs, sockets and pseudoterminals.
+#[derive(Default)]
+pub(super) struct Scene {
+    pub(super) processes: BTreeMap<i32, Process>,
+    ends: HashMap<IpcFile, Vec<(i32, Endpoint)>>,
+    /// Processes whose open files may not be read.
+    pub(super) unseen: usize,
+}
+
+impl Scene {
+    /// Reads all processes but this one.
+    pub(super) fn read() -> Self {
+        let mut scene = Self::default();
+        for pid in proc::other_processes() {
+            let (Some(stat), Some(job)) = (Stat::of(pid), Job::of(pid)) else { continue };
+            if stat.is_kernel_thread {
+                continue;
+            }
+            let files = process_files(pid).ok();
+            scene.unseen += usize::from(files.is_none() && !stat.has_ended());
+            for end in files.iter().flat_map(|files| files.endpoints.iter().chain(&files.terminals)) {
+                scene.ends.entry(end.ipc_file).or_default().push((pid, *end));
+            }
+            let name = proc::named(pid).map_or_else(String::new, |named| named.command);
+            let uid = fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |folder| folder.uid());
+            scene.processes.insert(pid, Process { name, stat, job, children: Vec::new(), files, uid });
+        }
+        let parents: Vec<(i32, i32)> =
+            scene.processes.iter().map(|(pid, one)| (*pid, one.stat.parent)).collect();
+        for (pid, parent) in parents {
+            if let Some(parent) = scene.processes.get_mut(&parent) {
+                parent.children.push(pid);
+            }
+        }
+        scene
+    }
+
+    pub(super) fn named(&self, pid: i32) -> NamedProcess {
+        let command = self.processes.get(&pid).map_or_else(String::new, |process| process.name.clone());
+        NamedProcess { pid, command }
+    }
+
+    /// A process and its descendants, the process first.
+    pub(super) fn tree(&self, root: i32) -> Vec<i32> {
+        let mut tree = vec![root];
+        let mut at = 0;
+        while let Some(pid) = tree.get(at).copied() {
+            tree.extend(self.processes.get(&pid).into_iter().flat_map(|process| &process.children));
+            at += 1;
+        }
+        tree
+    }
+
+    /// Its ancestors, the parent first.
+    pub(super) fn ancestors(&self, pid: i32) -> impl Iterator<Item = i32> {
+        std::iter::successors(Some(pid), |pid| Some(self.processes.get(pid)?.stat.parent)).skip(1).take(64)
+    }
+
+    /// The end that a process has as this descriptor.
+    pub(super) fn end(&self, pid: i32, fd: i32) -> Option<Endpoint> {
+        let files = self.processes.get(&pid)?.files.as_ref()?;
+        files.endpoints.iter().chain(&files.terminals).find(|end| end.fd == fd).copied()
+    }
+
+    /// Every descriptor for an end of a file, with its process.
+    pub(super) fn ends(&self, file: IpcFile) -> &[(i32, Endpoint)] {
+        self.ends.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those who can write to a pipe, or read from it, each once.
+    pub(super) fn holders(&self, file: IpcFile, writes: bool) -> Vec<Holder> {
+        let ends = self.ends(file).iter().filter(|(_, end)| end.is_for(writes));
+        let mut holders: Vec<Holder> =
+            ends.map(|(pid, end)| Holder { pid: *pid, fd: Some(end.fd) }).collect();
+        holders.sort();
+        holders.dedup_by_key(|holder| holder.pid);
+        holders
+    }
+
+    /// Whether a process's parent has ended: its parent is the first process, or one that takes care of orphans.
+    pub(super) fn is_orphan(&self, pid: i32) -> bool {
+        let Some(process) = self.processes.get(&pid) else { return false };
+        let parent = process.stat.parent;
+        // A child is in the session of its parent, or has made its own. A reaper of orphans (prctl(2), PR_SET_CHILD_SUBREAPER) is in another one.
+        let is_of = |parent: &Process| [parent.job.session, pid].contains(&process.job.session);
+        parent <= 0
+            || !self.processes.get(&parent).is_some_and(is_of)
+            || (parent == 1 && process.job.session != 1)
+    }
+}

@@ -1,0 +1,87 @@
+//! Sockets of this network namespace in any state: who is connected to whom, who listens, how long their queues are.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::SocketAddr;
+
+use netlink_packet_sock_diag::constants::{TCP_CLOSE_WAIT, TCP_LISTEN};
+use netlink_packet_sock_diag::unix::nlas::{Nla, UnixDiagName};
+
+use crate::sockets::{hexadecimal_address, unix_sockets};
+
+/// A socket.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Socket {
+    /// The path of a UNIX socket, with `@` before an abstract name, or `ADDRESS → ADDRESS`; empty without a name.
+    pub(super) name: String,
+    /// The inode of the socket that gets what is sent.
+    pub(super) peer: Option<u64>,
+    pub(super) listens: bool,
+    pub(super) is_datagram: bool,
+    /// The peer has closed, and this end has not (tcp(7), CLOSE_WAIT).
+    pub(super) is_half_closed: bool,
+    pub(super) is_tcp: bool,
+    /// Bytes that can be read; of one that listens the connections that wait.
+    pub(super) waiting: u32,
+    /// Of one that listens: how many may wait.
+    pub(super) waiting_max: u32,
+}
+
+/// All sockets by their inodes; none where the kernel does not list them.
+pub(super) fn read() -> HashMap<u64, Socket> {
+    let mut sockets = HashMap::new();
+    for found in unix_sockets().unwrap_or_default() {
+        let mut socket = Socket {
+            listens: found.header.state == TCP_LISTEN,
+            is_datagram: i32::from(found.header.kind) == libc::SOCK_DGRAM,
+            ..Socket::default()
+        };
+        for attribute in &found.nlas {
+            match attribute {
+                Nla::Name(UnixDiagName::Pathname(path)) => socket.name = path.to_string_lossy().into_owned(),
+                Nla::Name(UnixDiagName::Abstract(name)) => {
+                    socket.name = format!("@{}", String::from_utf8_lossy(name));
+                }
+                Nla::Peer(inode) => socket.peer = Some(u64::from(*inode)).filter(|inode| *inode != 0),
+                Nla::ReceiveQueueLength(waiting, max) => {
+                    (socket.waiting, socket.waiting_max) = (*waiting, *max)
+                }
+                _ => {}
+            }
+        }
+        sockets.insert(u64::from(found.header.inode), socket);
+    }
+    let names: HashMap<u64, String> =
+        sockets.iter().map(|(inode, socket)| (*inode, socket.name.clone())).collect();
+    for socket in sockets.values_mut().filter(|socket| socket.name.is_empty()) {
+        socket.name = socket.peer.and_then(|peer| names.get(&peer).cloned()).unwrap_or_default();
+    }
+    sockets.extend(tcp_sockets());
+    sockets
+}
+
+/// The TCP sockets of /proc/net (proc_pid_net(5)), which every kernel has.
+fn tcp_sockets() -> HashMap<u64, Socket> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(tcp_line);
+    let found: HashMap<(SocketAddr, SocketAddr), (u64, Socket)> = lines.collect();
+    let with_peer = |((from, to), (inode, socket)): (&(SocketAddr, SocketAddr), &(u64, Socket))| {
+        let peer =
+            found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|peer| *peer != 0 && !socket.listens);
+        (*inode, Socket { peer, ..socket.clone() })
+    };
+    found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
+}
+
+fn tcp_line(line: &str) -> Option<((SocketAddr, SocketAddr), (u64, Socket))> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
+    let (from, to) = (hexadecimal_address(from)?, hexadecimal_address(to)?);
+    let state = u8::from_str_radix(state, 16).ok()?;
+    let listens = state == TCP_LISTEN;
+    let waiting = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
+    let name = if listens { from.to_string() } else { format!("{from} → {to}") };
+    let is_half_closed = state == TCP_CLOSE_WAIT;
+    let socket = Socket { name, listens, is_half_closed, is_tcp: true, waiting, ..Socket::default() };
+    Some(((from, to), (inode.parse().ok()?, socket)))
+}

@@ -1,0 +1,337 @@
+//! What each thread waits for, in more detail than [`crate::waits`]: also locks, queues, connections, children, opens of FIFOs.
+
+use process::proc::{self, read_short_file};
+
+use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
+
+/// Longest path or address that is read from a process's memory.
+const TEXT_BYTES_MAX: u64 = 256;
+/// Most threads of a process that are looked at.
+const THREADS_MAX: usize = 512;
+/// `sun_path` begins after two bytes (unix(7)).
+const UNIX_PATH_AT: usize = 2;
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_COMMAND: u64 = 127;
+const FUTEX_WAITS: [u64; 4] =
+    [libc::FUTEX_WAIT as u64, libc::FUTEX_WAIT_BITSET as u64, libc::FUTEX_LOCK_PI as u64, 13];
+
+/// A message queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// Its number (msgget(2)).
+    SystemV(i32),
+    /// Its descriptor (mq_overview(7)).
+    Posix(i32),
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It runs, or is ready to.
+    Runs,
+    /// A disk, or another wait that no signal ends.
+    Disk,
+    /// It is stopped, or traced.
+    Stopped,
+    /// It reads or writes one of these.
+    Stream(Vec<WatchedFd>),
+    /// Until one of these is ready; `timed`: or until a time has passed.
+    Poll {
+        fds: Vec<WatchedFd>,
+        timed: bool,
+    },
+    /// It opens a FIFO that has no other end.
+    OpenFifo {
+        path: Option<String>,
+        writes: bool,
+    },
+    /// A lock of this open file.
+    Lock {
+        fd: i32,
+    },
+    Connect {
+        fd: i32,
+        path: Option<String>,
+    },
+    Accept {
+        fd: i32,
+    },
+    Queue {
+        queue: Queue,
+        sends: bool,
+    },
+    Semaphore {
+        id: i32,
+    },
+    /// An address of its memory; `timed` as above.
+    Futex {
+        address: u64,
+        is_private: bool,
+        timed: bool,
+    },
+    /// The end of a child, or of any.
+    Child(Option<i32>),
+    /// The end, or an execve(2), of the child that uses its memory.
+    Vfork,
+    /// Time to pass, in total, if that can be read.
+    Time(Option<u64>),
+    Signal,
+    Other,
+}
+
+/// A thread at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Thread {
+    pub(super) id: i32,
+    pub(super) wait: Wait,
+    /// How often it has got a CPU, and for how long (proc_pid_schedstat(5)).
+    turns: u64,
+    run_ns: u64,
+    /// When it ran last, on the scheduler's clock; `None` on a kernel that does not show it (CONFIG_SCHED_DEBUG).
+    ran_at_ns: Option<u64>,
+}
+
+impl Thread {
+    /// Whether it has slept between two moments.
+    pub(super) fn slept_since(&self, before: &Self) -> bool {
+        self.id == before.id
+            && self.turns == before.turns
+            && self.run_ns == before.run_ns
+            && self.wait != Wait::Runs
+    }
+
+    /// Its share of a CPU since an earlier moment.
+    pub(super) fn cpu_since(&self, before: &Self, elapsed_ns: u64) -> f64 {
+        self.run_ns.saturating_sub(before.run_ns) as f64 / elapsed_ns.max(1) as f64
+    }
+
+    pub(super) fn turns_since(&self, before: &Self) -> u64 {
+        self.turns.saturating_sub(before.turns)
+    }
+
+    /// How long it has slept.
+    pub(super) fn asleep_ns(&self) -> Option<u64> {
+        Some(ran_at_ns("/proc/thread-self")?.saturating_sub(self.ran_at_ns?))
+    }
+}
+
+/// The threads of a process; none if it has ended.
+pub(super) fn threads(pid: i32) -> Vec<Thread> {
+    proc::threads(pid).take(THREADS_MAX).filter_map(|(id, folder)| thread(pid, id, &folder)).collect()
+}
+
+fn thread(pid: i32, id: i32, folder: &str) -> Option<Thread> {
+    let stat = proc::Stat::at(folder)?;
+    let schedstat = read_short_file(&format!("{folder}/schedstat"));
+    let schedstat = String::from_utf8_lossy(schedstat.as_deref().unwrap_or_default()).into_owned();
+    let number =
+        |at: usize| schedstat.split_whitespace().nth(at).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let wait = match stat.state {
+        'R' => Wait::Runs,
+        'T' | 't' => Wait::Stopped,
+        'Z' | 'X' => return None,
+        state => wait(pid, folder, state),
+    };
+    Some(Thread { id, wait, turns: number(2), run_ns: number(0), ran_at_ns: ran_at_ns(folder) })
+}
+
+/// When a thread ran last (`se.exec_start` of /proc/PID/sched, in milliseconds).
+fn ran_at_ns(folder: &str) -> Option<u64> {
+    let text = read_short_file(&format!("{folder}/sched"))?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
+    let ms: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
+    (ms > 0.0).then_some((ms * 1e6) as u64)
+}
+
+fn wait(pid: i32, folder: &str, state: char) -> Wait {
+    let read = |name: &str| read_short_file(&format!("{folder}/{name}"));
+    let function =
+        read("wchan").map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default();
+    let is_in = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
+    let syscall = read("syscall");
+    let call = syscall.as_deref().and_then(|bytes| Call::parse(&String::from_utf8_lossy(bytes)));
+    let opens = is_in(&["wait_for_partner", "fifo_open"]);
+    if opens || is_in(&["break_lease"]) {
+        return open(pid, call.as_ref(), opens);
+    }
+    if is_in(&["vfork_done"]) || (state == 'D' && is_in(&["kernel_clone", "do_fork"])) {
+        return Wait::Vfork;
+    }
+    if state == 'D' {
+        return Wait::Disk;
+    }
+    if let Some(wait) = call.as_ref().and_then(|call| by_call(pid, call)) {
+        return wait;
+    }
+    match from_syscall(pid, folder, syscall) {
+        Some(Blocked::Nothing) => Wait::Runs,
+        Some(Blocked::On(fds)) => match call.as_ref().filter(|call| is_poll(call.number)) {
+            Some(call) => Wait::Poll { fds, timed: is_timed(call) },
+            None => Wait::Stream(fds),
+        },
+        Some(Blocked::Children) => Wait::Child(None),
+        Some(Blocked::Time) => Wait::Time(None),
+        // Where the arguments are hidden, the function says what kind of wait it is.
+        _ if call.is_none() => by_function(pid, &function),
+        _ => Wait::Other,
+    }
+}
+
+fn by_call(pid: i32, call: &Call) -> Option<Wait> {
+    let fd = |at: usize| call.argument(at) as i32;
+    Some(match call.number {
+        libc::SYS_flock => Wait::Lock { fd: fd(0) },
+        libc::SYS_fcntl if [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&fd(1)) => Wait::Lock { fd: fd(0) },
+        libc::SYS_connect => Wait::Connect { fd: fd(0), path: unix_path(pid, call) },
+        libc::SYS_accept | libc::SYS_accept4 => Wait::Accept { fd: fd(0) },
+        libc::SYS_msgsnd | libc::SYS_msgrcv => {
+            Wait::Queue { queue: Queue::SystemV(fd(0)), sends: call.number == libc::SYS_msgsnd }
+        }
+        libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
+            Wait::Queue { queue: Queue::Posix(fd(0)), sends: call.number == libc::SYS_mq_timedsend }
+        }
+        libc::SYS_semop | libc::SYS_semtimedop => Wait::Semaphore { id: fd(0) },
+        libc::SYS_futex if FUTEX_WAITS.contains(&(call.argument(1) & FUTEX_COMMAND)) => Wait::Futex {
+            address: call.argument(0),
+            is_private: call.argument(1) & FUTEX_PRIVATE != 0,
+            timed: call.argument(3) != 0,
+        },
+        libc::SYS_wait4 => Wait::Child(Some(fd(0)).filter(|child| *child > 0)),
+        libc::SYS_waitid => Wait::Child(Some(fd(1)).filter(|_| call.argument(0) == u64::from(libc::P_PID))),
+        libc::SYS_nanosleep => Wait::Time(duration(pid, call.argument(0))),
+        libc::SYS_clock_nanosleep => {
+            let is_relative = call.argument(1) == 0;
+            Wait::Time(duration(pid, call.argument(2)).filter(|_| is_relative))
+        }
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Wait::Signal,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => Wait::Signal,
+        _ => return None,
+    })
+}
+
+/// By the function of the kernel, as wchan shows it.
+fn by_function(pid: i32, function: &str) -> Wait {
+    let is_in = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
+    let only = |writes: bool| {
+        let files = crate::endpoint::process_files(pid).unwrap_or_default();
+        let mut ends =
+            files.endpoints.into_iter().filter(|end| end.is_for(writes) && end.ipc_file.pipe().is_some());
+        let first = ends.next()?;
+        ends.all(|end| end.ipc_file == first.ipc_file).then_some(first.fd)
+    };
+    let stream = |writes: bool| match only(writes) {
+        Some(fd) => Wait::Stream(vec![WatchedFd { fd, reads: !writes, writes }]),
+        None => Wait::Other,
+    };
+    match function {
+        "" | "0" => Wait::Runs,
+        _ if is_in(&["pipe_read"]) => stream(false),
+        _ if is_in(&["pipe_write"]) => stream(true),
+        _ if is_in(&["n_tty_read", "tty_read"]) => {
+            Wait::Stream(vec![WatchedFd { fd: 0, reads: true, writes: false }])
+        }
+        _ if is_in(&["n_tty_write", "tty_write"]) => {
+            Wait::Stream(vec![WatchedFd { fd: 1, reads: false, writes: true }])
+        }
+        _ if is_in(&["flock", "posix_lock", "locks_lock_inode", "fcntl_setlk"]) => Wait::Lock { fd: -1 },
+        _ if is_in(&["unix_wait_for_peer"]) => Wait::Connect { fd: -1, path: None },
+        _ if is_in(&["msgsnd", "msgrcv"]) => {
+            Wait::Queue { queue: Queue::SystemV(-1), sends: function.contains("snd") }
+        }
+        _ if is_in(&["wq_sleep"]) => Wait::Queue { queue: Queue::Posix(-1), sends: false },
+        _ if is_in(&["semtimedop"]) => Wait::Semaphore { id: -1 },
+        _ if is_in(&["futex"]) => Wait::Futex { address: 0, is_private: true, timed: false },
+        _ if is_in(&["sigsuspend", "sigtimedwait", "do_pause"]) => Wait::Signal,
+        _ if is_in(&["poll", "select", "ep_"]) => Wait::Poll { fds: Vec::new(), timed: true },
+        _ => Wait::Other,
+    }
+}
+
+fn is_poll(number: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let old = [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait].contains(&number);
+    #[cfg(not(target_arch = "x86_64"))]
+    let old = false;
+    old || [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2]
+        .contains(&number)
+}
+
+/// Whether it ends by itself: an argument of milliseconds that is not negative, or a pointer to a time.
+fn is_timed(call: &Call) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    match call.number {
+        libc::SYS_poll => return call.argument(2) as i32 >= 0,
+        libc::SYS_epoll_wait => return call.argument(3) as i32 >= 0,
+        libc::SYS_select => return call.argument(4) != 0,
+        _ => {}
+    }
+    match call.number {
+        libc::SYS_epoll_pwait => call.argument(3) as i32 >= 0,
+        libc::SYS_epoll_pwait2 => call.argument(3) != 0,
+        libc::SYS_ppoll => call.argument(2) != 0,
+        libc::SYS_pselect6 => call.argument(4) != 0,
+        _ => false,
+    }
+}
+
+/// An open(2) that waits: the path, and for what it opens. Without the right to read the arguments the path is not known.
+fn open(pid: i32, call: Option<&Call>, is_fifo: bool) -> Wait {
+    let (path_at, flags_at) = match call.map(|call| call.number) {
+        Some(libc::SYS_openat) => (1, 2),
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_open | libc::SYS_creat) => (0, 1),
+        _ => {
+            return if is_fifo {
+                Wait::OpenFifo { path: None, writes: false }
+            } else {
+                Wait::Lock { fd: -1 }
+            };
+        }
+    };
+    if !is_fifo {
+        return Wait::Lock { fd: -1 };
+    }
+    let (path, flags) =
+        call.map_or((None, 0), |call| (text(pid, call.argument(path_at)), call.argument(flags_at) as i32));
+    let path = path.map(|path| absolute(pid, &path));
+    Wait::OpenFifo { path, writes: flags & libc::O_ACCMODE == libc::O_WRONLY }
+}
+
+fn absolute(pid: i32, path: &str) -> String {
+    let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+    folder.join(path).to_string_lossy().into_owned()
+}
+
+/// A text of a process's memory, up to its first zero. Its last page may be the last that is mapped.
+fn text(pid: i32, address: u64) -> Option<String> {
+    let to_page_end = 4096 - address % 4096;
+    let bytes = memory(pid, address, TEXT_BYTES_MAX.min(to_page_end))
+        .map(|bytes| (to_page_end < TEXT_BYTES_MAX, bytes))?;
+    let (more, mut bytes) = bytes;
+    if more && !bytes.contains(&0) {
+        bytes.extend(memory(pid, address + to_page_end, TEXT_BYTES_MAX).unwrap_or_default());
+    }
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// The path in the address of connect(2), if it is one of a UNIX socket; `@` before an abstract name.
+fn unix_path(pid: i32, call: &Call) -> Option<String> {
+    let bytes = memory(pid, call.argument(1), call.argument(2).min(TEXT_BYTES_MAX))?;
+    let family = u16::from_ne_bytes(*bytes.first_chunk()?);
+    let path = bytes.get(UNIX_PATH_AT..).filter(|_| i32::from(family) == libc::AF_UNIX)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match path {
+        [0, name @ ..] => Some(format!("@{}", text(name))),
+        name => Some(text(name.split(|byte| *byte == 0).next()?)),
+    }
+}
+
+/// The time of a `struct timespec`.
+fn duration(pid: i32, address: u64) -> Option<u64> {
+    let bytes = memory(pid, address, 16)?;
+    let number = |at: usize| Some(i64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    u64::try_from(number(0)?.checked_mul(1_000_000_000)?.checked_add(number(8)?)?).ok()
+}

@@ -1,0 +1,209 @@
+//! The output of `hosepipe why`: a sentence, who waits for whom, and what ends it. The texts are those of `causes.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use model::{NamedProcess, WhyAnswer, WhyCause, WhyEdge, WhyRecord, WhyVerdict, one_line};
+use serde::Deserialize;
+
+use crate::document::{Block, Context, Section};
+use crate::numbers::time;
+use crate::words::count_of;
+
+/// Shortest wait that is shown.
+const SHOWN_NS: u64 = 1_000_000_000;
+/// Most processes that a sentence names.
+const NAMED_MAX: usize = 3;
+
+/// The row of a cause.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// How it is recognised.
+    sign: String,
+    says: String,
+    fix: Vec<String>,
+    /// Where the kernel's behaviour is documented.
+    source: String,
+    example: String,
+}
+
+static ROWS: LazyLock<BTreeMap<String, Row>> =
+    LazyLock::new(|| toml::from_str(include_str!("why/causes.toml")).unwrap_or_default());
+
+/// The answers, one below the other.
+pub(crate) fn section(record: &WhyRecord, context: &Context) -> Section {
+    let mut section = context.section("why", "Why");
+    for (at, answer) in record.answers.iter().enumerate() {
+        let block = if at == 0 { Block::Line } else { Block::Paragraph };
+        section.blocks.push(block(sentence(answer)));
+        let lines: Vec<String> = answer.edges.iter().map(|edge| format!("  {}", step(edge))).collect();
+        section.blocks.extend((!lines.is_empty()).then(|| Block::Code(lines.join("\n"))));
+        let fixes = remedies(answer);
+        let head = if answer.verdict == WhyVerdict::Stuck { "To end it:" } else { "What may help:" };
+        section.blocks.extend((!fixes.is_empty()).then(|| Block::Paragraph(head.to_owned())));
+        section.blocks.extend(fixes.into_iter().map(Block::Note));
+    }
+    if record.answers.is_empty() {
+        section.blocks.push(Block::Line("No process of yours is stuck, as far as can be seen.".to_owned()));
+    }
+    // Where a cause was found, what was not seen does not change it.
+    let is_open =
+        record.answers.is_empty() || record.answers.iter().any(|answer| answer.verdict != WhyVerdict::Stuck);
+    let unseen = (record.unseen_processes > 0 && is_open).then(|| {
+        format!(
+            "{} of other users could not be looked at; {}.",
+            count_of(record.unseen_processes, "process", "processes"),
+            model::to_see_other_users("hosepipe why")
+        )
+    });
+    section.blocks.extend(unseen.map(Block::Paragraph));
+    section
+}
+
+/// What is wrong, in one sentence.
+pub fn sentence(answer: &WhyAnswer) -> String {
+    let said = ROWS.get(answer.cause.name()).map_or("", |row| row.says.as_str());
+    let said = filled(said, answer).unwrap_or_default();
+    let since = answer.for_ns.filter(|ns| *ns >= SHOWN_NS).map(|ns| format!(" For {} now.", time(ns as f64)));
+    said + &since.unwrap_or_default()
+}
+
+/// What ends it, the best first.
+fn remedies(answer: &WhyAnswer) -> Vec<String> {
+    let fixes = ROWS.get(answer.cause.name()).map_or(&[][..], |row| row.fix.as_slice());
+    fixes.iter().filter_map(|fix| filled(fix, answer)).filter(|fix| !fix.is_empty()).collect()
+}
+
+/// One line of the chain: who does what, and who could end it.
+fn step(edge: &WhyEdge) -> String {
+    let holder = |holder: &model::WhyHolder| {
+        let fd = match holder.fd {
+            None => String::new(),
+            Some(0) => ", stdin".to_owned(),
+            Some(1) => ", stdout".to_owned(),
+            Some(2) => ", stderr".to_owned(),
+            Some(fd) => format!(", fd {fd}"),
+        };
+        format!("{}{fd}", named(&holder.process))
+    };
+    let to: Vec<String> = edge.to.iter().take(NAMED_MAX).map(holder).collect();
+    let more = edge.to.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    let arrow = if to.is_empty() { String::new() } else { format!(" <- {}{more}", to.join("; ")) };
+    format!("{} {}{arrow}", named(&edge.from), one_line(&edge.does))
+}
+
+fn named(process: &NamedProcess) -> String {
+    format!("{} ({})", one_line(&process.command), process.pid)
+}
+
+fn list(processes: &[NamedProcess], shown: fn(&NamedProcess) -> String) -> String {
+    let mut all: Vec<String> = processes.iter().take(NAMED_MAX).map(shown).collect();
+    let more = processes.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        all.push(format!("{more} more"));
+    }
+    match all.as_mut_slice() {
+        [.., _, last] => {
+            *last = format!("and {last}");
+            if all.len() == 2 { all.join(" ") } else { all.join(", ") }
+        }
+        _ => all.concat(),
+    }
+}
+
+/// A text with its placeholders filled. A part in brackets is left out if one of its placeholders is empty; the whole is `None` if one outside of them is.
+fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
+    let pids = |processes: &[NamedProcess]| {
+        processes.iter().map(|process| process.pid.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let by = list(&answer.by, named);
+    let all = [std::slice::from_ref(&answer.who), &answer.by].concat();
+    let values = [
+        ("{who}", named(&answer.who)),
+        ("{who_pid}", answer.who.pid.to_string()),
+        ("{who_name}", one_line(&answer.who.command)),
+        ("{by}", by),
+        ("{all}", list(&all, named)),
+        ("{by_pid}", pids(&answer.by)),
+        ("{asked}", named(&answer.asked)),
+        ("{asked_pid}", answer.asked.pid.to_string()),
+        ("{what}", one_line(&answer.what)),
+        ("{detail}", one_line(&answer.detail)),
+    ];
+    let fill = |part: &str| {
+        let is_lacking = values.iter().any(|(name, value)| value.is_empty() && part.contains(name));
+        (!is_lacking)
+            .then(|| values.iter().fold(part.to_owned(), |part, (name, value)| part.replace(name, value)))
+    };
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        let (inside, after) = after.split_once(']')?;
+        filled += &fill(before)?;
+        filled += &fill(inside).unwrap_or_default();
+        rest = after;
+    }
+    Some(filled + &fill(rest)?)
+}
+
+/// The table of docs/WHY.md.
+pub fn causes_as_markdown() -> String {
+    let cell = |text: &str| text.replace('|', "\\|");
+    let row = |cause: &WhyCause| {
+        let row = ROWS.get(cause.name()).cloned().unwrap_or_default();
+        let Row { sign, says, fix, source, example } = row;
+        let says = says.replace(['[', ']'], "");
+        format!(
+            "### {}\n\n{says}\n\n| | |\n|---|---|\n| seen by | {} |\n| ends it | {} |\n| source | {} |\n\n```\n{example}\n```\n",
+            cause.name(),
+            cell(&sign),
+            if fix.is_empty() { "–".to_owned() } else { cell(&fix.join("; ").replace(['[', ']'], "")) },
+            cell(&source)
+        )
+    };
+    WhyCause::ALL.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_a_row_and_every_row_a_cause() {
+        let rows: BTreeMap<String, Row> = toml::from_str(include_str!("why/causes.toml")).expect("the table");
+        let mut names: Vec<&str> = WhyCause::ALL.iter().map(|cause| cause.name()).collect();
+        names.sort_unstable();
+        assert_eq!(rows.keys().map(String::as_str).collect::<Vec<_>>(), names);
+    }
+
+    fn answer(cause: WhyCause, by: Vec<NamedProcess>) -> WhyAnswer {
+        let process = |pid, name: &str| NamedProcess { pid, command: name.to_owned() };
+        WhyAnswer {
+            asked: process(1, "bash"),
+            verdict: cause.verdict(),
+            cause,
+            who: process(2, "cat"),
+            by,
+            what: String::new(),
+            detail: String::new(),
+            for_ns: None,
+            edges: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let by = |pid| NamedProcess { pid, command: "sleep".to_owned() };
+        let some = sentence(&answer(WhyCause::DaemonHolds, vec![by(3), by(4)]));
+        assert!(
+            some.starts_with("cat (2) waits for the end of its input: its writing end was inherited by sleep (3) and sleep (4), left"),
+            "{some}"
+        );
+        assert!(!some.contains(['[', '{', ']', '}']), "{some}");
+        let none = answer(WhyCause::Lock, Vec::new());
+        assert_eq!(sentence(&none), "cat (2) waits for a file lock.");
+        assert_eq!(remedies(&none), Vec::<String>::new());
+    }
+}
