@@ -148,8 +148,8 @@ fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
     Some(filled + &fill(rest)?)
 }
 
-/// The table of docs/WHY.md.
-pub fn causes_as_markdown() -> String {
+/// docs/WHY.md: the text of `page.md` and all causes.
+pub fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let row = |cause: &WhyCause| {
         let row = ROWS.get(cause.name()).cloned().unwrap_or_default();
@@ -163,7 +163,8 @@ pub fn causes_as_markdown() -> String {
             cell(&source)
         )
     };
-    WhyCause::ALL.iter().map(row).collect::<Vec<_>>().join("\n")
+    let causes: Vec<String> = WhyCause::ALL.iter().map(row).collect();
+    format!("{}\n{}", include_str!("why/page.md"), causes.join("\n"))
 }
 
 #[cfg(test)]

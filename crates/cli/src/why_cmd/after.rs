@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use model::{RecordHead, WhyRecord, WhyVerdict};
+use model::{RecordHead, WhyRecord};
 use observe::why::{Asked, Progress};
 use pipeline::boost::{self, BoostError};
 use process::signals::{self, Signal};
@@ -54,7 +54,6 @@ impl Watch<'_> {
             return pause;
         }
         let record = super::record(self.head.clone(), &Asked::Process(self.pid));
-        let is_stuck = record.verdict() != WhyVerdict::NotStuck;
         self.moved = None;
         let text =
             report::terminal(&model::Record::from(record.clone()), &terminal::style_of_stderr(), study::view);
@@ -62,7 +61,7 @@ impl Watch<'_> {
         terminal::remark(&format!("hosepipe: the command has done nothing for {quiet}"));
         terminal::remark_painted(text.trim_end());
         self.last = Some(record);
-        if self.ends && is_stuck {
+        if self.ends {
             self.asked_to_end = Some(Instant::now());
             signals::send(self.pid, Signal::SIGTERM);
         }
@@ -89,6 +88,10 @@ pub(super) fn run(
         asked_to_end: None,
         last: None,
     };
+    if ends {
+        // What has lost its parent is to be ended, too.
+        process::adopt_orphans()?;
+    }
     let ran = boost::run_command(words, &outputs.streams()?, None, &mut |pid| {
         watch.pid = pid;
         Some(watch.look())

@@ -55,6 +55,7 @@ mod suites;
 mod tips;
 mod top;
 mod versus;
+mod why;
 mod windows;
 mod workers;
 mod workers_faults;

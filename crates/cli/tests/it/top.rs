@@ -25,7 +25,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    fn new(script: &str) -> Self {
+    pub(crate) fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("bash");
         command.args(["-c", script]).current_dir(folder.path()).env("HOSEPIPE", HOSEPIPE);
@@ -38,8 +38,12 @@ impl Scene {
         Self { shell: command.spawn().expect("started"), folder }
     }
 
-    fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.shell.id() as i32
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Whether a process is of this scene.

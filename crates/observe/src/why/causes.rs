@@ -101,12 +101,18 @@ impl<'a> Case<'a> {
 
     /// Who waits for whom, from the process that was asked about to this one, with the wait of this one.
     pub(super) fn way_to(&self, who: i32) -> Vec<WhyEdge> {
-        let mut edges = self.graph.path(self.roots, who);
+        let mut edges = self.path_to(who);
         let waits = self.graph.watched.get(&who).is_some_and(|one| {
             one.slept && one.first().is_some_and(|(_, need)| need.resource != Resource::Nothing)
         });
         edges.extend(waits.then(|| self.graph.edge(who, 0, None)));
         edges
+    }
+
+    /// The same without the wait of the last one. A process that the asked one does not wait for may have been started by it.
+    pub(super) fn path_to(&self, who: i32) -> Vec<WhyEdge> {
+        let from_asked = self.graph.path(&self.roots[..1], who);
+        if from_asked.is_empty() { self.graph.path(self.roots, who) } else { from_asked }
     }
 
     /// A finding about a wait: those who could end it, its name and its numbers.

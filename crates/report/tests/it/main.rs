@@ -18,3 +18,4 @@ mod schema;
 mod stages;
 mod sweep;
 mod unsteady;
+mod why;

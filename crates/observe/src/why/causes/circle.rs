@@ -82,7 +82,7 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
     if finding.detail.is_empty() {
         finding.detail = copies.collect::<Vec<_>>().join(", ");
     }
-    let mut way = graph.path(case.roots, who);
+    let mut way = case.path_to(who);
     way.retain(|edge| !edges.iter().any(|other| other.from == edge.from));
     way.extend(edges);
     Some(Finding { edges: Some(way), ..finding })

@@ -36,7 +36,7 @@ pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
             let Some(process) = graph.process(holder) else { return false };
             let is_beside =
                 process.stat.parent == reader.stat.parent && process.job.group == reader.job.group;
-            graph.scene.is_orphan(holder) && !is_beside
+            graph.scene.is_orphan(holder) && !is_beside && !is_relative(holder)
         };
         let is_copy = |holder: i32| {
             let by = graph.scene.ends(IpcFile::Pipe(need.pipe().map_or((0, 0), |(pipe, ..)| pipe)));

@@ -1,0 +1,363 @@
+//! `hosepipe why`: real programs that hang, each for a known reason, and programs that are well.
+
+mod healthy;
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use model::{WhyAnswer, WhyCause, WhyRecord, WhyVerdict};
+
+use crate::common::{Lab, another_user, is_root, skip, soon};
+use crate::top::Scene;
+
+const NOBODY: u32 = 65534;
+const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
+
+/// What is said of a process and what it has started, with the exit status.
+fn why(words: &[&str]) -> (WhyRecord, i32) {
+    let mut command = Command::new(HOSEPIPE);
+    let output =
+        command.args(["why", "--json", "-"]).args(words).stderr(Stdio::inherit()).output().expect("why runs");
+    let record = serde_json::from_slice(&output.stdout).expect("a record");
+    (record, output.status.code().expect("it exits"))
+}
+
+/// Asks until this is the cause.
+fn answer(scene: &Scene, cause: WhyCause) -> WhyAnswer {
+    let began = Instant::now();
+    loop {
+        let (record, status) = why(&[&scene.pid().to_string()]);
+        let answer = record.answers.first().expect("an answer").clone();
+        if answer.cause == cause {
+            let expected = match answer.verdict {
+                WhyVerdict::Stuck => 0,
+                WhyVerdict::NotStuck => 1,
+                WhyVerdict::Unknown => 3,
+            };
+            assert_eq!((status, answer.verdict), (expected, cause.verdict()));
+            return answer;
+        }
+        assert!(began.elapsed() < soon(), "{}: {answer:#?}", cause.name());
+    }
+}
+
+/// A script of bash, the cause, the program that waits, and one of those that could end it.
+struct Hangs(WhyCause, &'static str, &'static str, &'static str);
+
+const PROGRAMS: &[Hangs] = &[
+    Hangs(WhyCause::DaemonHolds, "cat", "sleep", "{ echo started; sleep 100 & } | cat"),
+    Hangs(WhyCause::DaemonHolds, "bash", "sleep", "v=$(echo ready; sleep 100 & ); echo $v"),
+    Hangs(
+        WhyCause::DaemonHolds,
+        "python3",
+        "sleep",
+        "exec python3 -c 'import subprocess as s; s.run([\"bash\", \"-c\", \"sleep 100 >/dev/null </dev/null &\"], capture_output=True)'",
+    ),
+    Hangs(
+        WhyCause::CopyHeld,
+        "cat",
+        "sleep",
+        "exec python3 -c '
+import subprocess, os
+r, w = os.pipe()
+a = subprocess.Popen([\"cat\"], stdin=r); os.close(r)
+os.set_inheritable(w, True)
+b = subprocess.Popen([\"sleep\", \"100\"], close_fds=False)
+os.close(w); a.wait()'",
+    ),
+    Hangs(
+        WhyCause::Deadlock,
+        "python3",
+        "cat",
+        "exec python3 -c '
+import subprocess
+p = subprocess.Popen([\"cat\"], stdin=-1, stdout=-1)
+p.stdin.write(b\"x\" * 300000)'",
+    ),
+    Hangs(
+        WhyCause::Deadlock,
+        "python3",
+        "grep",
+        "exec python3 -c 'import subprocess as s; s.Popen([\"grep\", \"x\"], stdin=-1, stdout=-1).stdout.read()'",
+    ),
+    Hangs(
+        WhyCause::DeadlockStderr,
+        "perl",
+        "python3",
+        "exec python3 -c '
+import subprocess
+p = subprocess.Popen([\"perl\", \"-e\", \"print STDERR q(e)x100000\"], stdout=-1, stderr=-1)
+p.stdout.read(); p.stderr.read()'",
+    ),
+    Hangs(
+        WhyCause::DeadlockChild,
+        "python3",
+        "seq",
+        "exec python3 -c 'import subprocess as s; s.Popen([\"seq\", \"100000\"], stdout=-1).wait()'",
+    ),
+    Hangs(
+        WhyCause::ParentHolds,
+        "sort",
+        "python3",
+        "exec python3 -c 'import subprocess as s; s.Popen([\"sort\"], stdin=-1).wait()'",
+    ),
+    Hangs(
+        WhyCause::SelfHeld,
+        "python3",
+        "",
+        "exec python3 -c '
+import os
+r, w = os.pipe()
+if os.fork() == 0:
+    while os.read(r, 100): pass
+    os._exit(0)
+os.close(w); os.wait()'",
+    ),
+    Hangs(WhyCause::SelfHeld, "cat", "bash", "mkfifo f; exec 3<>f; cat <&3 | sort"),
+    Hangs(WhyCause::FifoOpen, "cat", "", "mkfifo f; cat f; :"),
+    Hangs(WhyCause::FifoOpen, "bash", "", "mkfifo f; echo hello >f"),
+    Hangs(WhyCause::Lock, "flock", "sleep", "( flock 9; sleep 100 & ) 9>l; flock l true; :"),
+    Hangs(WhyCause::Stopped, "sleep", "", "sleep 100 & kill -STOP $!; wait"),
+    Hangs(
+        WhyCause::ReaderLeft,
+        "sed",
+        "sleep",
+        "(echo hello; exec sleep 100) | sed -u s/x/y/ | grep -m1 hello; :",
+    ),
+    Hangs(
+        WhyCause::SigpipeIgnored,
+        "bash",
+        "",
+        "trap '' PIPE; (while :; do echo x 2>/dev/null; sleep 0.1; done) | head -n1; :",
+    ),
+    Hangs(WhyCause::ReaderSleeps, "yes", "sleep", "yes | sleep 100"),
+    Hangs(
+        WhyCause::HeldInBuffer,
+        "grep",
+        "cut",
+        "for i in {1..2000}; do echo \"GET $i\"; sleep 0.05; done | grep GET | cut -c5-",
+    ),
+    Hangs(
+        WhyCause::LoopInput,
+        "cat",
+        "bash",
+        "(seq 5; exec sleep 100) | while read -r host; do cat >/dev/null; done",
+    ),
+    Hangs(
+        WhyCause::SmallPipe,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import os, fcntl, time
+r, w = os.pipe(); fcntl.fcntl(w, 1031, 4096)
+if os.fork() == 0:
+    os.close(r); os.write(w, b\"t\" * 4096); os.write(w, b\"+\"); os._exit(0)
+os.close(w); os.read(r, 4000); time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::TerminalFull,
+        "seq",
+        "python3",
+        "exec python3 -c '
+import pty, os, time
+pid, fd = pty.fork()
+if pid == 0: os.execlp(\"seq\", \"seq\", \"100000\")
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::TerminalInput,
+        "sort",
+        "python3",
+        "exec python3 -c '
+import pty, os, time
+pid, fd = pty.fork()
+if pid == 0: os.execlp(\"sort\", \"sort\")
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::ListenQueue,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, time
+s = socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(1)
+for i in range(4):
+    if os.fork() == 0:
+        k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); k.recv(10); os._exit(0)
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::DatagramQueue,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(\"s\")
+if os.fork() == 0:
+    k = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.close(); k.connect(\"s\")
+    while 1: k.send(b\"<13>message\")
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::ReaderSleeps,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, time
+s, k = socket.socketpair()
+if os.fork() == 0:
+    k.close()
+    while 1: s.sendall(b\"x\" * 4096)
+s.close(); time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::PeerSilent,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, time
+s, k = socket.socketpair()
+if os.fork() == 0:
+    k.close(); s.recv(1); os._exit(0)
+s.close(); time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::FifoBusy,
+        "python3",
+        "",
+        "mkfifo f; exec python3 -c '
+import os, select
+r = os.open(\"f\", os.O_RDONLY | os.O_NONBLOCK); w = os.open(\"f\", os.O_WRONLY); os.close(w)
+p = select.poll(); p.register(r, select.POLLIN)
+while 1:
+    p.poll(); os.read(r, 100)'",
+    ),
+    Hangs(
+        WhyCause::NonBlocking,
+        "python3",
+        "",
+        "sleep 100 | python3 -c '
+import os, fcntl
+fcntl.fcntl(0, fcntl.F_SETFL, os.O_NONBLOCK)
+while 1:
+    try: os.read(0, 1)
+    except BlockingIOError: pass'",
+    ),
+    Hangs(WhyCause::TwoReaders, "cat", "cat", "mkfifo f; cat f & cat f & exec 3>f; sleep 100"),
+    Hangs(
+        WhyCause::Zombie,
+        "python3",
+        "python3",
+        "exec python3 -c 'import os, time; os.fork() or os._exit(0); time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::CloseWait,
+        "python3",
+        "",
+        "exec python3 -c '
+import socket, os, time
+s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()
+r, w = os.pipe()
+if os.fork() == 0:
+    k = socket.create_connection(s.getsockname()); s.close(); k.recv(9); os.read(r, 1); os._exit(0)
+c, _ = s.accept(); c.send(b\"hello\"); c.close(); time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::DescriptorLeak,
+        "python3",
+        "",
+        "exec python3 -c 'import os, time; k = [os.pipe() for _ in range(500)]; time.sleep(100)'",
+    ),
+];
+
+/// Expected: the cause is named, with who waits and who could end it.
+#[test]
+fn each_program_that_hangs_has_its_cause() {
+    std::thread::scope(|threads| {
+        for Hangs(cause, who, by, script) in PROGRAMS {
+            threads.spawn(move || {
+                let scene = Scene::new(script);
+                let answer = answer(&scene, *cause);
+                assert_eq!(answer.who.command, *who, "{script}: {answer:#?}");
+                let named = by.is_empty() || answer.by.iter().any(|process| process.command == *by);
+                assert!(named, "{script}: no {by} in {answer:#?}");
+                let said = report::why::sentence(&answer);
+                assert!(!said.contains(['{', '}']) && !said.contains(" ["), "{said}");
+            });
+        }
+    });
+}
+
+/// Expected: a full message queue is named. (Perl has System V queues in its core.)
+#[test]
+fn a_full_message_queue_is_named() {
+    let script = "exec perl -e '
+$q = msgget(0, 0600 | 512); open F, \">\", \"id\"; print F $q; close F;
+msgsnd($q, pack(\"l! a*\", 1, \"x\" x 4000), 0) for 1..100'";
+    let scene = Scene::new(script);
+    let answer = answer(&scene, WhyCause::MessageQueue);
+    let id = std::fs::read_to_string(scene.folder().join("id")).expect("the queue");
+    assert!(answer.what.ends_with(&id) && answer.detail.starts_with("full"), "{answer:#?}");
+    assert!(Command::new("ipcrm").args(["-q", &id]).status().expect("ipcrm").success());
+}
+
+/// Expected: the sentence holds the words that a user searches for, and the remedy is below it.
+#[test]
+fn an_answer_is_a_sentence_the_waits_and_what_ends_it() {
+    let scene = Scene::new("{ echo started; sleep 100 & } | cat");
+    answer(&scene, WhyCause::DaemonHolds);
+    let output = Lab::new().run(&["why", &scene.pid().to_string()]);
+    let text = output.stdout;
+    for part in
+        ["waits for the end of its input", "(a daemon)", "\n  bash (", "<- cat (", "To end it:", " kill "]
+    {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+}
+
+/// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind; one that ends has its own status.
+#[test]
+fn a_command_that_hangs_is_ended_and_one_that_works_is_not() {
+    let lab = Lab::new();
+    let output = lab.run(&[
+        "why",
+        "--after",
+        "600ms",
+        "--end",
+        "--",
+        "bash",
+        "-c",
+        "{ echo started; sleep 123.5 & } | cat",
+    ]);
+    let said = &output.stderr;
+    assert_eq!((output.code(), output.stdout.as_str()), (124, "started\n"), "{said}");
+    assert!(said.contains("waits for the end of its input"), "{said}");
+    let left = Command::new("pgrep").args(["-f", "sleep 123.5"]).output().expect("pgrep").stdout;
+    assert!(left.is_empty(), "{}", String::from_utf8_lossy(&left));
+    let output = lab.run(&["why", "--after", "20s", "--end", "--", "bash", "-c", "seq 3 | tail -n1; exit 7"]);
+    assert_eq!((output.code(), output.stdout.as_str()), (7, "3\n"));
+    assert_eq!(lab.run(&["why", "--after", "1s", "--", "/nonexistent/program"]).code(), 127);
+}
+
+#[test]
+fn wrong_questions_are_a_sentence_and_status_2() {
+    let lab = Lab::new();
+    for words in
+        [&["why", "999999999"][..], &["why", "-1"], &["why", "no such program at all"], &["why", "--end"]]
+    {
+        let output = lab.run(words);
+        assert_eq!(output.code(), 2, "{words:?}: {}", output.stderr);
+    }
+}
+
+/// Expected: an ordinary user gets the same answer about a process of that user.
+#[test]
+fn an_ordinary_user_gets_the_same_answer() {
+    if !is_root() {
+        return skip("only root can start a program as another user");
+    }
+    let lab = Lab::new();
+    let script = "mkfifo f; cat f & pid=$!; sleep 1; ./program \"$@\" $pid; kill $pid";
+    let done = lab.finish(another_user::script(NOBODY, &lab, script, &["why"]));
+    assert!(done.stdout.contains("opens the FIFO (named pipe)") && done.stdout.contains("/f"), "{done:?}");
+}

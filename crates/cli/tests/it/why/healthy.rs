@@ -1,0 +1,55 @@
+//! Programs that are well: they work, sleep, or wait as they should.
+
+use super::*;
+
+const PROGRAMS: &[(WhyCause, &str)] = &[
+    (WhyCause::Sleeps, "exec sleep 100"),
+    (WhyCause::Sleeps, "sleep 100 | cat"),
+    (WhyCause::Sleeps, "while :; do sleep 30; done"),
+    (WhyCause::ByteReads, "yes | while read -r line; do :; done"),
+    (WhyCause::Rests, "echo x >log; tail -f log | cat"),
+    (WhyCause::Rests, "exec python3 -c 'import socket; s = socket.socket(); s.listen(); s.accept()'"),
+    (
+        WhyCause::Rests,
+        "exec python3 -c 'import asyncio
+async def serve(): await (await asyncio.start_server(print, \"127.0.0.1\", 0)).serve_forever()
+asyncio.run(serve())'",
+    ),
+    (
+        WhyCause::Rests,
+        "exec python3 -c 'import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind((\"127.0.0.1\", 0)); s.recv(9)'",
+    ),
+    (WhyCause::Rests, "exec python3 -c 'import signal; signal.pause()'"),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import pty, os, time, select
+pid, fd = pty.fork()
+if pid == 0: os.execlp(\"bash\", \"bash\", \"--norc\", \"-i\")
+while 1: os.read(fd, 1000)'",
+    ),
+];
+
+/// Expected: no alarm.
+#[test]
+fn programs_that_are_well_are_not_stuck() {
+    std::thread::scope(|threads| {
+        for (cause, script) in PROGRAMS {
+            threads.spawn(move || {
+                let scene = Scene::new(script);
+                let answer = answer(&scene, *cause);
+                assert!(report::why::sentence(&answer).contains("is not stuck"), "{script}: {answer:#?}");
+            });
+        }
+    });
+}
+
+/// Expected: what computes is said to compute, or, on a busy machine, to wait for a CPU.
+#[test]
+fn a_program_that_computes_is_not_stuck() {
+    let scene = Scene::new("while :; do :; done");
+    let (record, status) = why(&[&scene.pid().to_string()]);
+    let cause = record.answers[0].cause;
+    assert!([WhyCause::Computes, WhyCause::Queues, WhyCause::CpuLimit].contains(&cause), "{record:#?}");
+    assert_eq!(status, 1);
+}
