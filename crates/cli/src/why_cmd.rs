@@ -68,7 +68,7 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<ExitCode> {
                     "no process has `{text}` in its name or its command line: ps -ef lists them"
                 ));
             }
-            Asked::Longest { .. } => {}
+            Asked::Longest { .. } | Asked::Each(_) => {}
         }
     }
     let verdict = record.verdict();

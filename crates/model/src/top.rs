@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HeldBack, PipeQuota, RecordHead, SlowCopies};
+use crate::{HeldBack, PipeQuota, RecordHead, SlowCopies, WhyAnswer};
 
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,9 @@ pub struct Chain {
     #[serde(with = "crate::one_based")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
     pub held_up_by: Option<usize>,
+    /// Why nothing flows in it, if a cause was found; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyAnswer>,
 }
 
 /// One stage: a process, or several that have the same ends.

@@ -59,6 +59,8 @@ impl Progress {
 pub enum Asked {
     /// A process, and what it has started.
     Process(i32),
+    /// Each of these processes, alone.
+    Each(Vec<i32>),
     /// The processes with this in the name of their program or in their command line.
     Named(String),
     /// Those of this user that have waited longest; `all`: also those that wait for their user, however many.
@@ -80,7 +82,7 @@ pub fn explain(asked: &Asked, except: &[i32]) -> Explained {
     let mut answers: Vec<WhyAnswer> =
         questions.iter().filter_map(|roots| causes::answer(&graph, roots)).collect();
     match asked {
-        Asked::Process(_) => {}
+        Asked::Process(_) | Asked::Each(_) => {}
         Asked::Named(_) => distinct(&mut answers),
         Asked::Longest { all } => {
             answers.retain(|answer| answer.verdict == WhyVerdict::Stuck && (*all || !is_usual(answer.cause)));
@@ -88,7 +90,7 @@ pub fn explain(asked: &Asked, except: &[i32]) -> Explained {
             model::sort_by_key(&mut answers, |answer| std::cmp::Reverse(answer.for_ns));
         }
     }
-    if *asked != (Asked::Longest { all: true }) {
+    if matches!(asked, Asked::Named(_) | Asked::Longest { all: false }) {
         answers.truncate(ANSWERS_MAX);
     }
     Explained { answers, unseen: scene.unseen }
@@ -99,6 +101,7 @@ fn questions(scene: &Scene, asked: &Asked, except: &[i32]) -> Vec<Vec<i32>> {
     let is_meant = |pid: &i32| !except.contains(pid);
     match asked {
         Asked::Process(pid) => vec![scene.tree(*pid)],
+        Asked::Each(pids) => pids.iter().map(|pid| vec![*pid]).collect(),
         Asked::Named(text) => {
             let text = text.to_lowercase();
             let has = |pid: i32, name: &str| {

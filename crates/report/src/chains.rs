@@ -10,7 +10,7 @@ use crate::lists::{distinct, joined_if_any};
 use crate::numbers::{binary_size, percent, speed, time, with_certainty};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count, count_of};
-use crate::{held_back, slow_copies};
+use crate::{held_back, slow_copies, why};
 
 /// Most leaders in the name of a stage.
 const NAMED_MAX: usize = 2;
@@ -313,6 +313,9 @@ pub fn sentences(chain: &Chain, elapsed_ns: u64) -> Vec<String> {
 
 /// The stage that holds the chain up, and what it does.
 pub fn sentence(chain: &Chain) -> String {
+    if let Some(answer) = &chain.why {
+        return why::sentence(answer);
+    }
     let Some(at) = chain.held_up_by else {
         let flows = chain.links.iter().any(|link| link.bytes_per_s.is_none_or(|rate| rate > 0.0));
         let first = &chain.stages[0];

@@ -315,6 +315,16 @@ fn an_answer_is_a_sentence_the_waits_and_what_ends_it() {
     }
 }
 
+/// Expected: `top` names the deadlock of a chain in which nothing flows, and not only one of its stages.
+#[test]
+fn top_names_a_deadlock() {
+    let scene = Scene::new("mkfifo f; (echo 1; cat f) | sed -u 's/.*/&1\\n&2/' | cat >f");
+    answer(&scene, WhyCause::Deadlock);
+    let chain = scene.chain(|chain| chain.why.is_some());
+    let cause = chain.why.expect("an answer").cause;
+    assert_eq!(cause, WhyCause::Deadlock);
+}
+
 /// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind; one that ends has its own status.
 #[test]
 fn a_command_that_hangs_is_ended_and_one_that_works_is_not() {

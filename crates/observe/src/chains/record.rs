@@ -27,7 +27,7 @@ impl ChainSampler {
         let links = chain.links.iter().zip(&sample.fills);
         let links: Vec<ChainLink> = links.map(|(link, fill)| self.link(chain, link, fill.as_ref())).collect();
         let held_up_by = find_bottleneck(&stages, &links);
-        Some(Chain { stages, links, held_up_by })
+        Some(Chain { stages, links, held_up_by, why: None })
     }
 
     fn stage(&self, chain: &Topology, at: usize, sample: &StageSample) -> ChainStage {
