@@ -63,5 +63,5 @@ impl Announcer {
 pub(crate) fn write_whole(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
     let write = || retry_on_intr(|| rustix::io::write(&pipe, message));
     // A lost message could leave a file, or remove one that is kept.
-    retry_rare(Retries::OF_CLEANING, |_| true, write)
+    retry_rare(Retries::UNREPORTED, |_| true, write)
 }

@@ -142,7 +142,7 @@ fn is_removed(remove: impl FnMut() -> io::Result<()>) -> bool {
     let is_gone = |error: &io::Error| {
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Unsupported)
     };
-    match retry_rare(Retries::OF_CLEANING, |error| !is_gone(error), remove) {
+    match retry_rare(Retries::UNREPORTED, |error| !is_gone(error), remove) {
         Ok(()) => true,
         Err(error) => is_gone(&error),
     }

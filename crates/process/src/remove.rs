@@ -16,7 +16,7 @@ const DEPTH_MAX: u32 = 32;
 pub(crate) fn remove_file(path: &CStr) -> bool {
     let unlink = || unlinkat(CWD, path, AtFlags::empty());
     matches!(
-        retry_rare(Retries::OF_CLEANING, |error| *error != Errno::NOENT, unlink),
+        retry_rare(Retries::UNREPORTED, |error| *error != Errno::NOENT, unlink),
         Ok(()) | Err(Errno::NOENT)
     )
 }
@@ -28,7 +28,7 @@ pub(crate) fn remove(path: &CStr) -> bool {
         let is_gone = access(path, Access::EXISTS) == Err(Errno::NOENT);
         is_gone.then_some(()).ok_or(())
     };
-    retry_rare(Retries::OF_CLEANING, |()| true, try_to_remove).is_ok()
+    retry_rare(Retries::UNREPORTED, |()| true, try_to_remove).is_ok()
 }
 
 fn remove_below(parent: BorrowedFd<'_>, name: &CStr, depth: u32) {

@@ -10,8 +10,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// For what cleans up: its failure has no one to report it to, and leaves something behind.
-    pub(crate) const OF_CLEANING: Self = Self { calls_max: 3, pause: Duration::ZERO };
+    /// For a call whose failure no one can report, and after which something stays, or someone waits for ever.
+    pub const UNREPORTED: Self = Self { calls_max: 3, pause: Duration::ZERO };
 }
 
 /// Makes a call, and makes it again as long as it fails with an error that `may_pass`. The answer of the last call.
@@ -42,7 +42,7 @@ mod tests {
 
     /// The answer, and the number of calls, where the calls answer these in turn.
     fn retried(answers: &[Result<u32, &'static str>]) -> (Result<u32, &'static str>, usize) {
-        let (mut calls, retries) = (0, Retries::OF_CLEANING);
+        let (mut calls, retries) = (0, Retries::UNREPORTED);
         let answer = retry_rare(
             retries,
             |error| *error == "passes",
