@@ -8,6 +8,7 @@ mod cleaner;
 mod cpu;
 mod marked;
 mod parent_death;
+mod pipe;
 mod poll;
 mod private;
 pub mod proc;
@@ -30,6 +31,7 @@ pub use cleaner::{Cleaner, DetachedCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use parent_death::finish_with_parent;
+pub use pipe::grow_pipe;
 pub use poll::{ready_within, sleep_on};
 pub use private::{
     close_to_others, create_at, is_open_to_others, make_own_folder, make_private_folder, open_own,
