@@ -13,7 +13,8 @@ pub fn throughput_bytes_per_s(sample: &Sample) -> Option<f64> {
 /// Bytes per second of one trial of a case. At a rate: of the messages after the first one, in the time from that to the last one.
 pub fn case_bytes_per_s(case: &CaseRecord, sample: &Sample) -> Option<f64> {
     let whole = throughput_bytes_per_s(sample)?;
-    Some(whole * per(intervals(case, sample) as f64, sample.messages)?)
+    let timed = intervals(case, sample) as f64 / sample.messages.max(1) as f64;
+    Some(if case.rate_per_s.is_some() { whole * timed } else { whole })
 }
 
 /// Median round trip of one trial in nanoseconds, from its histogram.
