@@ -6,13 +6,14 @@ use std::os::fd::BorrowedFd;
 
 use model::PayloadKind;
 use payload::{Period, Tile};
+use process::ready_within;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::FilterError;
 use crate::outlet::{GenMethod, Outlet};
-use crate::pipe::{PipeEnd, enlarge, is_pipe, wait_for};
+use crate::pipe::{PipeEnd, enlarge, is_pipe};
 
 /// What is to be written.
 #[derive(Debug, Clone)]
@@ -75,19 +76,21 @@ fn write_payload(
                 report.syscalls += 1;
             }
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => wait_for(out, PollFlags::OUT).map_err(|e| failed(report.bytes, e))?,
+            Err(Errno::AGAIN) => {
+                ready_within(&out, PollFlags::OUT, None).map_err(|e| failed(report.bytes, e))?;
+            }
             Err(Errno::INVAL | Errno::NOSYS | Errno::PERM)
                 if outlet.fall_back().map_err(FilterError::Memory)? =>
             {
                 report.method = outlet.method();
             }
-            Err(error) => return Err(failed(report.bytes, error)),
+            Err(error) => return Err(failed(report.bytes, error.into())),
         }
     }
 }
 
-fn failed(at: u64, error: Errno) -> FilterError {
-    FilterError::Write { at, answer: io::Error::from(error) }
+fn failed(at: u64, answer: io::Error) -> FilterError {
+    FilterError::Write { at, answer }
 }
 
 #[cfg(test)]

@@ -1,14 +1,10 @@
-//! The type and direction of a descriptor, the capacity of a pipe, and poll(2).
+//! The type and direction of a descriptor, and the capacity of a pipe.
 
 use std::os::fd::BorrowedFd;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use process::grow_pipe;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
-use rustix::io::{Errno, retry_on_intr};
-use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-
-/// The default of pipe-max-size (Documentation/admin-guide/sysctl/fs.rst).
-const PIPE_MAX_BYTES_USUAL: usize = 1 << 20;
+use rustix::pipe::fcntl_getpipe_size;
 
 /// Direction of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,29 +25,9 @@ pub(crate) fn is_pipe(fd: BorrowedFd<'_>, direction: PipeEnd) -> bool {
     is_fifo && is_open_for(fd, direction)
 }
 
-/// Enlarges a pipe as far as the system grants (never shrinks it) and returns its capacity in bytes.
-/// A refusal (EPERM above `pipe-user-pages-soft`) is no error: the pipe works as it is.
+/// Enlarges a pipe as far as the system grants, and returns its capacity in bytes. A refusal is no error: the pipe works as it is.
 pub(crate) fn enlarge(fd: BorrowedFd<'_>) -> usize {
-    let now = fcntl_getpipe_size(fd).unwrap_or(0);
-    let mut asked = pipe_max_bytes();
-    while asked > now {
-        match fcntl_setpipe_size(fd, asked) {
-            Ok(_) => return fcntl_getpipe_size(fd).unwrap_or(asked),
-            Err(Errno::PERM) => asked /= 2,
-            Err(_) => break,
-        }
-    }
-    now
-}
-
-fn pipe_max_bytes() -> usize {
-    let text = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
-    text.and_then(|text| text.trim().parse().ok()).unwrap_or(PIPE_MAX_BYTES_USUAL)
-}
-
-/// Waits until a descriptor is ready for `wanted`, or has an error, which the next call returns.
-pub(crate) fn wait_for(fd: BorrowedFd<'_>, wanted: PollFlags) -> rustix::io::Result<()> {
-    retry_on_intr(|| poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], None)).map(drop)
+    grow_pipe(fd).or_else(|_| fcntl_getpipe_size(fd)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -66,14 +42,5 @@ mod tests {
         assert!(!is_pipe(reader.as_fd(), PipeEnd::Out) && !is_pipe(writer.as_fd(), PipeEnd::In));
         let file = tempfile::tempfile().expect("file");
         assert!(!is_pipe(file.as_fd(), PipeEnd::In) && is_open_for(file.as_fd(), PipeEnd::In));
-    }
-
-    #[test]
-    fn a_pipe_grows_and_never_shrinks() {
-        let (_reader, writer) = rustix::pipe::pipe().expect("pipe");
-        let before = fcntl_getpipe_size(&writer).expect("size");
-        let granted = enlarge(writer.as_fd());
-        assert!(granted >= before);
-        assert_eq!(enlarge(writer.as_fd()), granted);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use model::PayloadKind;
 use payload::{Block, Detector, Mismatch};
+use process::ready_within;
 use rustix::event::PollFlags;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::{Errno, ioctl_fionread};
@@ -13,7 +14,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use serde::Serialize;
 
 use crate::FilterError;
-use crate::pipe::{PipeEnd, enlarge, is_open_for, is_pipe, wait_for};
+use crate::pipe::{PipeEnd, enlarge, is_open_for, is_pipe};
 
 /// Bytes read in one call: so large that the cost of calls is small, and small enough for a core's own cache
 /// (64 KiB, 128 KiB, 512 KiB and 1 MiB were slower when measured).
@@ -101,7 +102,7 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
     let mut reader = Reader { input, inlet, most, bytes: 0, syscalls: 0 };
     // The clock starts when there is something to read. (A write end is never ready: the first read returns its error.)
     if is_open_for(input, PipeEnd::In) {
-        wait_for(input, PollFlags::IN).map_err(|e| reader.failed(e))?;
+        ready_within(&input, PollFlags::IN, None).map_err(|e| reader.failed(e))?;
     }
     let started = Instant::now();
     let waiting_bytes = waiting(input);
@@ -175,14 +176,14 @@ impl Reader<'_> {
                 Ok(len) => len,
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {
-                    wait_for(self.input, PollFlags::IN).map_err(|e| self.failed(e))?;
+                    ready_within(&self.input, PollFlags::IN, None).map_err(|e| self.failed(e))?;
                     continue;
                 }
                 Err(Errno::INVAL | Errno::NOSYS) if matches!(self.inlet, Inlet::Splice(_)) => {
                     self.inlet = Inlet::read();
                     continue;
                 }
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.failed(error.into())),
             };
             self.bytes += len as u64;
             if let Inlet::Verify(buffer, detector) = &mut self.inlet
@@ -203,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    fn failed(&self, error: Errno) -> FilterError {
-        FilterError::Read { at: self.bytes, answer: io::Error::from(error) }
+    fn failed(&self, answer: io::Error) -> FilterError {
+        FilterError::Read { at: self.bytes, answer }
     }
 }

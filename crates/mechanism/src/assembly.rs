@@ -1,4 +1,18 @@
 //! Channels put together from directions: which task holds which ends, and which loop it runs.
+//!
+//! ```text
+//!  S──▶R is a direction, its sender and its receiver; [ ] is a task, with its loop
+//!
+//!  stream                   [S send_stream]──▶[R receive_stream]
+//!    in one task            [S──▶R pass_blocks]
+//!    through a chain        [S send_stream]──▶[R relay S]──▶[R receive_stream]
+//!    of many senders        [S send_among_others]─┬─▶[R receive_from_many]
+//!                           [S send_among_others]─┘
+//!    for many receivers     [S send_to_many]─┬─▶[R receive_among_others]
+//!                                            └─▶[R receive_among_others]
+//!  round trips              [S ask R]──▶[R answer S]──▶ the R of ask
+//!    in one task            [S──▶R, S──▶R pass_there_and_back]
+//! ```
 
 use std::any::Any;
 use std::io;

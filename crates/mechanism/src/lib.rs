@@ -40,5 +40,5 @@ pub use options::{Options, SpecProblem};
 pub use pace::{Pace, PacedClient};
 pub use progress::{Progress, ReportUnit, TaskCpu};
 pub use registry::{LINES_OF_CODE, all, all_specs, default_specs, resolve};
-pub use shared::SharedMemory;
+pub use shared::{FixedMemory, SharedMemory};
 pub use system::{Granted, OpenError};

@@ -1,15 +1,15 @@
 //! Mechanisms that can stand between two unmodified programs: a descriptor to write to and one to read from.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::system::{InCall, kernel_setting};
+use crate::system::InCall;
 use crate::{Granted, OpenError, Options};
-use process::TemporaryPath;
+use process::{TemporaryPath, grow_pipe};
 
 /// The two ends of a link. Both are close-on-exec, in blocking mode, and none is descriptor 0, 1 or 2, so that
 /// they can be moved there in any order.
@@ -92,33 +92,12 @@ pub fn default_pipe_bytes() -> u64 {
     16 * rustix::param::page_size() as u64
 }
 
-/// A pipe as large as [`grow`] makes it, for relays of bytes into a program: the writing end, the reading
+/// A pipe as large as [`grow_pipe`] makes it, for relays of bytes into a program: the writing end, the reading
 /// end (both close-on-exec), and its size in bytes.
 pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    let pipe_bytes = grow(&write)?;
+    let pipe_bytes = grow_pipe(&write)? as u64;
     Ok((write, read, pipe_bytes))
-}
-
-/// The largest pipe that a link requests, in bytes. With 1 MiB the cost of wake-ups is small; with more the data would leave the
-/// core's cache before it is read.
-const PIPE_BYTES_MAX: usize = 1 << 20;
-
-/// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: after each refusal it requests half as much, until
-/// that is no more than the pipe has. Returns its size in bytes.
-pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
-    let limit = kernel_setting("fs/pipe-max-size").unwrap_or(u64::MAX);
-    let mut asked = limit.min(PIPE_BYTES_MAX as u64) as usize;
-    let held = fcntl_getpipe_size(pipe)?;
-    while asked > held {
-        match fcntl_setpipe_size(pipe, asked) {
-            Ok(_) => break,
-            // EPERM: a limit of this user (fcntl(2)); ENOMEM: no memory for it. A smaller size may succeed.
-            Err(Errno::PERM | Errno::BUSY | Errno::NOMEM) => asked /= 2,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(fcntl_getpipe_size(pipe)? as u64)
 }
 
 #[cfg(test)]
@@ -127,6 +106,7 @@ mod tests {
     use crate::{Capabilities, Folder};
     use rustix::fs::{OFlags, fcntl_getfl};
     use rustix::io::{FdFlags, fcntl_getfd};
+    use rustix::pipe::fcntl_getpipe_size;
 
     #[test]
     fn mechanisms_with_the_capability_link_open_a_link() {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 use rustix::param::page_size;
 
 pub(crate) const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
@@ -141,6 +141,31 @@ impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: this value owns the mapping, and every user of the pointer also has the value.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Memory that was filled once and cannot change any more. What a pipe got of it by reference stays also after its drop.
+pub struct FixedMemory(SharedMemory);
+
+impl FixedMemory {
+    /// Maps `len` bytes of zeros, lets `fill` change them, and makes the memory read-only.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<Self> {
+        let memory = SharedMemory::new(len)?;
+        let start = memory.as_ptr();
+        // SAFETY: the bytes are mapped and zero, and there is no other reference to them.
+        fill(unsafe { std::slice::from_raw_parts_mut(start, len) });
+        // SAFETY: the mapping is ours, and the only mutable reference into it ended above.
+        unsafe { mprotect(start.cast(), memory.len(), MprotectFlags::READ) }?;
+        Ok(Self(memory))
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: mapped as long as `self`, initialised, and never written again.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::retry_on_intr;
 
-use crate::remove::TRIES;
+use crate::retry::{Retries, retry_rare};
 
 /// An announcement is this letter, a path, the name of a queue or the number of a process group, and a NUL, which no path holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Announcer {
     pub(crate) fn write(&self, what: Announcement, name: &[u8]) {
         if let Some(pipe) = &*self.pipe() {
             // If the cleaner was killed, files are still removed as long as this process ends normally.
-            let _ = write_with_retry(pipe, &[&[what as u8], name, &[0]].concat());
+            let _ = write_whole(pipe, &[&[what as u8], name, &[0]].concat());
         }
     }
 
@@ -59,8 +59,9 @@ impl Announcer {
     }
 }
 
-/// Writes a message that a pipe takes whole. A failed call is repeated, because it may fail only once; an interrupted one as often as it takes.
-pub(crate) fn write_with_retry(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
+/// Writes a message that a pipe takes whole.
+pub(crate) fn write_whole(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
     let write = || retry_on_intr(|| rustix::io::write(&pipe, message));
-    (1..TRIES).fold(write(), |written, _| written.or_else(|_| write()))
+    // A lost message could leave a file, or remove one that is kept.
+    retry_rare(Retries::UNREPORTED, |_| true, write)
 }

@@ -28,7 +28,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use rustix::thread::set_name;
 
-use crate::announce::{Announcement, Announcer, write_with_retry};
+use crate::announce::{Announcement, Announcer, write_whole};
 use crate::marked::{CLEANER, VARIABLE, end_marked};
 use crate::poll::ready_within;
 use crate::proc::{Stat, descriptors};
@@ -202,9 +202,7 @@ fn leave_process_group(reads: &OwnedFd, says_ready: &OwnedFd) {
     let _ = setsid();
     let _ = set_name(CLEANER);
     // Without its pipes the cleaner cannot work. Its maker notices that it has ended.
-    if dup2_stdin(reads).is_err()
-        || dup2_stdout(says_ready).is_err()
-        || write_with_retry(stdout(), &[0]).is_err()
+    if dup2_stdin(reads).is_err() || dup2_stdout(says_ready).is_err() || write_whole(stdout(), &[0]).is_err()
     {
         leave(1);
     }
@@ -243,18 +241,12 @@ fn clean_up(marks: &[u8]) {
         let is_gone = match letter {
             b'f' => remove_file(&name),
             b'd' => remove(&name),
-            b'k' => {
-                remove_announced_key(&name);
-                true
-            }
-            b'm' => {
-                unlink(&name);
-                true
-            }
+            b'k' => remove_announced_key(&name),
+            b'm' => unlink(&name),
             _ => true,
         };
         if !is_gone {
-            let _ = write_with_retry(stdout(), name.to_bytes_with_nul());
+            let _ = write_whole(stdout(), name.to_bytes_with_nul());
         }
     }
 }

@@ -5,14 +5,16 @@
 
 use std::ffi::{CStr, CString};
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use rustix::process::geteuid;
 
 use crate::announce::{Announcement, Announcer};
+use crate::retry::{Retries, retry_rare};
 
-/// Most names that are tried if other processes have them.
-const NAMES_MAX: u32 = 64;
+/// For a name that another process has: the next one is tried.
+const OTHER_NAMES: Retries = Retries { calls_max: 64, pause: Duration::ZERO };
 
 /// The name of a message queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,20 +78,17 @@ impl TemporaryQueue {
         random: fn() -> QueueName,
         mut make: impl FnMut(&QueueName) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
-        let mut tries = 0;
-        loop {
+        let is_taken = |error: &io::Error| error.kind() == ErrorKind::AlreadyExists;
+        retry_rare(OTHER_NAMES, is_taken, || {
             let queue = Self::announced(announcer, random());
-            tries += 1;
             match make(&queue.name) {
-                Ok(made) => return Ok((queue, made)),
+                Ok(made) => Ok((queue, made)),
                 Err(error) => {
                     queue.give_up();
-                    if error.kind() != io::ErrorKind::AlreadyExists || tries == NAMES_MAX {
-                        return Err(error);
-                    }
+                    Err(error)
                 }
             }
-        }
+        })
     }
 
     /// A queue that a program started by this process will make. The name must be random: nothing shows that the queue is not another's.
@@ -99,10 +98,10 @@ impl TemporaryQueue {
         Self { name, maker: std::process::id(), announcer: announcer.clone() }
     }
 
-    /// Removes the queue now, if there is one; this value may be used again.
-    pub fn remove(&self) {
+    /// Removes the queue now, if there is one; this value may be used again. Returns whether it no longer exists.
+    pub fn remove(&self) -> bool {
         match &self.name {
-            QueueName::SystemV(key) => remove_by_key(*key),
+            QueueName::SystemV(key) => is_removed(|| remove_by_key(*key)),
             QueueName::Posix(name) => unlink(name),
         }
     }
@@ -120,41 +119,53 @@ impl TemporaryQueue {
 
 impl Drop for TemporaryQueue {
     fn drop(&mut self) {
-        if self.maker == std::process::id() {
-            self.remove();
+        // If it cannot be removed now, the cleaner tries to remove it at its end.
+        if self.maker == std::process::id() && self.remove() {
             self.withdraw();
         }
     }
 }
 
-/// Removes what was announced.
-pub(crate) fn remove_announced_key(key: &CStr) {
-    if let Some(key) = key.to_str().ok().and_then(|key| key.parse().ok()) {
-        remove_by_key(key);
-    }
+/// Removes the System V queue with an announced key. Returns whether it no longer exists.
+pub(crate) fn remove_announced_key(key: &CStr) -> bool {
+    key.to_str().ok().and_then(|key| key.parse().ok()).is_none_or(|key| is_removed(|| remove_by_key(key)))
 }
 
-/// Removes a POSIX queue's name; that there is none is no error.
-pub(crate) fn unlink(name: &CStr) {
+/// Removes a POSIX queue's name. Returns whether it no longer exists.
+pub(crate) fn unlink(name: &CStr) -> bool {
     // SAFETY: a C string.
-    unsafe { libc::mq_unlink(name.as_ptr()) };
+    is_removed(|| answer(unsafe { libc::mq_unlink(name.as_ptr()) }).map(drop))
+}
+
+/// Whether a call has removed a queue, or answers that there is none of this user.
+fn is_removed(remove: impl FnMut() -> io::Result<()>) -> bool {
+    let is_gone = |error: &io::Error| {
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Unsupported)
+    };
+    match retry_rare(Retries::UNREPORTED, |error| !is_gone(error), remove) {
+        Ok(()) => true,
+        Err(error) => is_gone(&error),
+    }
 }
 
 /// Removes the System V queue with a key, if this user made it: root may remove those of all users.
-fn remove_by_key(key: i32) {
+fn remove_by_key(key: i32) -> io::Result<()> {
     // SAFETY: plain integers in and out; without IPC_CREAT no queue is made.
-    let id = unsafe { libc::msgget(key, 0) };
+    let id = answer(unsafe { libc::msgget(key, 0) })?;
     // SAFETY: all zeros are a valid value.
     let mut status: libc::msqid_ds = unsafe { std::mem::zeroed() };
-    // SAFETY: IPC_STAT fills the buffer, which is of the type it expects; IPC_RMID ignores it.
-    unsafe {
-        if id >= 0
-            && libc::msgctl(id, libc::IPC_STAT, &mut status) == 0
-            && status.msg_perm.cuid == geteuid().as_raw()
-        {
-            libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut());
-        }
+    // SAFETY: IPC_STAT fills the buffer, which is of the type it expects.
+    answer(unsafe { libc::msgctl(id, libc::IPC_STAT, &mut status) })?;
+    if status.msg_perm.cuid == geteuid().as_raw() {
+        // SAFETY: IPC_RMID ignores the buffer.
+        answer(unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) })?;
     }
+    Ok(())
+}
+
+/// What a call of the C library answered.
+fn answer(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 #[cfg(test)]
@@ -194,5 +205,20 @@ mod tests {
         assert!(third.is_ok() && exists(&one));
         drop((first, third));
         assert!(!exists(&one) && exists(&other));
+    }
+
+    /// Expected: a queue whose removal fails once is removed, and one that stays is known to stay. Happened: after one failed call it stayed.
+    #[test]
+    fn a_queue_is_gone_only_if_the_system_says_so() {
+        let removed = |answers: &[Option<i32>]| {
+            let mut answers = answers.iter();
+            is_removed(|| {
+                let errno = answers.next().expect("another call");
+                errno.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
+            })
+        };
+        assert!(removed(&[Some(libc::ENOMEM), None]) && removed(&[Some(libc::EINVAL), Some(libc::ENOENT)]));
+        assert!(removed(&[Some(libc::EACCES)]), "another user's");
+        assert!(!removed(&[Some(libc::ENOMEM); 3]));
     }
 }

@@ -7,23 +7,28 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RawDir, access, openat, unlinkat};
 use rustix::io::Errno;
 
+use crate::retry::{Retries, retry_rare};
+
 /// Largest depth of nested folders that are removed: the recursion must fit on the stack.
 const DEPTH_MAX: u32 = 32;
 
 /// Removes a file if it exists. Returns whether it no longer exists.
 pub(crate) fn remove_file(path: &CStr) -> bool {
-    (0..TRIES).any(|_| matches!(unlinkat(CWD, path, AtFlags::empty()), Ok(()) | Err(Errno::NOENT)))
+    let unlink = || unlinkat(CWD, path, AtFlags::empty());
+    matches!(
+        retry_rare(Retries::UNREPORTED, |error| *error != Errno::NOENT, unlink),
+        Ok(()) | Err(Errno::NOENT)
+    )
 }
-
-/// Attempts of a call, because it may fail only once.
-pub(crate) const TRIES: u32 = 3;
 
 /// Removes a file or a folder with its contents, as far as possible. Returns whether it no longer exists.
 pub(crate) fn remove(path: &CStr) -> bool {
-    (0..TRIES).any(|_| {
+    let try_to_remove = || {
         remove_below(CWD, path, DEPTH_MAX);
-        access(path, Access::EXISTS) == Err(Errno::NOENT)
-    })
+        let is_gone = access(path, Access::EXISTS) == Err(Errno::NOENT);
+        is_gone.then_some(()).ok_or(())
+    };
+    retry_rare(Retries::UNREPORTED, |()| true, try_to_remove).is_ok()
 }
 
 fn remove_below(parent: BorrowedFd<'_>, name: &CStr, depth: u32) {

@@ -139,7 +139,7 @@ impl CompiledProgram<'_> {
         let executed = self.runner.execute(&words, self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
-            self.queues.iter().for_each(TemporaryQueue::remove);
+            self.queues.iter().for_each(|queue| _ = queue.remove());
         }
         let (output, cpu_ns) = executed?;
         let time_ns = output.split(' ').next().and_then(|number| number.parse().ok());

@@ -1,9 +1,9 @@
 //! `io-uring`: a pipe or a socket through io_uring(7): requests in a queue instead of system calls.
 
 use std::fs;
-use std::thread::sleep;
 use std::time::Duration;
 
+use process::{Retries, retry_rare};
 use rustix::net::SocketType;
 
 use self::plan::Plan;
@@ -23,10 +23,8 @@ mod stream;
 /// The largest buffer that can be registered (io_uring_register(2)), and the longest request by far.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 
-/// How often a refused registration is tried again: the kernel releases the memory of an ended trial a little later.
-const RETRIES: u32 = 5;
-/// The pause before each of these.
-const PAUSE: Duration = Duration::from_millis(10);
+/// For a refused registration: the kernel releases the memory of an ended trial a little later.
+const UNTIL_RELEASED: Retries = Retries { calls_max: 6, pause: Duration::from_millis(10) };
 
 pub(super) static IO_URING: Mechanism = Mechanism {
     name: "io-uring",
@@ -157,17 +155,9 @@ fn try_to_register(request: &Request<'_>, plan: &Plan) -> Result<(), OpenError> 
         Slots::new(count, plan.block_bytes)?.register_with(&ring.submitter())?;
         ring.submitter().unregister_buffers()
     };
-    let refused = |result: &io::Result<()>| {
-        result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM))
-    };
-    let mut registered = register();
-    for _ in 0..RETRIES {
-        if refused(&registered) {
-            sleep(PAUSE);
-            registered = register();
-        }
-    }
-    if refused(&registered) {
+    let is_refused = |error: &io::Error| error.raw_os_error() == Some(libc::ENOMEM);
+    let registered = retry_rare(UNTIL_RELEASED, is_refused, register);
+    if registered.as_ref().is_err_and(is_refused) {
         return Err(OpenError::limit(
             format!(
                 "{} of registered buffers are more than this user may lock into memory (RLIMIT_MEMLOCK)",

@@ -2,8 +2,8 @@
 
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::link::grow;
 use crate::prelude::*;
+use process::grow_pipe;
 
 mod ends;
 pub(super) mod file_ring;
@@ -242,7 +242,7 @@ pub(super) fn pipe_ends(
     (reader, writer): (OwnedFd, OwnedFd),
 ) -> Result<LinkEnds, OpenError> {
     if options.size(SIZE_OPTION.name).is_none() {
-        grow(&writer).in_call("fcntl(F_SETPIPE_SZ)")?;
+        grow_pipe(&writer).in_call("fcntl(F_SETPIPE_SZ)")?;
     }
     // A FIFO's reading end was opened with O_NONBLOCK; a link's ends are blocking.
     FdWait::InCall.apply(&reader)?;

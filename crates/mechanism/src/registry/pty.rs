@@ -2,7 +2,7 @@
 //!
 //! A stream goes from the slave to the master, as a program's output goes to `ssh`, `script` or a terminal emulator; a ping-pong starts
 //! at the master, as a keystroke does. From slave to master no byte is lost when the slave closes: the master can still read what the
-//! slave wrote, and then gets EIO (but see [`RETRIES_AFTER_HANGUP`]). If the master closes, the slave is hung up, and its unread bytes
+//! slave wrote, and then gets EIO (but see [`AFTER_HANGUP`]). If the master closes, the slave is hung up, and its unread bytes
 //! are lost.
 //!
 //! Every byte is copied four times: by write(2) into the terminal's own buffer, and from there to a queue of at most 8 KiB; by a kernel
@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use process::{Retries, retry_rare};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
@@ -85,11 +86,10 @@ fn is_hangup(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
-/// Number of further reads after EIO, and the time between them, before EIO counts as the end of the stream. EIO can come too early: the
+/// Before EIO counts as the end of the stream. It can come too early: the
 /// reader has emptied the line discipline, the other side has closed, and the kernel's thread has not yet copied the last bytes
 /// (Linux 6.18, in about one of 400 streams, also of a C program; the bytes were there a millisecond later).
-const RETRIES_AFTER_HANGUP: u32 = 20;
-const RETRY_DELAY: Duration = Duration::from_millis(1);
+const AFTER_HANGUP: Retries = Retries { calls_max: 21, pause: Duration::from_millis(1) };
 
 /// An end of a terminal. For its writes EIO is an error: the other side has closed. For its reads EIO is the end of the stream: the other
 /// side has closed, and all bytes are read.
@@ -117,22 +117,8 @@ impl Sender for TerminalEnd {
 impl Receiver for TerminalEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let answer = self.0.recv(room);
-        if answer.as_ref().is_err_and(is_hangup) { self.retry_read(room) } else { answer }
-    }
-}
-
-impl TerminalEnd {
-    #[cold]
-    fn retry_read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        for _ in 0..RETRIES_AFTER_HANGUP {
-            std::thread::sleep(RETRY_DELAY);
-            let answer = self.0.recv(room);
-            if !answer.as_ref().is_err_and(is_hangup) {
-                return answer;
-            }
-        }
-        Ok(0)
+        let answer = retry_rare(AFTER_HANGUP, is_hangup, || self.0.recv(room));
+        if answer.as_ref().is_err_and(is_hangup) { Ok(0) } else { answer }
     }
 }
 

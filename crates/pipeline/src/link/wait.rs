@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use process::{ready_within, spawn_thread};
+use process::{Retries, ready_within, retry_rare, spawn_thread};
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
+use rustix::io::{Errno, retry_on_intr};
 
 /// Whether a descriptor is ready now, or has an error.
 pub(super) fn is_ready(fd: &OwnedFd, what: PollFlags) -> io::Result<bool> {
@@ -35,8 +36,10 @@ impl Bell {
     }
 
     pub(crate) fn ring(&self) {
+        let Some(event) = &self.0 else { return };
+        let ring = || retry_on_intr(|| rustix::io::write(event, &1u64.to_ne_bytes()));
         // The counter is not full after one write; EAGAIN would mean that the descriptor is readable.
-        let _ = self.0.as_ref().map(|event| rustix::io::write(event, &1u64.to_ne_bytes()));
+        let _ = retry_rare(Retries::UNREPORTED, |error| *error != Errno::AGAIN, ring);
     }
 
     /// To be called before what it rang for is looked at.
