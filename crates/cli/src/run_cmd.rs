@@ -196,6 +196,7 @@ pub(crate) fn record(head: RecordHead, text: String, via: &LinkSpec, ran: &Ran) 
         without: None,
         latency: None,
         bottleneck: summary.bottleneck.clone(),
+        why: ran.why.clone(),
         stages: with_slow_copies(summary),
         links: summary.links.clone(),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HeldBack, RecordHead, SlowCopies};
+use crate::{HeldBack, RecordHead, SlowCopies, WhyAnswer};
 
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct RunRecord {
     pub latency: Option<Vec<LatencyRecord>>,
     /// The bottleneck; `null` if it was not measured (`--stats`, `--live` and `--json` measure it).
     pub bottleneck: Option<Bottleneck>,
+    /// Why nothing moved in it before it ended, if a cause was found; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyAnswer>,
 }
 
 /// One stage of a run.

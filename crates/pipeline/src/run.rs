@@ -35,6 +35,7 @@ use crate::requests::RequestSocket;
 use crate::serve::{Server, ShellEnd, serve, started_shell};
 use crate::shell::{Kind, Shell};
 use crate::shell_run::{Ran, RunError, ShellRun, ShellStartup, ShellUse, Summary};
+use crate::stuck::StuckWatch;
 
 /// How long a text over a plain pipe may run before a server is started that kills what is left if this process is killed: starting it takes
 /// longer.
@@ -98,7 +99,7 @@ fn run_plain(shell_run: &ShellRun<'_>, library: Library, config: Option<Config>)
         && running.supervisor.ends_within(UNGUARDED).map_err(system("poll"))?
     {
         let (ended, _) = running.supervisor.wait(None, &mut || None).map_err(system("wait4"))?;
-        return Ok(Ran { ended, wall: running.began.elapsed(), summary: Summary::default() });
+        return Ok(Ran { ended, wall: running.began.elapsed(), summary: Summary::default(), why: None });
     }
     running.finish(shell_run, ServerProcess::start(shell_run, None).map_err(system("fork"))?)
 }
@@ -309,7 +310,9 @@ impl Running {
         stream.write_all(Message::Shell.packet(started).0.as_bytes()).map_err(|_| RunError::Killed)?;
         // Where the text writes elsewhere, standard output is for the record.
         release_descriptors(!shell_run.streams.is_empty());
-        let ended = self.supervisor.wait(Some(stream.as_fd()), &mut || None);
+        let mut stuck = shell_run.watched.is_some().then(|| StuckWatch::new(self.pid));
+        let ended = self.supervisor.wait(Some(stream.as_fd()), &mut || stuck.as_mut().map(StuckWatch::look));
+        let why = stuck.and_then(StuckWatch::finish);
         let (ended, _) = ended.map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe => RunError::Killed,
             _ => system("wait4")(source),
@@ -323,7 +326,7 @@ impl Running {
             let _ = reap(pid);
             drop(cleaner);
         }
-        Ok(Ran { ended, wall, summary })
+        Ok(Ran { ended, wall, summary, why })
     }
 
     /// Reports the shell's end to the server, as the library reports the ends of others. Returns the summary. A second signal that requests the

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mechanism::{Folder, OpenError};
-use model::{Bottleneck, Certainty, HeldBack, LatencyRecord, LinkRecord, StageRecord, describe_errno};
+use model::{
+    Bottleneck, Certainty, HeldBack, LatencyRecord, LinkRecord, StageRecord, WhyAnswer, describe_errno,
+};
 use observe::read_progress::ReadProgress;
 use process::{Reach, Refused, shown_status};
 use serde::{Deserialize, Serialize};
@@ -161,6 +163,8 @@ pub struct Ran {
     pub wall: Duration,
     /// What its stages and links did.
     pub summary: Summary,
+    /// Why it did not move before it ended, where it was sampled and that was found.
+    pub why: Option<WhyAnswer>,
 }
 
 impl Ran {

@@ -17,7 +17,7 @@ use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, 
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN, grouped_count};
-use crate::{held_back, slow_copies};
+use crate::{held_back, slow_copies, why};
 
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 40;
@@ -35,7 +35,9 @@ pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
     } else if !record.stages.is_empty() {
         section.blocks.push(Block::Table(table(&folded)));
     }
-    let mut sentences = sentences(record, &folded.record);
+    let why =
+        record.why.as_ref().map(|answer| format!("Nothing moved before it ended: {}", why::cause(answer)));
+    let mut sentences: Vec<String> = why.into_iter().chain(sentences(record, &folded.record)).collect();
     if folded.counts.iter().any(|count| *count > 1) {
         sentences.push(
             "×: so often was the same pipeline started, by a loop for example; its row has the sums."

@@ -62,11 +62,15 @@ pub(crate) fn section(record: &WhyRecord, context: &Context) -> Section {
 }
 
 /// What is wrong, in one sentence.
-pub fn sentence(answer: &WhyAnswer) -> String {
+pub(crate) fn cause(answer: &WhyAnswer) -> String {
     let said = ROWS.get(answer.cause.name()).map_or("", |row| row.says.as_str());
-    let said = filled(said, answer).unwrap_or_default();
+    filled(said, answer).unwrap_or_default()
+}
+
+/// What is wrong, and since when.
+pub fn sentence(answer: &WhyAnswer) -> String {
     let since = answer.for_ns.filter(|ns| *ns >= SHOWN_NS).map(|ns| format!(" For {} now.", time(ns as f64)));
-    said + &since.unwrap_or_default()
+    cause(answer) + &since.unwrap_or_default()
 }
 
 /// What ends it, the best first.

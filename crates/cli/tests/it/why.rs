@@ -7,7 +7,10 @@ use std::time::Instant;
 
 use model::{WhyAnswer, WhyCause, WhyRecord, WhyVerdict};
 
-use crate::common::{Lab, another_user, is_root, skip, soon};
+use process::proc::threads;
+use rustix::process::Signal;
+
+use crate::common::{HANGS_AFTER, Lab, another_user, is_root, signal, skip, soon, until};
 use crate::top::Scene;
 
 const NOBODY: u32 = 65534;
@@ -323,6 +326,32 @@ fn top_names_a_deadlock() {
     let chain = scene.chain(|chain| chain.why.is_some());
     let cause = chain.why.expect("an answer").cause;
     assert_eq!(cause, WhyCause::Deadlock);
+}
+
+/// Expected: a run that hangs and is interrupted says why, and not that it was too short.
+#[test]
+fn an_interrupted_run_says_why_nothing_moved() {
+    let lab = Lab::new();
+    let words = ["run", "--stats", "--json", "run.json", "mkfifo f; exec 3<>f; cat <&3 | sort"];
+    let mut program = lab.command(&words);
+    program.env("COLUMNS", "1000");
+    let running = lab.start(program);
+    // The search for the cause is a thread of its own.
+    let searches = || {
+        threads(running.pid() as i32).any(|(_, folder)| {
+            std::fs::read_to_string(format!("{folder}/comm"))
+                .is_ok_and(|name| name.trim_end() == "hosepipe-why")
+        })
+    };
+    until("it searches", soon(), || searches().then_some(()));
+    until("it has found it", soon(), || (!searches()).then_some(()));
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(HANGS_AFTER);
+    let record = lab.here("run.json");
+    assert!(done.stderr.contains("Nothing moved before it ended: cat"), "{done:?}");
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(record).expect("saved")).expect("JSON");
+    assert_eq!(record["why"]["cause"], "self-held");
 }
 
 /// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind; one that ends has its own status.
