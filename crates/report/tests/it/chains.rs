@@ -63,6 +63,7 @@ fn record() -> TopRecord {
         ],
         links: vec![link([&[0], &[1]], Some(1.2e9), 65536), link([&[1], &[2]], Some(3e3), 0)],
         held_up_by: Some(1),
+        why: None,
     };
     // Two that ask and answer, a second writer, and an end that no visible process has open.
     let round = Chain {
@@ -88,6 +89,7 @@ fn record() -> TopRecord {
             },
         ],
         held_up_by: None,
+        why: None,
     };
     let idle = Chain {
         stages: vec![
@@ -96,6 +98,7 @@ fn record() -> TopRecord {
         ],
         links: vec![link([&[0], &[1]], Some(0.0), 0)],
         held_up_by: None,
+        why: None,
     };
     TopRecord {
         head: RecordHead::default(),

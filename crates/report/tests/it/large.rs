@@ -124,7 +124,7 @@ fn others(count: usize) -> [Loaded; 3] {
     let compare = CompareRecord { results: (0..count).map(result).collect(), ..CompareRecord::default() };
     let links = (1..count).map(|at| crate::chains::link([&[at - 1], &[at]], Some(1.0), 0)).rev();
     let stage = crate::chains::stage(&[("cat", 1)], [1.0, 1.0], StageActivity::Works, None);
-    let chain = Chain { stages: vec![stage; count], links: links.collect(), held_up_by: None };
+    let chain = Chain { stages: vec![stage; count], links: links.collect(), held_up_by: None, why: None };
     let top = TopRecord {
         seen: TopSnapshot { chains: vec![chain], ..TopSnapshot::default() },
         ..TopRecord::default()

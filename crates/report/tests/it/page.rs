@@ -92,6 +92,7 @@ fn run(pipeline: &str) -> Loaded {
         links: vec![link(None), link(Some(7190))],
         partitions: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+        why: None,
     };
     Loaded { name: "run.json".to_owned(), record: Record::Run(record) }
 }

@@ -72,6 +72,7 @@ fn record() -> RunRecord {
         without: None,
         latency: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+        why: None,
     }
 }
 
