@@ -20,8 +20,8 @@ pub(crate) struct Quantity {
     /// The figure.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
-    /// The figure of one trial.
-    pub(crate) of_sample: fn(&Sample) -> Option<f64>,
+    /// The figure of one trial of a case.
+    pub(crate) of_sample: fn(&CaseRecord, &Sample) -> Option<f64>,
     scale: Scale,
     /// The words before and after the ratio in a comparison.
     faster: [&'static str; 2],
@@ -34,7 +34,7 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
             subject: "Streams",
             name: "throughput",
             unit: Unit::BytesPerS,
-            of_sample: figure::throughput_bytes_per_s,
+            of_sample: figure::case_bytes_per_s,
             scale: Scale::Linear,
             faster: ["moves", "much"],
         },
@@ -43,7 +43,7 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
             subject: "Round trips",
             name: "median round trip",
             unit: Unit::Ns,
-            of_sample: figure::round_trip_p50_ns,
+            of_sample: |_, sample| figure::round_trip_p50_ns(sample),
             scale: Scale::Log,
             faster: ["answers", "fast"],
         },
@@ -91,7 +91,7 @@ pub(crate) fn speed(case: &CaseRecord) -> Option<f64> {
 
 /// How many times as fast one case is as another of its workload, in each round that has both.
 pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
-    let of_sample = quantity(one.workload).of_sample;
+    let of_sample = |sample: &Sample| (quantity(one.workload).of_sample)(one, sample);
     match one.workload {
         Workload::Stream => paired_ratios(&one.samples, &other.samples, of_sample),
         Workload::PingPong => paired_ratios(&other.samples, &one.samples, of_sample),
@@ -109,14 +109,15 @@ pub(crate) fn figure_bar(name: String, case: &CaseRecord, interrupted: bool, not
     if cell.value.is_some() {
         cell.note = note;
     }
-    let samples = case.samples.iter().filter_map(quantity(case.workload).of_sample).collect();
+    let of_sample = |sample| (quantity(case.workload).of_sample)(case, sample);
+    let samples = case.samples.iter().filter_map(of_sample).collect();
     Bar { name, style: SeriesStyle::Measured, cell, samples }
 }
 
 /// The figure of a case on one CPU and on two.
 pub(crate) fn figures_by_cpus(case: &CaseRecord) -> Option<TrialsByCpus> {
     match case.workload {
-        Workload::Stream => trials_by_cpus(case, figure::throughput_bytes_per_s),
+        Workload::Stream => trials_by_cpus(case, |sample| figure::case_bytes_per_s(case, sample)),
         Workload::PingPong => round_trips_by_cpus(case),
     }
 }

@@ -31,7 +31,7 @@ fn after_others(record: &BenchRecord) -> Vec<String> {
             quantity.name
         )
     };
-    carry_over(&cases, |case, sample| (quantity(case.workload).of_sample)(sample))
+    carry_over(&cases, |case, sample| (quantity(case.workload).of_sample)(case, sample))
         .into_iter()
         .map(line)
         .collect()
@@ -39,7 +39,7 @@ fn after_others(record: &BenchRecord) -> Vec<String> {
 
 fn two_states(case: &CaseRecord) -> Option<String> {
     let quantity = quantity(case.workload);
-    let [low, high] = states(case, quantity.of_sample)?;
+    let [low, high] = states(case, |sample| (quantity.of_sample)(case, sample))?;
     let [low_text, high_text] = [low, high].map(|group| quantity.unit.text(group.median));
     let all = words::count(low.trials + high.trials, "trial");
     Some(format!(

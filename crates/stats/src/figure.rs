@@ -10,6 +10,13 @@ pub fn throughput_bytes_per_s(sample: &Sample) -> Option<f64> {
     per(sample.bytes as f64 * 1e9, sample.elapsed_ns)
 }
 
+/// Bytes per second of one trial of a case. At a rate: of the messages after the first one, in the time from that to the last one.
+pub fn case_bytes_per_s(case: &CaseRecord, sample: &Sample) -> Option<f64> {
+    let whole = throughput_bytes_per_s(sample)?;
+    let timed = intervals(case, sample) as f64 / sample.messages.max(1) as f64;
+    Some(if case.rate_per_s.is_some() { whole * timed } else { whole })
+}
+
 /// Median round trip of one trial in nanoseconds, from its histogram.
 pub fn round_trip_p50_ns(sample: &Sample) -> Option<f64> {
     Some(round_trips(sample)?.value_at_quantile(0.5) as f64)
@@ -27,12 +34,17 @@ fn round_trips(sample: &Sample) -> Option<Histogram<u64>> {
     (!histogram.is_empty()).then_some(histogram)
 }
 
-/// Wall time from one message to the next in nanoseconds. At a rate the first message is due at once, so that there is one interval less than
-/// there are messages.
+/// Wall time from one message to the next in nanoseconds.
 pub fn interval_ns(case: &CaseRecord, sample: &Sample) -> Option<f64> {
+    per(sample.elapsed_ns as f64, intervals(case, sample))
+}
+
+/// The intervals between messages that a trial consists of. At a rate the first message is due at once, so that each pair has one interval less than
+/// it has messages.
+fn intervals(case: &CaseRecord, sample: &Sample) -> u64 {
     let pairs = u64::from(case.load().pairs());
     let first = if case.rate_per_s.is_some() && sample.messages > pairs { pairs } else { 0 };
-    per(sample.elapsed_ns as f64, sample.messages - first)
+    sample.messages - first
 }
 
 /// The main figure of a trial: its median round trip if it has a histogram, else its throughput.
@@ -86,6 +98,7 @@ pub(crate) fn per(amount: f64, count: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::mock;
+    use model::Workload;
 
     #[test]
     fn a_trial_of_one_second() {
@@ -93,6 +106,20 @@ mod tests {
             Sample { elapsed_ns: 1_000_000_000, bytes: 65536 * 100, messages: 100, ..mock::sample(0) };
         assert_eq!(throughput_bytes_per_s(&sample), Some(6_553_600.0));
         assert_eq!(elapsed_per_block_ns(&sample), Some(1e7));
+    }
+
+    /// Expected: a stream that keeps up with its rate has that throughput. Happened: it had more, by a message.
+    #[test]
+    fn a_paced_stream_has_no_more_than_its_rate() {
+        // Messages of 1000 bytes, due at 0, 1, … 10 ms, from each of two senders that have a channel of their own.
+        let sample = Sample { elapsed_ns: 10_000_000, bytes: 22_000, messages: 22, ..mock::sample(0) };
+        let paced =
+            CaseRecord { rate_per_s: Some(1000), pairs: Some(2), ..mock::case(Workload::Stream, Vec::new()) };
+        assert_eq!(case_bytes_per_s(&paced, &sample), Some(2e6));
+        let at_full_speed = CaseRecord { rate_per_s: None, ..paced.clone() };
+        assert_eq!(case_bytes_per_s(&at_full_speed, &sample), throughput_bytes_per_s(&sample));
+        let single = Sample { elapsed_ns: 1000, bytes: 2000, messages: 2, ..sample };
+        assert_eq!(case_bytes_per_s(&paced, &single), Some(2e9), "a message each has no interval");
     }
 
     #[test]

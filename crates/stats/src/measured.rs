@@ -102,7 +102,7 @@ pub fn of_comparison(record: &CompareRecord) -> Vec<CaseFigures> {
 pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
     if case.workload == Workload::Stream {
         let value =
-            |sample| figure::throughput_bytes_per_s(sample).filter(|value| crate::changes::usable(*value));
+            |sample| figure::case_bytes_per_s(case, sample).filter(|value| crate::changes::usable(*value));
         let values = case.samples.iter().filter_map(|sample| Some((sample.round, value(sample)?)));
         return vec![CaseFigures::of_case(case, DiffFigure::Throughput, values.collect())];
     }

@@ -16,7 +16,8 @@ pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramErr
     case.latency_ns = None;
     let values = match case.workload {
         Workload::Stream => {
-            let values: Vec<f64> = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
+            let value = |sample| figure::case_bytes_per_s(case, sample);
+            let values: Vec<f64> = case.samples.iter().filter_map(value).collect();
             case.throughput = Estimate::after(&values, looks).map(throughput);
             values
         }
