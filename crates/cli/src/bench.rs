@@ -85,7 +85,7 @@ fn measure_plan(
     let watch = host::LoadWatch::start();
     let began = Instant::now();
     let far = peer.as_mut().map(|peer| peer as &mut dyn engine::PeerConnection);
-    let outcome = engine::run(plan, &cpus, far, &mut progress, &|| stop.is_set());
+    let outcome = engine::run(plan, Vec::new(), &cpus, far, &mut progress, &|| stop.is_set());
     let took_s = began.elapsed().as_secs_f64();
     drop(progress);
     let other_load = watch.finish();

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use model::{Observer, Record, StudyRecord};
 use report::read::Loaded;
-use study::{Available, Job, STUDIES, Scale, Study};
+use study::{Available, STUDIES, Scale, Study, StudyRequest};
 
 use crate::bar::Bar;
 use crate::destination::Destination;
@@ -144,7 +144,7 @@ fn run_parts(
     // Started first: it removes what the parts leave behind.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
-    let job = Job {
+    let request = StudyRequest {
         study: args.study,
         scale: args.scale,
         seed: record.seed,
@@ -155,7 +155,7 @@ fn run_parts(
         note_signal: &|signal| stop.note(Some(signal)),
     };
     let mut progress = Progress { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
-    let outcome = study::run(&job, record, &args.part, &mut progress);
+    let outcome = study::run(&request, record, &args.part, &mut progress);
     drop((progress, cleaner));
     Ok((stop, outcome))
 }

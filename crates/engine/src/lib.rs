@@ -30,4 +30,4 @@ pub use mechanism::PacedClient;
 pub use peer_endpoint::{EndpointRequest, PeerConnection, PeerMessage};
 pub use plan::{Outcome, Plan};
 pub use round::{OWN_PROGRAM, ROUND_COMMAND, serve_round};
-pub use session::{run, run_beside};
+pub use session::run;

@@ -120,7 +120,7 @@ fn by_trials(cpus: &[Cpu]) -> Vec<MachineFigure> {
     ];
     let (kinds, cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let plan = Plan::new(cases, REPEATS, 1, Some(BUDGET));
-    let outcome = run(&plan, cpus, None, &mut Silent, &|| false);
+    let outcome = run(&plan, Vec::new(), cpus, None, &mut Silent, &|| false);
     kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| machine_figure(kind, case)).collect()
 }
 

@@ -30,45 +30,22 @@ const DISTURBED_TRIES: u32 = 3;
 /// The part of the budget within which all rows are warmed up: on a busy machine each trial may take a second.
 const WARM_UP_PART: f64 = 0.25;
 
-/// Runs the cases of a plan on the given CPUs; `far` is another host, which runs one end of each case that has a `toward`. Returns the
-/// trials that were finished, even if the run was stopped.
+/// Runs the cases of a plan on the given CPUs, and `others` in the same rounds, whose cases follow those of the plan. `far` is another host,
+/// which runs one end of each case that has a `toward`. Returns the trials that were finished, even if the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
-pub fn run<'f>(
+pub fn run<'r>(
     plan: &Plan,
+    others: Vec<Row<'r>>,
     cpus: &[Cpu],
-    far: Option<&'f mut (dyn PeerConnection + 'f)>,
+    far: Option<&'r mut (dyn PeerConnection + 'r)>,
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Outcome {
     let far = far.map(|far| far as &mut dyn PeerConnection);
     let lab = RefCell::new(Lab::new(plan, far, stop));
-    let rows = case_rows(plan, cpus, &lab);
-    run_rows(plan, rows, cpus, observer, stop)
-}
-
-/// The same on this host, with the trials of other rows in the same rounds; their cases follow those of the plan.
-pub fn run_beside<'r>(
-    plan: &Plan,
-    beside: Vec<Row<'r>>,
-    cpus: &[Cpu],
-    observer: &mut dyn Observer,
-    stop: &dyn Fn() -> bool,
-) -> Outcome {
-    let lab = RefCell::new(Lab::new(plan, None, stop));
-    let mut rows = case_rows(plan, cpus, &lab);
-    rows.extend(beside);
-    run_rows(plan, rows, cpus, observer, stop)
-}
-
-fn run_rows(
-    plan: &Plan,
-    rows: Vec<Row<'_>>,
-    cpus: &[Cpu],
-    observer: &mut dyn Observer,
-    stop: &dyn Fn() -> bool,
-) -> Outcome {
-    let rows = rows.into_iter().map(SizedRow::new).collect();
+    let rows = case_rows(plan, cpus, &lab).into_iter().chain(others);
+    let rows = rows.map(SizedRow::new).collect();
     let (began, progress) = (Instant::now(), RunProgress::new(observer));
     let mut session = Session { plan, began, progress, stop, rows, repeated_rounds: 0 };
     let interrupted = session.calibrate().is_err() || session.run_rounds(cpus).is_err();
@@ -378,7 +355,7 @@ mod tests {
         let plan = Plan::new(Vec::new(), 5, 3, None);
         let rows =
             vec![row("a", [100, 100], None), row("b", [100, 100], Some(2)), row("c", [100, 100], None)];
-        let outcome = run_beside(&plan, rows, &[], &mut Silent, &|| false);
+        let outcome = run(&plan, rows, &[], None, &mut Silent, &|| false);
         let rounds = |case: &CaseRecord| Vec::from_iter(case.samples.iter().map(|sample| sample.round));
         assert_eq!(
             Vec::from_iter(outcome.cases.iter().map(rounds)),
@@ -394,7 +371,7 @@ mod tests {
     fn trials_last_as_planned_and_one_that_differs_from_the_warm_up_changes_nothing() {
         let plan = Plan::new(Vec::new(), 3, 1, None);
         let rows = vec![row("as in the warm-up", [1000, 1000], None), row("other", [1000, 10], None)];
-        let outcome = run_beside(&plan, rows, &[], &mut Silent, &|| false);
+        let outcome = run(&plan, rows, &[], None, &mut Silent, &|| false);
         let ms = |case: usize, round: usize| outcome.cases[case].samples[round].elapsed_ns / 1_000_000;
         assert_eq!([0, 1, 2].map(|round| ms(0, round)), [300, 300, 300]);
         // Of the warm-up's two times and the first trial's, the middle one counts: a single trial may be that of a busy moment.
@@ -405,7 +382,7 @@ mod tests {
     fn without_time_the_first_round_is_made_and_the_run_counts_as_interrupted() {
         let budget = Some(Duration::ZERO);
         let plan = Plan { stops_late_trials: false, ..Plan::new(Vec::new(), 3, 1, budget) };
-        let outcome = run_beside(&plan, vec![row("a", [1, 1], None)], &[], &mut Silent, &|| false);
+        let outcome = run(&plan, vec![row("a", [1, 1], None)], &[], None, &mut Silent, &|| false);
         assert_eq!((outcome.cases[0].samples.len(), outcome.interrupted), (1, true));
     }
 }

@@ -26,10 +26,18 @@ pub(crate) fn upper_tail(z: f64) -> f64 {
 
 /// The quantile that a standard normal value exceeds with this probability, which is at most one half.
 pub(crate) fn exceeded_with(chance: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 40.0);
+    exceeded_by(chance, upper_tail)
+}
+
+/// The value, at least 0, at which a tail that falls toward 0 has this size.
+pub(crate) fn exceeded_by(chance: f64, tail: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while tail(high) > chance {
+        (low, high) = (high, 2.0 * high);
+    }
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if upper_tail(middle) > chance { low = middle } else { high = middle }
+        if tail(middle) > chance { low = middle } else { high = middle }
     }
     high
 }

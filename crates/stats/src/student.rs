@@ -2,6 +2,8 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+use crate::normal::exceeded_by;
+
 /// The chance that Student's t exceeds a value of 0 or more. With t = √freedom tan(angle) its density is a power of a cosine.
 pub(crate) fn upper_tail(t: f64, freedom: f64) -> f64 {
     let angle = (t / freedom.sqrt()).atan();
@@ -27,16 +29,7 @@ fn integral_of_cosine(from: f64, power: f64) -> f64 {
 
 /// The value that Student's t exceeds with this chance.
 pub(crate) fn exceeded_with(chance: f64, freedom: f64) -> f64 {
-    let mut high = 1.0;
-    while upper_tail(high, freedom) > chance {
-        high *= 2.0;
-    }
-    let mut low = 0.0;
-    for _ in 0..30 {
-        let middle = (low + high) / 2.0;
-        if upper_tail(middle, freedom) > chance { low = middle } else { high = middle }
-    }
-    high
+    exceeded_by(chance, |t| upper_tail(t, freedom))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use streams::Streams;
 
 pub use comp517::{Material, Preset, presets};
 pub use needs::Available;
-pub use run::{Job, PartRun, check_resume, failed, foreign_part, is_without_figures, run};
+pub use run::{PartRun, StudyRequest, check_resume, failed, foreign_part, is_without_figures, run};
 pub use scale::Scale;
 pub use view::{summarise, view};
 

@@ -18,7 +18,7 @@ use crate::view::fill;
 use crate::{File, Head, Part, Scale, Study};
 
 /// The study to run, and its environment.
-pub struct Job<'a> {
+pub struct StudyRequest<'a> {
     /// The study.
     pub study: &'static Study,
     /// The scale of its amounts.
@@ -45,7 +45,7 @@ pub(crate) type Run = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
 
 /// A part that is being run.
 pub struct PartRun<'a> {
-    pub(crate) job: &'a Job<'a>,
+    pub(crate) request: &'a StudyRequest<'a>,
     pub(crate) observer: &'a mut dyn Observer,
     /// Its record so far.
     pub(crate) made: StudyPart,
@@ -59,13 +59,13 @@ pub struct PartRun<'a> {
 /// # Errors
 /// A part could not be run, or the observer could not save the record; finished parts are in the record.
 pub fn run(
-    job: &Job<'_>,
+    request: &StudyRequest<'_>,
     record: &mut StudyRecord,
     only: &[String],
     observer: &mut dyn Observer,
 ) -> anyhow::Result<()> {
-    let file: File = job.study.parameters();
-    let all = job.study.wanted(only);
+    let file: File = request.study.parameters();
+    let all = request.study.wanted(only);
     record.interrupted = false;
     for (index, part) in all.iter().enumerate() {
         if is_complete(record, part) {
@@ -73,22 +73,22 @@ pub fn run(
         }
         observer.part_started(&part.name, &part.title, index + 1, all.len());
         let mut running = PartRun {
-            job,
+            request,
             observer: &mut *observer,
             made: StudyPart {
                 name: part.name.clone(),
-                series: job.scale.trials(part.trials.unwrap_or(1)),
-                settings: settings(&file.study, part, job.scale),
+                series: request.scale.trials(part.trials.unwrap_or(1)),
+                settings: settings(&file.study, part, request.scale),
                 ..StudyPart::default()
             },
             part,
             began: Instant::now(),
         };
-        (job.study.run)(&mut running)?;
+        (request.study.run)(&mut running)?;
         running.made.elapsed_s = running.began.elapsed().as_secs_f64();
         running.made.complete = !running.is_stopped();
         insert(record, running.made, &file.parts);
-        record.interrupted = (job.stop)();
+        record.interrupted = (request.stop)();
         observer.part_ended(record).map_err(refused("the record"))?;
         if record.interrupted {
             break;
@@ -146,7 +146,7 @@ impl PartRun<'_> {
 
     /// Whether the user has asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
-        (self.job.stop)()
+        (self.request.stop)()
     }
 
     /// The rest of the part's time limit.
@@ -169,13 +169,13 @@ impl PartRun<'_> {
 
     /// The shell that runs pipelines.
     pub(crate) fn shell(&self) -> anyhow::Result<Shell> {
-        Ok(Shell::find(self.job.shell.as_ref())?)
+        Ok(Shell::find(self.request.shell.as_ref())?)
     }
 
     /// Runs the part's streams in interleaved rounds within its time limit.
     pub(crate) fn run_streams(&mut self) -> anyhow::Result<()> {
         let mut fitted: Vec<Case> = Vec::new();
-        for case in self.part.cases(self.job.scale, self.job.cpus)? {
+        for case in self.part.cases(self.request.scale, self.request.cpus)? {
             let case = fit(case)?;
             if !fitted.contains(&case) {
                 fitted.push(case);
@@ -183,9 +183,10 @@ impl PartRun<'_> {
         }
         let plan = Plan {
             round_program: Some(engine::OWN_PROGRAM.into()),
-            ..Plan::new(fitted, self.made.series, self.job.seed, Some(self.left()))
+            ..Plan::new(fitted, self.made.series, self.request.seed, Some(self.left()))
         };
-        let outcome = engine::run(&plan, self.job.cpus, None, self.observer, self.job.stop);
+        let outcome =
+            engine::run(&plan, Vec::new(), self.request.cpus, None, self.observer, self.request.stop);
         if outcome.interrupted {
             self.note_time_over("before every trial was made");
         }

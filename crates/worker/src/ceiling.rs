@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::{CaseError, CaseRecord, DataLevel, ErrorKind, PayloadKind, Role, Sample, Spec, Tasks};
 use payload::Block;
 
-use crate::job::Job;
+use crate::trial_size::TrialSize;
 
 /// Both buffers fit into a core's L1 cache, where copies are fastest. Both begin at a page, because some CPUs (AMD Zen 3, `fsrm`) are
 /// 20 times slower if the destination's page offset is 1 to 31 bytes larger than the source's.
@@ -61,10 +61,10 @@ impl Ceiling {
     }
 
     /// Refuses a sample that is faster than a memory copy, or uses less CPU time. `name` is the row's name.
-    pub(crate) fn check(&self, name: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
+    pub(crate) fn check(&self, name: &str, size: &TrialSize, sample: &Sample) -> Result<(), CaseError> {
         let elapsed = Duration::from_nanos(sample.elapsed_ns);
         let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
-        let (timed, all) = (self.copy_time(sample.bytes), self.copy_time(job.total_bytes()));
+        let (timed, all) = (self.copy_time(sample.bytes), self.copy_time(size.total_bytes()));
         let refused = |what: String, copy_time: Duration| {
             let message = format!(
                 "{name} {what}: a memory copy of as many bytes, which is less work, takes at least {copy_time:.1?} here"
@@ -75,7 +75,7 @@ impl Ceiling {
             return refused(format!("says that it moved {} bytes in {elapsed:.1?}", sample.bytes), timed);
         }
         if cpu < all {
-            return refused(format!("used {cpu:.1?} of CPU time for {} bytes", job.total_bytes()), all);
+            return refused(format!("used {cpu:.1?} of CPU time for {} bytes", size.total_bytes()), all);
         }
         Ok(())
     }
@@ -101,16 +101,16 @@ mod tests {
     #[test]
     fn faster_or_cheaper_than_a_copy_is_refused() {
         let ceiling = Ceiling { pass_ns: 10_000.0, ..Ceiling::new() };
-        let job = Job { bytes: 100 << 20, block_bytes: 65536, warmup_bytes: 100 << 20 };
+        let size = TrialSize { bytes: 100 << 20, block_bytes: 65536, warmup_bytes: 100 << 20 };
         let checked = |elapsed_ns, cpu_ns: u64| {
             let sample = Sample {
-                bytes: job.bytes,
+                bytes: size.bytes,
                 elapsed_ns,
                 user_ns: cpu_ns / 2,
                 system_ns: cpu_ns / 2,
                 ..Sample::default()
             };
-            ceiling.check("c:tuned", &job, &sample).map_err(|failure| failure.message)
+            ceiling.check("c:tuned", &size, &sample).map_err(|failure| failure.message)
         };
         assert_eq!(checked(1_000_000, 2_000_000), Ok(()));
         let copy = "a memory copy of as many bytes, which is less work, takes at least";

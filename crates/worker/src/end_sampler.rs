@@ -10,8 +10,8 @@ use model::Workload;
 use observe::buffers::BufferOffsets;
 use process::proc::{self, Stat};
 
-use crate::job::Job;
 use crate::program::roles;
+use crate::trial_size::TrialSize;
 
 /// Shortest time between samples: each costs tens of microseconds for each thread.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(40);
@@ -43,11 +43,15 @@ pub(crate) struct EndSampler {
 
 impl EndSampler {
     /// `processes` has each PID, and whether the process sends. A sender may start the receiver as its child.
-    pub(crate) fn new(processes: impl Iterator<Item = (i32, bool)>, workload: Workload, job: &Job) -> Self {
+    pub(crate) fn new(
+        processes: impl Iterator<Item = (i32, bool)>,
+        workload: Workload,
+        size: &TrialSize,
+    ) -> Self {
         let (pair, reader) = roles(workload);
         let end = |sends| if sends { End::Writer } else { End::Reader };
         let words = |role: &str| {
-            let words = std::iter::once(role.to_owned()).chain(job.arguments());
+            let words = std::iter::once(role.to_owned()).chain(size.arguments());
             words.map(|word| format!("{word}\0")).collect::<String>().into_bytes()
         };
         Self {
@@ -131,9 +135,9 @@ mod tests {
         let mut command = std::process::Command::new("dd");
         command.args(["bs=64k", "status=none"]).stdin(std::process::Stdio::piped());
         let mut child = command.spawn().expect("dd");
-        let job = Job { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
+        let size = TrialSize { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
         let ends = [(child.id().cast_signed(), false)].into_iter();
-        let mut sampler = EndSampler::new(ends, Workload::Stream, &job);
+        let mut sampler = EndSampler::new(ends, Workload::Stream, &size);
         let began = Instant::now();
         while sampler.read_buffer_offset().is_none() && began.elapsed() < Duration::from_secs(30) {
             sampler.sample();
@@ -146,8 +150,8 @@ mod tests {
 
     #[test]
     fn only_samples_of_the_timed_part_count() {
-        let job = Job { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
-        let mut sampler = EndSampler::new(std::iter::empty(), Workload::Stream, &job);
+        let size = TrialSize { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
+        let mut sampler = EndSampler::new(std::iter::empty(), Workload::Stream, &size);
         sampler.samples = vec![(5, false), (10, true), (15, true), (20, false), (25, true)];
         assert_eq!(sampler.same_cpu_share(10, 20), Some(2.0 / 3.0));
         assert_eq!(sampler.same_cpu_share(11, 14), None);

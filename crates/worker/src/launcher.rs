@@ -12,11 +12,11 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::command::{NotFinished, wait};
 use crate::end_sampler::EndSampler;
-use crate::job::Job;
 use crate::program::{Program, roles};
 use crate::registry::Receiver;
 use crate::result_line::ResultLines;
 use crate::run_check::{Finished, Role, Span, check_run, with_stderr};
+use crate::trial_size::TrialSize;
 
 /// Number of last bytes of a worker's standard error that are kept.
 const STDERR_MAX: usize = 2048;
@@ -76,18 +76,18 @@ impl<'a> Launch<'a> {
     }
 
     /// The processes to be started, the sender first, and the pipe's capacity in bytes if hosepipe created it.
-    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
+    fn parts(&self, size: &TrialSize, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
         if self.start == WorkerStart::Pair {
             let (mut command, cpus) = if self.writer.receiver == Receiver::Child {
                 let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
                 let reader = apart.map_or_else(|| self.reader.clone(), |cpu| self.reader.on_cpu(cpu));
-                let command = self.writer.pair_command(self.workload, &reader, job, result);
+                let command = self.writer.pair_command(self.workload, &reader, size, result);
                 (command, writers_cpu.into_iter().collect())
             } else {
                 // Both ends may run on either CPU.
-                (self.writer.end_command(roles(self.workload).0, job, result), self.cpus.to_vec())
+                (self.writer.end_command(roles(self.workload).0, size, result), self.cpus.to_vec())
             };
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let role = Role { name: writer, sends: true, receives: true };
@@ -96,9 +96,9 @@ impl<'a> Launch<'a> {
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
         let pipe_bytes = fcntl_getpipe_size(&read_end).ok().map(|bytes| bytes as u64);
-        let mut sends = self.writer.end_command("send", job, result);
+        let mut sends = self.writer.end_command("send", size, result);
         sends.stdin(Stdio::null()).stdout(write_end);
-        let mut receives = self.reader.end_command("recv", job, result);
+        let mut receives = self.reader.end_command("recv", size, result);
         receives.stdin(read_end).stdout(Stdio::null());
         let writer = Role { name: format!("the writer {writer}"), sends: true, receives: false };
         let reader = Role { name: format!("the reader {reader}"), sends: false, receives: true };
@@ -128,16 +128,16 @@ impl Launcher {
     pub fn run(
         &mut self,
         launch: &Launch<'_>,
-        job: &Job,
+        size: &TrialSize,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoSample> {
         // The folder for temporary files is emptied, because a killed worker cannot remove its files.
         let fresh = clear_away(&self.scratch).and_then(|()| fs::create_dir(&self.scratch));
         fresh.map_err(|error| refused("a folder for temporary files", &error))?;
-        let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
+        let (parts, pipe_bytes) = launch.parts(size, &self.result)?;
         let mark = self.cleaner.mark();
-        let run = self.run_parts(parts, &mark, launch.workload, job, limit, stop);
+        let run = self.run_parts(parts, &mark, launch.workload, size, limit, stop);
         mark.end_all();
         run.map(|run| Run { pipe_bytes, ..run })
     }
@@ -148,7 +148,7 @@ impl Launcher {
         parts: Vec<EndCommand>,
         mark: &Mark,
         workload: Workload,
-        job: &Job,
+        size: &TrialSize,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoSample> {
@@ -169,7 +169,7 @@ impl Launcher {
             roles.push(role);
         }
         let ends = roles.iter().zip(&children).map(|(role, child)| (child.pid(), role.sends));
-        let mut sampler = EndSampler::new(ends, workload, job);
+        let mut sampler = EndSampler::new(ends, workload, size);
         let waited = wait(&mut children, limit, stop, &mut || sampler.sample());
         let over_ns = monotonic_ns();
         match waited {
@@ -189,13 +189,13 @@ impl Launcher {
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv, elapsed_ns) =
-            check_run(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
+            check_run(finished, &lines, size, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
         let sample = Sample {
             round: 0,
             elapsed_ns,
             setup_ns: send.ready_ns.max(recv.ready_ns) - started_ns,
-            bytes: job.bytes,
-            messages: job.bytes.div_ceil(job.block_bytes),
+            bytes: size.bytes,
+            messages: size.bytes.div_ceil(size.block_bytes),
             checksum: Some(format!("{:02x}", recv.xor)),
             same_cpu_share: sampler.same_cpu_share(send.began_ns, recv.ended_ns),
             read_buffer_offset: sampler.read_buffer_offset(),

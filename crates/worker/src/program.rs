@@ -6,8 +6,8 @@ use std::process::Command;
 
 use model::{CaseError, WorkerEnd, Workload};
 
-use crate::job::Job;
 use crate::registry::Receiver;
+use crate::trial_size::TrialSize;
 
 /// A worker's command line up to the role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,15 +58,21 @@ impl Program {
     }
 
     /// The command of one end, `send` or `recv`; or `pair` or `trip` of a program that contains its receiver.
-    pub fn end_command(&self, role: &str, job: &Job, result: &Path) -> Command {
-        self.with(arguments(role, job, result))
+    pub fn end_command(&self, role: &str, size: &TrialSize, result: &Path) -> Command {
+        self.with(arguments(role, size, result))
     }
 
     /// The command of a `pair` or a `trip` with the command of its child, the receiver.
-    pub fn pair_command(&self, workload: Workload, receiver: &Self, job: &Job, result: &Path) -> Command {
+    pub fn pair_command(
+        &self,
+        workload: Workload,
+        receiver: &Self,
+        size: &TrialSize,
+        result: &Path,
+    ) -> Command {
         let (role, child_role) = roles(workload);
-        let child = receiver.command.iter().cloned().chain(arguments(child_role, job, result));
-        let mut command = self.with(arguments(role, job, result).chain(child));
+        let child = receiver.command.iter().cloned().chain(arguments(child_role, size, result));
+        let mut command = self.with(arguments(role, size, result).chain(child));
         // The child gets its variables through the parent; the parent's own variables take precedence.
         for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
             command.env(name, value);
@@ -106,9 +112,9 @@ pub(crate) fn roles(workload: Workload) -> (&'static str, &'static str) {
 }
 
 /// The arguments that follow a program's first arguments.
-fn arguments(role: &str, job: &Job, result: &Path) -> impl Iterator<Item = OsString> {
-    let job = job.arguments().map(OsString::from);
-    std::iter::once(role.into()).chain(job).chain([result.into()])
+fn arguments(role: &str, size: &TrialSize, result: &Path) -> impl Iterator<Item = OsString> {
+    let size = size.arguments().map(OsString::from);
+    std::iter::once(role.into()).chain(size).chain([result.into()])
 }
 
 #[cfg(test)]
@@ -125,15 +131,15 @@ mod tests {
         let mut program = Program::of_path(Path::new("./mine"));
         program.command.push("tuned".into());
         let other = Program::of_path(Path::new("other"));
-        let job = Job { bytes: 10, block_bytes: 3, warmup_bytes: 5 };
+        let size = TrialSize { bytes: 10, block_bytes: 3, warmup_bytes: 5 };
         let result = Path::new("/tmp/r");
-        assert_eq!(words(&program.end_command("send", &job, result)), "./mine tuned send 10 3 5 /tmp/r");
+        assert_eq!(words(&program.end_command("send", &size, result)), "./mine tuned send 10 3 5 /tmp/r");
         assert_eq!(
-            words(&program.pair_command(Workload::Stream, &other, &job, result)),
+            words(&program.pair_command(Workload::Stream, &other, &size, result)),
             "./mine tuned pair 10 3 5 /tmp/r other recv 10 3 5 /tmp/r"
         );
         assert_eq!(
-            words(&program.pair_command(Workload::PingPong, &other, &job, result)),
+            words(&program.pair_command(Workload::PingPong, &other, &size, result)),
             "./mine tuned trip 10 3 5 /tmp/r other echo 10 3 5 /tmp/r"
         );
     }

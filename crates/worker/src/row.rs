@@ -8,9 +8,9 @@ use std::time::Duration;
 use model::{Amount, NoSample, Row, Sample, Sizing, Spec, Speed, TrialMaker, Turn};
 
 use crate::ceiling::Ceiling;
-use crate::job::Job;
 use crate::launcher::Launcher;
 use crate::pair::WorkerPair;
+use crate::trial_size::TrialSize;
 
 /// Limits of a row's first launch, in bytes and in blocks: small, because the worker may be slow.
 const SIZING_BYTES_FIRST: u64 = 1 << 20;
@@ -83,12 +83,12 @@ impl PairTrials {
     }
 
     /// A launch of this many bytes. One that finds the speed has as many before the clock starts: the program may be slow at first.
-    fn job(&self, bytes: u64, finds_speed: bool) -> Job {
+    fn size(&self, bytes: u64, finds_speed: bool) -> TrialSize {
         let warmup_bytes = match finds_speed && self.fixed_bytes().is_none() {
             true => bytes,
             false => self.amount.warmup_bytes_max.min(bytes / WARMUP_PART),
         };
-        Job { bytes, block_bytes: self.pair.block_bytes, warmup_bytes }
+        TrialSize { bytes, block_bytes: self.pair.block_bytes, warmup_bytes }
     }
 }
 
@@ -117,11 +117,11 @@ impl TrialMaker for PairTrials {
     fn trial(&mut self, turn: &mut Turn<'_>) -> Result<Sample, NoSample> {
         // A row without its programs has an error, and no trial is asked for.
         let Some(launch) = self.pair.launch() else { return Err(NoSample::Stopped) };
-        let asked = self.job(turn.amount, turn.round.is_none());
+        let asked = self.size(turn.amount, turn.round.is_none());
         let Shared { launcher, ceiling, residues } = &mut *self.shared.borrow_mut();
-        let job = asked.with_residue(residues);
-        let run = launcher.run(&launch, &job, job.limit(), turn.stop)?;
-        ceiling.check(&self.pair.name(), &job, &run.sample)?;
+        let size = asked.with_residue(residues);
+        let run = launcher.run(&launch, &size, size.limit(), turn.stop)?;
+        ceiling.check(&self.pair.name(), &size, &run.sample)?;
         let record = &mut turn.record;
         if let Some(worker) = &mut record.worker {
             worker.warmup_bytes = asked.warmup_bytes;
@@ -169,22 +169,22 @@ mod tests {
         let mut row = row(Amount::Adaptive, 4096);
         let mut of = |elapsed| {
             let bytes = row.amount(&Speed::new(SIZING_BYTES_FIRST, elapsed), SECOND);
-            (bytes >> 20, row.job(bytes, false).warmup_bytes)
+            (bytes >> 20, row.size(bytes, false).warmup_bytes)
         };
         assert_eq!(of(Duration::from_micros(500)), (2000, 512 << 20));
         assert_eq!(of(4 * SECOND), (1, SIZING_BYTES_FIRST / 2));
     }
 
-    /// The launches of a worker that needs `takes` for a job, and the trial of half a second that they predict.
-    fn launches(row: &mut PairTrials, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
+    /// The launches of a worker that needs `takes` for a size, and the trial of half a second that they predict.
+    fn launches(row: &mut PairTrials, takes: impl Fn(&TrialSize) -> Duration) -> (Vec<TrialSize>, TrialSize) {
         let (mut launches, sizing) = (Vec::new(), row.sizing(SECOND / 2).expect("it is launched"));
         let speed = sizing.find(|bytes| {
-            let job = row.job(bytes, true);
-            launches.push(job);
-            Ok::<_, ()>(Some((takes(&job), false)))
+            let size = row.size(bytes, true);
+            launches.push(size);
+            Ok::<_, ()>(Some((takes(&size), false)))
         });
         let bytes = row.amount(&speed.expect("no error").expect("no failure"), SECOND / 2);
-        (launches, row.job(bytes, false))
+        (launches, row.size(bytes, false))
     }
 
     #[test]
@@ -192,22 +192,22 @@ mod tests {
         let mut row = row(Amount::Adaptive, 4096);
         // The first `cold_bytes` cost a hundred times as much each, as in Java on a busy machine.
         for cold_bytes in [1 << 20, 4 << 20, 40 << 20] {
-            let takes = |job: &Job| {
-                let cold = job.total_bytes().min(cold_bytes).saturating_sub(job.warmup_bytes);
-                Duration::from_secs_f64(cold as f64 * 50e-9 + (job.bytes - cold) as f64 * 0.5e-9)
+            let takes = |size: &TrialSize| {
+                let cold = size.total_bytes().min(cold_bytes).saturating_sub(size.warmup_bytes);
+                Duration::from_secs_f64(cold as f64 * 50e-9 + (size.bytes - cold) as f64 * 0.5e-9)
             };
             let (_, trial) = launches(&mut row, takes);
             let lasts = takes(&trial);
             assert!(lasts > SECOND / 4, "{cold_bytes}: {lasts:?} for {trial:?}");
         }
-        let (all, _) = launches(&mut row, |job| Duration::from_nanos(job.total_bytes()));
+        let (all, _) = launches(&mut row, |size| Duration::from_nanos(size.total_bytes()));
         assert!(all.len() < 8 && all.windows(2).all(|two| two[1].bytes <= 8 * two[0].bytes), "{all:?}");
     }
 
     #[test]
     fn a_fixed_amount_is_launched_once_and_does_not_change() {
         let mut row = row(Amount::Bytes(100), 7);
-        let expected = Job { bytes: 100, block_bytes: 7, warmup_bytes: 50 };
+        let expected = TrialSize { bytes: 100, block_bytes: 7, warmup_bytes: 50 };
         let (all, trial) = launches(&mut row, |_| Duration::ZERO);
         assert_eq!((all, trial), (vec![expected], expected));
     }

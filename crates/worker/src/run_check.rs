@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use model::{CaseError, ErrorKind};
 use process::{Ended, describe_ending};
 
-use crate::job::Job;
 use crate::result_line::{RecvLine, ResultLines, SendLine};
+use crate::trial_size::TrialSize;
 
 /// The ends of the pipe that a process of a run has.
 pub(crate) struct Role {
@@ -36,16 +36,16 @@ pub(crate) struct Span {
 pub(crate) fn check_run(
     mut processes: Vec<Finished>,
     lines: &Result<ResultLines, String>,
-    job: &Job,
+    size: &TrialSize,
     span: &Span,
 ) -> Result<(SendLine, RecvLine, u64), CaseError> {
     model::sort_by_key(&mut processes, |process| (follows_from_another(&process.ended), process.ended.at));
     for process in &processes {
-        examine(process, lines, job).map_err(|error| with_stderr(error, &process.said))?;
+        examine(process, lines, size).map_err(|error| with_stderr(error, &process.said))?;
     }
     match lines {
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
-            clock_trial(send, recv, span, job).map(|elapsed_ns| (*send, *recv, elapsed_ns))
+            clock_trial(send, recv, span, size).map(|elapsed_ns| (*send, *recv, elapsed_ns))
         }
         _ => corrupt("a result line is missing".to_owned()),
     }
@@ -67,14 +67,18 @@ fn follows_from_another(ended: &Ended) -> bool {
     ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
 }
 
-fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -> Result<(), CaseError> {
+fn examine(
+    process: &Finished,
+    lines: &Result<ResultLines, String>,
+    size: &TrialSize,
+) -> Result<(), CaseError> {
     let Role { name, sends, receives } = &process.role;
     let found = lines.as_ref().copied().unwrap_or_default();
     let (sent, received) = (found.send.map(|line| line.bytes), found.recv.map(|line| line.bytes));
     if !process.ended.status.success() {
         let count = if *receives { received } else { sent };
-        let count = count.filter(|count| *count != job.total_bytes());
-        let count = count.map(|count| format!(" after {count} of {} bytes", job.total_bytes()));
+        let count = count.filter(|count| *count != size.total_bytes());
+        let count = count.map(|count| format!(" after {count} of {} bytes", size.total_bytes()));
         let how = describe_ending(process.ended.status);
         return Err(CaseError::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
     }
@@ -82,15 +86,17 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
         return corrupt(format!("{name} wrote {wrong}"));
     }
     let check_count = |end: &str, moved: &str, bytes: Option<u64>| match bytes {
-        Some(bytes) if bytes == job.total_bytes() => Ok(()),
-        Some(bytes) => corrupt(format!("{name} says that it {moved} {bytes} of {} bytes", job.total_bytes())),
+        Some(bytes) if bytes == size.total_bytes() => Ok(()),
+        Some(bytes) => {
+            corrupt(format!("{name} says that it {moved} {bytes} of {} bytes", size.total_bytes()))
+        }
         None => corrupt(format!("{name} left no `{end}` line")),
     };
     if *receives {
         check_count("recv", "received", received)?;
         let xor = found.recv.map(|line| line.xor).unwrap_or_default();
-        if xor != job.xor() {
-            let right = job.xor();
+        if xor != size.xor() {
+            let right = size.xor();
             return corrupt(format!(
                 "{name} received other bytes than were sent: their XOR is {xor}, not {right}"
             ));
@@ -102,11 +108,11 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
 /// The nanoseconds from the sender's first byte after the warm-up to the receiver's last byte. Times outside of the run
 /// are from another clock than CLOCK_MONOTONIC. Where nothing follows the warm-up, the receiver does not wait for the
 /// sender's first clock reading: it takes 0.
-fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span, job: &Job) -> Result<u64, CaseError> {
+fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span, size: &TrialSize) -> Result<u64, CaseError> {
     let in_order = |times: [u64; 4]| times.is_sorted();
     if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])
         && in_order([span.started_ns, recv.ready_ns, recv.ended_ns, span.over_ns])
-        && (job.bytes == 0 || send.began_ns <= recv.ended_ns)
+        && (size.bytes == 0 || send.began_ns <= recv.ended_ns)
     {
         return Ok(recv.ended_ns.saturating_sub(send.began_ns));
     }
@@ -125,7 +131,7 @@ mod tests {
 
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-    const JOB: Job = Job { bytes: 10, block_bytes: 4, warmup_bytes: 0 };
+    const SIZE: TrialSize = TrialSize { bytes: 10, block_bytes: 4, warmup_bytes: 0 };
     const SPAN: Span = Span { started_ns: 100, over_ns: 200 };
     const GOOD: &str =
         "send bytes=10 ready_ns=110 began_ns=111\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
@@ -140,7 +146,7 @@ mod tests {
     }
 
     fn verdict(processes: Vec<Finished>, text: &str) -> Result<(), CaseError> {
-        check_run(processes, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
+        check_run(processes, &ResultLines::parse(text), &SIZE, &SPAN).map(|_| ())
     }
 
     #[test]
@@ -173,11 +179,11 @@ mod tests {
 
     #[test]
     fn of_a_trial_without_bytes_either_end_may_be_first() {
-        let job = Job { bytes: 0, warmup_bytes: 10, ..JOB };
+        let size = TrialSize { bytes: 0, warmup_bytes: 10, ..SIZE };
         let text = "send bytes=10 ready_ns=110 began_ns=121\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
-        let check = |job| check_run(vec![process("pair", 0, 0)], &ResultLines::parse(text), job, &SPAN);
-        assert_eq!(check(&job).map(|(_, _, elapsed_ns)| elapsed_ns), Ok(0));
-        assert!(check(&JOB).is_err_and(|error| error.message.contains("CLOCK_MONOTONIC")));
+        let check = |size| check_run(vec![process("pair", 0, 0)], &ResultLines::parse(text), size, &SPAN);
+        assert_eq!(check(&size).map(|(_, _, elapsed_ns)| elapsed_ns), Ok(0));
+        assert!(check(&SIZE).is_err_and(|error| error.message.contains("CLOCK_MONOTONIC")));
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let rows = worker::worker_rows(pairs(args, &workers, &cells), amount(args, &cells), plan.seed)?;
     let cleaner = peers.then(mechanism::start_cleaner).transpose();
     let _cleaner = cleaner.context("cannot start the process that cleans up after us")?;
-    let mut outcome = engine::run_beside(&plan, rows, &host::cpus(), &mut progress, &|| stop.is_set());
+    let mut outcome = engine::run(&plan, rows, &host::cpus(), None, &mut progress, &|| stop.is_set());
     drop(progress);
     // hosepipe's own rows come behind those of the workers, and the memory copy is the last one.
     let (own, with_ceiling) = (plan.cases.len(), outcome.cases.len());

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use model::{ChangeKind, DiffFigure, DiffRecord, DiffSide, Record};
+use model::{ChangeKind, DiffFigure, DiffRecord, DiffSide, Record, Round, RoundLimits, Rounds};
 use pipeline::shell::Shell;
 use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 use stats::CaseFigures;
@@ -21,7 +21,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{UsageError, usage};
 use crate::{record, script};
 
-/// Default of `--time`: no pair begins later.
+/// Default of `--time`: no pair begins later, once there are enough for the first test.
 const BUDGET: Duration = Duration::from_secs(300);
 /// Options of `bench` that `diff` sets for each trial, as the output formats.
 const RESERVED_OPTIONS: [&str; 3] = ["trials", "seed", "dry-run"];
@@ -129,12 +129,17 @@ impl Pairing<'_> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
         bar.tick_every(Duration::from_millis(200));
-        let mut random = fastrand::Rng::with_seed(self.args.seed);
         let began = Instant::now();
+        let limits = RoundLimits {
+            most: self.args.warmup + most,
+            least: self.args.warmup + 1,
+            until: self.args.time.and_then(|time| began.checked_add(time)),
+            unshuffled: self.args.warmup,
+        };
+        let mut rounds = Rounds::new(self.args.seed, limits);
         let (mut looks, mut pairs) = (vec![most as usize], 0);
-        for turn in 0..self.args.warmup + most {
+        while let Some(Round { number: turn, rows: order }) = rounds.next(vec![0, 1]) {
             let round = turn.checked_sub(self.args.warmup);
-            let order = if random.bool() { [0, 1] } else { [1, 0] };
             let mut pair = [Vec::new(), Vec::new()];
             for side in order {
                 bar.say(&format!("{} {}", ["old:", "new:"][side], self.sides[side].name));
@@ -158,11 +163,8 @@ impl Pairing<'_> {
             if looks.contains(&pairs) && self.is_settled(looks.len() as u32) {
                 break;
             }
-            let is_late = match self.args.time {
-                Some(time) => began.elapsed() >= time,
-                None => pairs >= looks[0] && began.elapsed() >= BUDGET && self.args.trials.is_none(),
-            };
-            if is_late {
+            let has_no_limit = self.args.time.is_none() && self.args.trials.is_none();
+            if has_no_limit && pairs >= looks[0] && began.elapsed() >= BUDGET {
                 break;
             }
         }

@@ -2,8 +2,8 @@
 
 mod drive;
 mod fleet;
-mod jobs;
 mod peers;
+mod trial_sizes;
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -11,37 +11,37 @@ use std::process::{Command, Stdio};
 use drive::{drive, drive_without_a_reader};
 pub(crate) use fleet::sources_out_of_reach;
 use fleet::{Results, fleet, read_lines};
-use jobs::{jobs, sequence, xor};
 use model::{WorkerStart, Workload, monotonic_ns};
-use worker::{Job, Launch, Launcher, Program};
+use trial_sizes::{sequence, trial_sizes, xor};
+use worker::{Launch, Launcher, Program, TrialSize};
 
-const SMALL: Job = Job { bytes: 1000, block_bytes: 64, warmup_bytes: 24 };
+const SMALL: TrialSize = TrialSize { bytes: 1000, block_bytes: 64, warmup_bytes: 24 };
 
 /// More than any pipe holds by default, so that a sender notices that nobody reads.
-const LARGE: Job = Job { bytes: 1 << 20, block_bytes: 65536, warmup_bytes: 0 };
+const LARGE: TrialSize = TrialSize { bytes: 1 << 20, block_bytes: 65536, warmup_bytes: 0 };
 
 /// For messages.
-fn name(program: &Program, job: &Job) -> String {
-    format!("{} {} in {} after {}", program.end.label(), job.bytes, job.block_bytes, job.warmup_bytes)
+fn name(program: &Program, size: &TrialSize) -> String {
+    format!("{} {} in {} after {}", program.end.label(), size.bytes, size.block_bytes, size.warmup_bytes)
 }
 
 #[test]
 fn send_writes_the_sequence() {
     let results = Results::new();
     for program in fleet() {
-        for job in jobs() {
-            let name = name(program, &job);
+        for size in trial_sizes() {
+            let name = name(program, &size);
             let (result, began_ns) = (results.fresh(), monotonic_ns());
-            let sent = drive(program.end_command("send", &job, &result), b"");
+            let sent = drive(program.end_command("send", &size, &result), b"");
             assert!(sent.status.success(), "{name}: {}: {}", sent.status, sent.stderr);
-            let expected = sequence(job.total_bytes());
+            let expected = sequence(size.total_bytes());
             assert_eq!(sent.stdout.len(), expected.len(), "{name}: {}", sent.stderr);
             let wrong = sent.stdout.iter().zip(&expected).position(|(found, expected)| found != expected);
             assert_eq!(wrong, None, "{name}: the byte at this position");
             let lines = read_lines(&result, &name);
             assert_eq!(lines.recv, None, "{name}");
             let line = lines.send.unwrap_or_else(|| panic!("{name}: no line"));
-            assert_eq!(line.bytes, job.total_bytes(), "{name}");
+            assert_eq!(line.bytes, size.total_bytes(), "{name}");
             let times = [began_ns, line.ready_ns, line.began_ns, monotonic_ns()];
             assert!(times.is_sorted(), "{name}: {times:?}");
         }
@@ -52,11 +52,11 @@ fn send_writes_the_sequence() {
 fn recv_counts_and_xors() {
     let results = Results::new();
     for program in fleet() {
-        for job in jobs() {
-            let name = name(program, &job);
-            let input = sequence(job.total_bytes());
-            let lines = received(program, &job, &input, true, &results);
-            assert_eq!(lines.bytes, job.total_bytes(), "{name}");
+        for size in trial_sizes() {
+            let name = name(program, &size);
+            let input = sequence(size.total_bytes());
+            let lines = received(program, &size, &input, true, &results);
+            assert_eq!(lines.bytes, size.total_bytes(), "{name}");
             assert_eq!(lines.xor, xor(&input), "{name}");
         }
         // What arrives is what is counted, and not what was expected.
@@ -70,14 +70,14 @@ fn recv_counts_and_xors() {
 /// Feeds a receiver and gives its line; `exactly` is whether it was fed what it was told of.
 fn received(
     program: &Program,
-    job: &Job,
+    size: &TrialSize,
     input: &[u8],
     exactly: bool,
     results: &Results,
 ) -> worker::RecvLine {
-    let name = name(program, job);
+    let name = name(program, size);
     let (result, began_ns) = (results.fresh(), monotonic_ns());
-    let driven = drive(program.end_command("recv", job, &result), input);
+    let driven = drive(program.end_command("recv", size, &result), input);
     if exactly {
         assert!(driven.status.success(), "{name}: {}: {}", driven.status, driven.stderr);
     } else {
@@ -96,10 +96,10 @@ fn received(
 #[test]
 fn the_clock_stops_after_the_last_fold() {
     // The tuned Python takes an integer as long as a block apart at the end: of a long block that is most of its time.
-    let job = Job { bytes: 1000, block_bytes: 16 << 20, warmup_bytes: 24 };
+    let size = TrialSize { bytes: 1000, block_bytes: 16 << 20, warmup_bytes: 24 };
     let results = Results::new();
     for program in fleet().iter().filter(|program| program.end.label() == "python:tuned") {
-        let line = received(program, &job, &sequence(job.total_bytes()), true, &results);
+        let line = received(program, &size, &sequence(size.total_bytes()), true, &results);
         let (timed, all) = (line.ended_ns - line.ready_ns, monotonic_ns() - line.ready_ns);
         assert!(timed > all / 2, "{timed} of {all} ns");
     }
@@ -122,10 +122,10 @@ fn a_stream_that_ends_early_or_late_is_counted_and_refused() {
 fn pair_starts_its_own_receiver() {
     let mut launcher = Launcher::new().expect("a launcher");
     for program in fleet() {
-        for job in jobs() {
-            let run = launcher.run(&Launch::pair(program, program), &job, job.limit(), &|| false);
-            let run = run.unwrap_or_else(|error| panic!("{}: {error:?}", name(program, &job)));
-            assert_eq!(run.sample.bytes, job.bytes);
+        for size in trial_sizes() {
+            let run = launcher.run(&Launch::pair(program, program), &size, size.limit(), &|| false);
+            let run = run.unwrap_or_else(|error| panic!("{}: {error:?}", name(program, &size)));
+            assert_eq!(run.sample.bytes, size.bytes);
         }
     }
 }
@@ -133,16 +133,16 @@ fn pair_starts_its_own_receiver() {
 #[test]
 fn pair_and_pipe_work_across_languages() {
     let mut launcher = Launcher::new().expect("a launcher");
-    let job = Job { bytes: 300_000, block_bytes: 65536, warmup_bytes: 4099 };
+    let size = TrialSize { bytes: 300_000, block_bytes: 65536, warmup_bytes: 4099 };
     let programs = fleet();
     for (index, writer) in programs.iter().enumerate() {
         // A stride that is no divisor: every language meets several others, and each variant both kinds.
         let reader = &programs[(index + 3) % programs.len()];
         let who = format!("{} to {}", writer.end.label(), reader.end.label());
-        let run = launcher.run(&Launch::pair(writer, reader), &job, job.limit(), &|| false);
+        let run = launcher.run(&Launch::pair(writer, reader), &size, size.limit(), &|| false);
         run.unwrap_or_else(|error| panic!("pair, {who}: {error:?}"));
         let between = Launch { start: WorkerStart::Harness, ..Launch::pair(writer, reader) };
-        let run = launcher.run(&between, &job, job.limit(), &|| false);
+        let run = launcher.run(&between, &size, size.limit(), &|| false);
         let run = run.unwrap_or_else(|error| panic!("pipe, {who}: {error:?}"));
         assert!(run.pipe_bytes.is_some_and(|bytes| bytes >= 4096));
         assert_eq!(run.sample.ends.len(), 2);
@@ -152,13 +152,13 @@ fn pair_and_pipe_work_across_languages() {
 /// A `pair` whose child is a shell with this script and these arguments.
 fn pair_with(
     program: &Program,
-    job: &Job,
+    size: &TrialSize,
     script: &str,
     arguments: &[OsString],
     results: &Results,
 ) -> Command {
     let shell = Program { command: ["sh", "-c", script].map(OsString::from).to_vec(), ..program.clone() };
-    let mut command = program.pair_command(Workload::Stream, &shell, job, &results.fresh());
+    let mut command = program.pair_command(Workload::Stream, &shell, size, &results.fresh());
     command.args(arguments).stdin(Stdio::null());
     command
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent, WorkerStart};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{BuildCache, Job, Launch, Launcher, Registry, WORKERS_VARIABLE};
+use worker::{BuildCache, Launch, Launcher, Registry, TrialSize, WORKERS_VARIABLE};
 
 use crate::common::CACHES;
 
@@ -200,12 +200,12 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
     for worker in cache.workers(&choices, &mut Silent, &|| false) {
         let program = worker.program.expect("built");
         let name = program.end.label();
-        let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
+        let size = TrialSize { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
         let mut launcher = Launcher::new().expect("a launcher");
         let began = Instant::now();
         let limit = Duration::from_millis(300);
         let pair = Launch::pair(&program, &program);
-        let NoSample::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
+        let NoSample::Failed(failure) = launcher.run(&pair, &size, limit, &|| false).unwrap_err() else {
             panic!("nobody stopped it");
         };
         assert!(began.elapsed() < Duration::from_secs(10), "{name}");
@@ -214,7 +214,7 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
         assert_eq!(failure.message, format!("{name} took longer than 300ms; it said: {said}"));
         assert_eq!(marked_by(launcher.folder.path()), 0, "{name} left a process behind");
         let between = Launch { start: WorkerStart::Harness, ..pair };
-        let stopped = launcher.run(&between, &job, job.limit(), &|| true);
+        let stopped = launcher.run(&between, &size, size.limit(), &|| true);
         assert_eq!(stopped, Err(NoSample::Stopped));
     }
 }

@@ -17,7 +17,7 @@ use crate::view::start_of;
 pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study: Comp517 = STUDY.parameters();
     let text = run.part.pipeline.clone().context("a part without a pipeline")?;
-    let preset = Preset { text, material: study.material.scaled(run.job.scale) };
+    let preset = Preset { text, material: study.material.scaled(run.request.scale) };
     let trials = run.made.series;
     run.set("material", preset.runs_on());
     let folder = Folder::private();
@@ -43,16 +43,16 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     });
     let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {
-        start: Start { hosepipe: run.job.hosepipe, shell: &shell },
+        start: Start { hosepipe: run.request.hosepipe, shell: &shell },
         warmup: WARM_UP_ROUNDS,
         trials,
         until: Instant::now().checked_add(run.left()),
-        seed: run.job.seed,
+        seed: run.request.seed,
         must_succeed: false,
         is_enough: &|_, _| false,
     };
     let (results, signal) = contest.run(contenders, run)?;
-    signal.into_iter().for_each(run.job.note_signal);
+    signal.into_iter().for_each(run.request.note_signal);
     let (mut results, starts): (Vec<CompareResult>, Vec<CompareResult>) =
         results.into_iter().partition(|result| result.pipeline == shown);
     // Outputs of different inputs have nothing to do with each other.

@@ -25,7 +25,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         let bytes = size.value;
         let what = format!("{} writers, messages of {bytes} bytes", choice.writers);
         run.observer.progress(&what, Some(index as f64 / count as f64));
-        let each = (run.job.scale.amount(choice.writer_bytes.value) / bytes).max(16);
+        let each = (run.request.scale.amount(choice.writer_bytes.value) / bytes).max(16);
         let counts =
             write_simultaneously(choice.writers, each, bytes as usize).map_err(refused("writers at once"))?;
         run.measured(&format!("{bytes} bytes: sent"), "messages", vec![counts.sent as f64]);

@@ -14,7 +14,7 @@ const CALLS_MIN: u64 = 10_000;
 
 pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let choice = STUDY.parameters::<KernelPipe>().choice;
-    let calls = run.job.scale.amount(choice.calls).max(CALLS_MIN);
+    let calls = run.request.scale.amount(choice.calls).max(CALLS_MIN);
     run.set("calls", format!("{calls} in a sample"));
     let series = run.made.series;
     let (reader, writer) = pipe().map_err(refused("pipe"))?;

@@ -24,7 +24,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study: KernelPipe = STUDY.parameters();
     let block_bytes = study.workload.block.value;
     let trials = run.made.series;
-    let bytes = run.job.scale.bytes(study.workload.bytes.value, block_bytes);
+    let bytes = run.request.scale.bytes(study.workload.bytes.value, block_bytes);
     run.set("bytes", ByteSize(bytes));
     run.set("block", ByteSize(block_bytes));
     run.set("clock", "from the first byte written to the last one received");
@@ -69,7 +69,7 @@ fn rows(run: &mut PartRun<'_>, block_bytes: u64) -> anyhow::Result<Vec<WorkerPai
     let registry = Registry::open()?;
     let cache = BuildCache::open(&registry).map_err(refused("the folder of workers"))?;
     let choices = registry.select("all")?;
-    let workers = cache.workers(&choices, run.observer, run.job.stop);
+    let workers = cache.workers(&choices, run.observer, run.request.stop);
     Ok(workers.into_iter().map(|worker| WorkerPair::with_itself(worker, block_bytes)).collect())
 }
 
@@ -81,10 +81,12 @@ fn launch(
     trials: u32,
 ) -> anyhow::Result<Vec<CaseRecord>> {
     let amount = WorkerAmount { stream: Amount::Bytes(bytes), warmup_bytes_max: 0 };
-    let rows = worker_rows(pairs, amount, run.job.seed).map_err(refused("the workers"))?;
-    let plan =
-        Plan { stops_late_trials: false, ..Plan::new(Vec::new(), trials, run.job.seed, Some(run.left())) };
-    let mut outcome = engine::run_beside(&plan, rows, run.job.cpus, run.observer, run.job.stop);
+    let rows = worker_rows(pairs, amount, run.request.seed).map_err(refused("the workers"))?;
+    let plan = Plan {
+        stops_late_trials: false,
+        ..Plan::new(Vec::new(), trials, run.request.seed, Some(run.left()))
+    };
+    let mut outcome = engine::run(&plan, rows, run.request.cpus, None, run.observer, run.request.stop);
     // The last one is the memory copy.
     outcome.cases.pop();
     if outcome.interrupted {

@@ -24,7 +24,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
-use crate::run::{Job, PartRun, WARM_UP_ROUNDS, fit, stream, with_remedy};
+use crate::run::{PartRun, StudyRequest, WARM_UP_ROUNDS, fit, stream, with_remedy};
 use crate::view::{Texts, fill, start_of, texts};
 
 /// Bytes at most of a failed pipeline's standard error that become part of the error.
@@ -32,9 +32,9 @@ const MESSAGE_BYTES: usize = 1000;
 
 pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study: Stover = STUDY.parameters();
-    let (job, tests) = (run.job, run.made.series);
+    let (request, tests) = (run.request, run.made.series);
     let block_bytes = study.workload.block.value;
-    let bytes = job.scale.bytes(study.workload.bytes.value, block_bytes);
+    let bytes = request.scale.bytes(study.workload.bytes.value, block_bytes);
     run.set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
     let folder = Folder::private();
     let folder = folder.path().map_err(with_remedy)?;
@@ -54,13 +54,13 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
             {
                 columns.push((name.clone(), mechanisms + filters.len()));
                 let (record, shell) = (CaseRecord::new(Spec::plain("pipe")), &shell);
-                filters.push(Row { name, record, maker: Box::new(FilterTrials { text, job, shell }) });
+                filters.push(Row { name, record, maker: Box::new(FilterTrials { text, request, shell }) });
             }
         }
     }
     let plan = Plan {
         round_program: Some(engine::OWN_PROGRAM.into()),
-        ..Plan::new(cases, WARM_UP_ROUNDS + tests, job.seed, Some(run.left()))
+        ..Plan::new(cases, WARM_UP_ROUNDS + tests, request.seed, Some(run.left()))
     };
     let mut timer = TrialTimer {
         observer: &mut *run.observer,
@@ -68,7 +68,7 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         began: Instant::now(),
         times_s: vec![Vec::new(); columns.len()],
     };
-    let outcome = engine::run_beside(&plan, filters, job.cpus, &mut timer, job.stop);
+    let outcome = engine::run(&plan, filters, request.cpus, None, &mut timer, request.stop);
     let mut times_s = timer.times_s;
     let mut cases = outcome.cases;
     for (name, row) in columns {
@@ -117,10 +117,10 @@ impl Observer for TrialTimer<'_> {
 /// What the command lines of the ways name, and the filters, for this many bytes.
 fn known_texts(run: &PartRun<'_>, study: &Stover, bytes: u64, folder: &Path) -> anyhow::Result<Texts> {
     let mut known = texts([
-        ("hosepipe", Some(quoted(run.job.hosepipe))),
+        ("hosepipe", Some(quoted(run.request.hosepipe))),
         ("bytes", Some(bytes.to_string())),
         ("block", Some(study.workload.block.value.to_string())),
-        ("seed", Some(run.job.seed.to_string())),
+        ("seed", Some(run.request.seed.to_string())),
         ("file", Some(quoted(&folder.join("between")))),
     ]);
     for (name, text) in &study.filters {
@@ -142,7 +142,7 @@ fn mechanism_case(spec: &str, bytes: u64, block_bytes: u64) -> anyhow::Result<Ca
 /// Runs a command line of filters in the shell.
 struct FilterTrials<'j> {
     text: String,
-    job: &'j Job<'j>,
+    request: &'j StudyRequest<'j>,
     shell: &'j Shell,
 }
 
@@ -159,13 +159,13 @@ impl TrialMaker for FilterTrials<'_> {
 impl FilterTrials<'_> {
     /// Runs the command line once, and returns its time; `None` if a signal ended it.
     fn run(&self) -> anyhow::Result<Option<Duration>> {
-        let start = Start { hosepipe: self.job.hosepipe, shell: self.shell };
+        let start = Start { hosepipe: self.request.hosepipe, shell: self.shell };
         let over = TrialOptions { via: Some(LinkSpec::parse("pipe")?), ..TrialOptions::default() };
         // Of a pipeline that does not fail it is not shown: `sink` reports there how much it has read, in each trial.
         let stderr = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
         let error = match trial(&start, &self.text, &over, TrialStderr::To(stderr.as_fd())) {
             Ok(Trial { ended_by: Some(signal), .. }) => {
-                (self.job.note_signal)(signal);
+                (self.request.note_signal)(signal);
                 return Ok(None);
             }
             Ok(made) if made.status == 0 => return Ok(Some(made.wall)),

@@ -1,9 +1,9 @@
-//! Every peer that is here: each job as a stream and as round trips, checked.
+//! Every peer that is here: each size as a stream and as round trips, checked.
 
 use std::cell::RefCell;
 
 use model::{Amount, Case, Observer, Role, Spec, Workload};
-use worker::{Job, Launch, Launcher, Worker, WorkerAmount, WorkerPair, worker_rows};
+use worker::{Launch, Launcher, TrialSize, Worker, WorkerAmount, WorkerPair, worker_rows};
 
 use super::fleet::peers;
 use super::name;
@@ -17,14 +17,14 @@ fn peers_move_streams_and_round_trips() {
     let mut launcher = Launcher::new().expect("a launcher");
     for program in peers() {
         for (bytes, block_bytes, warmup_bytes) in JOBS {
-            let job = Job { bytes, block_bytes, warmup_bytes };
+            let size = TrialSize { bytes, block_bytes, warmup_bytes };
             for workload in [Workload::Stream, Workload::PingPong] {
                 let launch = Launch { workload, ..Launch::pair(program, program) };
-                let run = launcher.run(&launch, &job, job.limit(), &|| false);
+                let run = launcher.run(&launch, &size, size.limit(), &|| false);
                 let run = run.unwrap_or_else(|error| {
-                    panic!("{}, {}: {error:?}", name(program, &job), launch.workload)
+                    panic!("{}, {}: {error:?}", name(program, &size), launch.workload)
                 });
-                assert_eq!(run.sample.bytes, job.bytes);
+                assert_eq!(run.sample.bytes, size.bytes);
             }
         }
     }
@@ -48,7 +48,7 @@ fn rows_of_hosepipe_take_their_turns_with_workers_within_each_round() {
     let own = Case { amount: amount.stream, ..Case::stream(Spec::plain("no-such-mechanism")) };
     let plan = engine::Plan::new(vec![own], 6, 1, None);
     let order = RefCell::new(Vec::new());
-    let outcome = engine::run_beside(&plan, rows, &[], &mut Noted(&order), &|| false);
+    let outcome = engine::run(&plan, rows, &[], None, &mut Noted(&order), &|| false);
     let samples: Vec<usize> = outcome.cases.iter().map(|case| case.samples.len()).collect();
     assert_eq!((samples, outcome.interrupted), (vec![0, 6, 6], false), "one has failed before");
     assert_eq!(outcome.cases[2].role, Role::Ceiling);

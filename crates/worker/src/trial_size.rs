@@ -1,4 +1,4 @@
-//! The bytes that a worker has to move.
+//! How much a trial of a pair of workers moves.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ const BLOCK_MAX_NS: u64 = 200_000;
 /// The stream repeats after this many bytes.
 const PERIOD: u64 = 256;
 
-/// The amount of a run: the numbers on a worker's command line (docs/WORKERS.md).
+/// What a trial moves: the numbers on a worker's command line (docs/WORKERS.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Job {
+pub struct TrialSize {
     /// Bytes of the timed stream.
     pub bytes: u64,
     /// Bytes handed over in one call, at least 1.
@@ -23,7 +23,7 @@ pub struct Job {
     pub warmup_bytes: u64,
 }
 
-impl Job {
+impl TrialSize {
     /// Bytes of the stream, including the warm-up.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.warmup_bytes)
@@ -34,7 +34,7 @@ impl Job {
         (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
     }
 
-    /// The job with up to BYTES/256 + 3 additional bytes, at most 255. They make the XOR different in each launch, and never 0, the
+    /// The size with up to BYTES/256 + 3 additional bytes, at most 255. They make the XOR different in each launch, and never 0, the
     /// result of a program that does not compute it. They are at the end, so that the blocks keep their positions in the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
@@ -82,8 +82,8 @@ mod tests {
         for total in [0u64, 1, 2, 255, 256, 257, 1000, 65537] {
             let one_by_one = (0..total).fold(0u8, |sum, position| sum ^ (position % 256) as u8);
             for warmup_bytes in [0, total / 3] {
-                let job = Job { bytes: total - warmup_bytes, block_bytes: 7, warmup_bytes };
-                assert_eq!(job.xor(), one_by_one, "{job:?}");
+                let size = TrialSize { bytes: total - warmup_bytes, block_bytes: 7, warmup_bytes };
+                assert_eq!(size.xor(), one_by_one, "{size:?}");
             }
         }
     }
@@ -93,17 +93,17 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         for bytes in (1..2000).chain([1 << 20, 1 << 30, (1 << 30) + 255]) {
             for warmup_bytes in [0, 1, 4099] {
-                let asked = Job { bytes, block_bytes: 7, warmup_bytes };
-                let job = asked.with_residue(&mut random);
-                assert_ne!(job.xor(), 0, "{job:?}");
+                let asked = TrialSize { bytes, block_bytes: 7, warmup_bytes };
+                let size = asked.with_residue(&mut random);
+                assert_ne!(size.xor(), 0, "{size:?}");
                 assert!(
-                    (0..=3 + bytes / 256).contains(&(job.bytes - bytes)) && job.bytes - bytes < 256,
-                    "{job:?}"
+                    (0..=3 + bytes / 256).contains(&(size.bytes - bytes)) && size.bytes - bytes < 256,
+                    "{size:?}"
                 );
-                assert_eq!(Job { bytes, ..job }, asked);
+                assert_eq!(TrialSize { bytes, ..size }, asked);
             }
         }
-        let asked = Job { bytes: 1 << 20, block_bytes: 65536, warmup_bytes: 0 };
+        let asked = TrialSize { bytes: 1 << 20, block_bytes: 65536, warmup_bytes: 0 };
         let xors: BTreeSet<u8> = (0..100).map(|_| asked.with_residue(&mut random).xor()).collect();
         assert!(xors.len() > 30, "{xors:?}");
     }
@@ -111,11 +111,11 @@ mod tests {
     /// Happened: "crossbeam took longer than 61s", in 12 ms for each way.
     #[test]
     fn the_limit_grows_with_the_processes_that_share_a_cpu() {
-        let job = Job { bytes: 20_000, block_bytes: 4, warmup_bytes: 0 };
-        assert_eq!(job.limit_beside(1).as_secs(), 61);
-        assert!(job.limit_beside(5).as_millis() > 5000 * 2 * 12);
-        assert!(job.limit() >= job.limit_beside(1));
-        let longest = Job { bytes: u64::MAX, ..job };
+        let size = TrialSize { bytes: 20_000, block_bytes: 4, warmup_bytes: 0 };
+        assert_eq!(size.limit_beside(1).as_secs(), 61);
+        assert!(size.limit_beside(5).as_millis() > 5000 * 2 * 12);
+        assert!(size.limit() >= size.limit_beside(1));
+        let longest = TrialSize { bytes: u64::MAX, ..size };
         assert!(longest.limit_beside(u32::MAX) > longest.limit_beside(1));
     }
 }

@@ -1,6 +1,6 @@
-//! The jobs that every worker is given.
+//! The sizes of the trials that every worker makes.
 
-use worker::Job;
+use worker::TrialSize;
 
 /// Sizes around every boundary that matters: nothing, one byte, the period of the sequence, the default pipe.
 const BYTES: [u64; 9] = [0, 1, 255, 256, 257, 65535, 65536, 65537, (1 << 20) + 3];
@@ -8,10 +8,12 @@ const BLOCKS: [u64; 4] = [1, 7, 4096, 65536];
 const WARMUPS: [u64; 2] = [0, 4099];
 
 /// Every size, every block and both warm-ups, not each with each; with HOSEPIPE_TEST_FULL=1 each with each.
-pub(crate) fn jobs() -> Vec<Job> {
+pub(crate) fn trial_sizes() -> Vec<TrialSize> {
     let all = BYTES.iter().flat_map(|bytes| BLOCKS.map(|block| (*bytes, block)));
-    let all: Vec<Job> = all
-        .flat_map(|(bytes, block_bytes)| WARMUPS.map(|warmup_bytes| Job { bytes, block_bytes, warmup_bytes }))
+    let all: Vec<TrialSize> = all
+        .flat_map(|(bytes, block_bytes)| {
+            WARMUPS.map(|warmup_bytes| TrialSize { bytes, block_bytes, warmup_bytes })
+        })
         .collect();
     if crate::common::full() {
         return all;
@@ -28,7 +30,7 @@ pub(crate) fn jobs() -> Vec<Job> {
         (65537, 1, 0),
         ((1 << 20) + 3, 65536, 4099),
     ];
-    some.map(|(bytes, block_bytes, warmup_bytes)| Job { bytes, block_bytes, warmup_bytes }).to_vec()
+    some.map(|(bytes, block_bytes, warmup_bytes)| TrialSize { bytes, block_bytes, warmup_bytes }).to_vec()
 }
 
 /// So many bytes of the stream.
@@ -43,8 +45,8 @@ pub(crate) fn xor(bytes: &[u8]) -> u8 {
 
 #[test]
 fn some_jobs_cover_every_size_block_and_warm_up() {
-    let jobs = jobs();
-    assert!(BYTES.iter().all(|bytes| jobs.iter().any(|job| job.bytes == *bytes)));
-    assert!(BLOCKS.iter().all(|block| jobs.iter().any(|job| job.block_bytes == *block)));
-    assert!(WARMUPS.iter().all(|warmup| jobs.iter().any(|job| job.warmup_bytes == *warmup)));
+    let all = trial_sizes();
+    assert!(BYTES.iter().all(|bytes| all.iter().any(|size| size.bytes == *bytes)));
+    assert!(BLOCKS.iter().all(|block| all.iter().any(|size| size.block_bytes == *block)));
+    assert!(WARMUPS.iter().all(|warmup| all.iter().any(|size| size.warmup_bytes == *warmup)));
 }
