@@ -18,8 +18,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
-    listen, recv, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recv, recvmsg, sendmsg, shutdown, socket_with,
 };
 
 /// Most connections that wait to be accepted; the kernel allows fewer (net.core.somaxconn). Further ones wait until there is room.
@@ -133,10 +133,13 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
-/// Answers. A process that was killed meanwhile needs no answer.
+/// Answers. A process that was killed meanwhile needs no answer. One that cannot be sent its answer reads the end of the connection, also where
+/// another copy of this end is open.
 pub(crate) fn answer(connection: &OwnedFd, answer: Answer<'_>, fds: &[BorrowedFd<'_>]) {
     let (head, text) = answer.packet();
-    let _ = send(connection, head.as_bytes(), text, fds);
+    if send(connection, head.as_bytes(), text, fds).is_err() {
+        let _ = shutdown(connection, Shutdown::Both);
+    }
 }
 
 fn send(to: &OwnedFd, head: &[u8], text: &[u8], fds: &[BorrowedFd<'_>]) -> rustix::io::Result<usize> {
@@ -227,6 +230,20 @@ mod tests {
         assert!(requests[0].with.is_some());
         drop(requests);
         assert_eq!(reads.read(&mut [0]).expect("the other end is closed"), 0);
+    }
+
+    /// Expected: what waits for an answer that cannot be sent goes on. Happened: a thread of the server had a copy of the connection, and the shell
+    /// waited for its pipe without end.
+    #[test]
+    fn an_answer_that_cannot_be_sent_is_the_end_of_the_connection() {
+        let mut socket = RequestSocket::open().expect("a socket");
+        let shell = connected(&socket);
+        say(&shell, 8, &[]);
+        let connection = socket.receive().expect("received").remove(0).connection;
+        let _copy = connection.try_clone().expect("a copy");
+        answer(&connection, Answer::Done(&vec![0; 16 << 20]), &[]);
+        drop(connection);
+        assert_eq!(recv(&shell, &mut [0; 8][..], RecvFlags::empty()).map(|(len, _)| len), Ok(0));
     }
 
     /// Expected: no other user can stop a shell. Happened: the socket had an abstract name, whose queue any user could fill.
