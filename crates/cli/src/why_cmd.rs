@@ -85,7 +85,8 @@ fn record(head: RecordHead, asked: &Asked) -> WhyRecord {
     let parent = |pid: &i32| Some(Stat::of(*pid)?.parent);
     let except: Vec<i32> = std::iter::successors(Some(std::process::id().cast_signed()), parent).collect();
     let explained = explain(asked, &except);
-    WhyRecord { head, answers: explained.answers, unseen_processes: explained.unseen }
+    let left_out = Some(explained.left_out).filter(|count| *count > 0);
+    WhyRecord { head, answers: explained.answers, left_out, unseen_processes: explained.unseen }
 }
 
 fn asked(args: &WhyArgs) -> anyhow::Result<Asked> {

@@ -13,6 +13,9 @@ pub struct WhyRecord {
     pub head: RecordHead,
     /// An answer for each process that was asked about, or those that have waited longest.
     pub answers: Vec<WhyAnswer>,
+    /// More processes have the name that was asked for, and are not among the answers; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
     /// Processes of other users whose open files may not be read: an end that one of them holds is not seen.
     pub unseen_processes: usize,
 }
@@ -100,6 +103,7 @@ macro_rules! causes {
 causes! {
     Ended "ended" Stuck,
     Stopped "stopped" Stuck,
+    StoppedInBackground "stopped-in-background" Stuck,
     Traced "traced" Stuck,
     Frozen "frozen" Stuck,
     FifoOpen "fifo-open" Stuck,
@@ -108,6 +112,8 @@ causes! {
     ParentHolds "parent-holds" Stuck,
     DeadlockStderr "deadlock-stderr" Stuck,
     DeadlockChild "deadlock-child" Stuck,
+    DeadlockLock "deadlock-lock" Stuck,
+    DeadlockInput "deadlock-input" Stuck,
     Deadlock "deadlock" Stuck,
     MessageQueue "message-queue" Stuck,
     Semaphore "semaphore" Stuck,
@@ -128,12 +134,15 @@ causes! {
     LoopInput "loop-input" Stuck,
     TerminalKey "terminal-key" Stuck,
     TerminalInput "terminal-input" Stuck,
+    TerminalQuestion "terminal-question" Stuck,
     TwoReaders "two-readers" Stuck,
-    Zombie "zombie" Stuck,
     DescriptorLeak "descriptor-leak" Stuck,
-    CloseWait "close-wait" Stuck,
     PeerSilent "peer-silent" Stuck,
     WriterSilent "writer-silent" Stuck,
+    Hidden "hidden" Unknown,
+    QueueEmpty "queue-empty" NotStuck,
+    Zombie "zombie" NotStuck,
+    CloseWait "close-wait" NotStuck,
     CpuLimit "cpu-limit" NotStuck,
     ByteReads "byte-reads" NotStuck,
     Computes "computes" NotStuck,
@@ -143,6 +152,14 @@ causes! {
     Sleeps "sleeps" NotStuck,
     Rests "rests" NotStuck,
     Unknown "unknown" Unknown,
+}
+
+impl WhyCause {
+    /// Whether processes wait for each other.
+    pub fn is_circle(self) -> bool {
+        use WhyCause::{Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds};
+        [Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds].contains(&self)
+    }
 }
 
 impl WhyRecord {

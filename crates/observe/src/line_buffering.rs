@@ -92,6 +92,13 @@ pub fn known_program(file: &str) -> Option<&'static KnownProgram> {
     KNOWN_PROGRAMS.iter().find(|program| program.names.contains(&file) || program.names.contains(&name))
 }
 
+/// Whether a program is known to pass its standard input on, or a part of it, and to talk to nobody.
+pub(crate) fn is_filter(file: &str) -> bool {
+    let asks = |program: &KnownProgram| matches!(program.method, Variable(..) | Terminal);
+    let is_known = known_program(file).is_some_and(|program| !asks(program)) && !["bc", "dc"].contains(&file);
+    ["cat", "tee"].contains(&file) || writes_blocks(file) || is_known
+}
+
 /// Whether a program is known to read all of its input before it writes, or to write blocks that have no lines.
 pub fn writes_blocks(file: &str) -> bool {
     WRITES_BLOCKS.contains(&file) || NEEDS_ALL_INPUT.contains(&file)

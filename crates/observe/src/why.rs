@@ -70,6 +70,8 @@ pub enum Asked {
 /// The answers, and the number of processes whose open files could not be read.
 pub struct Explained {
     pub answers: Vec<WhyAnswer>,
+    /// Answers beyond the most that are given.
+    pub left_out: usize,
     pub unseen: usize,
 }
 
@@ -90,10 +92,10 @@ pub fn explain(asked: &Asked, except: &[i32]) -> Explained {
             model::sort_by_key(&mut answers, |answer| std::cmp::Reverse(answer.for_ns));
         }
     }
-    if matches!(asked, Asked::Named(_) | Asked::Longest { all: false }) {
-        answers.truncate(ANSWERS_MAX);
-    }
-    Explained { answers, unseen: scene.unseen }
+    let is_limited = matches!(asked, Asked::Named(_) | Asked::Longest { all: false });
+    let left_out = if is_limited { answers.len().saturating_sub(ANSWERS_MAX) } else { 0 };
+    answers.truncate(answers.len() - left_out);
+    Explained { answers, left_out, unseen: scene.unseen }
 }
 
 /// Each with the processes that it is about, the one that was asked about first.
@@ -136,10 +138,7 @@ fn distinct(answers: &mut Vec<WhyAnswer>) {
     answers.retain(|answer| {
         let by: Vec<i32> = answer.by.iter().map(|process| process.pid).collect();
         let key = match answer.cause {
-            WhyCause::Deadlock
-            | WhyCause::DeadlockStderr
-            | WhyCause::DeadlockChild
-            | WhyCause::ParentHolds => {
+            cause if cause.is_circle() => {
                 let mut all = [by, vec![answer.who.pid]].concat();
                 all.sort_unstable();
                 all.dedup();
@@ -153,6 +152,9 @@ fn distinct(answers: &mut Vec<WhyAnswer>) {
 
 /// What programs do that wait for their user: no reason to name one that was not asked about.
 fn is_usual(cause: WhyCause) -> bool {
-    use WhyCause::{LoopInput, Stopped, TerminalInput, TerminalKey, Traced, WriterSilent, Zombie};
-    [TerminalInput, TerminalKey, Stopped, Traced, WriterSilent, LoopInput, Zombie].contains(&cause)
+    use WhyCause::{
+        LoopInput, Stopped, StoppedInBackground, TerminalInput, TerminalKey, TerminalQuestion, Traced,
+    };
+    [TerminalInput, TerminalKey, TerminalQuestion, Stopped, StoppedInBackground, Traced, LoopInput]
+        .contains(&cause)
 }

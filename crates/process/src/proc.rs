@@ -168,9 +168,9 @@ pub struct Job {
 }
 
 impl Job {
-    pub fn of(pid: i32) -> Option<Self> {
-        let bytes = read_short_file(&format!("/proc/{pid}/stat"))?;
-        let fields: Vec<&str> = stat_fields(&bytes)?.split_ascii_whitespace().collect();
+    /// From the bytes of the file `stat` of a process.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let fields: Vec<&str> = stat_fields(bytes)?.split_ascii_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<i32>().ok();
         let has_terminal = number(7)? != 0;
         let foreground = number(8).filter(|_| has_terminal);

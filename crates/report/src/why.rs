@@ -47,6 +47,8 @@ pub(crate) fn section(record: &WhyRecord, context: &Context) -> Section {
     if record.answers.is_empty() {
         section.blocks.push(Block::Line("No process of yours is stuck, as far as can be seen.".to_owned()));
     }
+    let more = record.left_out.map(|count| format!("{count} more answers are left out: name a PID."));
+    section.blocks.extend(more.map(Block::Paragraph));
     // Where a cause was found, what was not seen does not change it.
     let is_open =
         record.answers.is_empty() || record.answers.iter().any(|answer| answer.verdict != WhyVerdict::Stuck);
@@ -99,7 +101,10 @@ fn step(edge: &WhyEdge) -> String {
 }
 
 fn named(process: &NamedProcess) -> String {
-    format!("{} ({})", one_line(&process.command), process.pid)
+    match process.command.as_str() {
+        "" => format!("process {}, which has ended", process.pid),
+        command => format!("{} ({})", one_line(command), process.pid),
+    }
 }
 
 fn list(processes: &[NamedProcess], shown: fn(&NamedProcess) -> String) -> String {
@@ -131,6 +136,7 @@ fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
         ("{by}", by),
         ("{all}", list(&all, named)),
         ("{by_pid}", pids(&answer.by)),
+        ("{by_first}", pids(answer.by.get(..1).unwrap_or_default())),
         ("{asked}", named(&answer.asked)),
         ("{asked_pid}", answer.asked.pid.to_string()),
         ("{what}", one_line(&answer.what)),

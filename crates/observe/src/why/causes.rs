@@ -4,12 +4,17 @@ mod circle;
 mod ends;
 mod rest;
 
+use std::time::Duration;
+
 use model::{WhyAnswer, WhyCause, WhyEdge};
 use process::proc::field_value;
 
 use super::graph::{Graph, Watched};
 use super::needs::{Need, Resource};
+use super::scene::Process;
 use super::wait::Wait;
+use crate::line_buffering::is_filter;
+use crate::waits::Call;
 
 /// A question: the processes that it is about, and all behind them, nearest first.
 pub(super) struct Case<'a> {
@@ -36,6 +41,9 @@ impl Finding {
     }
 }
 
+/// Time between two counts of a jobserver's tokens.
+const TOKENS_PAUSE: Duration = Duration::from_millis(250);
+
 /// How causes are recognised, those first that outrank others. A function may find one of several causes.
 const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::ended,
@@ -59,6 +67,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::zombie,
     rest::descriptor_leak,
     rest::silent,
+    rest::hidden,
     rest::not_stuck,
 ];
 
@@ -66,12 +75,30 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
 pub(super) fn answer(graph: &Graph, roots: &[i32]) -> Option<WhyAnswer> {
     let asked = *roots.first()?;
     graph.watched.get(&asked)?;
+    // The jobs of a shell at its prompt, or of another program that waits for its user, are not what it waits for.
+    let is_at_prompt = graph.watched[&asked]
+        .needs()
+        .any(|need| matches!(need.resource, Resource::Terminal { writes: false, is_master: false, .. }));
+    let roots = if is_at_prompt { &roots[..1] } else { roots };
     let case = Case { graph, roots, behind: graph.behind(roots) };
     let finding = RECOGNISERS.iter().find_map(|recognise| recognise(&case));
-    let finding = finding.unwrap_or_else(|| Finding::new(WhyCause::Unknown, asked));
+    // What is not known is shown of the last one that waits.
+    let last = || {
+        case.each()
+            .filter(|(_, one)| one.slept && !one.threads.is_empty())
+            .last()
+            .map_or(asked, |(pid, _)| pid)
+    };
+    let finding = finding.unwrap_or_else(|| Finding::new(WhyCause::Unknown, last()));
     let Finding { cause, who, by, what, detail, edges } = finding;
     let edges = edges.unwrap_or_else(|| case.way_to(who));
-    let for_ns = graph.watched.get(&who).and_then(Watched::asleep_ns);
+    let age_ns =
+        graph.process(who).map(|process| model::monotonic_ns().saturating_sub(process.stat.started_ns()));
+    let for_ns = graph
+        .watched
+        .get(&who)
+        .and_then(Watched::asleep_ns)
+        .filter(|ns| age_ns.is_some_and(|age| *ns <= age));
     Some(WhyAnswer {
         asked: graph.named(asked),
         verdict: cause.verdict(),
@@ -93,10 +120,17 @@ impl<'a> Case<'a> {
     }
 
     /// Those that have slept, each with a wait of one of its threads.
+    pub(super) fn thread_waits(&self) -> impl Iterator<Item = (i32, &'a Wait, &'a Need)> {
+        let slept = self.each().filter(|(_, one)| one.slept);
+        slept.flat_map(|(pid, one)| {
+            let threads = one.threads.iter();
+            threads.flat_map(move |(thread, need)| need.each().map(move |need| (pid, &thread.wait, need)))
+        })
+    }
+
+    /// The same without the call.
     pub(super) fn waits(&self) -> impl Iterator<Item = (i32, &'a Need)> {
-        self.each()
-            .filter(|(_, one)| one.slept)
-            .flat_map(|(pid, one)| one.needs().map(move |need| (pid, need)))
+        self.thread_waits().map(|(pid, _, need)| (pid, need))
     }
 
     /// Who waits for whom, from the process that was asked about to this one, with the wait of this one.
@@ -115,6 +149,14 @@ impl<'a> Case<'a> {
         if from_asked.is_empty() { self.graph.path(self.roots, who) } else { from_asked }
     }
 
+    /// Whether two processes are workers of one server: the same program, started by the same process.
+    pub(super) fn are_workers(&self, one: i32, other: i32) -> bool {
+        let (one, other) = (self.graph.process(one).filter(|_| one != other), self.graph.process(other));
+        let alike =
+            |one: &Process, other: &Process| one.stat.parent == other.stat.parent && one.name == other.name;
+        one.zip(other).is_some_and(|(one, other)| alike(one, other) && one.stat.parent > 1)
+    }
+
     /// A finding about a wait: those who could end it, its name and its numbers.
     pub(super) fn of_need(&self, cause: WhyCause, who: i32, need: &Need) -> Finding {
         let by = need.wakers.iter().map(|holder| holder.pid).collect();
@@ -124,24 +166,26 @@ impl<'a> Case<'a> {
 
 /// A stopped, traced or frozen process.
 fn stopped(case: &Case) -> Option<Finding> {
-    let stopped =
-        case.each().find(|(_, one)| one.threads.iter().any(|(thread, _)| thread.wait == Wait::Stopped));
+    let is =
+        |one: &Watched, wait: &Wait| one.slept && one.threads.iter().any(|(thread, _)| thread.wait == *wait);
+    let stopped = case.each().find(|(_, one)| is(one, &Wait::Stopped));
     if let Some((pid, _)) = stopped {
         let value = |name: &str| field_value(&format!("/proc/{pid}/status"), name);
         let tracer = value("TracerPid").and_then(|tracer| tracer.parse().ok()).filter(|tracer| *tracer > 0);
         return Some(match tracer {
             Some(tracer) => Finding { by: vec![tracer], ..Finding::new(WhyCause::Traced, pid) },
-            None => Finding { detail: stop_signal(case, pid), ..Finding::new(WhyCause::Stopped, pid) },
+            None => {
+                let (cause, detail) = stop_signal(case, pid);
+                Finding { detail, ..Finding::new(cause, pid) }
+            }
         });
     }
-    let frozen = |pid: i32| {
-        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-        let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned();
-        let is_frozen = field(&format!("/sys/fs/cgroup{group}/cgroup.events"), "frozen") == Some(1);
-        is_frozen.then_some(group)
-    };
-    let (pid, group) = case.each().find_map(|(pid, one)| Some((pid, frozen(pid).filter(|_| one.slept)?)))?;
-    Some(Finding { what: group, ..Finding::new(WhyCause::Frozen, pid) })
+    let (pid, _) = case.each().find(|(_, one)| is(one, &Wait::Frozen))?;
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let group = groups
+        .lines()
+        .find_map(|line| line.strip_prefix("0::").or(line.split_once(":freezer:").map(|(_, path)| path)));
+    Some(Finding { what: group.unwrap_or_default().to_owned(), ..Finding::new(WhyCause::Frozen, pid) })
 }
 
 /// The number after a name in a file of lines such as cpu.stat (cgroups(7)).
@@ -150,18 +194,25 @@ pub(super) fn field(path: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// The signal that stopped a process. Where its parent has asked for it the kernel has forgotten it: then the terminal says which it may be.
-fn stop_signal(case: &Case, pid: i32) -> String {
-    let Some(job) = case.graph.process(pid).map(|process| process.job) else { return String::new() };
-    match job.stopped_by {
-        libc::SIGSTOP => "SIGSTOP".to_owned(),
-        libc::SIGTSTP => "SIGTSTP, as by Ctrl-Z".to_owned(),
-        libc::SIGTTIN => "SIGTTIN: it reads from the terminal in the background".to_owned(),
-        libc::SIGTTOU => "SIGTTOU: it sets or writes to the terminal in the background".to_owned(),
-        _ if job.foreground.is_some_and(|group| group != job.group) => {
-            "SIGTSTP, SIGTTIN or SIGTTOU, as a job in the background of its terminal, or SIGSTOP".to_owned()
+/// The signal that stopped a process. Where its parent has asked for it the kernel has forgotten it: then the call in which it was stopped says which it may be.
+fn stop_signal(case: &Case, pid: i32) -> (WhyCause, String) {
+    let job = case.graph.process(pid).map(|process| process.job).unwrap_or_default();
+    let call = process::proc::read_short_file(&format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let call = Call::parse(&String::from_utf8_lossy(&call)).map(|call| call.number);
+    let is_background = job.foreground.is_some_and(|group| group != job.group);
+    let reads = "SIGTTIN: it reads from the terminal in the background";
+    let writes = "SIGTTOU: it sets or writes to the terminal in the background";
+    match (job.stopped_by, call) {
+        (libc::SIGTTIN, _) => (WhyCause::StoppedInBackground, reads.to_owned()),
+        (libc::SIGTTOU, _) => (WhyCause::StoppedInBackground, writes.to_owned()),
+        (libc::SIGSTOP, _) => (WhyCause::Stopped, "SIGSTOP".to_owned()),
+        (libc::SIGTSTP, _) => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z".to_owned()),
+        (_, Some(libc::SYS_read)) if is_background => (WhyCause::StoppedInBackground, reads.to_owned()),
+        (_, Some(libc::SYS_write | libc::SYS_ioctl)) if is_background => {
+            (WhyCause::StoppedInBackground, writes.to_owned())
         }
-        _ => "SIGSTOP or a like signal".to_owned(),
+        _ if is_background => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z, or SIGSTOP".to_owned()),
+        _ => (WhyCause::Stopped, "SIGSTOP or a like signal".to_owned()),
     }
 }
 
@@ -174,18 +225,24 @@ fn fifo_open(case: &Case) -> Option<Finding> {
 
 fn lock(case: &Case) -> Option<Finding> {
     let (pid, need) = case.waits().find(|(_, need)| need.resource == Resource::Lock)?;
-    let fds: Vec<String> =
+    let mut fds: Vec<String> =
         need.wakers.iter().filter_map(|holder| holder.fd).map(super::graph::stream).collect();
-    // Who waits for a lock of one that waits for it is in a circle.
-    let is_circle = !need.wakers.is_empty() && !case.graph.is_alive(pid);
-    (!is_circle).then(|| Finding { detail: fds.join(", "), ..case.of_need(WhyCause::Lock, pid, need) })
+    fds.dedup();
+    // Who waits for a lock of one that waits for it is in a circle; workers of one server take turns.
+    let is_circle = !need.wakers.is_empty()
+        && !case.graph.is_alive(pid)
+        && need.wakers.iter().all(|holder| holder.pid != pid);
+    let takes_turns = need.wakers.iter().any(|holder| case.are_workers(pid, holder.pid));
+    (!is_circle && !takes_turns)
+        .then(|| Finding { detail: fds.join(", "), ..case.of_need(WhyCause::Lock, pid, need) })
 }
 
 fn queue(case: &Case) -> Option<Finding> {
     let is_queue = |need: &Need| matches!(need.resource, Resource::MessageQueue { .. } | Resource::Semaphore);
     let (pid, need) = case.waits().find(|(_, need)| is_queue(need))?;
     if need.resource == Resource::Semaphore {
-        return Some(case.of_need(WhyCause::Semaphore, pid, need));
+        let has_fellow = case.graph.watched.keys().any(|other| case.are_workers(pid, *other));
+        return (!has_fellow).then(|| case.of_need(WhyCause::Semaphore, pid, need));
     }
     let sends = need.resource == Resource::MessageQueue { sends: true };
     let state = if sends { "full" } else { "empty" };
@@ -195,6 +252,10 @@ fn queue(case: &Case) -> Option<Finding> {
     let waits =
         |other: &i32| case.graph.watched.get(other).is_some_and(|one| one.slept && one.needs().any(is_queue));
     finding.by.retain(|other| !waits(other));
+    let has_sender = finding.by.iter().any(|other| case.graph.process(*other).is_some());
+    if !sends && has_sender {
+        finding.cause = WhyCause::QueueEmpty;
+    }
     Some(Finding { detail, ..finding })
 }
 
@@ -211,13 +272,19 @@ fn tokens_lost(case: &Case) -> Option<Finding> {
         case.graph.process(*pid).is_some_and(|one| ["make", "gmake"].contains(&one.name.as_str()))
     };
     let make = case.behind.iter().copied().find(is_make)?;
-    let jobserver = crate::machine::jobserver::jobservers();
-    let jobserver = jobserver.iter().find(|one| one.makes.iter().any(|one| one.pid == make))?;
-    let jobs = jobserver.makes.iter().find_map(|make| jobs_of(make.pid))?;
-    let held: u64 = jobserver.makes.iter().map(|make| make.held_tokens).sum();
-    let lost = (jobs - 1).checked_sub(held + jobserver.free_tokens?).filter(|lost| *lost > 0)?;
-    let detail = format!("{lost} of {}", jobs - 1);
-    Some(Finding { what: jobserver.name.clone(), detail, ..Finding::new(WhyCause::TokensLost, make) })
+    let lost = || {
+        let jobservers = crate::machine::jobserver::jobservers();
+        let jobserver = jobservers.into_iter().find(|one| one.makes.iter().any(|one| one.pid == make))?;
+        let jobs = jobserver.makes.iter().find_map(|make| jobs_of(make.pid))?;
+        let held: u64 = jobserver.makes.iter().map(|make| make.held_tokens).sum();
+        let lost = (jobs - 1).checked_sub(held + jobserver.free_tokens?).filter(|lost| *lost > 0)?;
+        Some((format!("{lost} of {}", jobs - 1), jobserver.name))
+    };
+    // A token may be on its way from one to another.
+    let first = lost()?;
+    std::thread::sleep(TOKENS_PAUSE);
+    let (detail, what) = lost().filter(|second| *second == first)?;
+    Some(Finding { what, detail, ..Finding::new(WhyCause::TokensLost, make) })
 }
 
 /// The number after `-j` in the command line of the first make.
@@ -240,32 +307,25 @@ fn shared_memory(case: &Case) -> Option<Finding> {
 
 /// Programs that show a page and wait for a key.
 const PAGERS: [&str; 4] = ["less", "more", "most", "pg"];
-/// Programs that a person talks to: to wait is what they do.
-const INTERACTIVE: [&str; 22] = [
-    "bash", "sh", "dash", "zsh", "fish", "ksh", "mksh", "ash", "tcsh", "login", "python3", "python",
-    "ipython", "node", "irb", "gdb", "psql", "sqlite3", "vi", "ed", "bc", "dc",
-];
-
 /// Something that only a person at the terminal ends.
 fn terminal(case: &Case) -> Option<Finding> {
-    let reads_terminal =
-        |need: &&Need| matches!(need.resource, Resource::Terminal { writes: false, is_master: false, .. });
-    for (pid, one) in case.each().filter(|(_, one)| one.slept) {
+    let reads =
+        |need: &Need| matches!(need.resource, Resource::Terminal { writes: false, is_master: false, .. });
+    for (pid, wait, need) in case.thread_waits() {
         let name = case.graph.process(pid).map_or("", |process| process.name.as_str());
-        let is_pager = PAGERS.contains(&name);
         let has_terminal = case.graph.process(pid).is_some_and(|process| process.job.foreground.is_some());
-        let several = |need: &&Need| is_pager && has_terminal && need.resource == Resource::Several;
-        let Some((thread, need)) =
-            one.threads.iter().find(|(_, need)| reads_terminal(&need) || several(&need))
-        else {
-            continue;
-        };
-        let is_read = matches!(thread.wait, Wait::Stream(_));
-        if is_pager {
+        let is_pager = PAGERS.contains(&name) && has_terminal;
+        if is_pager && (reads(need) || need.resource == Resource::Several) {
             return Some(case.of_need(WhyCause::TerminalKey, pid, need));
         }
-        if is_read && !INTERACTIVE.contains(&name) {
+        let Resource::Terminal { fd, .. } = need.resource else { continue };
+        let is_call = matches!(wait, Wait::Stream(_)) && reads(need);
+        if is_call && is_filter(name) {
             return Some(case.of_need(WhyCause::TerminalInput, pid, need));
+        }
+        // A question is asked at the terminal itself, wherever standard input comes from.
+        if is_call && (fd > 2 || need.what == "/dev/tty") {
+            return Some(case.of_need(WhyCause::TerminalQuestion, pid, need));
         }
     }
     None

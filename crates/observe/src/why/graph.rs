@@ -160,22 +160,24 @@ impl<'a> Graph<'a> {
 
     fn goes_on(&self, one: &Watched, alive: &HashSet<i32>) -> bool {
         if one.threads.is_empty() {
-            // A zombie does nothing any more; what is not watched may.
+            // A zombie does nothing any more.
             return false;
         }
-        let only_memory = one.needs().all(|need| need.resource == Resource::Memory { is_shared: false });
-        let is_stopped = one.threads.iter().any(|(thread, _)| thread.wait == Wait::Stopped);
-        if is_stopped {
+        if one.threads.iter().any(|(thread, _)| matches!(thread.wait, Wait::Stopped | Wait::Frozen)) {
             return false;
         }
-        !one.slept
-            || only_memory
-            || one.needs().any(|need| {
-                need.outside
-                    || need
-                        .wakers
-                        .iter()
-                        .any(|holder| !self.watched.contains_key(&holder.pid) || alive.contains(&holder.pid))
+        if !one.slept {
+            return true;
+        }
+        let is_own = |need: &Need| need.resource == Resource::Memory { is_shared: false };
+        let is_idle = |thread: &Thread| matches!(thread.wait, Wait::Signal | Wait::Futex { timed: true, .. });
+        // Threads that only wait for a signal or for each other do not end what another one waits for.
+        let waits = |(thread, need): &&(Thread, Need)| !is_own(need) && !is_idle(thread);
+        let mut others = one.threads.iter().filter(waits).peekable();
+        others.peek().is_none()
+            || others.any(|(_, need)| {
+                let can = |pid: i32| !self.watched.contains_key(&pid) || alive.contains(&pid);
+                need.outside || need.timed || need.wakers.iter().any(|holder| can(holder.pid))
             })
     }
 
@@ -198,7 +200,8 @@ impl<'a> Graph<'a> {
             roots.iter().copied().filter(|pid| self.watched.contains_key(pid)).collect();
         let mut at = 0;
         while let Some(one) = order.get(at).and_then(|pid| self.watched.get(pid)) {
-            for holder in one.needs().flat_map(|need| &need.wakers) {
+            // What something outside can end does not wait for those who could end it, too: the clients of a server, the programs of a terminal.
+            for holder in one.needs().filter(|need| !need.outside).flat_map(|need| &need.wakers) {
                 if seen.insert(holder.pid) && self.watched.contains_key(&holder.pid) {
                     order.push(holder.pid);
                 }
@@ -235,7 +238,8 @@ impl<'a> Graph<'a> {
                 break;
             }
             let Some(one) = self.watched.get(&pid) else { continue };
-            for (at, (_, need)) in one.threads.iter().enumerate() {
+            let waits = one.threads.iter().enumerate().filter(|(_, (_, need))| !need.outside);
+            for (at, (_, need)) in waits {
                 for holder in &need.wakers {
                     if !starts.contains(&holder.pid) && !came.contains_key(&holder.pid) {
                         came.insert(holder.pid, (pid, at));
@@ -324,7 +328,10 @@ pub(super) fn stream(fd: i32) -> String {
 
 fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, elapsed_ns: u64) -> Watched {
     let then: HashMap<i32, &Thread> = before.iter().map(|thread| (thread.id, thread)).collect();
-    let slept = after.iter().all(|now| then.get(&now.id).is_some_and(|then| now.slept_since(then)));
+    let has_slept = |now: &Thread, then: &Thread| {
+        now.slept_since(then) || (after.len() > 1 && now.ticks_since(then, elapsed_ns))
+    };
+    let slept = after.iter().all(|now| then.get(&now.id).is_some_and(|then| has_slept(now, then)));
     let pairs = || after.iter().filter_map(|now| Some((now, *then.get(&now.id)?)));
     let cpus = pairs().map(|(now, then)| now.cpu_since(then, elapsed_ns)).sum();
     let turns: u64 = pairs().map(|(now, then)| now.turns_since(then)).sum();

@@ -1,60 +1,59 @@
 //! Who holds a lock that a process waits for (proc_locks(5), proc_pid_fdinfo(5)).
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 use process::proc::descriptors;
 
 use super::needs::{Need, Resource};
 use super::scene::{Holder, Scene};
+use crate::endpoint::path_of;
 
-/// The lock for which `pid` waits. `fd` is -1 if it is not known: then the table of locks says which file it is.
+/// A lock as the kernel shows it: kind, whether it binds, mode, owner, file, first and last byte.
+type Lock = [String; 7];
+
+/// The lock for which `pid` waits. `fd` is the descriptor of its file, -1 if that is not known.
 pub(super) fn need(scene: &Scene, pid: i32, fd: i32) -> Need {
-    let file = Some(fd).filter(|fd| *fd >= 0).and_then(|fd| identity(pid, fd)).or_else(|| awaited(pid));
-    let path = Some(fd).filter(|fd| *fd >= 0).and_then(|fd| crate::endpoint::path_of(pid, fd));
-    let mut wakers = Vec::new();
-    let mut name = path.unwrap_or_default();
-    if let Some(file) = file {
-        for other in scene.processes.keys().filter(|other| **other != pid) {
-            let held =
-                descriptors(*other).find(|fd| identity(*other, *fd) == Some(file) && has_lock(*other, *fd));
-            if let Some(fd) = held {
-                name = crate::endpoint::path_of(*other, fd).filter(|_| name.is_empty()).unwrap_or(name);
-                wakers.push(Holder { pid: *other, fd: Some(fd) });
+    let path = Some(fd).filter(|fd| *fd >= 0).and_then(|fd| path_of(pid, fd));
+    let mut need = Need { what: path.unwrap_or_default(), ..Need::new(Resource::Lock) };
+    if let Some(lock) = awaited(pid) {
+        // The owner in the table is the process that has made the lock. One of flock(2) belongs to the open file, which others may have got.
+        for other in scene.processes.keys() {
+            if let Some(fd) = descriptors(*other).find(|fd| has(*other, *fd, &lock)) {
+                need.what = path_of(*other, fd).filter(|_| need.what.is_empty()).unwrap_or(need.what);
+                need.wakers.push(Holder { pid: *other, fd: Some(fd) });
             }
         }
+        let owner = lock[3].parse().ok().filter(|owner| *owner > 0 && lock[0] == "POSIX");
+        if need.wakers.is_empty() {
+            need.wakers.extend(owner.map(|pid| Holder { pid, fd: None }));
+        }
     }
-    let outside = wakers.is_empty();
-    Need { resource: Resource::Lock, what: name, detail: String::new(), wakers, outside }
+    need.outside = need.wakers.is_empty();
+    need
 }
 
-/// The device and inode of an open file. Regular files only: others are not asked, as that may take for ever.
-fn identity(pid: i32, fd: i32) -> Option<(u64, u64)> {
-    let path = format!("/proc/{pid}/fd/{fd}");
-    let shown = fs::read_link(&path).ok()?;
-    if !shown.starts_with("/") || shown.starts_with("/dev") {
-        return None;
-    }
-    let stat = fs::metadata(path).ok()?;
-    Some((stat.dev(), stat.ino()))
-}
-
-/// Whether the open file description has a lock.
-fn has_lock(pid: i32, fd: i32) -> bool {
+/// Whether a process's open file has this lock (the lines `lock:`).
+fn has(pid: i32, fd: i32, lock: &Lock) -> bool {
     let about = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-    about.lines().any(|line| line.starts_with("lock:"))
+    let mut locks = about.lines().filter_map(|line| line.strip_prefix("lock:"));
+    locks.any(|line| parse(line.split_whitespace().skip(1)).as_ref() == Some(lock))
 }
 
-/// The file of the lock for which a process waits: a line with `->`.
-fn awaited(pid: i32) -> Option<(u64, u64)> {
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "->", _, _, _, owner, file, ..] = words[..] else { return None };
-        let mut parts = file.split(':');
-        let mut hexadecimal = || u32::from_str_radix(parts.next()?, 16).ok();
-        let device = rustix::fs::makedev(hexadecimal()?, hexadecimal()?);
-        let inode = parts.next()?.parse().ok()?;
-        (owner.parse() == Ok(pid)).then_some((device, inode))
-    })
+fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Lock> {
+    words.map(str::to_owned).collect::<Vec<_>>().try_into().ok()
+}
+
+/// The lock that keeps a process waiting: in /proc/locks those who wait have an arrow, below the lock for which they wait.
+fn awaited(pid: i32) -> Option<Lock> {
+    let table = fs::read_to_string("/proc/locks").ok()?;
+    let mut held = None;
+    for line in table.lines() {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        match words.strip_prefix(&["->"]) {
+            None => held = parse(words.into_iter()),
+            Some(waiting) if waiting.get(3).and_then(|word| word.parse().ok()) == Some(pid) => return held,
+            Some(_) => {}
+        }
+    }
+    None
 }

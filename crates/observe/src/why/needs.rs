@@ -7,8 +7,8 @@ use super::locks;
 use super::queues;
 use super::scene::{Holder, Scene};
 use super::sockets::Socket;
-use super::wait::Wait;
-use crate::endpoint::{Endpoint, IpcFile, path_of};
+use super::wait::{Address, Wait};
+use crate::endpoint::{Endpoint, IpcFile, nameless, path_of};
 use crate::open_file::Identity;
 use crate::waits::WatchedFd;
 
@@ -67,14 +67,24 @@ pub(super) struct Need {
     pub(super) detail: String,
     /// Those who can end the wait.
     pub(super) wakers: Vec<Holder>,
-    /// Something else can: time, the network, a device, a person.
+    /// Something else can: the network, a device, a person.
     pub(super) outside: bool,
+    /// It ends after a time.
+    pub(super) timed: bool,
+    /// What is needed of each descriptor where several are watched.
+    pub(super) parts: Vec<Need>,
 }
 
 impl Need {
-    fn new(resource: Resource) -> Self {
-        let (what, detail, wakers) = Default::default();
-        Self { resource, what, detail, wakers, outside: false }
+    pub(super) fn new(resource: Resource) -> Self {
+        let (what, detail, wakers, parts) = Default::default();
+        Self { resource, what, detail, wakers, outside: false, timed: false, parts }
+    }
+
+    /// Itself, or what is needed of each descriptor.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Self> {
+        let itself = self.parts.is_empty().then_some(self);
+        itself.into_iter().chain(&self.parts)
     }
 
     fn nothing() -> Self {
@@ -100,16 +110,18 @@ impl Needs<'_> {
     pub(super) fn of(&self, pid: i32, wait: &Wait) -> Need {
         let named = |resource, what: String| Need { what, ..Need::new(resource) };
         match wait {
-            Wait::Stream(fds) => self.of_fds(pid, fds),
+            Wait::Stream(fds) => self.of_fds(pid, fds, true),
             Wait::Poll { fds, timed } => {
-                let need = self.of_fds(pid, fds);
-                Need { outside: need.outside || *timed, ..need }
+                let need = self.of_fds(pid, fds, false);
+                // A pipe of which it watches one end and holds the other: a handler of signals writes to it.
+                let wakes_itself = need.each().any(|one| one.wakers.iter().any(|holder| holder.pid == pid));
+                Need { outside: need.outside || wakes_itself, timed: *timed, ..need }
             }
             Wait::OpenFifo { path, writes } => {
                 named(Resource::Fifo { writes: *writes }, path.clone().unwrap_or_default())
             }
             Wait::Lock { fd } => locks::need(self.scene, pid, *fd),
-            Wait::Connect { fd, path } => self.of_connect(pid, *fd, path.as_deref()),
+            Wait::Connect { fd, to } => self.of_connect(pid, *fd, to.as_ref()),
             Wait::Accept { fd } => {
                 let what = self.socket(pid, *fd).map_or_else(String::new, |socket| socket.name.clone());
                 Need { outside: true, ..named(Resource::Connections, what) }
@@ -119,7 +131,8 @@ impl Needs<'_> {
             Wait::Futex { address, is_private, timed } => self.of_futex(pid, *address, *is_private, *timed),
             Wait::Child(child) => self.of_child(pid, *child),
             Wait::Vfork => self.of_child(pid, None),
-            Wait::Runs | Wait::Disk | Wait::Stopped | Wait::Time(_) | Wait::Signal | Wait::Other => {
+            Wait::Time(_) => Need { outside: false, timed: true, ..Need::nothing() },
+            Wait::Runs | Wait::Disk | Wait::Stopped | Wait::Frozen | Wait::Signal | Wait::Other => {
                 Need::nothing()
             }
         }
@@ -132,7 +145,8 @@ impl Needs<'_> {
         Need { outside: wakers.is_empty(), wakers, ..Need::new(Resource::Child) }
     }
 
-    fn of_fds(&self, pid: i32, fds: &[WatchedFd]) -> Need {
+    /// `is_call`: a call that reads or writes them, and does not wait for files.
+    fn of_fds(&self, pid: i32, fds: &[WatchedFd], is_call: bool) -> Need {
         let mut needs: Vec<Need> = Vec::new();
         for watched in fds.iter() {
             for writes in [false, true] {
@@ -146,47 +160,61 @@ impl Needs<'_> {
         needs.dedup_by(|one, other| {
             one.pipe().is_some() && one.what == other.what && one.wakers == other.wakers
         });
-        match needs.len() {
-            0 => Need::nothing(),
-            1 => needs.remove(0),
-            _ => {
-                let mut wakers: Vec<Holder> =
-                    needs.iter().flat_map(|need| need.wakers.iter().copied()).collect();
-                wakers.sort();
-                wakers.dedup();
-                let outside = needs.iter().any(|need| need.outside);
-                // A file that only wakes the program up, such as an eventfd, beside one stream.
-                let mut streams = needs.iter().filter(|need| need.resource != Resource::Nothing);
-                let only = streams.next().filter(|_| streams.next().is_none());
-                match only {
-                    Some(only) => Need { outside, ..only.clone() },
-                    None => Need { wakers, outside, ..Need::new(Resource::Several) },
-                }
-            }
+        let is_stream = |need: &Need| need.resource != Resource::Nothing;
+        if is_call && needs.iter().any(is_stream) {
+            needs.retain(is_stream);
         }
+        let outside = needs.iter().any(|need| need.outside);
+        // A file that only wakes the program up, such as an eventfd, beside one stream.
+        if needs.iter().filter(|need| is_stream(need)).count() == 1
+            && let Some(at) = needs.iter().position(is_stream)
+        {
+            return Need { outside, ..needs.swap_remove(at) };
+        }
+        if needs.iter().all(|need| !is_stream(need)) {
+            return Need::nothing();
+        }
+        needs.retain(is_stream);
+        let mut wakers: Vec<Holder> = needs.iter().flat_map(|need| need.wakers.iter().copied()).collect();
+        wakers.sort();
+        wakers.dedup();
+        Need { wakers, outside, parts: needs, ..Need::new(Resource::Several) }
     }
 
     fn of_fd(&self, pid: i32, fd: i32, writes: bool) -> Need {
-        let Some(end) = self.scene.end(pid, fd) else { return Need::nothing() };
+        let Some(end) = self.scene.end(pid, fd) else {
+            let is_tty = path_of(pid, fd).is_some_and(|path| path == "/dev/tty");
+            let resource = Resource::Terminal { fd, writes, is_master: false };
+            let terminal = || Need { what: "/dev/tty".to_owned(), outside: true, ..Need::new(resource) };
+            return if is_tty { terminal() } else { Need::nothing() };
+        };
         match end.ipc_file {
             IpcFile::Pipe(pipe) => {
                 let wakers = self.scene.holders(end.ipc_file, !writes);
                 let what = path_of(pid, fd).unwrap_or_else(|| format!("pipe:[{}]", pipe.1));
-                let outside = wakers.is_empty();
+                // Whoever may open a FIFO by its name can write to it, also later: that is how programs get commands.
+                let is_named = Some(pipe.0) != nameless();
+                let takes_commands =
+                    is_named && fd != 0 && !writes && wakers.iter().any(|holder| holder.pid == pid);
+                let outside = wakers.is_empty() || takes_commands;
                 Need { what, wakers, outside, ..Need::new(Resource::Pipe { pipe, fd, writes }) }
             }
-            IpcFile::Socket(inode) => self.of_socket(inode, fd, writes),
+            IpcFile::Socket(inode) => self.of_socket(pid, inode, fd, writes),
             IpcFile::Terminal { .. } => self.of_terminal(&end, writes),
         }
     }
 
-    fn of_socket(&self, inode: u64, fd: i32, writes: bool) -> Need {
+    fn of_socket(&self, pid: i32, inode: u64, fd: i32, writes: bool) -> Need {
         let Some(socket) = self.sockets.get(&inode) else { return Need::nothing() };
         if socket.listens {
             return Need { what: socket.name.clone(), outside: true, ..Need::new(Resource::Connections) };
         }
-        let wakers =
+        let mut wakers =
             socket.peer.map_or_else(Vec::new, |peer| self.scene.holders(IpcFile::Socket(peer), !writes));
+        // One that has both ends does not wait for itself.
+        if wakers.len() > 1 {
+            wakers.retain(|holder| holder.pid != pid);
+        }
         let what = if socket.name.is_empty() { format!("socket:[{inode}]") } else { socket.name.clone() };
         // Datagrams may come from any socket.
         let outside = wakers.is_empty() || (socket.is_datagram && !writes);
@@ -214,37 +242,46 @@ impl Needs<'_> {
         }
     }
 
-    /// Of connect(2), or of a datagram that has no room: without the arguments it is the only full queue.
-    fn of_connect(&self, pid: i32, fd: i32, path: Option<&str>) -> Need {
-        if let Some(socket) = self.socket(pid, fd).filter(|socket| socket.is_datagram) {
-            let peer =
-                socket.peer.map_or_else(Vec::new, |peer| self.scene.holders(IpcFile::Socket(peer), false));
-            let outside = peer.is_empty();
-            return Need {
-                what: socket.name.clone(),
-                wakers: peer,
-                outside,
-                ..Need::new(Resource::Datagrams)
-            };
+    /// Of connect(2), or of a datagram that has no room. Where the arguments are hidden it is the only full queue.
+    fn of_connect(&self, pid: i32, fd: i32, to: Option<&Address>) -> Need {
+        let own = self.socket(pid, fd);
+        if own.is_some_and(|socket| socket.is_datagram) || (own.is_none() && to.is_none() && fd >= 0) {
+            return self.of_datagram(pid, own, to);
         }
-        let is_full = |socket: &Socket| socket.listens && socket.waiting >= socket.waiting_max.max(1);
-        let is_it = |socket: &&(&u64, &Socket)| match path {
-            Some(path) => socket.1.listens && socket.1.name == self.absolute(pid, path),
-            None => is_full(socket.1) && !socket.1.is_tcp,
+        let is_full = |socket: &Socket| socket.waiting >= socket.waiting_max.max(1);
+        let is_it = |socket: &Socket| match to {
+            Some(Address::Unix(path)) => !socket.is_tcp && socket.name == self.absolute(pid, path),
+            Some(Address::Port(port)) => socket.is_tcp && socket.port == *port,
+            None => fd < 0 && is_full(socket) && !socket.is_tcp,
         };
         let mut found: Vec<(&u64, &Socket)> = self.sockets.iter().collect();
-        found.retain(|socket| is_it(&socket));
+        found.retain(|(_, socket)| socket.listens && is_it(socket));
         let [(inode, socket)] = found[..] else { return Need::nothing() };
+        let most = if socket.is_tcp { String::new() } else { format!(" of {}", socket.waiting_max + 1) };
         Need {
             what: socket.name.clone(),
-            detail: format!(
-                "{} of {} connections wait to be accepted",
-                socket.waiting,
-                socket.waiting_max + 1
-            ),
+            detail: format!("{}{most} connections wait to be accepted", socket.waiting),
             wakers: self.owner(*inode),
             ..Need::new(Resource::ListenQueue)
         }
+    }
+
+    fn of_datagram(&self, pid: i32, own: Option<&Socket>, to: Option<&Address>) -> Need {
+        let named = to.and_then(|to| match to {
+            Address::Unix(path) => {
+                let path = self.absolute(pid, path);
+                self.sockets
+                    .iter()
+                    .find(|(_, socket)| socket.is_datagram && socket.name == path)
+                    .map(|(inode, _)| *inode)
+            }
+            Address::Port(_) => None,
+        });
+        let peer = named.or_else(|| own?.peer);
+        let wakers = peer.map_or_else(Vec::new, |peer| self.owner(peer));
+        let what =
+            peer.and_then(|peer| self.sockets.get(&peer)).map_or_else(String::new, |peer| peer.name.clone());
+        Need { what, outside: wakers.is_empty(), wakers, ..Need::new(Resource::Datagrams) }
     }
 
     /// Who accepts: of a process and those that it has forked the first.
@@ -260,7 +297,7 @@ impl Needs<'_> {
 
     /// The name of a socket as its owner bound it: sock_diag(7) shows it as it was given.
     fn absolute(&self, pid: i32, path: &str) -> String {
-        let is_known = self.sockets.values().any(|socket| socket.listens && socket.name == path);
+        let is_known = self.sockets.values().any(|socket| socket.name == path);
         if is_known || path.starts_with(['/', '@']) {
             return path.to_owned();
         }
@@ -273,11 +310,11 @@ impl Needs<'_> {
         let shared = (!is_private).then(|| shared_mapping(pid, address)).flatten();
         let Some((file, name)) = shared else {
             let wakers = vec![Holder { pid, fd: None }];
-            return Need { wakers, outside: timed, ..Need::new(Resource::Memory { is_shared: false }) };
+            return Need { wakers, timed, ..Need::new(Resource::Memory { is_shared: false }) };
         };
         let others = self.scene.processes.keys().filter(|other| **other != pid && maps(**other, &file));
         let wakers = others.map(|pid| Holder { pid: *pid, fd: None }).collect();
-        Need { what: name, wakers, outside: timed, ..Need::new(Resource::Memory { is_shared: true }) }
+        Need { what: name, wakers, timed, ..Need::new(Resource::Memory { is_shared: true }) }
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn need(scene: &Scene, pid: i32, queue: &Queue, sends: bool) -> Need 
     };
     let wakers: Vec<Holder> = wakers.into_iter().filter(|holder| holder.pid != pid).collect();
     // Any process with the rights may open it later.
-    Need { resource, what, detail, outside: true, wakers }
+    Need { what, detail, outside: true, wakers, ..Need::new(resource) }
 }
 
 fn system_v(id: i32, sends: bool) -> (String, String, Vec<Holder>) {
@@ -46,6 +46,5 @@ fn posix(scene: &Scene, pid: i32, fd: i32) -> (String, String, Vec<Holder>) {
 /// What a process needs that waits in semop(2). Who could raise the semaphore is not shown by the kernel.
 pub(super) fn semaphore(id: i32) -> Need {
     let what = if id < 0 { "System V semaphores".to_owned() } else { format!("System V semaphore set {id}") };
-    let (detail, wakers) = Default::default();
-    Need { resource: Resource::Semaphore, what, detail, outside: true, wakers }
+    Need { what, outside: true, ..Need::new(Resource::Semaphore) }
 }

@@ -42,7 +42,8 @@ impl Scene {
     pub(super) fn read() -> Self {
         let mut scene = Self::default();
         for pid in proc::other_processes() {
-            let (Some(stat), Some(job)) = (Stat::of(pid), Job::of(pid)) else { continue };
+            let Some(bytes) = proc::read_short_file(&format!("/proc/{pid}/stat")) else { continue };
+            let (Some(stat), Some(job)) = (Stat::parse(&bytes), Job::parse(&bytes)) else { continue };
             if stat.is_kernel_thread {
                 continue;
             }
@@ -51,7 +52,7 @@ impl Scene {
             for end in files.iter().flat_map(|files| files.endpoints.iter().chain(&files.terminals)) {
                 scene.ends.entry(end.ipc_file).or_default().push((pid, *end));
             }
-            let name = proc::named(pid).map_or_else(String::new, |named| named.command);
+            let name = name(&bytes);
             let uid = fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |folder| folder.uid());
             scene.processes.insert(pid, Process { name, stat, job, children: Vec::new(), files, uid });
         }
@@ -81,7 +82,7 @@ impl Scene {
         tree
     }
 
-    /// Its ancestors, the parent first.
+    /// Its ancestors, the parent first; 0 above the first process.
     pub(super) fn ancestors(&self, pid: i32) -> impl Iterator<Item = i32> {
         std::iter::successors(Some(pid), |pid| Some(self.processes.get(pid)?.stat.parent)).skip(1).take(64)
     }
@@ -107,14 +108,21 @@ impl Scene {
         holders
     }
 
-    /// Whether a process's parent has ended: its parent is the first process, or one that takes care of orphans.
-    pub(super) fn is_orphan(&self, pid: i32) -> bool {
-        let Some(process) = self.processes.get(&pid) else { return false };
-        let parent = process.stat.parent;
-        // A child is in the session of its parent, or has made its own. A reaper of orphans (prctl(2), PR_SET_CHILD_SUBREAPER) is in another one.
-        let is_of = |parent: &Process| [parent.job.session, pid].contains(&process.job.session);
-        parent <= 0
-            || !self.processes.get(&parent).is_some_and(is_of)
-            || (parent == 1 && process.job.session != 1)
+    /// Whether a program that has ended left a process behind, as seen from the reader of a pipe that it can write to: its parent now is above the one that made the pipe for the
+    /// reader, which would be its parent, or one of its ancestors, else.
+    pub(super) fn is_left_behind(&self, holder: i32, reader: i32, pipe: IpcFile) -> bool {
+        let reads = |pid: &i32| self.ends(pipe).iter().any(|(other, end)| other == pid && end.reads);
+        let top = self.ancestors(reader).take_while(reads).last().unwrap_or(reader);
+        let mut above = self.ancestors(top).skip(1);
+        let parent = self.processes.get(&holder).map(|holder| holder.stat.parent);
+        let is_relative = self.ancestors(reader).any(|ancestor| ancestor == holder);
+        !is_relative && parent.is_some_and(|parent| above.any(|ancestor| ancestor == parent))
     }
+}
+
+/// The name of a process in its file `stat`, which is in parentheses.
+fn name(stat: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stat);
+    let name = text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+    name.map_or_else(String::new, |(name, _)| name.to_owned())
 }

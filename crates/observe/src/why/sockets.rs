@@ -21,6 +21,10 @@ pub(super) struct Socket {
     /// The peer has closed, and this end has not (tcp(7), CLOSE_WAIT).
     pub(super) is_half_closed: bool,
     pub(super) is_tcp: bool,
+    /// It was accepted, by a server.
+    pub(super) is_accepted: bool,
+    /// The port of this end of a TCP connection.
+    pub(super) port: u16,
     /// Bytes that can be read; of one that listens the connections that wait.
     pub(super) waiting: u32,
     /// Of one that listens: how many may wait.
@@ -53,7 +57,13 @@ pub(super) fn read() -> HashMap<u64, Socket> {
     }
     let names: HashMap<u64, String> =
         sockets.iter().map(|(inode, socket)| (*inode, socket.name.clone())).collect();
-    for socket in sockets.values_mut().filter(|socket| socket.name.is_empty()) {
+    for socket in sockets.values_mut().filter(|socket| !socket.listens) {
+        // The accepted end has the name to which the server was bound.
+        socket.is_accepted = !socket.name.is_empty() && socket.peer.is_some();
+        if socket.is_accepted {
+            continue;
+        }
+
         socket.name = socket.peer.and_then(|peer| names.get(&peer).cloned()).unwrap_or_default();
     }
     sockets.extend(tcp_sockets());
@@ -65,10 +75,13 @@ fn tcp_sockets() -> HashMap<u64, Socket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(tcp_line);
     let found: HashMap<(SocketAddr, SocketAddr), (u64, Socket)> = lines.collect();
+    let served: Vec<u16> =
+        found.values().filter(|(_, socket)| socket.listens).map(|(_, socket)| socket.port).collect();
     let with_peer = |((from, to), (inode, socket)): (&(SocketAddr, SocketAddr), &(u64, Socket))| {
         let peer =
             found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|peer| *peer != 0 && !socket.listens);
-        (*inode, Socket { peer, ..socket.clone() })
+        let is_accepted = !socket.listens && served.contains(&socket.port);
+        (*inode, Socket { peer, is_accepted, ..socket.clone() })
     };
     found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
 }
@@ -82,6 +95,7 @@ fn tcp_line(line: &str) -> Option<((SocketAddr, SocketAddr), (u64, Socket))> {
     let waiting = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
     let name = if listens { from.to_string() } else { format!("{from} → {to}") };
     let is_half_closed = state == TCP_CLOSE_WAIT;
-    let socket = Socket { name, listens, is_half_closed, is_tcp: true, waiting, ..Socket::default() };
+    let port = from.port();
+    let socket = Socket { name, listens, is_half_closed, is_tcp: true, waiting, port, ..Socket::default() };
     Some(((from, to), (inode.parse().ok()?, socket)))
 }

@@ -1,5 +1,6 @@
 //! What each thread waits for, in more detail than [`crate::waits`]: also locks, queues, connections, children, opens of FIFOs.
 
+use process::Pinned;
 use process::proc::{self, read_short_file};
 
 use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
@@ -8,6 +9,8 @@ use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
 const TEXT_BYTES_MAX: u64 = 256;
 /// Most threads of a process that are looked at.
 const THREADS_MAX: usize = 512;
+/// Largest share of a CPU of a thread that only wakes up again and again.
+const TICKER_CPU_MAX: f64 = 0.01;
 /// `sun_path` begins after two bytes (unix(7)).
 const UNIX_PATH_AT: usize = 2;
 const FUTEX_PRIVATE: u64 = 128;
@@ -24,6 +27,15 @@ pub(super) enum Queue {
     Posix(i32),
 }
 
+/// The address of a socket on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    /// The path of a UNIX socket, with `@` before an abstract name.
+    Unix(String),
+    /// A port.
+    Port(u16),
+}
+
 /// What a thread waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wait {
@@ -33,6 +45,9 @@ pub(super) enum Wait {
     Disk,
     /// It is stopped, or traced.
     Stopped,
+    /// Its control group is frozen.
+    Frozen,
+
     /// It reads or writes one of these.
     Stream(Vec<WatchedFd>),
     /// Until one of these is ready; `timed`: or until a time has passed.
@@ -49,9 +64,10 @@ pub(super) enum Wait {
     Lock {
         fd: i32,
     },
+    /// A connection, or room for a datagram, at this address; `None` where it is in no argument, or may not be read.
     Connect {
         fd: i32,
-        path: Option<String>,
+        to: Option<Address>,
     },
     Accept {
         fd: i32,
@@ -87,7 +103,9 @@ pub(super) struct Thread {
     /// How often it has got a CPU, and for how long (proc_pid_schedstat(5)).
     turns: u64,
     run_ns: u64,
-    /// When it ran last, on the scheduler's clock; `None` on a kernel that does not show it (CONFIG_SCHED_DEBUG).
+    /// The CPU on which it ran last.
+    cpu: u32,
+    /// When it ran last, on that CPU's clock of the scheduler; `None` on a kernel that does not show it (CONFIG_SCHED_DEBUG).
     ran_at_ns: Option<u64>,
 }
 
@@ -111,7 +129,15 @@ impl Thread {
 
     /// How long it has slept.
     pub(super) fn asleep_ns(&self) -> Option<u64> {
-        Some(ran_at_ns("/proc/thread-self")?.saturating_sub(self.ran_at_ns?))
+        // Each CPU has a clock of its own, which stands still while the CPU is stolen.
+        let _pinned = Pinned::to(self.cpu).ok()?;
+        ran_at_ns("/proc/thread-self")?.checked_sub(self.ran_at_ns?)
+    }
+
+    /// Whether it does nothing but wake up again and again, as the clocks of a virtual machine do.
+    pub(super) fn ticks_since(&self, before: &Self, elapsed_ns: u64) -> bool {
+        let is_timed = matches!(self.wait, Wait::Futex { timed: true, .. } | Wait::Time(_));
+        is_timed && self.id == before.id && self.cpu_since(before, elapsed_ns) < TICKER_CPU_MAX
     }
 }
 
@@ -132,7 +158,8 @@ fn thread(pid: i32, id: i32, folder: &str) -> Option<Thread> {
         'Z' | 'X' => return None,
         state => wait(pid, folder, state),
     };
-    Some(Thread { id, wait, turns: number(2), run_ns: number(0), ran_at_ns: ran_at_ns(folder) })
+    let (turns, run_ns, ran_at_ns) = (number(2), number(0), ran_at_ns(folder));
+    Some(Thread { id, wait, turns, run_ns, cpu: stat.cpu, ran_at_ns })
 }
 
 /// When a thread ran last (`se.exec_start` of /proc/PID/sched, in milliseconds).
@@ -157,6 +184,9 @@ fn wait(pid: i32, folder: &str, state: char) -> Wait {
     }
     if is_in(&["vfork_done"]) || (state == 'D' && is_in(&["kernel_clone", "do_fork"])) {
         return Wait::Vfork;
+    }
+    if is_in(&["freezer", "refrigerator"]) {
+        return Wait::Frozen;
     }
     if state == 'D' {
         return Wait::Disk;
@@ -183,7 +213,12 @@ fn by_call(pid: i32, call: &Call) -> Option<Wait> {
     Some(match call.number {
         libc::SYS_flock => Wait::Lock { fd: fd(0) },
         libc::SYS_fcntl if [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&fd(1)) => Wait::Lock { fd: fd(0) },
-        libc::SYS_connect => Wait::Connect { fd: fd(0), path: unix_path(pid, call) },
+        libc::SYS_connect => {
+            Wait::Connect { fd: fd(0), to: address(pid, call.argument(1), call.argument(2)) }
+        }
+        libc::SYS_sendto if call.argument(4) != 0 => {
+            Wait::Connect { fd: fd(0), to: address(pid, call.argument(4), call.argument(5)) }
+        }
         libc::SYS_accept | libc::SYS_accept4 => Wait::Accept { fd: fd(0) },
         libc::SYS_msgsnd | libc::SYS_msgrcv => {
             Wait::Queue { queue: Queue::SystemV(fd(0)), sends: call.number == libc::SYS_msgsnd }
@@ -236,7 +271,7 @@ fn by_function(pid: i32, function: &str) -> Wait {
             Wait::Stream(vec![WatchedFd { fd: 1, reads: false, writes: true }])
         }
         _ if is_in(&["flock", "posix_lock", "locks_lock_inode", "fcntl_setlk"]) => Wait::Lock { fd: -1 },
-        _ if is_in(&["unix_wait_for_peer"]) => Wait::Connect { fd: -1, path: None },
+        _ if is_in(&["unix_wait_for_peer"]) => Wait::Connect { fd: -1, to: None },
         _ if is_in(&["msgsnd", "msgrcv"]) => {
             Wait::Queue { queue: Queue::SystemV(-1), sends: function.contains("snd") }
         }
@@ -317,15 +352,19 @@ fn text(pid: i32, address: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-/// The path in the address of connect(2), if it is one of a UNIX socket; `@` before an abstract name.
-fn unix_path(pid: i32, call: &Call) -> Option<String> {
-    let bytes = memory(pid, call.argument(1), call.argument(2).min(TEXT_BYTES_MAX))?;
-    let family = u16::from_ne_bytes(*bytes.first_chunk()?);
-    let path = bytes.get(UNIX_PATH_AT..).filter(|_| i32::from(family) == libc::AF_UNIX)?;
+/// A socket's address in a process's memory.
+fn address(pid: i32, at: u64, length: u64) -> Option<Address> {
+    let bytes = memory(pid, at, length.min(TEXT_BYTES_MAX))?;
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let rest = bytes.get(UNIX_PATH_AT..)?;
+    if [libc::AF_INET, libc::AF_INET6].contains(&family) {
+        return Some(Address::Port(u16::from_be_bytes(*rest.first_chunk()?)));
+    }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match path {
-        [0, name @ ..] => Some(format!("@{}", text(name))),
-        name => Some(text(name.split(|byte| *byte == 0).next()?)),
+    match rest {
+        _ if family != libc::AF_UNIX => None,
+        [0, name @ ..] => Some(Address::Unix(format!("@{}", text(name)))),
+        name => Some(Address::Unix(text(name.split(|byte| *byte == 0).next()?))),
     }
 }
 

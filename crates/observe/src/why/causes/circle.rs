@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use model::{WhyCause, WhyEdge};
 
 use super::{Case, Finding};
+use crate::endpoint::IpcFile;
 use crate::why::graph::{Graph, stream};
 use crate::why::needs::Resource;
+use crate::why::wait::Wait;
 
 /// A reader that has the writing end of its own input open, and no other writer can go on.
 pub(super) fn self_held(case: &Case) -> Option<Finding> {
-    let found = case.waits().find_map(|(pid, need)| {
-        let (_, fd, writes) = need.pipe()?;
+    let found = case.thread_waits().find_map(|(pid, wait, need)| {
+        let (_, fd, writes) = need.pipe().filter(|_| matches!(wait, Wait::Stream(_)))?;
         let own = need.wakers.iter().find(|holder| holder.pid == pid).filter(|_| !writes)?;
         (!case.graph.is_alive(pid)).then_some((pid, need, fd, own.fd))
     });
@@ -40,8 +42,19 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
         ..Finding::new(WhyCause::Deadlock, who)
     };
     let child = needs().find(|(_, need, _)| need.resource == Resource::Child);
-    let stderr = needs().find(|(_, need, _)| need.pipe().is_some_and(|(_, fd, writes)| writes && fd == 2));
     let is_two = circle.len() == 2;
+    let is_all = |meant: fn(&Resource) -> bool| needs().all(|(_, need, _)| meant(&need.resource));
+    let is_of = |pid: i32, fd: i32, file| graph.scene.end(pid, fd).is_some_and(|end| end.ipc_file == file);
+    // The pipe that is the standard error of one of them, whatever the writer calls it.
+    let stderr = needs().find(|(_, need, _)| {
+        let file = need.pipe().filter(|(.., writes)| *writes).map(|(pipe, ..)| IpcFile::Pipe(pipe));
+        file.is_some_and(|file| circle.iter().any(|(pid, ..)| is_of(*pid, 2, file)))
+    });
+    let of_child = child.and_then(|(parent, _, child)| {
+        let (_, need, to) = needs().find(|(pid, ..)| *pid == child)?;
+        let (_, _, writes) = need.pipe().filter(|_| to == parent)?;
+        Some((parent, child, need, writes))
+    });
     if let Some((pid, need, to)) = stderr {
         finding = Finding {
             cause: WhyCause::DeadlockStderr,
@@ -50,16 +63,11 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
             who: pid,
             ..finding
         };
-    } else if let Some((parent, _, child)) = child {
-        // The child reads what the parent still holds the other end of, or writes what the parent does not read.
-        let of_child = needs().find(|(pid, ..)| *pid == child);
-        let reads = of_child
-            .and_then(|(_, need, _)| Some((need.pipe()?, need)))
-            .filter(|((_, _, writes), _)| !writes);
-        finding = match reads.filter(|_| is_two) {
-            Some((_, need)) => {
-                let held =
-                    need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
+    } else if let Some((parent, child, need, writes)) = of_child.filter(|_| is_two) {
+        let held = need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
+        finding = match writes {
+            true => Finding { cause: WhyCause::DeadlockChild, who: parent, by: vec![child], ..finding },
+            false => {
                 let (detail, what) = (held.map_or_else(String::new, stream), need.what.clone());
                 Finding {
                     cause: WhyCause::ParentHolds,
@@ -70,8 +78,16 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
                     ..finding
                 }
             }
-            None => Finding { cause: WhyCause::DeadlockChild, who: parent, by: vec![child], ..finding },
         };
+    } else if is_all(|resource| *resource == Resource::Lock) {
+        finding.cause = WhyCause::DeadlockLock;
+    } else if is_all(|resource| {
+        matches!(
+            resource,
+            Resource::Pipe { writes: false, .. } | Resource::Socket { writes: false, .. } | Resource::Child
+        )
+    }) {
+        finding.cause = WhyCause::DeadlockInput;
     }
     // An end that only a copy of a descriptor keeps open is part of the circle.
     let copies = needs().filter_map(|(_, need, to)| {

@@ -15,6 +15,8 @@ const SIGPIPE_BIT: u64 = 1 << (libc::SIGPIPE - 1);
 /// Smallest share of a CPU, and smallest number of calls within the time of watching, of a program that tries again and again.
 const SPIN_CPU_MIN: f64 = 0.05;
 const SPIN_CALLS_MIN: u64 = 500;
+/// A buffer that is full within this time is written soon.
+const FULL_SOON_NS: u64 = 3_000_000_000;
 /// A pipe of at most this size has one or two pages.
 const SMALL_BYTES: u64 = 8192;
 const SHELLS: [&str; 8] = ["bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "busybox"];
@@ -26,20 +28,15 @@ const BYTE_READS_MAX: u64 = 2;
 pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
     let graph = case.graph;
     for (pid, need) in case.waits().filter(|(_, need)| need.pipe().is_some_and(|(_, _, writes)| !writes)) {
-        let Some(reader) = graph.process(pid) else { continue };
         let is_relative = |holder: i32| {
             let mut above = graph.scene.ancestors(pid);
             above.any(|ancestor| ancestor == holder)
                 || graph.scene.ancestors(holder).any(|ancestor| ancestor == pid)
         };
-        let is_left = |holder: i32| {
-            let Some(process) = graph.process(holder) else { return false };
-            let is_beside =
-                process.stat.parent == reader.stat.parent && process.job.group == reader.job.group;
-            graph.scene.is_orphan(holder) && !is_beside && !is_relative(holder)
-        };
+        let file = IpcFile::Pipe(need.pipe().map_or((0, 0), |(pipe, ..)| pipe));
+        let is_left = |holder: i32| graph.scene.is_left_behind(holder, pid, file);
         let is_copy = |holder: i32| {
-            let by = graph.scene.ends(IpcFile::Pipe(need.pipe().map_or((0, 0), |(pipe, ..)| pipe)));
+            let by = graph.scene.ends(file);
             let mut by = by.iter().filter(|(pid, end)| *pid == holder && end.writes);
             by.all(|(_, end)| end.fd > 2) && !is_relative(holder)
         };
@@ -56,7 +53,9 @@ pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
             continue;
         }
         let fds = need.wakers.iter().filter(|holder| by.contains(&holder.pid)).filter_map(|holder| holder.fd);
-        let detail = fds.map(stream).collect::<Vec<_>>().join(", ");
+        let mut fds: Vec<String> = fds.map(stream).collect();
+        fds.dedup();
+        let detail = fds.join(", ");
         return Some(Finding { by, detail, ..case.of_need(cause, pid, need) });
     }
     None
@@ -84,7 +83,11 @@ pub(super) fn reader_left(case: &Case) -> Option<Finding> {
         let by = one
             .first()
             .map_or_else(Vec::new, |(_, need)| need.wakers.iter().map(|holder| holder.pid).collect());
-        if is_ignored || one.slept {
+        let writes = one.calls.is_some_and(|calls| calls.writes > 0);
+        // One that waits for others than a stage before it, as a server does, may never write.
+        let rests = one.first().is_some_and(|(_, need)| need.outside);
+        if (is_ignored && writes) || (one.slept && !rests) {
+            let cause = if writes { cause } else { WhyCause::ReaderLeft };
             let what = crate::endpoint::path_of(pid, 1).unwrap_or_default();
             return Some(Finding { by, what, detail: waits, ..Finding::new(cause, pid) });
         }
@@ -140,12 +143,16 @@ fn is_non_blocking(pid: i32, fd: i32) -> bool {
 pub(super) fn held_in_buffer(case: &Case) -> Option<Finding> {
     let found = case.each().find_map(|(pid, one)| {
         let held = one.held_back.as_ref()?;
+        // A buffer that is full soon holds nothing back.
+        if held.full_in_ns.is_some_and(|ns| ns < FULL_SOON_NS) {
+            return None;
+        }
         let is_empty = case.graph.fill(pid, 1).is_some_and(|fill| !fill.holds);
         is_empty.then_some((pid, held))
     });
     let (pid, held) = found?;
     let bytes = held.held_bytes.map_or_else(|| "output".to_owned(), |bytes| format!("{bytes} bytes"));
-    let detail = format!("{bytes} of {}", held.buffer_bytes);
+    let detail = format!("{bytes} (its buffer has {})", held.buffer_bytes);
     let what = held.cure.clone().unwrap_or_default();
     let end = case.graph.scene.end(pid, 1)?;
     let by = case.graph.scene.holders(end.ipc_file, false).iter().map(|holder| holder.pid).collect();
@@ -184,7 +191,7 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
             .first()
             .and_then(|holder| Some((holder.pid, case.graph.watched.get(&holder.pid)?.first()?)));
         let does = reader.map_or_else(String::new, |(pid, (thread, need))| match thread.wait {
-            Wait::Time(_) => "sleeps".to_owned(),
+            Wait::Time(_) => "sleeps now".to_owned(),
             _ => case.graph.describe(pid, need),
         });
         let detail = match (cause, fill) {

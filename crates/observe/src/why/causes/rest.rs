@@ -8,7 +8,8 @@ use super::{Case, Finding, field};
 use crate::endpoint::IpcFile;
 use crate::line_buffering;
 use crate::why::graph::{Calls, Watched};
-use crate::why::needs::Resource;
+use crate::why::needs::{Need, Resource};
+use crate::why::sockets::Socket;
 use crate::why::wait::Wait;
 
 /// Smallest share of a CPU of a process that computes.
@@ -25,6 +26,10 @@ const LIMIT_WATCH: Duration = Duration::from_millis(110);
 pub(super) fn ended(case: &Case) -> Option<Finding> {
     let asked = *case.roots.first()?;
     let process = case.graph.process(asked).filter(|process| process.stat.state == 'Z')?;
+    // Of a process whose first thread has ended others may run.
+    if process.stat.threads > 1 || case.graph.watched.get(&asked).is_some_and(|one| !one.threads.is_empty()) {
+        return None;
+    }
     Some(Finding { by: vec![process.stat.parent], ..Finding::new(WhyCause::Ended, asked) })
 }
 
@@ -64,28 +69,35 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
             _ => None,
         })
     };
+    // A client of another program's server: what was accepted, or made as a pair, waits for requests.
+    let asks = |pid: i32, need: &Need| {
+        let Resource::Socket { inode, fd, writes: false } = need.resource else { return false };
+        let is_above = |peer: i32| graph.scene.ancestors(pid).any(|ancestor| ancestor == peer);
+        let is_client = |socket: &Socket| !socket.is_accepted && (socket.is_tcp || !socket.name.is_empty());
+        let is_peer_above = need.wakers.iter().any(|holder| is_above(holder.pid));
+        fd != 0 && !is_peer_above && graph.sockets.get(&inode).is_some_and(is_client)
+    };
     for (pid, one) in case.each().filter(|(_, one)| one.slept) {
         if let Some(socket) = half_closed(pid) {
             return Some(Finding { what: socket.name.clone(), ..Finding::new(WhyCause::CloseWait, pid) });
         }
         for (thread, need) in &one.threads {
             let is_read = matches!(thread.wait, Wait::Stream(_));
-            if is_read && matches!(need.resource, Resource::Socket { writes: false, .. }) {
+            if is_read && asks(pid, need) {
                 return Some(case.of_need(WhyCause::PeerSilent, pid, need));
             }
             let is_input = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
             let rests = |parent: i32| {
                 let is_above = graph.scene.ancestors(pid).any(|ancestor| ancestor == parent);
+                // What it has written already was an answer.
+                let is_above = is_above && Calls::of(pid).is_some_and(|calls| calls.writes == 0);
                 let polls = |one: &Watched| {
                     one.slept && one.threads.iter().all(|(thread, _)| !matches!(thread.wait, Wait::Time(_)))
                 };
                 is_above && graph.watched.get(&parent).is_some_and(polls)
             };
-            let is_filter = || {
-                graph
-                    .process(pid)
-                    .is_some_and(|process| line_buffering::known_program(&process.name).is_some())
-            };
+            let is_filter =
+                || graph.process(pid).is_some_and(|process| line_buffering::is_filter(&process.name));
             if is_read
                 && is_input
                 && !need.wakers.is_empty()
@@ -97,6 +109,14 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
         }
     }
     None
+}
+
+/// One that waits for bytes or room of a pipe whose other end no process has that this user can see.
+pub(super) fn hidden(case: &Case) -> Option<Finding> {
+    let is_hidden = |need: &Need| need.pipe().is_some() && need.wakers.is_empty();
+    let (pid, _, need) =
+        case.thread_waits().find(|(_, wait, need)| matches!(wait, Wait::Stream(_)) && is_hidden(need))?;
+    Some(case.of_need(WhyCause::Hidden, pid, need))
 }
 
 /// What a process does that is not stuck: of all behind the question the one that works.
@@ -153,7 +173,13 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
         one.threads.iter().any(|(thread, _)| !matches!(thread.wait, Wait::Other | Wait::Futex { .. }))
     };
     let (pid, one) = case.each().filter(|(_, one)| rests(one) && is_known(one)).last()?;
-    let (_, need) = one.first()?;
+    let (_, need) =
+        one.threads.iter().find(|(_, need)| need.outside || need.resource == Resource::Several)?;
+    // Who waits for room in a pipe does not rest.
+    let is_full = |need: &Need| matches!(need.resource, Resource::Pipe { writes: true, .. });
+    if one.needs().any(is_full) {
+        return None;
+    }
     let detail = case.graph.describe(pid, need);
     Some(Finding { what: need.what.clone(), detail, ..Finding::new(WhyCause::Rests, pid) })
 }
