@@ -217,7 +217,7 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &AtomicU64
         match source.pass(pipe)? {
             Pass::Moved(moved) => {
                 bytes.fetch_add(moved, Relaxed);
-                may_drain = large;
+                may_drain |= large && moved > 0;
             }
             Pass::Blocked(On::Bytes) => wait(source.poll_fd(), nothing, left)?,
             // Only once: if the reader has taken nothing meanwhile, the relay waits for it.

@@ -21,6 +21,10 @@ const CUT_POLL: Duration = Duration::from_millis(1);
 /// cores' caches before they are copied.
 const STAGE_BYTES: usize = 256 << 10;
 
+/// Bytes that gather in the file before they go on, as long as the writer has more: each piece that goes on takes the lock of the reader's pipe, and
+/// may wake the reader.
+const GATHERED_BYTES: u64 = 512 << 10;
+
 /// A file between two pipes. Bytes are copied into it, and go from the page cache into the reader's pipe by reference. They do not change while the
 /// reader has them: only this relay writes to the file, which only grows.
 pub(super) struct ThroughFile {
@@ -177,6 +181,9 @@ fn copy(input: &OwnedFd, into: &OwnedFd, room: &mut Block, lines: &Lines) -> Res
 impl Source for ThroughFile {
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
         let took = self.take_in()?;
+        if took && self.input.is_some() && self.stored_bytes - self.passed_bytes < GATHERED_BYTES {
+            return Ok(Pass::Moved(0));
+        }
         Ok(match self.hand_out(pipe) {
             Ok(moved @ 1..) => Pass::Moved(moved as u64),
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) if took => Pass::Moved(0),
