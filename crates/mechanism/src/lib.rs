@@ -31,7 +31,7 @@ pub use endpoint::{Endpoint, EndpointRole, Transfer};
 pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};
 pub use leftover::{end_cleaner, ensure_cleaner, leave_cleaner, start_cleaner};
-pub use link::{LinkEnds, LinkKind, Order, Stored, default_pipe_bytes, large_pipe};
+pub use link::{LinkEnds, Order, Stored, Transport, default_pipe_bytes, large_pipe};
 pub use mechanism::Mechanism;
 pub use meeting::{
     CallerCheck, Callers, CheckCaller, ConnectionFacts, MEETING_PATIENCE, Meeting, MeetingMode, TrialKey,

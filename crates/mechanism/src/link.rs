@@ -17,17 +17,17 @@ use process::TemporaryPath;
 pub struct LinkEnds {
     /// Where the writing program's standard output goes.
     pub write: OwnedFd,
-    /// Where the bytes come out. `kind` tells whether the reading program can have this end itself or needs a relay.
+    /// Where the bytes come out. `transport` tells whether the reading program can have this end itself or needs a relay.
     pub read: OwnedFd,
     /// Sizes that the system granted.
     pub granted: Granted,
     /// How the bytes travel.
-    pub kind: LinkKind,
+    pub transport: Transport,
 }
 
 /// How bytes travel over a link: what a caller must know to connect programs with it.
 #[derive(Debug)]
-pub enum LinkKind {
+pub enum Transport {
     /// As over a pipe: the reading end waits for bytes, and reads 0 when the writing end is closed.
     Stream,
     /// Through a file. Its reading end does not wait for more; a relay must follow the writer or wait for it.
@@ -72,9 +72,9 @@ impl LinkEnds {
         write: OwnedFd,
         read: OwnedFd,
         granted: Granted,
-        kind: LinkKind,
+        transport: Transport,
     ) -> Result<Self, OpenError> {
-        Ok(Self { write: above_standard(write)?, read: above_standard(read)?, granted, kind })
+        Ok(Self { write: above_standard(write)?, read: above_standard(read)?, granted, transport })
     }
 }
 

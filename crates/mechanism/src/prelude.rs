@@ -13,7 +13,7 @@ pub(crate) use crate::assembly::{Direction, assemble, lone_end, one_way, over_co
 pub(crate) use crate::descriptor::*;
 pub(crate) use crate::ends::{End, Receiver, Sender, delegate_end};
 pub(crate) use crate::fd::{FdEnd, FdWait};
-pub(crate) use crate::link::LinkKind;
+pub(crate) use crate::link::Transport;
 pub(crate) use crate::mechanism::OpenChannel;
 pub(crate) use crate::system::{InCall, granted, kernel_setting, libc_result};
 pub(crate) use crate::{

@@ -32,9 +32,9 @@ pub use spec::{LinkProblem, LinkSpec};
 pub use wait::Bell;
 pub use writers::wait_for_writers;
 
-use mechanism::{LinkEnds, LinkKind, Options, Stored, default_pipe_bytes, large_pipe};
+use mechanism::{LinkEnds, Options, Stored, Transport, default_pipe_bytes, large_pipe};
 use model::{Certainty, LinkRecord};
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use copier::Copier;
@@ -106,23 +106,21 @@ impl Link {
         pipe_ends: bool,
         bell: &Bell,
     ) -> Result<Self, OpenError> {
-        let LinkEnds { write, read, granted, kind } = ends;
+        let LinkEnds { write, read, granted, transport } = ends;
         let mut link = Self::written_at(write, LinkRecord { spec, granted, ..LinkRecord::default() }, bell);
-        match kind {
-            LinkKind::Stream if pipe_ends => {
+        match transport {
+            Transport::Stream if pipe_ends => {
                 let (input, own) = link.put_pipe_before()?;
                 let source = Stream::new(input, None, None).map_err(refused("fcntl(F_SETFL)"))?;
                 link.relay(WriterPipe(source), own)?;
                 link.feed(Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?)?;
             }
-            LinkKind::Stream => link.read = Some(read),
-            LinkKind::Terminal => {
-                let (input, own) = link.put_pipe_before()?;
-                link.relay(WriterPipe(link.copier(input)?), own)?;
-                link.counted = true;
+            Transport::Stream => link.read = Some(read),
+            Transport::Terminal => {
+                link.count_before()?;
                 link.feed(TerminalSource::new(read, None).map_err(refused("fcntl(F_SETFL)"))?)?;
             }
-            LinkKind::Stored(stored) => link.store(read, stored)?,
+            Transport::Stored(stored) => link.store(read, stored)?,
         }
         Ok(link)
     }
@@ -179,9 +177,14 @@ impl Link {
         Ok((read, own.ok_or_else(|| refused("dup")(io::ErrorKind::NotFound.into()))?))
     }
 
-    /// Copies bytes, and counts their lines if that is wanted.
-    fn copier(&self, input: OwnedFd) -> Result<Copier, OpenError> {
-        Copier::new(input, Arc::clone(&self.lines), COUNTED_BYTES).map_err(refused("fcntl(F_SETFL)"))
+    /// Gives the writer a pipe, and starts a relay from there, before the existing ones, that counts lines if that is wanted.
+    fn count_before(&mut self) -> Result<(), OpenError> {
+        let (input, own) = self.put_pipe_before()?;
+        let copier = Copier::new(input, Arc::clone(&self.lines), COUNTED_BYTES);
+        self.relay(WriterPipe(copier.map_err(refused("fcntl(F_SETFL)"))?), own)?;
+        self.relays.rotate_right(1);
+        self.counted = true;
+        Ok(())
     }
 
     /// Starts a relay behind the existing ones.
@@ -251,12 +254,8 @@ impl Link {
     /// The relay could not be started.
     pub(crate) fn stamp(&mut self) -> Result<(), OpenError> {
         self.lines.want_stamps();
-        if !std::mem::replace(&mut self.counted, true) {
-            let (read, write) =
-                pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("pipe2")(errno.into()))?;
-            let Some(own) = self.write.replace(write) else { return Ok(()) };
-            self.relay(WriterPipe(self.copier(read)?), own)?;
-            self.relays.rotate_right(1);
+        if !self.counted {
+            self.count_before()?;
         }
         // The kernel makes it one page. If it refuses, lines wait in a larger pipe before they are noted.
         let _ = self.write.as_ref().map(|write| fcntl_setpipe_size(write, 1));

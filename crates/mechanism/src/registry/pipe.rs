@@ -247,7 +247,7 @@ pub(super) fn pipe_ends(
     // A FIFO's reading end was opened with O_NONBLOCK; a link's ends are blocking.
     FdWait::InCall.apply(&reader)?;
     let granted = granted([("pipe_bytes", size_as_asked(options, &writer)?)]);
-    LinkEnds::new(writer, reader, granted, LinkKind::Stream)
+    LinkEnds::new(writer, reader, granted, Transport::Stream)
 }
 
 /// Gives a pipe the size in the options, if there is one; returns the size that the kernel granted, in bytes.

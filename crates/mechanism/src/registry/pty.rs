@@ -51,7 +51,7 @@ fn open_channel(request: &Request<'_>) -> Result<Channel, OpenError> {
 
 fn open_link(_options: &Options, _folder: &Folder) -> Result<LinkEnds, OpenError> {
     let (master, slave) = open_pair()?;
-    LinkEnds::new(slave, master, granted([("line_bytes", LINE_BYTES)]), LinkKind::Terminal)
+    LinkEnds::new(slave, master, granted([("line_bytes", LINE_BYTES)]), Transport::Terminal)
 }
 
 /// A master and its slave, raw: no echo, no signals, no translation, eight bits (cfmakeraw(3)).

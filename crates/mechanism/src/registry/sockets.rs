@@ -137,7 +137,7 @@ pub(super) fn over_pairs(
 /// Makes the ends of a link from a connected pair; the second socket is the reading end.
 pub(super) fn socket_ends((near, far): (OwnedFd, OwnedFd)) -> Result<LinkEnds, OpenError> {
     let granted = granted([("sndbuf_bytes", sndbuf_bytes(&near)?), ("rcvbuf_bytes", rcvbuf_bytes(&far)?)]);
-    LinkEnds::new(near, far, granted, LinkKind::Stream)
+    LinkEnds::new(near, far, granted, Transport::Stream)
 }
 
 /// getsockopt(2) for an option whose value is a plain C type of numbers.

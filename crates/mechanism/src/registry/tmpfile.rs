@@ -109,9 +109,9 @@ pub(super) fn file_ends(
     name: Option<TemporaryPath>,
 ) -> Result<LinkEnds, OpenError> {
     let order = Order::from_options(options);
-    let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
+    let transport = Transport::Stored(Stored { order, folder: folder.to_owned(), name });
     let reader = reader_of(&writer)?;
-    LinkEnds::new(writer, reader, Granted::new(), kind)
+    LinkEnds::new(writer, reader, Granted::new(), transport)
 }
 
 /// Opens the file again for reading, with its own offset. The path in /proc also works for a file without a name.

@@ -18,11 +18,12 @@ const ENDS: &str = "ends";
 #[derive(Clone)]
 pub struct LinkSpec {
     text: String,
-    kind: LinkKind,
+    route: Route,
 }
 
+/// The way of the bytes.
 #[derive(Clone)]
-enum LinkKind {
+enum Route {
     /// `pipe_ends`: both programs get pipes.
     Mechanism { mechanism: &'static Mechanism, options: Options, pipe_ends: bool },
     /// A destination of ssh(1).
@@ -46,7 +47,7 @@ impl LinkSpec {
                 let shown = model::one_line(text);
                 return Err(LinkProblem(format!("`{shown}` names no host: ssh:HOST or ssh:USER@HOST")));
             }
-            return Ok(Self { text: text.to_owned(), kind: LinkKind::Ssh(host.to_owned()) });
+            return Ok(Self { text: text.to_owned(), route: Route::Ssh(host.to_owned()) });
         }
         let mut spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
         let ends = spec.options.remove(ENDS);
@@ -75,8 +76,8 @@ impl LinkSpec {
                 "`{name}` has no `{ENDS}=pipe`: both programs have pipes anyway, and with order=sequential the file itself"
             )));
         }
-        let kind = LinkKind::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
-        Ok(Self { text: text.to_owned(), kind })
+        let route = Route::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
+        Ok(Self { text: text.to_owned(), route })
     }
 
     /// The message for an unknown name.
@@ -101,20 +102,20 @@ impl LinkSpec {
 
     /// Whether the reading program runs with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
-        match &self.kind {
-            LinkKind::Mechanism { options, .. } => Order::from_options(options),
-            LinkKind::Ssh(_) => Order::Parallel,
+        match &self.route {
+            Route::Mechanism { options, .. } => Order::from_options(options),
+            Route::Ssh(_) => Order::Parallel,
         }
     }
 
     /// Whether it is a pipe, of any size, which a shell can make by itself.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.kind, LinkKind::Mechanism { mechanism, .. } if mechanism.name == "pipe")
+        matches!(self.route, Route::Mechanism { mechanism, .. } if mechanism.name == "pipe")
     }
 
     /// Whether its bytes go through another host.
     pub(crate) fn goes_through_ssh(&self) -> bool {
-        matches!(self.kind, LinkKind::Ssh(_))
+        matches!(self.route, Route::Ssh(_))
     }
 
     /// Whether the user chose its size.
@@ -134,9 +135,9 @@ impl LinkSpec {
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
     pub fn connect(&self, folder: &Folder, bell: &Bell) -> Result<Link, OpenError> {
-        let (mechanism, options, pipe_ends) = match &self.kind {
-            LinkKind::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
-            LinkKind::Ssh(host) => return Link::through_ssh(self.text.clone(), host, bell),
+        let (mechanism, options, pipe_ends) = match &self.route {
+            Route::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
+            Route::Ssh(host) => return Link::through_ssh(self.text.clone(), host, bell),
         };
         if mechanism.capabilities.contains(Capabilities::NEEDS_CLEANUP) {
             // Before the first name is made, so that nothing is left even after SIGKILL.
