@@ -10,7 +10,7 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
 use model::RunRecord;
-use pipeline::{Ran, ShellUse, Text, Watched};
+use pipeline::{Ran, ShellRun, ShellUse, Watched};
 use process::{create_at, write_anew};
 use remote::spread::{
     FeedProcess, InputFile, NOT_RUN, PartResult, Range, SpreadPlan, Work, describe, feed, is_url,
@@ -168,10 +168,10 @@ fn run_text(plan: &SpreadPlan, text: &str, records: bool) -> anyhow::Result<(Ran
     let own = pipeline::text_arguments(&shell, text.as_ref());
     let head = record::begin(records);
     let arguments = script::arguments(plan.pipefail, &shell, own)?;
-    let ran = pipeline::run(&Text {
+    let ran = pipeline::run(&ShellRun {
         watched: records.then_some(Watched { meter: false, lines: false, latency: false, show: None }),
         recorded: records,
-        ..script::text(&shell, arguments, &via, ShellUse::Run)
+        ..script::shell_run(&shell, arguments, &via, ShellUse::Run)
     })?;
     let record = records.then(|| run_cmd::record(head, text.to_owned(), &via, &ran));
     Ok((ran, record))

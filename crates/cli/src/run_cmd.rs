@@ -10,7 +10,7 @@ use clap::Args;
 use model::{CopyFigures, RecordHead, RunRecord, StageRecord};
 use pipeline::link::{LinkSpec, Order};
 use pipeline::{
-    Keep, LineBuffered, Ran, ShellUse, StagePainter, StageSnapshot, Summary, Text, Watched, write_outcome,
+    Keep, LineBuffered, Ran, ShellRun, ShellUse, StagePainter, StageSnapshot, Summary, Watched, write_outcome,
 };
 use process::Refused;
 use report::read::Loaded;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let head = args.outputs.begin();
     let is_watched = watched.is_some();
-    let text = Text {
+    let shell_run = ShellRun {
         streams: args.outputs.streams()?,
         keep,
         watched,
@@ -128,14 +128,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         align_buffers: args.align_buffers && copies::alignment_has_effect(),
         recorded: is_watched || args.outcome.is_some(),
         without: args.without.as_ref(),
-        ..script::text(
+        ..script::shell_run(
             &shell,
             arguments,
             &via,
             if args.outcome.is_some() { ShellUse::Trial } else { ShellUse::Run },
         )
     };
-    let ran = pipeline::run(&text);
+    let ran = pipeline::run(&shell_run);
     if let Some(outcome) = &args.outcome {
         let summary = ran.as_ref().map(|ran| &ran.summary);
         write_outcome(outcome, &summary.map_err(ToString::to_string))?;

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
-use pipeline::{Ran, ShellUse, Text};
+use pipeline::{Ran, ShellRun, ShellUse};
 
 use crate::terminal::{UsageError, usage};
 use crate::tips;
@@ -85,13 +85,13 @@ pub(crate) fn arguments(
 }
 
 /// What the shell is to run, without any of the options of `hosepipe run`.
-pub(crate) fn text<'a>(
+pub(crate) fn shell_run<'a>(
     shell: &'a Shell,
     arguments: Vec<OsString>,
     via: &'a LinkSpec,
     shell_use: ShellUse,
-) -> Text<'a> {
-    Text {
+) -> ShellRun<'a> {
+    ShellRun {
         shell,
         arguments,
         streams: Vec::new(),

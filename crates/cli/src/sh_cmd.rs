@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{LineBuffered, Prompt, ShellUse, Text};
+use pipeline::{LineBuffered, Prompt, ShellRun, ShellUse};
 use shell::Config;
 
 use crate::{copies, script, terminal, typed};
@@ -88,13 +88,13 @@ fn run_shell(
     let has_terminal = stdin().is_terminal() && stderr().is_terminal();
     let is_interactive = prompt.is_some() || is_interactive(&args.arguments, has_terminal);
     let shell_use = if is_interactive { ShellUse::Interactive } else { ShellUse::Script };
-    let text = Text {
+    let shell_run = ShellRun {
         line_buffered: args.line_buffered.clone(),
         align_buffers: args.align_buffers && copies::alignment_has_effect(),
         prompt,
-        ..script::text(shell, arguments, via, shell_use)
+        ..script::shell_run(shell, arguments, via, shell_use)
     };
-    Ok(script::exit(&pipeline::run(&text)?))
+    Ok(script::exit(&pipeline::run(&shell_run)?))
 }
 
 /// Whether a shell with these arguments is interactive (bash(1), INVOCATION; other shells have the same letters).

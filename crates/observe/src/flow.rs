@@ -79,9 +79,9 @@ fn agree(written: f64, read: f64, more_bytes: f64) -> bool {
 /// A writer that has written by write(2) less than one part in this many of what the reader has read may have moved the rest by splice(2).
 const READ_PARTS: u64 = 4;
 
-/// What is known of a link since it was made.
+/// The counters of the processes at both ends of a link, since it was made.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
+pub struct LinkCounters {
     /// All bytes that its writers wrote, to any file; `None` if unknown.
     pub written: Option<u64>,
     /// All bytes that its readers read, from any file.
@@ -92,7 +92,7 @@ pub struct Ends {
     pub room: u64,
 }
 
-impl Ends {
+impl LinkCounters {
     /// Whether the total of its writers is an upper bound of what went through: its reader has read them all, except those that it can hold, and
     /// did not read so much more that the writers must have used other calls than write(2). A reader reads other files, too: sort(1) reads its
     /// temporary ones.
@@ -150,8 +150,8 @@ mod tests {
             (None, Some(1_006_976), 0, None),
             (None, None, 5, Some((5, least))),
         ] {
-            let ends = Ends { written, read, seen_read, room };
-            assert_eq!(ends.total(ends.writers_count()), expected, "{ends:?}");
+            let counters = LinkCounters { written, read, seen_read, room };
+            assert_eq!(counters.total(counters.writers_count()), expected, "{counters:?}");
         }
     }
 

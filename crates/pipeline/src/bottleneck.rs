@@ -5,7 +5,7 @@ mod evidence;
 use model::{Bottleneck, LinkRecord, StageRecord};
 use observe::locale::Locale;
 
-use crate::stage_sampler::Blame;
+use crate::history::Blame;
 use crate::tips::{Busy, real_name, tips_for};
 use evidence::{Culprit, Support, named_by_cpu, sampled, sampled_shares, support};
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
 use crate::shell::Shell;
-use crate::text::RunError;
+use crate::shell_run::RunError;
 use crate::trial::{Start, Trial, TrialOptions, TrialStderr, run_text, trial};
 
 /// The name, among links, of the shell's own pipes.

@@ -9,6 +9,7 @@ pub mod boost;
 mod bottleneck;
 mod capture;
 pub mod contest;
+mod history;
 mod keep;
 mod latency;
 mod learn;
@@ -22,10 +23,9 @@ mod requests;
 mod run;
 mod serve;
 pub mod shell;
-mod stage_sampler;
+mod shell_run;
 #[cfg(test)]
 mod testing;
-mod text;
 mod tips;
 mod trial;
 
@@ -36,8 +36,8 @@ pub use link::wait_for_writers;
 pub use observe::read_progress::ReadProgress;
 pub use requests::send_command;
 pub use run::run;
-pub use text::{
-    Prompt, PromptLine, Ran, RunError, ServerNames, ShellStartup, ShellUse, StagePainter, StageSnapshot,
-    Summary, Text, Watched, text_arguments,
+pub use shell_run::{
+    Prompt, PromptLine, Ran, RunError, ServerNames, ShellRun, ShellStartup, ShellUse, StagePainter,
+    StageSnapshot, Summary, Watched, text_arguments,
 };
 pub use trial::{Start, Trial, TrialOptions, TrialStderr, trial, write_outcome};

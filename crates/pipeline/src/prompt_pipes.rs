@@ -9,7 +9,7 @@ use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::requests::RequestSocket;
-use crate::text::ServerNames;
+use crate::shell_run::ServerNames;
 
 /// Two pipes, one for requests of the shell and one for answers.
 pub(crate) struct PromptPipes {

@@ -34,7 +34,7 @@ use crate::prompt_pipes::PromptPipes;
 use crate::requests::RequestSocket;
 use crate::serve::{Server, ShellEnd, serve, started_shell};
 use crate::shell::{Kind, Shell};
-use crate::text::{Ran, RunError, ShellStartup, ShellUse, Summary, Text};
+use crate::shell_run::{Ran, RunError, ShellRun, ShellStartup, ShellUse, Summary};
 
 /// How long a text over a plain pipe may run before a server is started that kills what is left if this process is killed: starting it takes
 /// longer.
@@ -45,56 +45,62 @@ const UNGUARDED: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// The shell or a link cannot be made.
-pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
-    let system = |call| text.shell.refused(call);
-    text.shell.allows(text.via).map_err(RunError::Reported)?;
+pub fn run(shell_run: &ShellRun<'_>) -> Result<Ran, RunError> {
+    let system = |call| shell_run.shell.refused(call);
+    shell_run.shell.allows(shell_run.via).map_err(RunError::Reported)?;
     let library = Library::load().map_err(system("memfd_create"))?;
     // A link that cannot be made here is reported before the shell starts. One to another host is not tried: a second login would take as
     // long as the run.
-    let tried =
-        (!text.via.goes_through_ssh()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;
+    let tried = (!shell_run.via.goes_through_ssh())
+        .then(|| try_link(shell_run.via, shell_run.keep.is_some()))
+        .transpose()?;
     let pipe_bytes = tried.and_then(|link| link.record().granted.get("pipe_bytes").copied()).unwrap_or(0);
-    let sites = sites_of(text.shell, &library)?;
-    let watched = text.keep.is_some() || text.watched.is_some() || text.prompt.is_some();
+    let sites = sites_of(shell_run.shell, &library)?;
+    let watched = shell_run.keep.is_some() || shell_run.watched.is_some() || shell_run.prompt.is_some();
     // The library makes plain pipes that are not watched by itself, without the server.
-    let plain = text.via.is_pipe() && !watched && !text.changes_programs();
-    let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
+    let plain = shell_run.via.is_pipe() && !watched && !shell_run.changes_programs();
+    let mode = if shell_run.via.is_sized() { mode::EXACTLY } else { mode::OWN };
     let own = |sites| Config { mode, argument: pipe_bytes, sites, ..Config::OFF };
-    if plain && matches!(text.shell_use, ShellUse::Interactive | ShellUse::Script) {
-        let program = ShellProgram::new(text, ShellStartup::default(), library, sites.map(own));
-        return Err(program.replace_this_process(text.shell));
+    if plain && matches!(shell_run.shell_use, ShellUse::Interactive | ShellUse::Script) {
+        let program = ShellProgram::new(shell_run, ShellStartup::default(), library, sites.map(own));
+        return Err(program.replace_this_process(shell_run.shell));
     }
     if plain {
         let guarded = |sites| Config { parent: getpid().as_raw_pid() as u64, ..own(sites) };
-        return run_plain(text, library, sites.map(guarded));
+        return run_plain(shell_run, library, sites.map(guarded));
     }
-    if text.shell_use == ShellUse::Interactive {
+    if shell_run.shell_use == ShellUse::Interactive {
         let requests = RequestSocket::open().map_err(system("a socket"))?;
         // The shell would get our cleaner as a child; the server starts one of its own.
         mechanism::end_cleaner();
-        let (startup, path) = serve_interactive(text, requests)?;
-        let config = sites.map(|sites| asking(sites, &path, text));
-        return Err(ShellProgram::new(text, startup, library, config).replace_this_process(text.shell));
+        let (startup, path) = serve_interactive(shell_run, requests)?;
+        let config = sites.map(|sites| asking(sites, &path, shell_run));
+        return Err(
+            ShellProgram::new(shell_run, startup, library, config).replace_this_process(shell_run.shell)
+        );
     }
     // A library that is not used sends no messages.
     let requests = sites.as_ref().map(|_| RequestSocket::open()).transpose().map_err(system("a socket"))?;
-    let server = ServerProcess::start(text, requests).map_err(system("fork"))?;
-    let config = sites.map(|sites| asking(sites, &server.path, text));
-    Running::start(text, library, config)?.finish(text, server)
+    let server = ServerProcess::start(shell_run, requests).map_err(system("fork"))?;
+    let config = sites.map(|sites| asking(sites, &server.path, shell_run));
+    Running::start(shell_run, library, config)?.finish(shell_run, server)
 }
 
 /// Runs a text whose shell makes the pipes itself. A server is only started to kill what is left if this process is killed, once the text has
 /// run for [`UNGUARDED`].
-fn run_plain(text: &Text<'_>, library: Library, config: Option<Config>) -> Result<Ran, RunError> {
-    let system = |call| text.shell.refused(call);
+fn run_plain(shell_run: &ShellRun<'_>, library: Library, config: Option<Config>) -> Result<Ran, RunError> {
+    let system = |call| shell_run.shell.refused(call);
     // With the library, the shell is killed when this process is.
     let ends_with_us = config.is_some();
-    let mut running = Running::start(text, library, config)?;
-    if ends_with_us && !text.recorded && running.supervisor.ends_within(UNGUARDED).map_err(system("poll"))? {
+    let mut running = Running::start(shell_run, library, config)?;
+    if ends_with_us
+        && !shell_run.recorded
+        && running.supervisor.ends_within(UNGUARDED).map_err(system("poll"))?
+    {
         let (ended, _) = running.supervisor.wait(None, &mut || None).map_err(system("wait4"))?;
         return Ok(Ran { ended, wall: running.began.elapsed(), summary: Summary::default() });
     }
-    running.finish(text, ServerProcess::start(text, None).map_err(system("fork"))?)
+    running.finish(shell_run, ServerProcess::start(shell_run, None).map_err(system("fork"))?)
 }
 
 /// What a shell is started with.
@@ -107,8 +113,13 @@ struct ShellProgram {
 
 impl ShellProgram {
     /// `config` is `None` where the shell is to run without the library.
-    fn new(text: &Text<'_>, startup: ShellStartup, library: Library, config: Option<Config>) -> Self {
-        let shell = text.shell;
+    fn new(
+        shell_run: &ShellRun<'_>,
+        startup: ShellStartup,
+        library: Library,
+        config: Option<Config>,
+    ) -> Self {
+        let shell = shell_run.shell;
         let mut environment = match config {
             Some(config) => library.environment(config),
             None => std::env::vars_os().collect(),
@@ -124,7 +135,7 @@ impl ShellProgram {
         }
         environment.retain(|(name, _)| variables.iter().all(|(other, _)| name != other.as_str()));
         environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value)));
-        let words = [vec![shell.name.clone()], startup.arguments, text.arguments.clone()].concat();
+        let words = [vec![shell.name.clone()], startup.arguments, shell_run.arguments.clone()].concat();
         Self { words, environment, _library: config.map(|_| library) }
     }
 
@@ -136,8 +147,11 @@ impl ShellProgram {
 
 /// Starts the process that serves an interactive shell, which this process will become. Returns the shell's start-up files, and the path of the
 /// server's socket.
-fn serve_interactive(text: &Text<'_>, requests: RequestSocket) -> Result<(ShellStartup, String), RunError> {
-    let system = |call| text.shell.refused(call);
+fn serve_interactive(
+    shell_run: &ShellRun<'_>,
+    requests: RequestSocket,
+) -> Result<(ShellStartup, String), RunError> {
+    let system = |call| shell_run.shell.refused(call);
     let shell = getpid();
     let ended =
         pidfd_open(shell, PidfdFlags::empty()).map_err(io::Error::from).map_err(system("pidfd_open"))?;
@@ -150,7 +164,7 @@ fn serve_interactive(text: &Text<'_>, requests: RequestSocket) -> Result<(ShellS
         if !unsafe { fork() }.is_ok_and(ForkResult::is_child) {
             leave(0);
         }
-        become_server(|| interactive_server(text, requests, (shell, ended), theirs))
+        become_server(|| interactive_server(shell_run, requests, (shell, ended), theirs))
     };
     drop((theirs, requests));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
@@ -160,13 +174,13 @@ fn serve_interactive(text: &Text<'_>, requests: RequestSocket) -> Result<(ShellS
 }
 
 fn interactive_server(
-    text: &Text<'_>,
+    shell_run: &ShellRun<'_>,
     requests: RequestSocket,
     (shell, ended): (Pid, OwnedFd),
     starter: UnixStream,
 ) -> io::Result<()> {
-    let prompt_pipes = text.prompt.map(|_| PromptPipes::open()).transpose()?;
-    let startup = match (&text.prompt, &prompt_pipes) {
+    let prompt_pipes = shell_run.prompt.map(|_| PromptPipes::open()).transpose()?;
+    let startup = match (&shell_run.prompt, &prompt_pipes) {
         (Some(prompt), Some(pipes)) => {
             (prompt.begin)(&pipes.names(&requests)).map_err(|problem| problem.to_string())
         }
@@ -177,7 +191,7 @@ fn interactive_server(
     drop(starter);
     let Ok(startup) = startup else { return Ok(()) };
     let folder = startup.folder.as_ref().and_then(|folder| folder.path().ok());
-    let server = Server::new(text, Some(requests), shell.as_raw_pid(), prompt_pipes.as_ref(), folder)?;
+    let server = Server::new(shell_run, Some(requests), shell.as_raw_pid(), prompt_pipes.as_ref(), folder)?;
     serve(server, ShellEnd::Pidfd(ended))
 }
 
@@ -221,9 +235,9 @@ pub(crate) fn release_descriptors(keep_output: bool) {
 
 /// The configuration of a library that asks the server whose socket has this path for each link, and, where a text needs it, reports usage and asks how
 /// programs are to be started.
-fn asking(sites: Sites, path: &str, text: &Text<'_>) -> Config {
-    let usage = if text.watched.is_some() { asks::USAGE } else { 0 };
-    let changes = if text.changes_programs() { asks::CHANGES } else { 0 };
+fn asking(sites: Sites, path: &str, shell_run: &ShellRun<'_>) -> Config {
+    let usage = if shell_run.watched.is_some() { asks::USAGE } else { 0 };
+    let changes = if shell_run.changes_programs() { asks::CHANGES } else { 0 };
     let mut config = Config { mode: mode::ASK, argument: usage | changes, sites, ..Config::OFF };
     config.path[..path.len()].copy_from_slice(path.as_bytes());
     config
@@ -241,7 +255,7 @@ struct ServerProcess {
 
 impl ServerProcess {
     /// It is started before the shell, which must know its PID.
-    fn start(text: &Text<'_>, requests: Option<RequestSocket>) -> io::Result<Self> {
+    fn start(shell_run: &ShellRun<'_>, requests: Option<RequestSocket>) -> io::Result<Self> {
         let (stream, mut theirs) = UnixStream::pair()?;
         // SAFETY: this program has no other thread yet that could hold a lock.
         if let ForkResult::Parent { child } = unsafe { fork() }? {
@@ -254,7 +268,7 @@ impl ServerProcess {
         drop(stream);
         become_server(|| {
             let Some(shell) = started_shell(&mut theirs) else { return Ok(()) };
-            serve(Server::new(text, requests, shell, None, None)?, ShellEnd::Report(theirs))
+            serve(Server::new(shell_run, requests, shell, None, None)?, ShellEnd::Report(theirs))
         })
     }
 }
@@ -269,26 +283,32 @@ struct Running {
 }
 
 impl Running {
-    fn start(text: &Text<'_>, library: Library, config: Option<Config>) -> Result<Self, RunError> {
-        let shell = text.shell;
-        let mut supervisor = Supervisor::new(text.shell_use.reach()).map_err(shell.refused("signalfd"))?;
-        let program = ShellProgram::new(text, ShellStartup::default(), library, config);
+    fn start(shell_run: &ShellRun<'_>, library: Library, config: Option<Config>) -> Result<Self, RunError> {
+        let shell = shell_run.shell;
+        let mut supervisor =
+            Supervisor::new(shell_run.shell_use.reach()).map_err(shell.refused("signalfd"))?;
+        let program = ShellProgram::new(shell_run, ShellStartup::default(), library, config);
         let (used, began) = (used_by_children(), Instant::now());
-        let started =
-            spawn_refusing(&shell.path, &program.words, &program.environment, &text.streams, text.without);
+        let started = spawn_refusing(
+            &shell.path,
+            &program.words,
+            &program.environment,
+            &shell_run.streams,
+            shell_run.without,
+        );
         let pid = started.map_err(shell.refused("posix_spawn"))?;
         supervisor.watch(pid).map_err(shell.refused("pidfd_open"))?;
         Ok(Self { supervisor, pid, began, used })
     }
 
     /// Waits for the shell, which the server serves.
-    fn finish(mut self, text: &Text<'_>, server: ServerProcess) -> Result<Ran, RunError> {
-        let system = |call| text.shell.refused(call);
+    fn finish(mut self, shell_run: &ShellRun<'_>, server: ServerProcess) -> Result<Ran, RunError> {
+        let system = |call| shell_run.shell.refused(call);
         let ServerProcess { pid, mut stream, cleaner, .. } = server;
         let started = Sender { pid: self.pid, ..Sender::default() };
         stream.write_all(Message::Shell.packet(started).0.as_bytes()).map_err(|_| RunError::Killed)?;
         // Where the text writes elsewhere, standard output is for the record.
-        release_descriptors(!text.streams.is_empty());
+        release_descriptors(!shell_run.streams.is_empty());
         let ended = self.supervisor.wait(Some(stream.as_fd()), &mut || None);
         let (ended, _) = ended.map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe => RunError::Killed,

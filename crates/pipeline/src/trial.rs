@@ -17,7 +17,7 @@ use crate::align;
 use crate::capture::{Capture, Output};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
-use crate::text::{RunError, Summary, text_arguments};
+use crate::shell_run::{RunError, Summary, text_arguments};
 
 /// How a text is run.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use model::StageRecord;
 use observe::blame::stands_out;
 
 use super::{MAIN_SHARE, Observed};
-use crate::stage_sampler::Blame;
+use crate::history::Blame;
 
 /// Fewest samples by which a stage is named.
 const SAMPLES_MIN: u32 = 4;

@@ -6,7 +6,7 @@ use observe::sampler::{STAGE_PROCESSES_MAX, Sampler};
 use observe::topology::{FillSource, Held, Link, LinkId, Stage, Topology};
 
 use super::Ledger;
-use crate::stage_sampler::FillSources;
+use crate::history::FillSources;
 
 impl Ledger {
     /// Samples the processes of the running stages, and returns the topology of those that have not ended, with the entry of each stage. A stage

@@ -16,12 +16,12 @@ use pipes::protocol::share_in_burst;
 use super::IDLE;
 use super::served::{ServedLink, State, fill_source, finish};
 use super::server::Server;
+use crate::history::FillSource;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
 use crate::link::{Cut, Link, Moved, Writers, limit_trouble, refused};
 use crate::requests;
-use crate::stage_sampler::FillSource;
-use crate::text::ShellUse;
+use crate::shell_run::ShellUse;
 
 /// Prints a problem of a link on standard error.
 fn print_trouble(what: &str) {
@@ -55,7 +55,7 @@ impl Server<'_> {
 
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.settings.via.connect(&self.folder, &self.bell)?;
-        let watched = self.text.watched;
+        let watched = self.shell_run.watched;
         if watched.is_some_and(|watched| watched.latency) {
             link.stamp()?;
         }
@@ -200,7 +200,7 @@ impl Server<'_> {
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(id)).collect();
         // The last stage first, so that no stage reads end-of-file because the stage before it was killed.
         links.reverse();
-        let at_prompt = self.text.shell_use == ShellUse::Interactive;
+        let at_prompt = self.shell_run.shell_use == ShellUse::Interactive;
         for source in links.iter().filter_map(|id| self.links.get(id)?.fill_source) {
             if let FillSource::Pipe(identity) = source {
                 OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);

@@ -11,7 +11,7 @@ use model::StageRecord;
 use crate::ledger::Ledger;
 use crate::line_buffered::{LineBuffered, LineBuffering, LineBufferingMethods};
 use crate::program_file::Program;
-use crate::text::Text;
+use crate::shell_run::ShellRun;
 
 /// How long the number of a stage is awaited: until the stages before it have reported.
 const NUMBER_WAIT: Duration = Duration::from_millis(500);
@@ -46,11 +46,14 @@ pub(super) struct Question {
 
 impl Programs {
     /// `None` where programs are started as they are.
-    pub(super) fn new(text: &Text<'_>) -> Option<Self> {
-        text.changes_programs().then(|| Self {
-            line_buffered: text.line_buffered.clone().map(|stages| (stages, LineBufferingMethods::find())),
-            aligns: text.align_buffers,
-            recorded: text.recorded,
+    pub(super) fn new(shell_run: &ShellRun<'_>) -> Option<Self> {
+        shell_run.changes_programs().then(|| Self {
+            line_buffered: shell_run
+                .line_buffered
+                .clone()
+                .map(|stages| (stages, LineBufferingMethods::find())),
+            aligns: shell_run.align_buffers,
+            recorded: shell_run.recorded,
             ..Self::default()
         })
     }

@@ -8,7 +8,7 @@ use model::StageRecord;
 
 use super::server::Server;
 use crate::link::{Bell, LinkSpec, refused};
-use crate::text::Prompt;
+use crate::shell_run::Prompt;
 
 /// Longest time for which a prompt waits for the figures of links that are about to end.
 const FIGURES_WAIT_MAX: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ impl Server<'_> {
             ["via", link] => {
                 let spec = LinkSpec::parse(link)
                     .map_err(|problem| format!("{problem}; links are {}", LinkSpec::list()))?;
-                self.text.shell.allows(&spec)?;
+                self.shell_run.shell.allows(&spec)?;
                 // A link that does not work here is reported now, not at the next pipeline.
                 drop(spec.connect(&self.folder, &Bell::default()).map_err(|error| spec.refusal(&error))?);
                 self.settings.via = spec;
@@ -68,7 +68,7 @@ impl Server<'_> {
             // The shell has read it.
             let _ = std::fs::remove_dir_all(folder);
         }
-        let Some((prompt, pipes)) = self.text.prompt.zip(self.prompt_pipes) else { return Ok(()) };
+        let Some((prompt, pipes)) = self.shell_run.prompt.zip(self.prompt_pipes) else { return Ok(()) };
         let lines = self.lines(&prompt)?;
         let via = self.settings.via.to_string();
         let mark =

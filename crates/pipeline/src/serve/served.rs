@@ -12,12 +12,12 @@ use observe::open_file::identity;
 use pipes::message::Answer;
 use rustix::fs::{FileType, fstat};
 
+use crate::history::FillSource;
 use crate::keep::Keep;
 use crate::link::lines::Lines;
 use crate::link::wait::RingingThread;
 use crate::link::{Bell, Link, Loss, Writers};
 use crate::requests;
-use crate::stage_sampler::FillSource;
 
 /// A link, and the readers that are held until its writers are done.
 pub(super) struct ServedLink {

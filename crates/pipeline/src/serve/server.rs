@@ -22,13 +22,13 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::programs::Programs;
 use super::served::{ServedLink, State};
+use crate::history::History;
 use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::{Bell, LinkSpec};
 use crate::prompt_pipes::PromptPipes;
 use crate::requests::{self, Request, RequestSocket};
-use crate::stage_sampler::StageSampler;
-use crate::text::{Summary, Text};
+use crate::shell_run::{ShellRun, Summary};
 
 /// Pause between two samples of stages.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(5);
@@ -47,7 +47,7 @@ pub(super) struct Settings {
 }
 
 pub(crate) struct Server<'a> {
-    pub(super) text: &'a Text<'a>,
+    pub(super) shell_run: &'a ShellRun<'a>,
     /// Where the library sends its messages; `None` where it sends none.
     requests: Option<RequestSocket>,
     /// Where the shell asks before a prompt.
@@ -74,7 +74,7 @@ pub(crate) struct Server<'a> {
     pub(super) counters: HashMap<i32, File>,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     pub(super) began_ns: u64,
-    pub(super) sampler: Option<StageSampler>,
+    pub(super) history: Option<History>,
     pub(super) pace: Pace,
     pub(super) drawn: Instant,
     pub(super) read_progress: ReadProgressTracker,
@@ -87,20 +87,20 @@ impl<'a> Server<'a> {
     /// # Errors
     /// An error of eventfd(2).
     pub(crate) fn new(
-        text: &'a Text<'a>,
+        shell_run: &'a ShellRun<'a>,
         requests: Option<RequestSocket>,
         shell: i32,
         prompt_pipes: Option<&'a PromptPipes>,
         startup_folder: Option<PathBuf>,
     ) -> io::Result<Self> {
-        let stats = text.prompt.is_some_and(|prompt| prompt.stats);
+        let stats = shell_run.prompt.is_some_and(|prompt| prompt.stats);
         Ok(Self {
-            text,
+            shell_run,
             requests,
             prompt_pipes,
             startup_folder,
-            settings: Settings { via: text.via.clone(), keep: None, stats },
-            keep: text.keep.clone(),
+            settings: Settings { via: shell_run.via.clone(), keep: None, stats },
+            keep: shell_run.keep.clone(),
             folder: Folder::private(),
             links: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -111,11 +111,11 @@ impl<'a> Server<'a> {
             ledger: Ledger::new(shell),
             counters: HashMap::new(),
             began_ns: monotonic_ns(),
-            sampler: text.watched.map(|_| StageSampler::default()),
+            history: shell_run.watched.map(|_| History::default()),
             pace: Pace::new(Duration::ZERO, SAMPLE_PAUSE, SAMPLE_PAUSE),
             drawn: Instant::now(),
             read_progress: ReadProgressTracker::default(),
-            programs: Programs::new(text),
+            programs: Programs::new(shell_run),
         })
     }
 
@@ -216,7 +216,7 @@ impl<'a> Server<'a> {
 
     /// Where no record is wanted: forgets what has ended, so that a long script needs neither more time nor more memory.
     fn forget(&mut self) {
-        let is_wanted = self.text.recorded || self.text.prompt.is_some() || self.keep.is_some();
+        let is_wanted = self.shell_run.recorded || self.shell_run.prompt.is_some() || self.keep.is_some();
         if is_wanted || self.ledger.processes.len() < self.forget_at {
             return;
         }
@@ -244,7 +244,7 @@ impl<'a> Server<'a> {
         self.draw_nothing();
         let pipelines = self.ledger.pipelines();
         self.name_kept(&pipelines);
-        if let Some(programs) = self.programs.as_mut().filter(|_| self.text.prompt.is_none()) {
+        if let Some(programs) = self.programs.as_mut().filter(|_| self.shell_run.prompt.is_none()) {
             let stages = pipelines.iter().map(|pipeline| pipeline.processes.len());
             programs.report_absent(stages.max().unwrap_or(0));
         }

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use mechanism::Order;
 use model::{Bottleneck, Certainty, LinkRecord, StageRecord, UnseenEnd};
-use observe::flow::{Ends, Moved};
+use observe::flow::{LinkCounters, Moved};
 use observe::fullness::Fill;
 use process::proc::Stat;
 
 use super::served::ServedLink;
 use super::server::Server;
 use crate::bottleneck::{Observed, find_bottleneck};
+use crate::history::{Blame, FillSource};
 use crate::ledger::{Pipeline, typed_stages};
 use crate::link::Link;
-use crate::stage_sampler::{Blame, FillSource};
-use crate::text::{StageSnapshot, Summary};
+use crate::shell_run::{StageSnapshot, Summary};
 
 /// Whether bytes that a reader left in a link are more than a pipe of the usual size holds, and as few as this one may hold. (The counters of
 /// a writer include other files.)
@@ -40,13 +40,13 @@ const BESIDE_MIN_NS: u64 = 500_000_000;
 impl Server<'_> {
     /// Time until the next sample of stages; `None` if no stage runs or stages are not sampled.
     pub(super) fn until_next_sample(&self) -> Option<Duration> {
-        let samples = self.sampler.is_some() && self.ledger.running().next().is_some();
+        let samples = self.history.is_some() && self.ledger.running().next().is_some();
         samples.then(|| self.pace.left())
     }
 
     /// Samples the stages if that is due, and draws them.
     pub(super) fn sample_stages(&mut self) {
-        let Some(sampler) = &mut self.sampler else { return };
+        let Some(history) = &mut self.history else { return };
         let source = |id| {
             let served = self.links.get(&id)?;
             match served.order {
@@ -56,7 +56,7 @@ impl Server<'_> {
             }
         };
         self.pace.sample(|| {
-            sampler.sample(&self.ledger, &source);
+            history.sample(&self.ledger, &source);
             true
         });
         self.draw();
@@ -64,7 +64,7 @@ impl Server<'_> {
 
     /// Draws the pipeline that was started last, of those that still run.
     fn draw(&mut self) {
-        let Some(show) = self.text.watched.and_then(|watched| watched.show) else { return };
+        let Some(show) = self.shell_run.watched.and_then(|watched| watched.show) else { return };
         if self.drawn.elapsed() < PAINT_INTERVAL {
             return;
         }
@@ -73,7 +73,7 @@ impl Server<'_> {
         let pipelines = self.ledger.pipelines();
         let runs = |pipeline: &&Pipeline| pipeline.processes.iter().any(|index| running.contains(index));
         let Some(pipeline) = pipelines.iter().rev().find(runs) else { return };
-        let Some(sampler) = &self.sampler else { return };
+        let Some(history) = &self.history else { return };
         let snapshot = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !running.contains(index));
             let behind = pipeline.links.get(at).and_then(|id| Some((*id, self.links.get(id)?)));
@@ -84,19 +84,19 @@ impl Server<'_> {
                 has_link: behind.is_some(),
                 bytes: behind.and_then(|(id, served)| self.flowed(id, served, false)),
                 lines: behind.and_then(|(_, served)| lines(served)),
-                ..sampler.so_far(*index)
+                ..history.so_far(*index)
             }
         };
         let mut stages: Vec<StageSnapshot> = pipeline.processes.iter().enumerate().map(snapshot).collect();
         if let ([first, ..], [stage, ..]) = (&pipeline.processes[..], &mut stages[..]) {
-            let pids = if stage.ended { &[] } else { sampler.pids(*first) };
+            let pids = if stage.ended { &[] } else { history.pids(*first) };
             stage.read_progress = self.read_progress.sample(pids);
         }
         show(&stages);
     }
 
     pub(super) fn draw_nothing(&self) {
-        if let Some(show) = self.text.watched.and_then(|watched| watched.show) {
+        if let Some(show) = self.shell_run.watched.and_then(|watched| watched.show) {
             show(&[]);
         }
     }
@@ -105,7 +105,7 @@ impl Server<'_> {
     pub(super) fn summary(&self, ended_ns: u64, status: i32) -> Summary {
         let serves_on = !self.open.is_empty();
         let mut summary = Summary { lost_bytes: self.lost_bytes, serves_on, ..Summary::default() };
-        if !self.text.recorded {
+        if !self.shell_run.recorded {
             return summary;
         }
         // What a shell leaves in the background when it exits by itself is judged only if there is nothing else.
@@ -113,7 +113,7 @@ impl Server<'_> {
         let mut judged_last = (false, 0);
         let mut pipelines_ns = 0;
         let pipelines = self.ledger.pipelines();
-        let text = self.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
+        let text = self.shell_run.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
         let typed = match &pipelines[..] {
             [pipeline] => typed_stages(&text, pipeline.processes.len()),
             _ => Vec::new(),
@@ -133,17 +133,17 @@ impl Server<'_> {
                 if let Some(programs) = &self.programs {
                     programs.complete(&mut stage);
                 }
-                let Some(sampler) = &self.sampler else { return Some((stage, Blame::default())) };
-                sampler.complete_stage(*index, &mut stage);
-                locales.push(sampler.locale(*index));
-                Some((stage, sampler.blame(*index)))
+                let Some(history) = &self.history else { return Some((stage, Blame::default())) };
+                history.complete_stage(*index, &mut stage);
+                locales.push(history.locale(*index));
+                Some((stage, history.blame(*index)))
             });
             let stages: Vec<(StageRecord, Blame)> = stages.collect();
             let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
             let has_ended = was_killed || stages.iter().all(|(stage, _)| stage.unseen_end.is_none());
-            if self.sampler.is_some() && (has_ended, wall_ns) > judged_last {
+            if self.history.is_some() && (has_ended, wall_ns) > judged_last {
                 judged_last = (has_ended, wall_ns);
-                let is_sequential = self.text.via.order() == Order::Sequential && stages.len() > 1;
+                let is_sequential = self.shell_run.via.order() == Order::Sequential && stages.len() > 1;
                 let observed = Observed { stages: &stages, locales: &locales, links: &links, is_sequential };
                 summary.bottleneck = find_bottleneck(&observed)
                     .map(|found| Bottleneck { stage: found.stage.map(|stage| first + stage), ..found });
@@ -174,8 +174,8 @@ impl Server<'_> {
         if rest_ns < BESIDE_MIN_NS || rest_ns < whole_ns / 2 {
             return None;
         }
-        let sampler = self.sampler.as_ref()?;
-        let longest = self.ledger.longest_beside(pipelines, |index| sampler.last_seen_ns(index));
+        let history = self.history.as_ref()?;
+        let longest = self.ledger.longest_beside(pipelines, |index| history.last_seen_ns(index));
         let longest = longest.filter(|(_, ns)| *ns >= rest_ns / 2);
         let named = longest.map(|(command, _)| format!(": `{command}`")).unwrap_or_default();
         let percent = 100 * rest_ns / whole_ns.max(1);
@@ -186,7 +186,7 @@ impl Server<'_> {
 
     /// The record of a stage for whose end the shell did not wait; `None` if no sample shows it.
     fn unreaped_stage(&self, number: u32, index: usize, shell_ended_ns: u64) -> Option<StageRecord> {
-        let seen_ns = self.sampler.as_ref()?.last_seen_ns(index)?;
+        let seen_ns = self.history.as_ref()?.last_seen_ns(index)?;
         let (seen_ns, unseen_end) = match Stat::of(self.ledger.processes[index].pid).map(|stat| stat.state) {
             None | Some('Z' | 'X') => (seen_ns, UnseenEnd::Ended),
             Some('T') => (shell_ended_ns, UnseenEnd::Stopped),
@@ -204,8 +204,8 @@ impl Server<'_> {
             let record = served.link().map_or_else(|| served.record.clone(), Link::record_so_far);
             let mut record = LinkRecord { pipeline: number, bytes, bytes_is, ..record };
             record.left_bytes = self.ledger.left_in(*id).filter(|bytes| is_more_than_usual(&record, *bytes));
-            if let Some(sampler) = &self.sampler {
-                sampler.complete_link(*id, &mut record);
+            if let Some(history) = &self.history {
+                history.complete_link(*id, &mut record);
             }
             Some(record)
         };
@@ -222,17 +222,17 @@ impl Server<'_> {
         if counted.is_some() {
             return counted;
         }
-        let sampler = self.sampler.as_ref()?;
+        let history = self.history.as_ref()?;
         let [written, read] = [true, false]
             .map(|writes| self.ledger.moved_at_end(id, writes, |index| self.moved_so_far(index)));
-        let seen_read = sampler.seen_read(id) + self.ledger.moved_after(id, sampler.last_of_reader(id));
+        let seen_read = history.seen_read(id) + self.ledger.moved_after(id, history.last_of_reader(id));
         let room = served.record.granted.get("pipe_bytes").copied().unwrap_or(LARGE_LINK_BYTES);
         let room = if has_ended { room } else { 0 };
-        let ends = Ends { written, read, seen_read, room };
-        if ends.writers_count() {
+        let counters = LinkCounters { written, read, seen_read, room };
+        if counters.writers_count() {
             served.writers_counted.set(true);
         }
-        let total = ends.total(served.writers_counted.get());
+        let total = counters.total(served.writers_counted.get());
         // A larger number that was an upper bound is one still; and a drawing does not forget it where counters could not be read.
         let most = served.bytes_most.get();
         if let Some((bytes, Certainty::AtMost)) = total {
@@ -245,7 +245,7 @@ impl Server<'_> {
 
     /// Bytes that the processes of a stage which still runs, or was not reaped, have moved.
     fn moved_so_far(&self, index: usize) -> Option<Moved> {
-        let sampled = self.sampler.as_ref()?.moved(index);
+        let sampled = self.history.as_ref()?.moved(index);
         let counters = self.counters.get(&self.ledger.processes[index].pid);
         let now = counters.and_then(process::proc::read_at).and_then(|bytes| Moved::parse(&bytes));
         let (Some(sampled), Some(now)) = (sampled, now) else { return sampled.or(now) };

@@ -1,5 +1,5 @@
-//! What is kept of the samples of a shell's stages and links. The time between two samples is attributed to the stages for which the others waited, as
-//! `observe::blame` assigned it.
+//! The history of a run: what is kept of the samples of its stages and links. The time between two samples is attributed to the stages for which
+//! the others waited, as `observe::blame` assigned it.
 
 mod blame;
 mod link;
@@ -18,7 +18,7 @@ pub(crate) use observe::topology::FillSource;
 use observe::topology::{LinkId, Stage, Topology};
 
 use crate::ledger::Ledger;
-use crate::text::StageSnapshot;
+use crate::shell_run::StageSnapshot;
 use crate::tips;
 pub(crate) use blame::Blame;
 use link::LinkHistory;
@@ -55,9 +55,9 @@ struct StageHistory {
     longest_held_back: Option<HeldBack>,
 }
 
-/// The samples of the stages and links.
+/// What is kept of the samples of all stages and links of a run.
 #[derive(Default)]
-pub(crate) struct StageSampler {
+pub(crate) struct History {
     sampler: Sampler,
     stages: HashMap<usize, StageHistory>,
     links: HashMap<u64, LinkHistory>,
@@ -74,7 +74,7 @@ struct Round<'a> {
     sample: Sample,
 }
 
-impl StageSampler {
+impl History {
     /// Takes a sample of all running stages.
     pub(crate) fn sample(&mut self, ledger: &Ledger, source: &FillSources<'_>) {
         let now_ns = model::monotonic_ns();

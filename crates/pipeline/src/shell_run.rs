@@ -21,7 +21,7 @@ use crate::link::LinkSpec;
 use crate::shell::{Kind, Shell};
 
 /// What a shell is to run.
-pub struct Text<'a> {
+pub struct ShellRun<'a> {
     /// The shell.
     pub shell: &'a Shell,
     /// Its arguments, without its name.
@@ -223,7 +223,7 @@ pub struct StageSnapshot {
 /// Draws the stages of the running pipeline; called without stages at the end.
 pub type StagePainter<'a> = dyn Fn(&[StageSnapshot]) + 'a;
 
-impl Text<'_> {
+impl ShellRun<'_> {
     /// Whether the library asks the server how programs are to be started.
     pub(crate) fn changes_programs(&self) -> bool {
         self.line_buffered.is_some() || self.align_buffers
