@@ -1,4 +1,15 @@
 //! Channels put together from directions: which task holds which ends, and which loop it runs.
+//!
+//! ```text
+//!                task         direction        task           loops
+//!  a stream      [sender] ═══════════════▶ [receiver]         send_stream, receive_stream
+//!  round trips   [sender, ═══════════════▶ [receiver,         ask,
+//!                 receiver] ◀═════════════  sender]           answer
+//!  one task      [sender ════════════════▶  receiver]         pass_blocks; with a second direction pass_there_and_back
+//!  a chain       [sender] ═▶ [receiver, sender] ═▶ [receiver]  send_stream, relay, receive_stream: a direction for each hop
+//!  many senders  [sender] ═╗
+//!                [sender] ═╩═════════════▶ [receiver]         send_among_others, receive_from_many: one direction
+//! ```
 
 use std::any::Any;
 use std::io;

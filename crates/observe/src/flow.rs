@@ -4,6 +4,8 @@
 //! So a figure is given as exact only if the counters of both ends agree, and as a lower bound if the processes of one end have no other
 //! file from which the bytes could come.
 
+use std::cell::Cell;
+
 use model::Certainty;
 
 /// Bytes that a process has read and written by system calls, from and to any file (proc_pid_io(5), `rchar` and `wchar`), including those of
@@ -96,7 +98,7 @@ impl LinkCounters {
     /// Whether the total of its writers is an upper bound of what went through: its reader has read them all, except those that it can hold, and
     /// did not read so much more that the writers must have used other calls than write(2). A reader reads other files, too: sort(1) reads its
     /// temporary ones.
-    pub fn writers_count(&self) -> bool {
+    fn writers_count(&self) -> bool {
         let (Some(written), Some(read)) = (self.written, self.read) else { return false };
         let all_read =
             written <= read || written <= read.saturating_add(self.room) && self.seen_read < read / 2;
@@ -105,7 +107,7 @@ impl LinkCounters {
 
     /// Bytes that went through. A reader also reads other files, at least its libraries, so a number on which both ends agree is an upper bound.
     /// `writers_counted`: whether [`Self::writers_count`] was true at some time.
-    pub fn total(&self, writers_counted: bool) -> Option<(u64, Certainty)> {
+    fn total(&self, writers_counted: bool) -> Option<(u64, Certainty)> {
         if let (Some(written), Some(read)) = (self.written, self.read)
             && agree(written as f64, read as f64, 0.0)
         {
@@ -114,6 +116,34 @@ impl LinkCounters {
         let counted = self.written.filter(|written| writers_counted && *written >= self.seen_read);
         let most = counted.map(|written| (written, Certainty::AtMost));
         most.or_else(|| (self.seen_read > 0).then_some((self.seen_read, Certainty::AtLeast)))
+    }
+}
+
+/// How many bytes went through a link since it was made, estimated again and again from its counters.
+#[derive(Debug, Default)]
+pub struct LinkTotal {
+    /// Whether the total of its writers was an upper bound at some time.
+    writers_counted: Cell<bool>,
+    /// The largest upper bound so far: a larger one that was true is true still.
+    most_bytes: Cell<u64>,
+}
+
+impl LinkTotal {
+    /// The bytes, and how certain the number is. `has_ended`: no more will come. Before that an upper bound is not given up because some
+    /// counters cannot be read now.
+    pub fn estimate(&self, counters: &LinkCounters, has_ended: bool) -> Option<(u64, Certainty)> {
+        self.writers_counted.set(self.writers_counted.get() || counters.writers_count());
+        let total = counters.total(self.writers_counted.get());
+        let most_bytes = self.most_bytes.get();
+        match total {
+            Some((bytes, Certainty::AtMost)) => {
+                self.most_bytes.set(most_bytes.max(bytes));
+                Some((most_bytes.max(bytes), Certainty::AtMost))
+            }
+            Some((bytes, _)) if bytes >= most_bytes => total,
+            _ if most_bytes > 0 && !has_ended => Some((most_bytes, Certainty::AtMost)),
+            _ => total,
+        }
     }
 }
 
@@ -152,6 +182,28 @@ mod tests {
         ] {
             let counters = LinkCounters { written, read, seen_read, room };
             assert_eq!(counters.total(counters.writers_count()), expected, "{counters:?}");
+        }
+    }
+
+    #[test]
+    fn an_upper_bound_stays_until_the_end() {
+        let total = LinkTotal::default();
+        let known = LinkCounters { written: Some(1000), read: Some(2000), ..LinkCounters::default() };
+        let less = LinkCounters { read: None, seen_read: 900, ..known };
+        for (counters, has_ended, expected) in [
+            (less, false, Some((900, Certainty::AtLeast))),
+            (known, false, Some((1000, Certainty::AtMost))),
+            (
+                LinkCounters { written: Some(10), read: Some(10), ..known },
+                false,
+                Some((1000, Certainty::AtMost)),
+            ),
+            (LinkCounters::default(), false, Some((1000, Certainty::AtMost))),
+            (LinkCounters::default(), true, None),
+            // The writers were counted once, so their total counts where the reader's is not known.
+            (less, true, Some((1000, Certainty::AtMost))),
+        ] {
+            assert_eq!(total.estimate(&counters, has_ended), expected, "{counters:?}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! A link that the server has given to a shell, until its record is complete.
 
-use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use mechanism::Order;
 use model::LinkRecord;
+use observe::flow::LinkTotal;
 use observe::open_file::identity;
 use pipes::message::Answer;
 use rustix::fs::{FileType, fstat};
@@ -37,9 +37,8 @@ pub(super) struct ServedLink {
     pub(super) reader_stopped: bool,
     /// Its reader has read the file to its end, where a limit for the size of files has cut it off.
     pub(super) read_to_limit: bool,
-    /// Whether the total of its writers was an upper bound of its bytes, and the largest bound that was shown.
-    pub(super) writers_counted: Cell<bool>,
-    pub(super) bytes_most: Cell<u64>,
+    /// Its bytes, where no relay counts them.
+    pub(super) total: LinkTotal,
     /// How to find out how full it is.
     pub(super) fill_source: Option<FillSource>,
     /// The folder for its kept bytes.
@@ -73,8 +72,7 @@ impl ServedLink {
             loss: Loss::default(),
             reader_stopped: false,
             read_to_limit: false,
-            writers_counted: Cell::default(),
-            bytes_most: Cell::default(),
+            total: LinkTotal::default(),
             fill_source,
             keep,
         }

@@ -227,20 +227,8 @@ impl Server<'_> {
             .map(|writes| self.ledger.moved_at_end(id, writes, |index| self.moved_so_far(index)));
         let seen_read = history.seen_read(id) + self.ledger.moved_after(id, history.last_of_reader(id));
         let room = served.record.granted.get("pipe_bytes").copied().unwrap_or(LARGE_LINK_BYTES);
-        let room = if has_ended { room } else { 0 };
-        let counters = LinkCounters { written, read, seen_read, room };
-        if counters.writers_count() {
-            served.writers_counted.set(true);
-        }
-        let total = counters.total(served.writers_counted.get());
-        // A larger number that was an upper bound is one still; and a drawing does not forget it where counters could not be read.
-        let most = served.bytes_most.get();
-        if let Some((bytes, Certainty::AtMost)) = total {
-            served.bytes_most.set(most.max(bytes));
-            return Some((most.max(bytes), Certainty::AtMost));
-        }
-        let is_less = total.is_none_or(|(bytes, _)| bytes < most);
-        if is_less && most > 0 && !has_ended { Some((most, Certainty::AtMost)) } else { total }
+        let counters = LinkCounters { written, read, seen_read, room: if has_ended { room } else { 0 } };
+        served.total.estimate(&counters, has_ended)
     }
 
     /// Bytes that the processes of a stage which still runs, or was not reaped, have moved.
