@@ -48,15 +48,6 @@ use terminal::TerminalSource;
 use through_file::ThroughFile;
 use wait::RingingThread;
 
-/// How the writers of a link in sequential order have ended.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Writers {
-    /// One has failed, other than by SIGPIPE.
-    pub(crate) failed: bool,
-    /// One was ended by its limit for the size of files.
-    pub(crate) limited: bool,
-}
-
 /// What a link that has ended has lost.
 #[derive(Default)]
 pub struct Loss {
@@ -66,8 +57,10 @@ pub struct Loss {
     pub(crate) not_kept: bool,
     /// The reader has ended before the stream.
     pub(crate) reader_left: bool,
-    /// The message if a writer turns out to have failed: there was no more room for the file at some time.
-    pub(crate) doubt: Option<String>,
+    /// Of a file in sequential order: it ends where the room for it ended.
+    pub(crate) is_cut: bool,
+    /// The message if such a file is cut off: there was no more room for it at some time.
+    pub(crate) no_room: Option<String>,
     /// The file that the reader still reads: its end may look like the end of the data.
     pub(crate) unread: Option<Unread>,
 }
@@ -85,10 +78,6 @@ pub struct Link {
     writers_end: Option<Option<RingingThread<()>>>,
     /// The file that gets a copy of a stored link's file.
     copy: Option<File>,
-    /// The file size limits of its writers, in bytes.
-    pub(crate) limits: Vec<u64>,
-    /// How its writers have ended so far.
-    pub(crate) writers: Writers,
     /// The counter of lines, which may have their times.
     pub(crate) lines: Arc<Lines>,
     /// A relay counts lines, if they are to be counted.
@@ -227,10 +216,7 @@ impl Link {
             self.copy = Some(copy);
             return Ok(());
         }
-        let Some(input) = self.read.take() else { return Ok(()) };
-        let source = Stream::new(input, Some(copy), self.uncounted());
-        self.counted = true;
-        self.feed(source.map_err(refused("tee(2), which makes the copy"))?)
+        self.pass_through(Some(copy), "tee(2), which makes the copy")
     }
 
     /// Counts bytes, unless a relay counts them already. To be called before the ends are taken.
@@ -241,10 +227,15 @@ impl Link {
         if self.file.is_some() || !self.relays.is_empty() && self.uncounted().is_none() {
             return Ok(());
         }
+        self.pass_through(None, "fcntl(F_SETFL)")
+    }
+
+    /// Starts a relay before the reader, which counts. `call` is named where it is refused.
+    fn pass_through(&mut self, copy: Option<File>, call: &'static str) -> Result<(), OpenError> {
         let Some(input) = self.read.take() else { return Ok(()) };
-        let source = Stream::new(input, None, self.uncounted());
+        let source = Stream::new(input, copy, self.uncounted());
         self.counted = true;
-        self.feed(source.map_err(refused("fcntl(F_SETFL)"))?)
+        self.feed(source.map_err(refused(call))?)
     }
 
     /// Notes when each line enters the link, and counts bytes. To be called before all others. The writer gets a pipe of one page, so that
@@ -380,23 +371,14 @@ impl Link {
         record.stored_bytes = Some(stored_bytes);
         record.bytes = record.bytes.or(record.stored_bytes);
         record.path = file.path().map(|path| path.to_string_lossy().into_owned());
-        let is_cut = file.is_cut() || self.writers.failed && file.was_refused();
-        let limited = self.limits.contains(&stored_bytes) || self.writers.limited && stored_bytes > 0;
-        let cut = if is_cut && !loss.reader_left {
-            Some(file.trouble(&record.spec))
-        } else {
-            (limited && is_sequential).then(|| limit_trouble(&record.spec, stored_bytes))
-        };
-        if file.was_refused() && cut.is_none() {
-            loss.doubt = Some(file.trouble(&record.spec));
-        }
         if is_sequential {
-            let by = if is_cut { Cut::NoRoom } else { Cut::Limit };
-            loss.unread = Some(file.unread(cut.is_some().then_some(by))?);
-        } else {
-            loss.cut_short |= cut.is_some();
+            loss.is_cut = file.is_cut();
+            loss.no_room = file.was_refused().then(|| file.trouble(&record.spec));
+            loss.unread = Some(file.unread()?);
+        } else if file.is_cut() && !loss.reader_left {
+            loss.cut_short = true;
+            record.trouble = Some(file.trouble(&record.spec));
         }
-        record.trouble = cut.or(record.trouble.take());
         if let Some(Err(error)) = self.copy.take().map(|copy| file.copy_to(copy)) {
             let not_kept = format!("not all bytes could be kept: {}", model::describe_errno(&error));
             record.trouble.get_or_insert(not_kept);

@@ -90,9 +90,9 @@ impl LinkFile {
     }
 
     /// What is needed after the link has ended while its reader reads the file by itself.
-    pub(super) fn unread(&self, cut: Option<Cut>) -> io::Result<Unread> {
+    pub(super) fn unread(&self) -> io::Result<Unread> {
         let folder = self.stored.folder.clone();
-        Ok(Unread { file: self.reader.try_clone()?, folder, held_bytes: self.size()?, cut })
+        Ok(Unread { file: self.reader.try_clone()?, folder, held_bytes: self.size()? })
     }
 
     /// Copies its bytes; into another file by reference if the file system supports that.
@@ -156,7 +156,6 @@ pub(crate) struct Unread {
     file: OwnedFd,
     folder: PathBuf,
     held_bytes: u64,
-    pub(crate) cut: Option<Cut>,
 }
 
 impl Unread {

@@ -19,7 +19,7 @@ use super::server::Server;
 use crate::history::FillSource;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
-use crate::link::{Cut, Link, Moved, Writers, limit_trouble, refused};
+use crate::link::{Cut, Link, Moved, refused};
 use crate::requests;
 use crate::shell_run::ShellUse;
 
@@ -104,15 +104,15 @@ impl Server<'_> {
             State::Finishing(copying) if copying.is_over() => copying.join().unwrap_or_default(),
             unfinished => return served.state = unfinished,
         };
-        if let Some(trouble) = &record.trouble {
-            print_trouble(trouble);
-        }
         // At a prompt the file of the link may already have its final name.
         served.record = LinkRecord { kept: served.record.kept.take(), ..record };
         self.lost_bytes |= loss.cut_short || loss.not_kept;
         served.loss = loss;
         self.open.remove(&id);
-        self.judge_loss(id);
+        self.find_cut(id);
+        if let Some(trouble) = self.links.get(&id).and_then(|served| served.record.trouble.as_ref()) {
+            print_trouble(trouble);
+        }
     }
 
     /// The links for which this is true, of those that are not over.
@@ -138,35 +138,24 @@ impl Server<'_> {
         let Some(served) = self.links.get_mut(&id) else { return };
         served.writers.failed = true;
         served.writers.limited |= signal == Some(libc::SIGXFSZ);
-        if let State::Open(link) = &mut served.state {
-            link.writers = served.writers;
+        if let Some(trouble) = self.find_cut(id) {
+            print_trouble(&trouble);
         }
-        self.judge_loss(id);
     }
 
-    /// Decides whether a link that has ended has lost bytes, as far as its record does not say that already.
-    fn judge_loss(&mut self, id: u64) {
-        let Some(served) = self.links.get_mut(&id) else { return };
-        if !matches!(served.state, State::Over) || served.record.trouble.is_some() || served.loss.reader_left
-        {
-            return;
+    /// Finds out whether what was written to the file of a link in sequential order, which has ended, was cut off. Returns the message the first time.
+    fn find_cut(&mut self, id: u64) -> Option<String> {
+        let served = self.links.get_mut(&id)?;
+        let is_over = matches!(served.state, State::Over);
+        if !is_over || served.order != Order::Sequential || served.cut.is_some() {
+            return None;
         }
-        let Writers { failed, limited } = served.writers;
-        let full = served.loss.doubt.take_if(|_| failed);
-        let by = if full.is_some() { Cut::NoRoom } else { Cut::Limit };
-        let stored_bytes = served.record.stored_bytes.unwrap_or(0);
-        let limited = limited && stored_bytes > 0 && served.order == Order::Sequential;
-        let Some(trouble) =
-            full.or_else(|| limited.then(|| limit_trouble(&served.record.spec, stored_bytes)))
-        else {
-            return;
-        };
-        print_trouble(&trouble);
-        served.record.trouble = Some(trouble);
-        match &mut served.loss.unread {
-            Some(unread) => unread.cut = Some(by),
-            None => self.lost_bytes = true,
-        }
+        let (by, trouble) = served.find_cut()?;
+        served.cut = Some(by);
+        served.record.trouble = Some(trouble.clone());
+        // Its reader may have ended already.
+        self.lost_bytes |= served.loss.unread.is_none();
+        Some(trouble)
     }
 
     /// Notes that the reader of a link has ended, which may have read the link's file by itself. One that has not moved its position may have
@@ -175,9 +164,9 @@ impl Server<'_> {
         let Some(served) = self.links.get_mut(&link) else { return };
         let Some(unread) = served.loss.unread.take() else { return };
         let moved = unread.moved();
-        self.lost_bytes |= unread.cut == Some(Cut::NoRoom) && moved != Moved::Within;
+        self.lost_bytes |= served.cut == Some(Cut::NoRoom) && moved != Moved::Within;
         served.reader_stopped = moved == Moved::Within;
-        served.read_to_limit = unread.cut == Some(Cut::Limit) && moved == Moved::ToTheEnd;
+        served.read_to_limit = served.cut == Some(Cut::Limit) && moved == Moved::ToTheEnd;
     }
 
     /// Decides whether bytes are missing that a limit for the size of files has cut off. The limit is also what ends a writer that would write

@@ -16,7 +16,7 @@ use crate::history::FillSource;
 use crate::keep::Keep;
 use crate::link::lines::Lines;
 use crate::link::wait::RingingThread;
-use crate::link::{Bell, Link, Loss, Writers};
+use crate::link::{Bell, Cut, Link, Loss, limit_trouble};
 use crate::requests;
 
 /// A link, and the readers that are held until its writers are done.
@@ -29,10 +29,11 @@ pub(super) struct ServedLink {
     held: Vec<OwnedFd>,
     /// Whether all writers are done; always true for a link in parallel order, whose readers do not wait.
     pub(super) written: bool,
-    /// How its writers have ended.
     pub(super) writers: Writers,
     /// What it has lost, once it has ended.
     pub(super) loss: Loss,
+    /// What has cut off the output of its writers.
+    pub(super) cut: Option<Cut>,
     /// Its reader has ended, with its position within the link's file.
     pub(super) reader_stopped: bool,
     /// Its reader has read the file to its end, where a limit for the size of files has cut it off.
@@ -45,6 +46,17 @@ pub(super) struct ServedLink {
     pub(super) keep: Option<Rc<Keep>>,
     /// The times of its lines, if they are measured.
     pub(super) lines: Arc<Lines>,
+}
+
+/// What is known of the writers of a link.
+#[derive(Default)]
+pub(super) struct Writers {
+    /// One has failed, other than by SIGPIPE.
+    pub(super) failed: bool,
+    /// One was ended by its limit for the size of files.
+    pub(super) limited: bool,
+    /// Their limits for the size of files, in bytes.
+    pub(super) limits: Vec<u64>,
 }
 
 pub(super) enum State {
@@ -70,6 +82,7 @@ impl ServedLink {
             written: order == Order::Parallel,
             writers: Writers::default(),
             loss: Loss::default(),
+            cut: None,
             reader_stopped: false,
             read_to_limit: false,
             total: LinkTotal::default(),
@@ -80,6 +93,18 @@ impl ServedLink {
 
     pub(super) fn link(&self) -> Option<&Link> {
         if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
+    }
+
+    /// What has cut off the file of a link in sequential order, to which its writers write themselves, with the message.
+    pub(super) fn find_cut(&mut self) -> Option<(Cut, String)> {
+        let is_full = self.loss.is_cut || self.writers.failed;
+        if let Some(no_room) = self.loss.no_room.take_if(|_| is_full) {
+            return Some((Cut::NoRoom, no_room));
+        }
+        let stored_bytes = self.record.stored_bytes.unwrap_or(0);
+        let is_at_limit = self.writers.limits.contains(&stored_bytes);
+        let is_limited = is_at_limit || self.writers.limited && stored_bytes > 0;
+        is_limited.then(|| (Cut::Limit, limit_trouble(&self.record.spec, stored_bytes)))
     }
 
     /// Holds a reader until the writers are done.

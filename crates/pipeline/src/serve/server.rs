@@ -21,7 +21,7 @@ use process::{signals, sleep_on};
 use rustix::event::{PollFd, PollFlags};
 
 use super::programs::Programs;
-use super::served::{ServedLink, State};
+use super::served::ServedLink;
 use crate::history::History;
 use crate::keep::Keep;
 use crate::ledger::Ledger;
@@ -166,8 +166,8 @@ impl<'a> Server<'a> {
                 self.ledger.executes(&sender, parent, words.next().unwrap_or_default(), children);
             }
             Message::Limit { link, bytes } => {
-                if let Some(ServedLink { state: State::Open(link), .. }) = self.links.get_mut(&link) {
-                    link.limits.push(bytes);
+                if let Some(served) = self.links.get_mut(&link) {
+                    served.writers.limits.push(bytes);
                 }
             }
             Message::Changes(text) => {
