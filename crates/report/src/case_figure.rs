@@ -3,15 +3,15 @@
 use model::{CaseRecord, Sample, Workload};
 use stats::{TrialGroup, TrialsByCpus, figure, paired_ratios, round_trips_by_cpus, trials_by_cpus};
 
-use crate::figure::{Axis, Bar, Cell, Scale, SeriesStyle, Unit};
-use crate::interval::plus_minus;
+use crate::figure::{Axis, Bar, Cell, Scale, SeriesStyle};
+use crate::interval::Estimated;
 use crate::numbers;
 use crate::reason::reason;
+use crate::unit::Unit;
+use crate::value::Value;
 
 /// A case is shown with two figures, one for one CPU and one for two, if they differ by more than this factor.
 const MIXTURE_FROM: f64 = 1.25;
-/// A figure below this share of a column's unit is shown in its own unit.
-const OWN_UNIT_BELOW: f64 = 0.0995;
 
 /// How the figures of a workload are named and shown.
 pub(crate) struct Quantity {
@@ -128,135 +128,19 @@ pub(crate) fn mixture(by_cpus: Option<TrialsByCpus>) -> Option<[TrialGroup; 2]> 
     (times > MIXTURE_FROM).then_some([one, two])
 }
 
-/// A case's figure with its interval, as a table shows it.
-#[derive(Debug, Clone)]
-pub(crate) struct FigureText {
-    /// The median and its interval.
-    found: [f64; 3],
-    trials: usize,
-    /// The two figures of a mixture, the smaller one first: they are shown instead.
-    mixture: Option<[f64; 2]>,
-    unit: Unit,
+/// The estimate of a case as tables show it; `None` without one. Of a mixture it has both medians.
+pub(crate) fn shown(case: &CaseRecord, by_cpus: Option<TrialsByCpus>) -> Option<Estimated> {
+    let modes = mixture(by_cpus).map(|groups| groups.map(|group| group.median));
+    let unit = quantity(case.workload).unit;
+    Some(Estimated::new(unit, estimated(case)?, case.samples.len()).with_modes(modes))
 }
 
-impl FigureText {
-    /// `None` if the case has no figure.
-    pub(crate) fn new(case: &CaseRecord, by_cpus: Option<TrialsByCpus>) -> Option<Self> {
-        let mixture = mixture(by_cpus).map(|groups| {
-            let [one, two] = groups.map(|group| group.median);
-            [one.min(two), one.max(two)]
-        });
-        let unit = quantity(case.workload).unit;
-        Some(Self { found: estimated(case)?, trials: case.samples.len(), mixture, unit })
-    }
-
-    fn values(&self) -> &[f64] {
-        self.mixture.as_ref().map_or(&self.found[..1], |two| two)
-    }
-
-    fn largest(&self) -> f64 {
-        self.values().iter().copied().fold(0.0, f64::max)
-    }
-
-    /// "10.5 ±12 %", or "0.60–4.9", in the unit of the column's heading. A figure that is too small or too large for it is in
-    /// its own unit.
-    pub(crate) fn in_unit(&self, (factor, _): &(f64, String)) -> String {
-        if !self.is_readable_in(*factor) || self.largest() >= 1000.0 * factor {
-            return self.in_own_unit();
-        }
-        self.digits(*factor) + &self.spread(|value| numbers::significant(value / factor, 2))
-    }
-
-    /// "10.5 GB/s ±12 %", "0.60–4.9 GB/s", "830 ns–15 ms".
-    pub(crate) fn in_own_unit(&self) -> String {
-        self.parts().concat()
-    }
-
-    /// The figure in its own unit, and its interval: "10.5 GB/s" and " ±12 %".
-    fn parts(&self) -> [String; 2] {
-        let (factor, name) = self.unit.step(self.largest());
-        let figure = if self.is_readable_in(factor) {
-            format!("{} {name}", self.digits(factor))
-        } else {
-            joined(self.values(), |value| self.unit.text(value))
-        };
-        [figure, self.spread(|value| self.unit.text(value))]
-    }
-
-    fn is_readable_in(&self, factor: f64) -> bool {
-        self.values().iter().all(|value| *value >= OWN_UNIT_BELOW * factor)
-    }
-
-    /// Three digits of one figure, two of each of two.
-    fn digits(&self, factor: f64) -> String {
-        let digits = if self.mixture.is_none() { 3 } else { 2 };
-        joined(self.values(), |value| numbers::significant(value / factor, digits))
-    }
-
-    fn spread(&self, text: impl Fn(f64) -> String) -> String {
-        if self.mixture.is_some() { String::new() } else { plus_minus(self.found, self.trials, text) }
-    }
+/// The estimate of a case in a cell: "10.5 GB/s ±12 %".
+pub fn figure_value(case: &CaseRecord) -> Option<Value> {
+    shown(case, figures_by_cpus(case)).map(Value::Estimate)
 }
 
-fn joined(values: &[f64], text: impl Fn(f64) -> String) -> String {
-    values.iter().map(|value| text(*value)).collect::<Vec<String>>().join("–")
-}
-
-/// The largest unit of at least a quarter of these figures.
-pub(crate) fn common_unit(texts: impl Iterator<Item = FigureText>) -> Option<(f64, String)> {
-    let mut units: Vec<(f64, String)> = texts.map(|text| text.unit.step(text.largest())).collect();
-    model::sort_by(&mut units, |one, other| other.0.total_cmp(&one.0));
-    let has_quarter =
-        |unit: &&(f64, String)| 4 * units.iter().filter(|one| one == unit).count() >= units.len();
-    units.iter().find(has_quarter).cloned()
-}
-
-/// The figure of a case with its interval and unit: "10.5 GB/s ±12 %".
-pub fn figure_text(case: &CaseRecord) -> Option<String> {
-    Some(figure_and_interval(case)?.concat())
-}
-
-/// The figure of a case with its unit, and its interval: "10.5 GB/s" and " ±12 %".
+/// The estimate of a case with its unit, and its interval: "10.5 GB/s" and " ±12 %".
 pub(crate) fn figure_and_interval(case: &CaseRecord) -> Option<[String; 2]> {
-    Some(FigureText::new(case, figures_by_cpus(case))?.parts())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(value: f64) -> FigureText {
-        FigureText { found: [value, 0.9 * value, 1.12 * value], trials: 9, mixture: None, unit: Unit::Ns }
-    }
-
-    #[test]
-    fn a_column_has_the_largest_unit_that_is_not_rare_and_what_is_far_from_it_has_its_own() {
-        let unit = common_unit([830.0, 4_100.0, 52_000.0, 9_996.0, 15e6].into_iter().map(text));
-        let unit = unit.expect("figures");
-        assert_eq!(unit, (1e3, "µs".to_owned()));
-        let shown = |value: f64| text(value).in_unit(&unit);
-        assert_eq!(shown(830.0), "0.830 ±12 %");
-        assert_eq!(shown(52_000.0), "52.0 ±12 %");
-        assert_eq!(shown(30.0), "30.0 ns ±12 %");
-        assert_eq!(shown(15e6), "15.0 ms ±12 %");
-        assert_eq!(common_unit(std::iter::empty()), None);
-    }
-
-    #[test]
-    fn two_figures_are_a_range_in_one_unit_where_it_suits_both() {
-        let two = |values: [f64; 2]| FigureText { mixture: Some(values), ..text(1.0) };
-        assert_eq!(two([604.0, 4_850.0]).in_own_unit(), "0.60–4.8 µs");
-        assert_eq!(two([604.0, 4_850.0]).in_unit(&(1e3, "µs".to_owned())), "0.60–4.8");
-        assert_eq!(two([830.0, 15e6]).in_unit(&(1e3, "µs".to_owned())), "830 ns–15.0 ms");
-        assert!(text(0.0).in_own_unit().starts_with("0 ns"));
-        assert!(text(f64::INFINITY).in_own_unit().starts_with('–'));
-    }
-
-    /// Expected: an interval that a reader can use. Happened: `52.0 µs ±9275 %`.
-    #[test]
-    fn an_interval_wider_than_its_median_is_a_range() {
-        let wide = FigureText { found: [52_000.0, 4_000.0, 4.875e6], ..text(1.0) };
-        assert_eq!(wide.in_own_unit(), "52.0 µs (4.00 µs–4.88 ms)");
-        assert_eq!(wide.in_unit(&(1e3, "µs".to_owned())), "52.0 (4.0–4875)");
-    }
+    Some(shown(case, figures_by_cpus(case))?.parts())
 }

@@ -2,13 +2,19 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopSnapshot, one_line};
+use model::{
+    Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopRecord, TopSnapshot, one_line,
+};
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::lists::{distinct, joined_if_any};
-use crate::numbers::{binary_size, percent, speed, time, with_certainty};
-use crate::table::{ABSENT, Column, Fit, Table};
+use crate::numbers::{binary_size, percent, time};
+use crate::sheet::{Sheet, col};
+use crate::show::{Show, indexes};
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::{ABSENT, Value};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count, count_of};
 use crate::{held_back, slow_copies};
 
@@ -26,7 +32,7 @@ pub const NOTHING: &str =
     "There is no chain: no pipe, FIFO, socket or pseudoterminal joins processes that can be seen.";
 
 /// All chains, jobservers and the pipe quota of a snapshot.
-pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
+fn section(seen: &TopSnapshot, context: &Context) -> Section {
     let mut section = context.section("chains", "Chains");
     let elapsed = time(seen.elapsed_ns as f64);
     if context.is_page() {
@@ -277,7 +283,8 @@ fn drawn_rate(link: &ChainLink) -> String {
 }
 
 pub(crate) fn rate(link: &ChainLink) -> String {
-    link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| with_certainty(certainty(link), speed(rate)))
+    let rate = link.bytes_per_s.map(|rate| Unit::BytesPerS.of(rate).with_certainty(certainty(link)));
+    rate.map_or_else(|| UNKNOWN.to_owned(), |rate| rate.to_string())
 }
 
 fn certainty(link: &ChainLink) -> Certainty {
@@ -354,7 +361,7 @@ fn doing(chain: &Chain, stage: &ChainStage) -> String {
 }
 
 /// The links that each stage writes to.
-pub(crate) fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
+fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
     let mut behind = vec![Vec::new(); chain.stages.len()];
     for link in &chain.links {
         link.writers.iter().for_each(|stage| behind[*stage].push(link));
@@ -364,30 +371,91 @@ pub(crate) fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
 
 /// The stages of a chain, each with the links behind it.
 pub fn table(chain: &Chain) -> Table {
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(usize, &ChainStage) -> String| {
-        table.add(column, chain.stages.iter().enumerate().map(|(at, stage)| Some(cell(at, stage))));
-    };
     let moved = |stage: &ChainStage, rate: Option<f64>| {
         let is = if stage.at_most { Certainty::AtMost } else { Certainty::Exact };
-        rate.map_or_else(|| ABSENT.to_owned(), |rate| with_certainty(is, speed(rate)))
+        Some(rate.map_or(Value::Absent, |rate| Unit::BytesPerS.of(rate).with_certainty(is)))
     };
-    let behind = links_behind(chain);
-    let of_links = |at: usize, cell: fn(&ChainLink) -> String| {
-        behind[at].iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ")
+    let rows: Vec<_> = chain.stages.iter().zip(links_behind(chain)).collect();
+    let of_links = |links: &[&ChainLink], cell: fn(&ChainLink) -> String| {
+        Some(links.iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ").into())
     };
-    add(Column::left("stage").fit(Fit::Cut), &|_, stage| name(stage));
-    add(Column::left("whose"), &|_, stage| whose(stage));
-    add(Column::right("CPU"), &|_, stage| percent(stage.cpus));
-    add(Column::right("reads").drop(1), &|_, stage| moved(stage, stage.read_bytes_per_s));
-    add(Column::right("writes").drop(1), &|_, stage| moved(stage, stage.write_bytes_per_s));
-    add(Column::right("behind it"), &|at, _| of_links(at, held));
-    add(Column::right("full"), &|at, _| {
-        of_links(at, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
+    let mut sheet = Sheet::new(&rows);
+    sheet.add(col("stage").fit(Fit::Cut), |(stage, _)| Some(name(stage).into()));
+    sheet.add("whose", |(stage, _)| Some(whose(stage).into()));
+    sheet.add("CPU", |(stage, _)| Some(Unit::Share.of(stage.cpus)));
+    sheet.add(col("reads").drop(1), |(stage, _)| moved(stage, stage.read_bytes_per_s));
+    sheet.add(col("writes").drop(1), |(stage, _)| moved(stage, stage.write_bytes_per_s));
+    sheet.add(col("behind it").right(), |(_, links)| of_links(links, held));
+    sheet.add(col("full").right(), |(_, links)| {
+        of_links(links, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
     });
-    add(Column::left("what it does").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
+    sheet.add(col("what it does").fit(Fit::Wrap), |(stage, _)| Some(doing(chain, stage).into()));
+    let mut table = sheet.table();
     table.embolden(chain.held_up_by);
     table
+}
+
+impl Show for TopRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(&self.seen, context)]
+    }
+
+    /// A row for each stage and each link that it writes to.
+    fn data(&self) -> Table {
+        type Written<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
+        let stages = self.seen.chains.iter().enumerate().flat_map(|(number, chain)| {
+            chain.stages.iter().zip(links_behind(chain)).map(move |(stage, links)| (number, stage, links))
+        });
+        let rows: Vec<Written> = stages
+            .flat_map(|(number, stage, links)| {
+                let none = links.is_empty().then_some(None);
+                links.into_iter().map(Some).chain(none).map(move |link| (number, stage, link))
+            })
+            .collect();
+        let whole = |rate: Option<f64>| Some(Unit::BytesPerS.of(rate?));
+        let mut sheet = Sheet::of_data(&rows);
+        sheet.data("chain", |(at, ..)| Some(Value::count(*at as u64 + 1)));
+        sheet.data("stage", |(_, stage, _)| Some(name(stage).into()));
+        sheet.data("pid", |(_, stage, _)| Some(Unit::Count.of(stage.processes.first()?.pid.into())));
+        sheet.data("cpus", |(_, stage, _)| Some(Unit::Share.of(stage.cpus)));
+        sheet.data("read_bytes_per_s", |(_, stage, _)| whole(stage.read_bytes_per_s));
+        sheet.data("write_bytes_per_s", |(_, stage, _)| whole(stage.write_bytes_per_s));
+        sheet.data("doing", |(_, stage, _)| Some(stage.doing.to_string().into()));
+        sheet.data("held_up", |(_, stage, _)| Some(Unit::Share.of(stage.held_up)));
+        sheet.fields("link=name", |(.., link)| *link);
+        sheet.data("link_bytes_per_s", |(.., link)| whole((*link)?.bytes_per_s));
+        sheet.fields(
+            "link_at_least=at_least link_held_bytes=held_bytes link_capacity_bytes=capacity_bytes",
+            |(.., link)| *link,
+        );
+        sheet.data("link_fullness", |(.., link)| Some(Unit::Share.of((*link)?.fullness?)));
+        sheet.table()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.seen.chains.iter().try_for_each(check)
+    }
+}
+
+/// Largest number of pairs of a writer and a reader in all links of a chain.
+const JOINED_MAX: usize = 1 << 20;
+
+/// Whether every place in a chain exists.
+fn check(chain: &Chain) -> Result<(), String> {
+    let stages = chain.stages.len();
+    if stages == 0 {
+        return Err("a chain has no `stages`".to_owned());
+    }
+    indexes("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
+    let pairs = |link: &ChainLink| link.writers.len().saturating_mul(link.readers.len());
+    let joined = chain.links.iter().map(pairs).fold(0, usize::saturating_add);
+    if joined > JOINED_MAX {
+        return Err(format!("the links of a chain join {joined} pairs of stages"));
+    }
+    let ends = chain.links.iter().flat_map(|link| link.writers.iter().chain(&link.readers));
+    indexes("an end of a link", 1, ends.copied(), "stages", stages)?;
+    let waits_at = chain.stages.iter().filter_map(|stage| stage.waits_at);
+    indexes("`waits_at`", 1, waits_at, "links", chain.links.len())
 }
 
 /// The other users and containers to which the processes of a stage belong; empty if there are none.

@@ -10,7 +10,9 @@ mod plot;
 mod table;
 mod theme;
 
-pub use axis::{Scale, Unit};
+pub use axis::Scale;
+
+pub use crate::unit::Unit;
 pub(crate) use palette::Palette;
 pub use theme::Theme;
 pub(crate) use theme::page_style;

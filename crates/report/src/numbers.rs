@@ -3,10 +3,13 @@
 
 use model::{ByteSize, Certainty};
 
-use crate::table::ABSENT;
+use crate::value::ABSENT;
 
 /// Smallest number that is shown with an exponent.
 const HUGE: f64 = 1e15;
+
+/// Smallest factor that is shown as a factor and not in percent.
+pub(crate) const SEVERAL_TIMES: f64 = 3.0;
 
 /// Bytes per second in decimal units, as in "24.1 GB/s".
 pub fn throughput(bytes_per_s: f64) -> String {
@@ -61,6 +64,24 @@ pub fn ratio(ratio: f64) -> String {
         ratio if ratio < 99.95 => fixed(ratio, 1),
         ratio => fixed(ratio, 0),
     }
+}
+
+/// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
+pub(crate) fn change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let decimals = usize::from(change.abs() < 9.95);
+    let times = |factor: f64| fixed(factor, usize::from(factor < 99.95));
+    match ratio {
+        ratio if ratio >= SEVERAL_TIMES => format!("× {}", times(ratio)),
+        ratio if ratio > 0.0 && 1.0 / ratio >= SEVERAL_TIMES => format!("÷ {}", times(1.0 / ratio)),
+        _ if fixed(change.abs(), 1) == "0.0" => "0.0 %".to_owned(),
+        _ => format!("{}{} %", if change > 0.0 { "+" } else { "" }, fixed(change, decimals)),
+    }
+}
+
+/// A probability with one or two digits, or that it is very small.
+pub(crate) fn chance(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
 }
 
 /// With this number of decimals.
@@ -189,6 +210,24 @@ mod tests {
             }
         }
         assert_eq!((time(f64::INFINITY), ratio(1e300)), ("–".to_owned(), "1.00e300".to_owned()));
+    }
+
+    #[test]
+    fn changes_as_people_say_them() {
+        for (ratio, text) in [
+            (1.0, "0.0 %"),
+            (0.9999, "0.0 %"),
+            (1.031, "+3.1 %"),
+            (0.88, "-12 %"),
+            (4.2, "× 4.2"),
+            (170.0, "× 170"),
+            (f64::MAX, "× 1.80e308"),
+            (1.0 / 12.0, "÷ 12.0"),
+            (f64::MIN_POSITIVE, "÷ 4.49e307"),
+        ] {
+            assert_eq!(change(ratio), text);
+        }
+        assert_eq!([0.00001, 0.0123, 0.5].map(chance), ["<0.001", "0.012", "0.50"]);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::show::kind_of;
+
 /// A record with its name, which usually is its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
@@ -42,7 +44,7 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let kind = kind(fields).map_err(&refused)?.to_owned();
     checks::numbers(&record).map_err(&damaged)?;
     let record = Record::of_kind(&kind, record).map_err(|error| damaged(error.to_string()))?;
-    checks::check(&record).map_err(damaged)?;
+    kind_of(&record).check().map_err(damaged)?;
     Ok(Loaded::new(name, record))
 }
 

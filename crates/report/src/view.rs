@@ -12,37 +12,13 @@ use model::{
 };
 use stats::TrialsByCpus;
 
-use crate::against_pipe::Pipes;
 use crate::case_figure::{figures_by_cpus, speed};
+use crate::groups::{Pipes, References};
 use crate::lists::joined;
-use crate::references::References;
 use crate::{numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
 pub const SWEEP_FROM: usize = 4;
-
-/// What two cases must have in common to be compared, apart from the block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Axes {
-    pub(crate) workload: Workload,
-    pub(crate) data: DataLevel,
-    pub(crate) tasks: Tasks,
-    pub(crate) placement: Placement,
-    pub(crate) relays: u32,
-}
-
-impl Axes {
-    pub(crate) fn from_case(case: &CaseRecord) -> Self {
-        let CaseRecord { workload, data, tasks, placement, relays, .. } = *case;
-        Self { workload, data, tasks, placement, relays }
-    }
-
-    /// Streams before round trips, checked figures first.
-    pub(crate) fn order(&self) -> impl Ord + use<> {
-        let Self { workload, data, tasks, placement, relays } = *self;
-        (workload, Reverse(data), tasks, placement, relays)
-    }
-}
 
 /// What all rows of a ranking have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,7 +96,8 @@ impl<'a> View<'a> {
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
-        self.references.nearest(role, &ranking.axes)
+        let RankingAxes { block_bytes, data, placement, .. } = ranking.axes;
+        self.references.nearest(role, block_bytes, data, placement)
     }
 
     /// What all rankings have in common; `None` if they differ.
@@ -205,7 +182,7 @@ impl<'a> Ranking<'a> {
     pub(crate) fn ends(&self) -> String {
         let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
         let cpus = if self.pinned.is_some() { None } else { cpus() };
-        let ends = words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        let ends = words::tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
         match self.pinned_cpus() {
             Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
             None => ends,
@@ -214,7 +191,7 @@ impl<'a> Ranking<'a> {
 
     /// What the ends did with the data, in words.
     pub(crate) fn data(&self) -> &'static str {
-        words::data(self.axes.data, self.cases().find_map(|case| case.check))
+        words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check))
     }
 
     /// The cases of all rows.

@@ -9,9 +9,10 @@ use report::document::{Block, Section};
 use report::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
+use report::sheet::col;
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, Table, figure_text, interval, numbers, words};
+use report::{ABSENT, Table, figure_value, interval, numbers, words};
 use stats::Estimate;
 
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
@@ -201,7 +202,7 @@ pub(crate) fn texts<const N: usize>(found: [(&str, Option<String>); N]) -> Texts
 /// The texts of a case, if there is one. `ratio` is its throughput as a multiple of `base`.
 pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts {
     let throughput = case.and_then(median);
-    let shown = case.filter(|_| throughput.is_some()).and_then(figure_text);
+    let shown = case.filter(|_| throughput.is_some()).and_then(figure_value).map(|found| found.to_string());
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
     texts([
         ("tasks", case.map(|case| case.tasks.to_string())),
@@ -306,7 +307,7 @@ impl PartView<'_> {
         let first = self.entry.table.as_ref().and_then(|table| table.columns.first());
         let group = |name: &str, data: Option<DataLevel>| {
             let bar_of = |row: &RowText| {
-                let name = first.and_then(|[_, word]| self.row(row).remove(word)).unwrap_or_default();
+                let name = first.and_then(|column| self.row(row).remove(&column[1])).unwrap_or_default();
                 Some(bar(&name, self.case(row, data)?))
             };
             BarGroup { name: name.to_owned(), bars: self.entry.rows.iter().filter_map(bar_of).collect() }
@@ -347,9 +348,12 @@ impl PartView<'_> {
 impl TableText {
     /// The table with these rows; if a row lacks a text, its cell is empty.
     pub(crate) fn block(&self, caption: &str, rows: Vec<Texts>) -> Block {
-        let headings = self.columns.iter().map(|[heading, _]| heading.as_str());
+        let headings = self.columns.iter().map(|column| match column.get(2) {
+            Some(_) => col(&column[0]).right(),
+            None => col(&column[0]).left(),
+        });
         let cells = |row: Texts| -> Vec<String> {
-            self.columns.iter().map(|[_, name]| row.get(name).cloned().unwrap_or_default()).collect()
+            self.columns.iter().map(|column| row.get(&column[1]).cloned().unwrap_or_default()).collect()
         };
         Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
     }

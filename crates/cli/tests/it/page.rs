@@ -169,7 +169,8 @@ fn very_many_round_trips(lab: &Lab) -> String {
         }
     }
     let file = lab.here("many.json");
-    std::fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("a file");
+    std::fs::write(&file, serde_json::to_string(&model::Record::from(record.clone())).expect("JSON"))
+        .expect("a file");
     file.display().to_string()
 }
 
@@ -440,6 +441,7 @@ fn multiply(record: &mut BenchRecord, specs: usize, samples: usize) {
 
 fn write(lab: &Lab, name: &str, record: &BenchRecord) -> String {
     let file = lab.here(name);
-    std::fs::write(&file, serde_json::to_string(record).expect("JSON")).expect("a file");
+    std::fs::write(&file, serde_json::to_string(&model::Record::from(record.clone())).expect("JSON"))
+        .expect("a file");
     file.display().to_string()
 }

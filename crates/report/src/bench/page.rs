@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, Workload};
 
-use super::cases::{self, CaseSet, Source};
 use super::{recommended, round_trips, throughput};
 use crate::advice::advice;
 use crate::document::{Block, Section, labelled};
 use crate::figure::Figure;
+use crate::groups::{self, Group, Source};
 use crate::lists::{distinct, grouped};
 use crate::{data_costs, languages, load, remarks, view};
 
 /// A section for each kind of figures that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
-    let sets = cases::sets(sources);
+    let sets = groups::charted(sources);
     let of_workload = |workload| {
-        sets.iter().enumerate().filter(move |(_, set): &(_, &CaseSet)| set.axes.workload == workload)
+        sets.iter().enumerate().filter(move |(_, set): &(_, &Group)| set.case().workload == workload)
     };
     let charts = |workload| {
         let blocks = of_workload(workload).flat_map(|(at, set)| set_blocks(set, at, &sets, sources));
@@ -72,13 +72,13 @@ fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
 }
 
 /// The figures of a set, with titles that distinguish it from other sets.
-fn figure_blocks(figures: Vec<Figure>, set: &CaseSet, sets: &[CaseSet]) -> impl Iterator<Item = Block> {
+fn figure_blocks(figures: Vec<Figure>, set: &Group, sets: &[Group]) -> impl Iterator<Item = Block> {
     let titled = |figure: Figure| Figure { title: set.titled(&figure.title, sets), ..figure };
     figures.into_iter().map(titled).map(Block::Figure)
 }
 
 /// The figures of a set of cases; of a sweep also the time of a block, and the sizes without figures.
-fn set_blocks(set: &CaseSet, number: usize, sets: &[CaseSet], sources: &[Source]) -> Vec<Block> {
+fn set_blocks(set: &Group, number: usize, sets: &[Group], sources: &[Source]) -> Vec<Block> {
     let mut blocks: Vec<Block> =
         figure_blocks(throughput::figures(set, number, sources), set, sets).collect();
     if set.is_sweep() {

@@ -3,9 +3,9 @@
 use model::{CaseRecord, decode_histogram};
 use stats::tail::share_max;
 
-use super::cases::{CaseSet, Entry};
 use crate::bounds::{LINES_MAX, cut};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::groups::{Group, GroupRow};
 use crate::numbers;
 
 /// Steps from one nine to the next: 90 %, 91 %… 99 %, 99.1 %…
@@ -14,13 +14,13 @@ const STEPS: u32 = 9;
 const NINES: i32 = 7;
 
 /// A figure for each block of a set of round trips; of a sweep for the smallest block only.
-pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
+pub(super) fn figures(set: &Group, number: usize) -> Vec<Figure> {
     let mut blocks = set.blocks();
     if set.is_sweep() {
         blocks.truncate(1);
     }
     let figure = |(at, bytes): (usize, u64)| {
-        let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
+        let mut entries: Vec<&GroupRow> = set.of_block(bytes).collect();
         model::sort_by_key(&mut entries, |entry| {
             entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50)
         });
@@ -44,7 +44,7 @@ pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
     blocks.into_iter().enumerate().filter_map(figure).collect()
 }
 
-fn series(entry: &Entry) -> Option<Series> {
+fn series(entry: &GroupRow) -> Option<Series> {
     let points = percentiles(entry.case)?;
     Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
 }

@@ -17,12 +17,13 @@ use model::{
     BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, LinkRecord, Placement,
     Record, RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
+use report::Value;
 use report::disjoint_records;
 use report::document::{Block, Document};
 use report::figure::Figure;
 use report::read::Loaded;
 use report::study::StudyView;
-use report::table::Table;
+use report::table::{Row, Table};
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
     Loaded { name: name.to_owned(), record: Record::Bench(record) }
@@ -206,8 +207,9 @@ fn text(page: &Document) -> String {
 }
 
 fn rows(table: &Table) -> String {
-    let columns: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
-    let lines = std::iter::once(&columns).chain(table.rows.iter().map(|row| &row.cells));
+    let columns: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
+    let cells = |row: &Row| row.cells.iter().map(Value::to_string).collect();
+    let lines = std::iter::once(columns).chain(table.rows.iter().map(cells));
     let lines = lines.map(|cells| format!("{}\n", cells.join(" | ")));
     format!("\n{}\n{}", table.title, lines.collect::<String>())
 }

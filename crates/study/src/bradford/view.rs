@@ -3,7 +3,7 @@
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
 use report::document::{Block, Section};
 use report::figure::{Point, Series, SeriesStyle};
-use report::figure_text;
+use report::figure_value;
 use report::interval::is_range;
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
@@ -48,7 +48,7 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
 
 /// The texts of a sweep. For one thread the study has only the peak.
 fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
-    let peak = |case: &CaseRecord| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes)));
+    let peak = |case: &CaseRecord| Some(format!("{} at {}", figure_value(case)?, size(case.block_bytes)));
     let peak = fastest(cases.iter().copied()).and_then(peak);
     let (system, peak) = (("system", Some(system)), peak.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {

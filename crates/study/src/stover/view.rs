@@ -4,6 +4,7 @@ use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::numbers::{fixed, ratio};
+use report::sheet::col;
 use report::{ABSENT, Table};
 use stats::estimate::median;
 
@@ -53,7 +54,7 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     if errors.iter().any(Option::is_some) {
         add("why not", &mut errors.iter().map(|error| Some(error.cloned().unwrap_or_default())));
     }
-    let headings = std::iter::once("host").chain(study.ways.iter().map(|way| way.name.as_str()));
+    let headings = std::iter::once(col("host")).chain(study.ways.iter().map(|way| col(&way.name).right()));
     let caption = "Seconds, published and here; relative: the slowest sum divided by the column's sum";
     Block::Table(Table::new(caption, headings, rows))
 }
