@@ -160,7 +160,7 @@ pub struct ChainLine {
 
 /// The chain in lines, with each link once. A line ends at a stage that is in a line already.
 pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut undrawn = Drawing::from_chain(chain);
+    let mut undrawn = UndrawnChain::from_chain(chain);
     let mut lines = Vec::new();
     while let Some(first) = undrawn.first() {
         let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
@@ -185,7 +185,7 @@ struct Edge {
 }
 
 /// What of a chain is in a line already.
-struct Drawing<'a> {
+struct UndrawnChain<'a> {
     chain: &'a Chain,
     /// Whether each stage is in a line.
     drawn: Vec<bool>,
@@ -195,7 +195,7 @@ struct Drawing<'a> {
     arriving: Vec<usize>,
 }
 
-impl<'a> Drawing<'a> {
+impl<'a> UndrawnChain<'a> {
     fn from_chain(chain: &'a Chain) -> Self {
         let edges = edges(chain);
         let mut leaving = vec![VecDeque::new(); chain.stages.len()];

@@ -4,7 +4,7 @@ use model::{CaseRecord, Workload};
 use stats::tail::Tail;
 use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
-use crate::case_figure::{estimated, quantity, shown};
+use crate::estimate::{estimated, quantity, shown};
 use crate::granted;
 use crate::interval::{Estimated, common_unit};
 use crate::lists::grouped;

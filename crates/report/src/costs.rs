@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Workload};
 use stats::cost::{Crossing, Deviation, NoModel, Straightness, crossing, rounds_to_cross};
-use stats::{CostModel, Swept};
+use stats::{CostModel, SizeSweep};
 
 use crate::groups::{COMPARED, key};
 use crate::lists::{first_lines, first_names, grouped, joined_if_any};
@@ -30,7 +30,7 @@ pub(crate) struct Costs(Vec<Cost>);
 /// One mechanism over the sizes of a sweep.
 struct Cost {
     label: String,
-    swept: Swept,
+    swept: SizeSweep,
     model: Result<CostModel, NoModel>,
 }
 
@@ -45,7 +45,7 @@ impl Costs {
     pub(crate) fn from_cases<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
         let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
         let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
-            let swept = Swept::of(cases);
+            let swept = SizeSweep::of(cases);
             Cost { label, model: CostModel::of(&swept), swept }
         };
         let costs: Vec<Cost> = grouped(streams).into_iter().map(cost).collect();
@@ -108,7 +108,7 @@ pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, Cost
     let similar = grouped(own.map(|case| ((key(case, COMPARED), labels.label(case)), case)));
     let mut models = HashMap::new();
     for (_, cases) in similar {
-        let swept = Swept::of(cases.iter().copied());
+        let swept = SizeSweep::of(cases.iter().copied());
         if let Ok(model) = CostModel::of(&swept) {
             models.extend(cases.into_iter().map(|case| (std::ptr::from_ref(case), model.clone())));
         }
@@ -129,7 +129,7 @@ fn verdict(model: &CostModel) -> String {
     let text = match model.straightness() {
         Straightness::Straight(share) => Some(format!("at most {}", numbers::percent(share))),
         Straightness::Unclear => Some("not certain".to_owned()),
-        Straightness::Bent => farthest(&|one| one.times.value.ln().abs(), true)
+        Straightness::NotLinear => farthest(&|one| one.times.value.ln().abs(), true)
             .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes))),
     };
     text.unwrap_or_default()

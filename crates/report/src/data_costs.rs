@@ -2,7 +2,7 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Workload};
 
-use crate::case_figure::estimated;
+use crate::estimate::estimated;
 use crate::groups::{OF_ONE_LOAD, key};
 use crate::lists::grouped;
 use crate::sheet::{Sheet, col};

@@ -20,6 +20,7 @@ pub(crate) use theme::page_style;
 use maud::Markup;
 use model::{Certainty, visible};
 
+use crate::lists::grouped;
 use crate::table::Table;
 use crate::{interval, numbers};
 use canvas::Canvas;
@@ -193,7 +194,36 @@ pub struct Cell {
     pub note: String,
 }
 
+impl Series {
+    /// A line without a curve.
+    pub fn new(name: impl Into<String>, style: SeriesStyle, points: Vec<Point>) -> Self {
+        Self { name: name.into(), style, points, model: Vec::new() }
+    }
+
+    /// A line for each name, with its points from left to right.
+    pub(crate) fn by_name(
+        points: impl IntoIterator<Item = (String, Point)>,
+        style: SeriesStyle,
+    ) -> Vec<Self> {
+        let line = |(name, mut points): (String, Vec<Point>)| {
+            model::sort_by(&mut points, |one, other| one.x.total_cmp(&other.x));
+            Self::new(name, style, points)
+        };
+        grouped(points).into_iter().map(line).collect()
+    }
+}
+
 impl Point {
+    /// A number without an interval.
+    pub fn new(x: f64, y: f64, n: Option<u32>) -> Self {
+        Self { x, y, low: None, high: None, n }
+    }
+
+    /// A median with the ends of its interval, of this many samples.
+    pub fn estimated(x: f64, [y, low, high]: [f64; 3], samples: usize) -> Self {
+        Self { x, y, low: Some(low), high: Some(high), n: u32::try_from(samples).ok() }
+    }
+
     /// The figure as that of a bar or of a cell of a matrix.
     fn cell(&self) -> Cell {
         let Self { y, low, high, n, .. } = *self;

@@ -7,8 +7,8 @@ use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
 use crate::bench::{CaseRow, cases_table};
-use crate::case_figure::{estimated, figure_cell, quantity};
 use crate::document::{Block, Context, Section};
+use crate::estimate::{estimate_cell, estimated, quantity};
 use crate::figure::{Cell, Chart, Figure, Heat};
 use crate::hosts;
 use crate::interval;
@@ -154,7 +154,7 @@ impl<'a> WorkloadFigures<'a> {
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
         let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
-            cells[*from][*to] = figure_cell(case, false);
+            cells[*from][*to] = estimate_cell(case, false);
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
@@ -307,7 +307,7 @@ impl Show for FleetRecord {
         let rows: Vec<_> = own
             .chain(pairs)
             .flat_map(|(node, partner, cases, failure)| {
-                let why_not = (cases.is_empty() || failure.is_some()).then(|| (failure.as_deref(), None));
+                let why_not = (cases.is_empty() || failure.is_some()).then_some((failure.as_deref(), None));
                 let cases = cases.iter().map(|case| (None, Some(CaseRow::of(case))));
                 cases.chain(why_not).map(move |(failure, case)| (node, partner, failure, case))
             })

@@ -8,8 +8,8 @@ use model::{AXES, AxisValue, BenchRecord, CaseRecord, DataLevel, Placement, Rati
 use stats::estimate::median;
 use stats::ratio_of;
 
-use crate::case_figure::paired_speeds;
 use crate::document::labelled;
+use crate::estimate::paired_speeds;
 use crate::lists::{grouped, joined};
 use crate::reason::reason;
 use crate::view::{Labels, SWEEP_FROM, ranked, transports};
@@ -161,11 +161,6 @@ impl GroupRow<'_> {
     /// Why there is no figure.
     pub(crate) fn why_not(&self) -> Option<String> {
         reason(self.case, self.source.record.settings.interrupted)
-    }
-
-    /// The number of its samples.
-    pub(crate) fn n(&self) -> Option<u32> {
-        u32::try_from(self.case.samples.len()).ok()
     }
 }
 

@@ -117,20 +117,34 @@ pub(crate) fn common_unit(numbers: impl Iterator<Item = Estimated>) -> Option<(f
 
 /// The longer arm of an interval, as a share of the median: " ±12 %"; if that is 100 % or more, its ends, shown by `text`:
 /// " (0.21–77)". Empty for fewer than [`SPREAD_FROM`] trials.
-pub fn plus_minus([median, low, high]: [f64; 3], trials: usize, text: impl Fn(f64) -> String) -> String {
-    match relative_half_width(median, low, high).filter(|_| trials >= SPREAD_FROM) {
-        None => String::new(),
-        Some(share) if share >= WIDE_FROM => format!(" ({}–{})", text(low), text(high)),
-        Some(share) => format!(" ±{}", numbers::percent(share)),
+pub fn plus_minus(of: [f64; 3], trials: usize, text: impl Fn(f64) -> String) -> String {
+    match (alone(of, trials, text), is_wide((of, trials))) {
+        (None, _) => String::new(),
+        (Some(ends), true) => format!(" ({ends})"),
+        (Some(share), false) => format!(" {share}"),
     }
+}
+
+/// The same by itself: "±12 %", or "0.21–77".
+pub(crate) fn alone(
+    of @ [median, low, high]: [f64; 3],
+    trials: usize,
+    text: impl Fn(f64) -> String,
+) -> Option<String> {
+    let share = relative_half_width(median, low, high).filter(|_| trials >= SPREAD_FROM)?;
+    Some(match is_wide((of, trials)) {
+        true => format!("{}–{}", text(low), text(high)),
+        false => format!("±{}", numbers::percent(share)),
+    })
+}
+
+/// Whether an interval is shown by its ends.
+fn is_wide(([median, low, high], trials): ([f64; 3], usize)) -> bool {
+    trials >= SPREAD_FROM && relative_half_width(median, low, high).is_some_and(|share| share >= WIDE_FROM)
 }
 
 /// What parentheses after figures mean; `None` if no interval is so wide that it is shown by its ends.
 pub(crate) fn wide_legend(mut figures: impl Iterator<Item = ([f64; 3], usize)>) -> Option<String> {
-    let is_wide = |([median, low, high], trials): ([f64; 3], usize)| {
-        trials >= SPREAD_FROM
-            && relative_half_width(median, low, high).is_some_and(|share| share >= WIDE_FROM)
-    };
     figures.any(is_wide).then(|| "(a–b) is the same interval where it is wider than ±100 %.".to_owned())
 }
 

@@ -11,8 +11,8 @@ use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
 use stats::figure;
 
-use crate::case_figure::speed;
 use crate::document::Block;
+use crate::estimate::speed;
 use crate::groups::{PLACED, groups};
 use crate::lists::{distinct, grouped};
 use crate::reason::text;

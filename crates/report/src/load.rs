@@ -5,7 +5,7 @@ use stats::choice::counts_server_only;
 use stats::tail::Tail;
 use stats::{figure, load};
 
-use crate::case_figure::{estimated, figure_value};
+use crate::estimate::{estimate_value, estimated};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle};
 use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
@@ -106,7 +106,7 @@ pub(crate) fn columns<R>(
     add(col("senders").drop(1), &|case| count(case.senders));
     add(col("receivers").drop(1), &|case| count(case.receivers));
     add(col("asked for").drop(1), &|case| load::offered_per_s(case).map(|rate| Unit::PerS.of(rate)));
-    add(col("throughput").drop(1), &|case| figure_value(case).filter(|_| case.throughput.is_some()));
+    add(col("throughput").drop(1), &|case| estimate_value(case).filter(|_| case.throughput.is_some()));
     add(col("reached").csv("reached_per_s").drop(2), &|case| {
         case.latency_ns.as_ref().map(drop).or(case.rate_per_s.map(drop))?;
         load::reached_per_s(case).map(|rate| Unit::PerS.of(rate))
@@ -122,7 +122,7 @@ pub(crate) fn columns<R>(
         median(case, load::fairness, Unit::Decimals(2))
     });
     add(col("torn blocks").short("torn").csv("torn_share").drop(2), &torn);
-    add(col("p50").drop(1), &|case| figure_value(case).filter(|_| case.latency_ns.is_some()));
+    add(col("p50").drop(1), &|case| estimate_value(case).filter(|_| case.latency_ns.is_some()));
     add(col("p99").drop(2), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
     add(col("p99.9").drop(6), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
     let sent = [
@@ -275,16 +275,16 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
         (_, None) => ("median round trip", Unit::Ns),
     };
     let point = |case: &&CaseRecord| {
-        let (y, low, high) = match (&case.latency_ns, asked.rate_per_s) {
-            (Some(found), Some(_)) => (Tail::P99.ns(found)? as f64, None, None),
-            (None, Some(_)) => (cpu_per_block_ns(case)?, None, None),
-            _ => estimated(case).map(|[median, low, high]| (median, Some(low), Some(high)))?,
+        let (x, samples) = (x(case)?, case.samples.len());
+        let without_interval = |y| Point::new(x, y, u32::try_from(samples).ok());
+        let point = match (&case.latency_ns, asked.rate_per_s) {
+            (Some(found), Some(_)) => without_interval(Tail::P99.ns(found)? as f64),
+            (None, Some(_)) => without_interval(cpu_per_block_ns(case)?),
+            _ => Point::estimated(x, estimated(case)?, samples),
         };
-        let n = u32::try_from(case.samples.len()).ok();
-        Some((case.spec.to_string(), Point { x: x(case)?, y, low, high, n }))
+        Some((case.spec.to_string(), point))
     };
-    let line = |(name, points)| Series { name, style: SeriesStyle::Measured, points, model: Vec::new() };
-    let series: Vec<Series> = grouped(cases.iter().filter_map(point)).into_iter().map(line).collect();
+    let series = Series::by_name(cases.iter().filter_map(point), SeriesStyle::Measured);
     if series.iter().all(|series| series.points.len() < 2) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use model::{Alignment, BenchRecord, CaseRecord};
 
-use crate::case_figure::{estimated, figure_value, quantity, speed};
+use crate::estimate::{estimate_value, estimated, quantity, speed};
 use crate::groups::{OF_ONE_BLOCK, conditions, groups, order};
 use crate::lists::{distinct, first_lines, grouped};
 use crate::numbers;
@@ -17,7 +17,7 @@ const SLOW_BELOW: f64 = 0.8;
 const SENTENCES_MAX: usize = 8;
 
 /// Cases that differ only in the offsets of their buffers, and their label.
-type Swept<'a> = (String, Vec<&'a CaseRecord>);
+type OffsetSweep<'a> = (String, Vec<&'a CaseRecord>);
 
 /// Whether a record has enough offsets to be shown in separate tables.
 pub(crate) fn are_swept(record: &BenchRecord) -> bool {
@@ -32,7 +32,7 @@ pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Al
 }
 
 /// The sweeps of each table. All cases of a table have the same workload, block, placement and so on.
-fn sets(record: &BenchRecord) -> Vec<Vec<Swept<'_>>> {
+fn sets(record: &BenchRecord) -> Vec<Vec<OffsetSweep<'_>>> {
     let labels = Labels::without(record, Some("align"));
     let mut sets = groups(ranked(record), |case| *case, OF_ONE_BLOCK);
     model::sort_by_key(&mut sets, |cases| (order(cases[0]), cases[0].block_bytes));
@@ -42,7 +42,7 @@ fn sets(record: &BenchRecord) -> Vec<Vec<Swept<'_>>> {
 /// A row for each offset, and for each mechanism a column with its figures and one with their shares of the best.
 pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
     let offsets = offsets(ranked(record));
-    let table = |columns: Vec<Swept>| {
+    let table = |columns: Vec<OffsetSweep>| {
         let first = columns[0].1[0];
         let [ends, data, _] = conditions(columns[0].1.iter().copied());
         let title = format!(
@@ -55,7 +55,7 @@ pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
         for (label, cases) in columns {
             let at = |place: &Alignment| cases.iter().copied().find(|case| case.align == *place);
             let best = cases.iter().filter_map(|case| speed(case)).fold(f64::MIN_POSITIVE, f64::max);
-            sheet.add(format!("{label} "), |place| at(place).and_then(figure_value));
+            sheet.add(format!("{label} "), |place| at(place).and_then(estimate_value));
             sheet.add("of best", |place| Some(Unit::Decimals(2).of(speed(at(place)?)? / best)));
         }
         Table { title, ..sheet.table() }
@@ -73,7 +73,7 @@ pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
         let size = numbers::size(first.block_bytes);
         let what = format!("{} of {size}{placed}", quantity(first.workload).name);
         let sentence =
-            move |(label, cases): &Swept| Some(format!("`{label}`, {what}: {}.", slow_offsets(cases)?));
+            move |(label, cases): &OffsetSweep| Some(format!("`{label}`, {what}: {}.", slow_offsets(cases)?));
         columns.iter().filter_map(sentence)
     });
     first_lines(sentences.collect(), SENTENCES_MAX)
@@ -95,7 +95,7 @@ fn slow_offsets(cases: &[&CaseRecord]) -> Option<String> {
         slow => format!("{slow} of {} buffer offsets have", measured.len()),
     };
     let [slow_text, best_text] =
-        [slowest, best].map(|case| figure_value(case).map_or(String::new(), |found| found.to_string()));
+        [slowest, best].map(|case| estimate_value(case).map_or(String::new(), |found| found.to_string()));
     Some(format!(
         "{how_many} surely less than {SLOW_BELOW} of the best speed; the slowest is {} ({slow_text}), the best {} ({best_text})",
         slowest.align, best.align

@@ -71,6 +71,11 @@ impl<'r, R> Sheet<'r, R> {
     /// Adds columns that are only in CSV: fields of a record, with blanks between them, each `field` or `column=path/of/its/field`. Of a list
     /// its length is shown, of an object its `name=value` pairs.
     pub(crate) fn fields<T: Serialize>(&mut self, fields: &'static str, of: impl Fn(&R) -> T) {
+        self.fields_in(Unit::Seconds, fields, of);
+    }
+
+    /// The same, with this unit for numbers that are not whole.
+    pub(crate) fn fields_in<T: Serialize>(&mut self, unit: Unit, fields: &'static str, of: impl Fn(&R) -> T) {
         if self.reader == Reader::People {
             return;
         }
@@ -78,7 +83,7 @@ impl<'r, R> Sheet<'r, R> {
             self.rows.iter().map(|row| serde_json::to_value(of(row)).unwrap_or_default()).collect();
         for name in fields.split_whitespace() {
             let (name, path) = name.split_once('=').unwrap_or((name, name));
-            let cell = |row: &Json| Some(plain(row.pointer(&format!("/{path}"))?).into());
+            let cell = |row: &Json| Some(plain(row.pointer(&format!("/{path}"))?, unit).into());
             let column = Column::default().csv(name);
             push(&mut self.table, self.reader, column, rows.iter().map(cell).collect());
         }
@@ -107,13 +112,13 @@ fn push(table: &mut Table, reader: Reader, column: Column, cells: Vec<Option<Val
     table.columns.push(column);
 }
 
-fn plain(value: &Json) -> String {
+fn plain(value: &Json, unit: Unit) -> String {
     match value {
         Json::Null => String::new(),
         Json::String(text) => text.clone(),
-        Json::Number(number) if number.is_f64() => Unit::Seconds.raw(number.as_f64().unwrap_or(f64::NAN)),
+        Json::Number(number) if number.is_f64() => unit.raw(number.as_f64().unwrap_or(f64::NAN)),
         Json::Array(list) => list.len().to_string(),
-        Json::Object(fields) => pairs(fields.iter().map(|(name, value)| (name, plain(value)))),
+        Json::Object(fields) => pairs(fields.iter().map(|(name, value)| (name, plain(value, unit)))),
         other => other.to_string(),
     }
 }

@@ -24,6 +24,9 @@ pub struct StudyView {
     pub sections: Vec<Section>,
 }
 
+/// A row of CSV is of one of these.
+type StudyRow<'a> = (Option<CaseRow<'a>>, Option<&'a CompareResult>, Option<&'a Measure>);
+
 impl Show for StudyRecord {
     fn sections(&self, context: &Context) -> Vec<Section> {
         (context.view_of)(self).sections(context)
@@ -37,8 +40,7 @@ impl Show for StudyRecord {
             let measures = part.measures.iter().map(|measure| (None, None, Some(measure)));
             cases.chain(results).chain(measures).map(move |row| (&part.name, row))
         });
-        let rows: Vec<(&String, (Option<CaseRow>, Option<&CompareResult>, Option<&Measure>))> =
-            rows.collect();
+        let rows: Vec<(&String, StudyRow)> = rows.collect();
         let cases: Vec<_> = rows.iter().map(|(_, (case, ..))| *case).collect();
         let mut parts = Sheet::of_data(&rows);
         parts.data("part", |(name, _)| Some((*name).into()));

@@ -2,7 +2,7 @@
 
 use model::Workload;
 
-use crate::case_figure::{quantity, shown, speed};
+use crate::estimate::{quantity, shown, speed};
 use crate::lists::grouped;
 use crate::sheet::{Sheet, col};
 use crate::table::Table;

@@ -8,7 +8,7 @@ use stats::load::torn_share;
 use stats::race::SAME_TIMES;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
-use crate::case_figure::{estimated, paired_speeds, quantity, speed};
+use crate::estimate::{estimated, paired_speeds, quantity, speed};
 use crate::groups::{OF_ONE_LOAD, groups};
 use crate::lists::{distinct, first_names, first_of};
 use crate::load;

@@ -12,9 +12,9 @@ use model::{
 };
 use stats::TrialsByCpus;
 
-use crate::case_figure::{figures_by_cpus, speed};
+use crate::estimate::{figures_by_cpus, speed};
 use crate::groups::{Pipes, References};
-use crate::lists::joined;
+use crate::lists::{grouped, joined};
 use crate::{numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
@@ -67,22 +67,15 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
         let (blocks, labels) = (Blocks::from_record(record), Labels::from_record(record));
-        let pinned = blocks.pinned_beside();
-        let mut rankings: Vec<Ranking<'a>> = Vec::new();
-        // The index of each ranking, and those of the rows of each name in it: a record may have thousands of either.
-        let mut known: HashMap<RankingAxes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
-        for case in ranked(record) {
-            let axes = blocks.axes(case);
-            let axes = RankingAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
-            let (at, rows) = known.entry(axes).or_insert_with(|| {
-                rankings.push(Ranking { axes, pinned, rows: Vec::new(), against_pipe: false });
-                (rankings.len() - 1, HashMap::new())
-            });
-            let label = labels.label(case);
-            rankings[*at].add(case, &label, rows.entry(label.clone()).or_default());
-        }
-        let pipes = Pipes::from_record(record);
-        rankings.iter_mut().for_each(|ranking| ranking.rank(&pipes));
+        let (pinned, pipes) = (blocks.pinned_beside(), Pipes::from_record(record));
+        let placed = |axes: RankingAxes| match pinned {
+            Some(_) => RankingAxes { placement: Placement::Any, ..axes },
+            None => axes,
+        };
+        let keyed = ranked(record).map(|case| (placed(blocks.axes(case)), (labels.label(case), case)));
+        let alike = grouped(keyed).into_iter();
+        let ranking = |(axes, cases)| Ranking::new(axes, pinned, cases, &pipes);
+        let mut rankings: Vec<Ranking<'a>> = alike.map(ranking).collect();
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
         let mut view =
             Self { record, rankings, references: References::from_record(record), same: [false; 3] };
@@ -133,16 +126,16 @@ pub(crate) fn transports(record: &BenchRecord) -> impl Iterator<Item = &CaseReco
 }
 
 impl<'a> Ranking<'a> {
-    /// Adds a case to the first row of its name that has no case of its workload and placement yet; `namesakes` are the indexes of
-    /// these rows.
-    fn add(&mut self, case: &'a CaseRecord, label: &str, namesakes: &mut Vec<usize>) {
-        let pinned = self.pinned == Some(case.placement);
-        let free = namesakes.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
-        if free == namesakes.len() {
-            namesakes.push(self.rows.len());
-            self.rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
-        }
-        self.rows[namesakes[free]].cases[case.workload as usize][usize::from(pinned)] = Some(case);
+    fn new(
+        axes: RankingAxes,
+        pinned: Option<Placement>,
+        cases: Vec<(String, &'a CaseRecord)>,
+        pipes: &Pipes,
+    ) -> Self {
+        let rows = grouped(cases).into_iter().flat_map(|(label, cases)| rows_of(&label, &cases, pinned));
+        let mut ranking = Self { axes, pinned, rows: rows.collect(), against_pipe: false };
+        ranking.rank(pipes);
+        ranking
     }
 
     /// Sorts the rows: the fastest stream first, then the shortest round trip, then rows without figures as they were planned.
@@ -198,6 +191,22 @@ impl<'a> Ranking<'a> {
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> {
         self.rows.iter().flat_map(RankedRow::cases)
     }
+}
+
+/// The rows of one name: the first has the first case of each workload and placement, the second the second, and so on.
+fn rows_of<'a>(label: &str, cases: &[&'a CaseRecord], pinned: Option<Placement>) -> Vec<RankedRow<'a>> {
+    let mut rows: Vec<RankedRow> = Vec::new();
+    let mut counts = [[0; 2]; 2];
+    for case in cases {
+        let (workload, place) = (case.workload as usize, usize::from(pinned == Some(case.placement)));
+        let at = counts[workload][place];
+        counts[workload][place] += 1;
+        if at == rows.len() {
+            rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
+        }
+        rows[at].cases[workload][place] = Some(case);
+    }
+    rows
 }
 
 impl<'a> RankedRow<'a> {

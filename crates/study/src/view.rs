@@ -12,7 +12,7 @@ use report::figure::{
 use report::sheet::col;
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, Table, figure_value, interval, numbers, words};
+use report::{ABSENT, Table, estimate_value, interval, numbers, words};
 use stats::Estimate;
 
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
@@ -202,7 +202,7 @@ pub(crate) fn texts<const N: usize>(found: [(&str, Option<String>); N]) -> Texts
 /// The texts of a case, if there is one. `ratio` is its throughput as a multiple of `base`.
 pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts {
     let throughput = case.and_then(median);
-    let shown = case.filter(|_| throughput.is_some()).and_then(figure_value).map(|found| found.to_string());
+    let shown = case.filter(|_| throughput.is_some()).and_then(estimate_value).map(|found| found.to_string());
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
     texts([
         ("tasks", case.map(|case| case.tasks.to_string())),
@@ -383,20 +383,11 @@ pub(crate) fn median(case: &CaseRecord) -> Option<f64> {
 /// A line of cases over their block sizes.
 pub(crate) fn line<'a>(name: &str, cases: impl IntoIterator<Item = &'a CaseRecord>) -> Series {
     let point = |case: &CaseRecord| {
-        let throughput = case.throughput.as_ref()?;
-        Some(Point {
-            x: case.block_bytes as f64,
-            y: throughput.median_bytes_per_s,
-            low: Some(throughput.low),
-            high: Some(throughput.high),
-            n: u32::try_from(case.samples.len()).ok(),
-        })
+        let found = case.throughput.as_ref()?;
+        let ends = [found.median_bytes_per_s, found.low, found.high];
+        Some(Point::estimated(case.block_bytes as f64, ends, case.samples.len()))
     };
-    series(name.to_owned(), SeriesStyle::Measured, cases.into_iter().filter_map(point).collect())
-}
-
-pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Series {
-    Series { name, style, points, model: Vec::new() }
+    Series::new(name, SeriesStyle::Measured, cases.into_iter().filter_map(point).collect())
 }
 
 /// A bar of a measured figure: the median, its interval, and the samples.

@@ -7,7 +7,7 @@ use report::document::{Block, Document};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Row, Table, Tone};
 use report::{RaceWords, Unit, numbers, words};
-use stats::choice::decisive_cost_ns;
+use stats::choice::ranking_cost_ns;
 use stats::estimate::median;
 use stats::paired::paired_ratios;
 use stats::{Choice, Excluded, MessageCost, RankedCase};
@@ -199,7 +199,7 @@ impl Answer<'_> {
         let demand = &self.args.question.demand();
         let what = if demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
         let words = RaceWords { cases, choice, taken, demand };
-        let trials = words::count(cost.decisive_ns.count, trial);
+        let trials = words::count(cost.ranking_ns.count, trial);
         let simplest = words
             .simplest()
             .map(|simplest| format!("By {what} in {trials}, `{}` is {simplest}.", cases[taken].spec));
@@ -221,7 +221,7 @@ impl Answer<'_> {
     /// Rows with too few trials for an interval, and the number of their trials.
     pub(super) fn with_few_trials(&self) -> impl Iterator<Item = (&RankedCase, usize)> {
         let rows = self.choice.ranked.iter().filter_map(|one| Some((one, one.cost?)));
-        rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.decisive_ns.count))
+        rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.ranking_ns.count))
     }
 
     fn table(&self) -> Table {
@@ -247,10 +247,10 @@ impl Answer<'_> {
         });
         // At a rate the CPU time is the cost.
         if rate.is_none() {
-            sheet.add(col("time + CPU").short("cost"), |one| ns(one.cost?.decisive_ns.median));
+            sheet.add(col("time + CPU").short("cost"), |one| ns(one.cost?.ranking_ns.median));
         }
         sheet.add(col(interval).drop(2), |one| {
-            let cost = one.cost?.decisive_ns;
+            let cost = one.cost?.ranking_ns;
             Some(Unit::Ns.of(cost.low).and(" to ", Unit::Ns.of(cost.high)))
         });
         if !self.race.programs.is_empty() {
@@ -264,7 +264,7 @@ impl Answer<'_> {
         let demand = self.args.question.demand();
         sheet.add(col("× taken").drop(1), |one| {
             let taken = self.figures.cases[self.choice.taken?];
-            let cost = |sample: &Sample| decisive_cost_ns(taken, sample, &demand);
+            let cost = |sample: &Sample| ranking_cost_ns(taken, sample, &demand);
             let ratios = paired_ratios(&self.case(one).samples, &taken.samples, cost);
             Some(Unit::Times.of(median(&ratios)?))
         });

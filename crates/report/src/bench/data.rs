@@ -1,8 +1,6 @@
 //! Cases in CSV: a row for each, with its axes, its numbers, and the axes and numbers of further groups.
 
-use model::{
-    AXES, AxisGroup, BenchRecord, CaseRecord, ProgramFigures, Ratio, Recommendation, Spec, Throughput,
-};
+use model::{AXES, AxisGroup, BenchRecord, CaseRecord, ProgramFigures, Ratio, Recommendation, Spec};
 use serde::Serialize;
 use stats::choice::costly_cpu_ns;
 use stats::tail::Tail;
@@ -119,24 +117,21 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     };
     add("granted", |case| Some(pairs(&case.granted).into()));
     add("samples", |case| Some(Value::count(case.samples.len() as u64)));
-    add("throughput_median_bytes_per_s", |case| throughput(case, |found| found.median_bytes_per_s));
-    add("throughput_low_bytes_per_s", |case| throughput(case, |found| found.low));
-    add("throughput_high_bytes_per_s", |case| throughput(case, |found| found.high));
-    add("throughput_mean_bytes_per_s", |case| throughput(case, |found| found.mean));
-    add("throughput_stddev_bytes_per_s", |case| throughput(case, |found| found.stddev));
-    add("round_trip_p50_ns", |case| ns(case.latency_ns.as_ref()?.p50));
-    add("round_trip_p50_low_ns", |case| ns(case.latency_ns.as_ref()?.p50_low));
-    add("round_trip_p50_high_ns", |case| ns(case.latency_ns.as_ref()?.p50_high));
-    add("round_trip_p90_ns", |case| tail::cell(case.latency_ns.as_ref(), Tail::P90));
-    add("round_trip_p99_ns", |case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
-    add("round_trip_p999_ns", |case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
-    add("round_trip_max_ns", |case| ns(case.latency_ns.as_ref()?.max));
-    add("round_trips", |case| Some(Value::count(case.latency_ns.as_ref()?.count)));
-    let times =
-        |row: &Option<CaseRow<'_>>, of: fn(Ratio) -> f64| Some(Unit::Times.of(of((*row)?.times_pipe?)));
-    sheet.data("times_pipe", |row| times(row, |ratio| ratio.median));
-    sheet.data("times_pipe_low", |row| times(row, |ratio| ratio.low));
-    sheet.data("times_pipe_high", |row| times(row, |ratio| ratio.high));
+    let throughput = "throughput_median_bytes_per_s=median_bytes_per_s throughput_low_bytes_per_s=low \
+        throughput_high_bytes_per_s=high throughput_mean_bytes_per_s=mean throughput_stddev_bytes_per_s=stddev";
+    sheet.fields_in(Unit::BytesPerS, throughput, |row| (*row)?.case.throughput.as_ref());
+    let round_trips = "round_trip_p50_ns=p50 round_trip_p50_low_ns=p50_low round_trip_p50_high_ns=p50_high";
+    sheet.fields(round_trips, |row| (*row)?.case.latency_ns.as_ref());
+    for (name, percentile) in [
+        ("round_trip_p90_ns", Tail::P90),
+        ("round_trip_p99_ns", Tail::P99),
+        ("round_trip_p999_ns", Tail::P999),
+    ] {
+        sheet.data(name, |row| tail::cell((*row)?.case.latency_ns.as_ref(), percentile));
+    }
+    sheet.fields("round_trip_max_ns=max round_trips=count", |row| (*row)?.case.latency_ns.as_ref());
+    let times_pipe = "times_pipe=median times_pipe_low=low times_pipe_high=high";
+    sheet.fields_in(Unit::Times, times_pipe, |row| (*row)?.times_pipe);
     sheet.data("elapsed_per_block_ns", |row| {
         median(row.as_ref()?.case, figure::elapsed_per_block_ns, Unit::Ns)
     });
@@ -163,9 +158,7 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     add("bound_by", |case| Some(bound_of(of_blocks_alone(case)?)?.to_string().into()));
     add("noise", |case| word(&case.noise?));
     add("outliers", |case| Some(Value::count(case.outliers.into())));
-    add("error_kind", |case| word(&case.error.as_ref()?.kind));
-    add("error", |case| Some((&case.error.as_ref()?.message).into()));
-    add("remedy", |case| Some(case.error.as_ref()?.remedy.as_ref()?.into()));
+    sheet.fields("error_kind=kind error=message remedy", |row| (*row)?.case.error.as_ref());
 }
 
 /// The word that records have for a value.
@@ -180,12 +173,4 @@ fn of_blocks_alone(case: &CaseRecord) -> Option<&CaseRecord> {
 
 fn median(case: &CaseRecord, of: impl Fn(&model::Sample) -> Option<f64>, unit: Unit) -> Option<Value> {
     figure::median_of(case, of).map(|value| unit.of(value))
-}
-
-fn ns(ns: u64) -> Option<Value> {
-    Some(Unit::WholeNs.of(ns as f64))
-}
-
-fn throughput(case: &CaseRecord, of: fn(&Throughput) -> f64) -> Option<Value> {
-    case.throughput.as_ref().map(|found| Unit::BytesPerS.of(of(found)))
 }

@@ -2,8 +2,8 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Role, Workload};
 
-use crate::case_figure::{figure_and_interval, speed};
 use crate::document::Highlight;
+use crate::estimate::{estimate_and_interval, speed};
 use crate::groups::{Pipes, References};
 use crate::lists::distinct;
 use crate::numbers;
@@ -29,7 +29,7 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
         if is_placed && case.role == Role::Ranked {
             what += &format!(", placed `{}`", case.placement);
         }
-        let [figure, interval] = figure_and_interval(case).unwrap_or_default();
+        let [figure, interval] = estimate_and_interval(case).unwrap_or_default();
         Highlight { figure, interval, what, spec: case.spec.to_string() }
     };
     let highlights = [

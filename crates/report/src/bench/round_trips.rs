@@ -46,7 +46,7 @@ pub(super) fn figures(set: &Group, number: usize) -> Vec<Figure> {
 
 fn series(entry: &GroupRow) -> Option<Series> {
     let points = percentiles(entry.case)?;
-    Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
+    Some(Series::new(entry.full_name(), SeriesStyle::Measured, points))
 }
 
 /// The percentiles of all round trips that have enough of them beyond; `None` if there are none.
@@ -59,7 +59,7 @@ fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let shares = shares().take_while(|share| *share <= share_max(count));
     let point = |share: f64| {
         let y = merged.value_at_quantile(share) as f64;
-        Point { x: 1.0 / (1.0 - share), y, low: None, high: None, n }
+        Point::new(1.0 / (1.0 - share), y, n)
     };
     let points: Vec<Point> = shares.map(point).collect();
     (!points.is_empty()).then_some(points)

@@ -4,13 +4,13 @@ use model::{CaseRecord, Role, Workload};
 use stats::{CostModel, bound_of};
 
 use crate::bounds::bars_of;
-use crate::case_figure::{estimated, figure_bar, quantity, speed};
 use crate::costs::Costs;
+use crate::estimate::{estimate_bar, estimated, quantity, speed};
 use crate::figure::{
     Axis, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::groups::{Group, GroupRow, References, Source};
-use crate::interval::{interval_words, plus_minus};
+use crate::interval::{self, interval_words};
 use crate::lists::{grouped, joined, joined_if_any};
 use crate::sheet::col;
 use crate::sweep::size_range;
@@ -73,7 +73,7 @@ fn groups(entries: &[&GroupRow]) -> (Vec<BarGroup>, Option<String>) {
     let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (group(entry), *entry))));
     let bar = |entry: &GroupRow| {
         let interrupted = entry.source.record.settings.interrupted;
-        figure_bar(name(entry), entry.case, interrupted, note(entry.case))
+        estimate_bar(name(entry), entry.case, interrupted, note(entry.case))
     };
     let bars = |entries: Vec<&GroupRow>| entries.into_iter().map(bar).collect();
     let groups = groups.into_iter().map(|(name, entries)| BarGroup { name, bars: bars(entries) });
@@ -106,7 +106,7 @@ fn references(set: &Group, bytes: u64, sources: &[Source]) -> Vec<Reference> {
 fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Figure {
     let workload = set.case().workload;
     let points = set.0.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
-    let mut series = series(points, SeriesStyle::Measured);
+    let mut series = Series::by_name(points, SeriesStyle::Measured);
     if let Some(costs) = costs(set) {
         for (name, model) in costs.models() {
             for one in series.iter_mut().filter(|one| one.name == name) {
@@ -163,7 +163,7 @@ fn over_offsets(set: &Group, number: usize) -> Figure {
         chart: Chart::Lines(Lines {
             x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
             y_axis: quantity(set.case().workload).axis(),
-            series: series(points, SeriesStyle::Measured),
+            series: Series::by_name(points, SeriesStyle::Measured),
         }),
     }
 }
@@ -184,11 +184,10 @@ fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
 /// "ceiling: memcpy (64 KiB blocks, data none, ±12 %)"; the data level only if it is not that of the rows.
 fn ceiling_with_block(case: &CaseRecord, set: &Group) -> String {
     let text = |value| quantity(case.workload).unit.text(value);
-    let spread = estimated(case).map(|found| plus_minus(found, case.samples.len(), text)).unwrap_or_default();
-    let spread = spread.trim_start_matches([' ', '(']).trim_end_matches(')').to_owned();
+    let interval = estimated(case).and_then(|found| interval::alone(found, case.samples.len(), text));
     let mut parts = vec![format!("{} blocks", numbers::size(case.block_bytes))];
     parts.extend((case.data != set.case().data).then(|| format!("data {}", case.data)));
-    parts.extend(Some(spread).filter(|spread| !spread.is_empty()));
+    parts.extend(interval);
     format!("ceiling: {} ({})", case.spec, parts.join(", "))
 }
 
@@ -205,21 +204,11 @@ fn ceilings(set: &Group, sources: &[Source]) -> Vec<Series> {
             points.extend(point(&entry).map(|point| (entry.full_name(), point)));
         }
     }
-    series(points, SeriesStyle::Reference)
+    Series::by_name(points, SeriesStyle::Reference)
 }
 
-/// A line for each name, with its points from left to right.
-fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle) -> Vec<Series> {
-    let series = |(name, mut points): (String, Vec<Point>)| {
-        model::sort_by(&mut points, |one, other| one.x.total_cmp(&other.x));
-        Series { name, style, points, model: Vec::new() }
-    };
-    grouped(points).into_iter().map(series).collect()
-}
-
-fn point(entry: &GroupRow) -> Option<Point> {
-    let [y, low, high] = estimated(entry.case)?;
-    Some(Point { x: entry.case.block_bytes as f64, y, low: Some(low), high: Some(high), n: entry.n() })
+fn point(row: &GroupRow) -> Option<Point> {
+    Some(Point::estimated(row.case.block_bytes as f64, estimated(row.case)?, row.case.samples.len()))
 }
 
 /// The rows of a sweep without figures at some sizes: the sizes, and the reason.

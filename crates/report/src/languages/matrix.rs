@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::{CaseRecord, WorkerEnd, WorkerStart};
 
 use super::{PlacedCases, end, worker};
-use crate::case_figure::{estimated, speed};
+use crate::estimate::{estimated, speed};
 use crate::interval::Estimated;
 use crate::layout::shortened;
 use crate::lists::distinct;

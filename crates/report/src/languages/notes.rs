@@ -6,7 +6,7 @@ use model::{BenchRecord, CaseRecord, Role};
 use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
 use super::{PlacedCases, buffers, title, worker};
-use crate::case_figure::{estimated, speed};
+use crate::estimate::{estimated, speed};
 use crate::groups::References;
 use crate::lists::{distinct, joined_if_any};
 use crate::{numbers, remarks};

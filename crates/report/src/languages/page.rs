@@ -6,8 +6,8 @@ use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart, Workload};
 
 use super::matrix::Matrix;
 use super::{PlacedCases, findings, peers, ranking};
-use crate::case_figure::{figure_bar, figure_cell, quantity, speed};
 use crate::document::{Block, Section, labelled};
+use crate::estimate::{estimate_bar, estimate_cell, quantity, speed};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Unit};
 use crate::table::Table;
 
@@ -56,7 +56,7 @@ fn throughput(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Op
         let bars = cases.into_iter().filter_map(|case| {
             let writer = &case.worker.as_ref()?.writer;
             let toolchain = writer.toolchain.clone().unwrap_or_default();
-            Some(figure_bar(writer.label(), case, record.settings.interrupted, toolchain))
+            Some(estimate_bar(writer.label(), case, record.settings.interrupted, toolchain))
         });
         let bars = bars.collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
@@ -76,7 +76,7 @@ fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) ->
     let matrix = Matrix::new(table)?;
     let row = |writer: &&WorkerEnd| {
         let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
-        let cell = |case: &CaseRecord| figure_cell(case, record.settings.interrupted);
+        let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
         cases.map(|case| case.map(cell).unwrap_or_default()).collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();

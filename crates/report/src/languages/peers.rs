@@ -4,7 +4,7 @@ use model::{BenchRecord, CaseRecord, Role, Tasks, Workload};
 use stats::{Estimate, figure};
 
 use super::{start_up, worker};
-use crate::case_figure::quantity;
+use crate::estimate::quantity;
 use crate::groups::groups;
 use crate::interval::Estimated;
 use crate::sheet::{Sheet, col};

@@ -4,8 +4,8 @@ use model::{CaseRecord, Workload};
 use stats::{Estimate, figure, trials_by_cpus};
 
 use super::{PlacedCases, start_up, title, worker};
-use crate::case_figure::{figure_value, speed};
 use crate::columns::group_value;
+use crate::estimate::{estimate_value, speed};
 use crate::interval::SPREAD_FROM;
 use crate::sheet::{Sheet, col};
 use crate::table::Table;
@@ -27,7 +27,7 @@ pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     let value_of = |group| group_value(group, Workload::Stream);
     let mut sheet = Sheet::new(&ranked);
     sheet.add("worker", |case| Some(title(worker(case)?).into()));
-    sheet.add("throughput", |case| figure_value(case));
+    sheet.add("throughput", |case| estimate_value(case));
     sheet.bars(7, BAR_COLUMNS, |case| Some(speed(case)? / best?).filter(|_| ranked.len() > 1));
     sheet.add(col("on one CPU").drop(1), |case| by_cpus(case)?.one_cpu.map(value_of));
     sheet.add(col("on two").drop(1), |case| by_cpus(case)?.two_cpus.map(value_of));

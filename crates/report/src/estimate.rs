@@ -99,13 +99,13 @@ pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
 }
 
 /// The figure for a bar or a cell of a matrix; without a figure, the reason.
-pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
+pub(crate) fn estimate_cell(case: &CaseRecord, interrupted: bool) -> Cell {
     Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
 }
 
 /// A bar for a case, with a dot for each trial; `note` is a remark on its figure.
-pub(crate) fn figure_bar(name: String, case: &CaseRecord, interrupted: bool, note: String) -> Bar {
-    let mut cell = figure_cell(case, interrupted);
+pub(crate) fn estimate_bar(name: String, case: &CaseRecord, interrupted: bool, note: String) -> Bar {
+    let mut cell = estimate_cell(case, interrupted);
     if cell.value.is_some() {
         cell.note = note;
     }
@@ -136,11 +136,11 @@ pub(crate) fn shown(case: &CaseRecord, by_cpus: Option<TrialsByCpus>) -> Option<
 }
 
 /// The estimate of a case in a cell: "10.5 GB/s ±12 %".
-pub fn figure_value(case: &CaseRecord) -> Option<Value> {
+pub fn estimate_value(case: &CaseRecord) -> Option<Value> {
     shown(case, figures_by_cpus(case)).map(Value::Estimate)
 }
 
 /// The estimate of a case with its unit, and its interval: "10.5 GB/s" and " ±12 %".
-pub(crate) fn figure_and_interval(case: &CaseRecord) -> Option<[String; 2]> {
+pub(crate) fn estimate_and_interval(case: &CaseRecord) -> Option<[String; 2]> {
     Some(shown(case, figures_by_cpus(case))?.parts())
 }
