@@ -1,17 +1,17 @@
 //! Chains of processes, as `hosepipe top` shows them: `zcat 812 ─1.20 GB/s→ awk 813 ─3.00 kB/s→ sort 814`.
 
-use std::collections::{HashMap, VecDeque};
+use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopSnapshot, one_line};
 
-use model::{
-    Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopRecord, TopSnapshot, one_line,
-};
+mod data;
+mod drawn;
+
+pub use drawn::{ChainLine, lines};
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::lists::{distinct, joined_if_any};
 use crate::numbers::{binary_size, percent, time};
 use crate::sheet::{Sheet, col};
-use crate::show::{Show, indexes};
 use crate::table::{Fit, Table};
 use crate::unit::Unit;
 use crate::value::{ABSENT, Value};
@@ -149,139 +149,6 @@ fn is_outside(link: &ChainLink) -> bool {
     (link.writers.is_empty() && !link.over) || link.readers.is_empty()
 }
 
-/// A line of a chain: pieces between which it may be broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChainLine {
-    /// A stage, then each link with the stage behind it.
-    pub pieces: Vec<String>,
-    /// The index of the piece with the stage that holds the chain up.
-    pub held_up_by: Option<usize>,
-}
-
-/// The chain in lines, with each link once. A line ends at a stage that is in a line already.
-pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut undrawn = UndrawnChain::from_chain(chain);
-    let mut lines = Vec::new();
-    while let Some(first) = undrawn.first() {
-        let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
-        undrawn.draw(&mut line, first.from, "", &first);
-        let mut next = Some(first);
-        while let Some(edge) = next.take() {
-            let rates: Vec<String> = edge.links.iter().map(|link| drawn_rate(&chain.links[*link])).collect();
-            let arrow = format!("─{}→ ", rates.join(" + "));
-            let goes_on = undrawn.draw(&mut line, edge.to, &arrow, &edge);
-            next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
-        }
-        lines.push(line);
-    }
-    lines
-}
-
-/// Links from one stage to another; `None` is a process that is not visible.
-struct Edge {
-    from: Option<usize>,
-    to: Option<usize>,
-    links: Vec<usize>,
-}
-
-/// What of a chain is in a line already.
-struct UndrawnChain<'a> {
-    chain: &'a Chain,
-    /// Whether each stage is in a line.
-    drawn: Vec<bool>,
-    /// The edges that are in no line yet; for each stage, its outgoing edges and the number of its incoming ones.
-    edges: Vec<Option<Edge>>,
-    leaving: Vec<VecDeque<usize>>,
-    arriving: Vec<usize>,
-}
-
-impl<'a> UndrawnChain<'a> {
-    fn from_chain(chain: &'a Chain) -> Self {
-        let edges = edges(chain);
-        let mut leaving = vec![VecDeque::new(); chain.stages.len()];
-        let mut arriving = vec![0; chain.stages.len()];
-        for (at, edge) in edges.iter().enumerate() {
-            edge.from.into_iter().for_each(|stage| leaving[stage].push_back(at));
-            edge.to.into_iter().for_each(|stage| arriving[stage] += 1);
-        }
-        let drawn = vec![false; chain.stages.len()];
-        Self { chain, drawn, edges: edges.into_iter().map(Some).collect(), leaving, arriving }
-    }
-
-    /// The first edge whose stage has no incoming edge; if all have one, the first edge.
-    fn first(&mut self) -> Option<Edge> {
-        let left = |at: &usize| self.edges[*at].is_some();
-        let begins = |at: &usize| {
-            let from = self.edges[*at].as_ref().and_then(|edge| edge.from);
-            from.is_none_or(|stage| self.arriving[stage] == 0)
-        };
-        let at = (0..self.edges.len()).filter(left).find(begins);
-        let at = at.or_else(|| (0..self.edges.len()).find(left))?;
-        self.take(at)
-    }
-
-    /// The first edge that leaves a stage.
-    fn after(&mut self, stage: usize) -> Option<Edge> {
-        while let Some(at) = self.leaving[stage].pop_front() {
-            if let Some(edge) = self.take(at) {
-                return Some(edge);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, at: usize) -> Option<Edge> {
-        let edge = self.edges[at].take()?;
-        edge.to.into_iter().for_each(|stage| self.arriving[stage] -= 1);
-        Some(edge)
-    }
-
-    /// Adds a stage to a line; returns whether it is drawn for the first time.
-    fn draw(&mut self, line: &mut ChainLine, stage: Option<usize>, arrow: &str, edge: &Edge) -> bool {
-        let Some(at) = stage else {
-            let over = edge.from.is_none() && edge.links.iter().all(|link| self.chain.links[*link].over);
-            line.pieces.push(format!("{arrow}{}", if over { ENDED } else { OUTSIDE }));
-            return false;
-        };
-        let again = std::mem::replace(&mut self.drawn[at], true);
-        if self.chain.held_up_by == Some(at) {
-            line.held_up_by = Some(line.pieces.len());
-        }
-        let above = if again { " (above)" } else { "" };
-        line.pieces.push(format!("{arrow}{}{above}", name(&self.chain.stages[at])));
-        !again
-    }
-}
-
-fn edges(chain: &Chain) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
-    let mut known: HashMap<(usize, Option<usize>), usize> = HashMap::new();
-    let ends = |stages: &[usize]| match stages {
-        [] => vec![None],
-        stages => stages.iter().copied().map(Some).collect(),
-    };
-    for (at, link) in chain.links.iter().enumerate() {
-        for from in ends(&link.writers) {
-            for to in ends(&link.readers).into_iter().filter(|to| *to != from) {
-                let next = edges.len();
-                let place = from.map_or(next, |stage| *known.entry((stage, to)).or_insert(next));
-                match edges.get_mut(place) {
-                    Some(edge) => edge.links.push(at),
-                    None => edges.push(Edge { from, to, links: vec![at] }),
-                }
-            }
-        }
-    }
-    edges
-}
-
-/// The rate of a link at one of its lines: if several stages write to it or read from it, a part of the bytes goes along each line.
-fn drawn_rate(link: &ChainLink) -> String {
-    let is_shared = link.writers.len() > 1 || link.readers.len() > 1;
-    let flows = link.bytes_per_s.is_some_and(|rate| rate > 0.0);
-    if is_shared && flows { format!("part of {}", rate(link)) } else { rate(link) }
-}
-
 pub(crate) fn rate(link: &ChainLink) -> String {
     let rate = link.bytes_per_s.map(|rate| Unit::BytesPerS.of(rate).with_certainty(certainty(link)));
     rate.map_or_else(|| UNKNOWN.to_owned(), |rate| rate.to_string())
@@ -393,69 +260,6 @@ pub fn table(chain: &Chain) -> Table {
     let mut table = sheet.table();
     table.embolden(chain.held_up_by);
     table
-}
-
-impl Show for TopRecord {
-    fn sections(&self, context: &Context) -> Vec<Section> {
-        vec![section(&self.seen, context)]
-    }
-
-    /// A row for each stage and each link that it writes to.
-    fn data(&self) -> Table {
-        type Written<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
-        let stages = self.seen.chains.iter().enumerate().flat_map(|(number, chain)| {
-            chain.stages.iter().zip(links_behind(chain)).map(move |(stage, links)| (number, stage, links))
-        });
-        let rows: Vec<Written> = stages
-            .flat_map(|(number, stage, links)| {
-                let none = links.is_empty().then_some(None);
-                links.into_iter().map(Some).chain(none).map(move |link| (number, stage, link))
-            })
-            .collect();
-        let whole = |rate: Option<f64>| Some(Unit::BytesPerS.of(rate?));
-        let mut sheet = Sheet::of_data(&rows);
-        sheet.data("chain", |(at, ..)| Some(Value::count(*at as u64 + 1)));
-        sheet.data("stage", |(_, stage, _)| Some(name(stage).into()));
-        sheet.data("pid", |(_, stage, _)| Some(Unit::Count.of(stage.processes.first()?.pid.into())));
-        sheet.data("cpus", |(_, stage, _)| Some(Unit::Share.of(stage.cpus)));
-        sheet.data("read_bytes_per_s", |(_, stage, _)| whole(stage.read_bytes_per_s));
-        sheet.data("write_bytes_per_s", |(_, stage, _)| whole(stage.write_bytes_per_s));
-        sheet.data("doing", |(_, stage, _)| Some(stage.doing.to_string().into()));
-        sheet.data("held_up", |(_, stage, _)| Some(Unit::Share.of(stage.held_up)));
-        sheet.fields("link=name", |(.., link)| *link);
-        sheet.data("link_bytes_per_s", |(.., link)| whole((*link)?.bytes_per_s));
-        sheet.fields(
-            "link_at_least=at_least link_held_bytes=held_bytes link_capacity_bytes=capacity_bytes",
-            |(.., link)| *link,
-        );
-        sheet.data("link_fullness", |(.., link)| Some(Unit::Share.of((*link)?.fullness?)));
-        sheet.table()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.seen.chains.iter().try_for_each(check)
-    }
-}
-
-/// Largest number of pairs of a writer and a reader in all links of a chain.
-const JOINED_MAX: usize = 1 << 20;
-
-/// Whether every place in a chain exists.
-fn check(chain: &Chain) -> Result<(), String> {
-    let stages = chain.stages.len();
-    if stages == 0 {
-        return Err("a chain has no `stages`".to_owned());
-    }
-    indexes("`held_up_by`", 1, chain.held_up_by, "stages", stages)?;
-    let pairs = |link: &ChainLink| link.writers.len().saturating_mul(link.readers.len());
-    let joined = chain.links.iter().map(pairs).fold(0, usize::saturating_add);
-    if joined > JOINED_MAX {
-        return Err(format!("the links of a chain join {joined} pairs of stages"));
-    }
-    let ends = chain.links.iter().flat_map(|link| link.writers.iter().chain(&link.readers));
-    indexes("an end of a link", 1, ends.copied(), "stages", stages)?;
-    let waits_at = chain.stages.iter().filter_map(|stage| stage.waits_at);
-    indexes("`waits_at`", 1, waits_at, "links", chain.links.len())
 }
 
 /// The other users and containers to which the processes of a stage belong; empty if there are none.
