@@ -7,8 +7,8 @@ mod drawn;
 
 pub use drawn::{ChainLine, lines};
 
+use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
-use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::lists::{distinct, joined_if_any};
 use crate::numbers::{binary_size, percent, time};
 use crate::sheet::{Sheet, col};
@@ -51,8 +51,8 @@ fn section(seen: &TopSnapshot, context: &Context) -> Section {
         let drawing = lines(chain).into_iter().map(|line| line.pieces.join(" "));
         let sentences = sentences(chain, seen.elapsed_ns);
         if context.is_page() {
-            let figure = figure(seen, chain, format!("chain-{}-{at}", context.number));
-            section.blocks.extend(figure.map(Block::Figure));
+            let figure = chart(seen, chain, format!("chain-{}-{at}", context.number));
+            section.blocks.extend(figure.map(Block::Chart));
             let mut table = Table { title: drawing.collect::<Vec<String>>().join("; "), ..table(chain) };
             // On a page the last column is beside the name: a phone shows the first two columns.
             let last = table.columns.len() - 1;
@@ -71,7 +71,7 @@ fn section(seen: &TopSnapshot, context: &Context) -> Section {
 }
 
 /// A chain without branches as a flow.
-fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
+fn chart(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Chart> {
     let behind = |at: usize| {
         let [from, to] = [at, at + 1];
         chain.links.iter().find(|link| link.writers == [from] && link.readers == [to])
@@ -103,14 +103,14 @@ fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
         }
     };
     let stages = chain.stages.iter().enumerate().map(stage).collect();
-    Some(Figure {
+    Some(Chart {
         id,
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
             "What was seen in {}. A stage that waited in the last sample counts as waiting for all the time in which it used no CPU.",
             time(seen.elapsed_ns as f64)
         ),
-        chart: Chart::Flow(Flow { wall_s, stages }),
+        data: ChartData::Flow(Flow { wall_s, stages }),
     })
 }
 

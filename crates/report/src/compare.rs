@@ -9,8 +9,8 @@ use stats::estimate::relative_half_width;
 
 use pipelines::{Results, seconds, via_in_words};
 
+use crate::chart::Bar;
 use crate::document::{Block, Context, Section};
-use crate::figure::Bar;
 use crate::interval;
 use crate::lists::grouped;
 use crate::sheet::Sheet;
@@ -30,7 +30,7 @@ fn section(record: &CompareRecord, context: &Context) -> Section {
     of_links.retain(|_| rankings.len() != 1);
     if context.is_page() {
         section.lead = lead(record, &rankings);
-        section.blocks = figures(record, &rankings, &of_links, context.number);
+        section.blocks = charts(record, &rankings, &of_links, context.number);
     } else {
         section.blocks = in_text(record, &rankings, of_links);
     }
@@ -72,7 +72,7 @@ fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
 }
 
 /// The results on a page: a figure for each pipeline over several links, and for each link with several pipelines.
-fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
+fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
         results.iter().map(|result| links::bar(name(result), result)).collect()
     };
@@ -87,8 +87,8 @@ fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], n
         rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
     let figures = of_links.chain(of_pipelines).enumerate();
-    let figures = figures.map(|(at, (title, bars))| links::figure(title, bars, number * 100 + at, what));
-    figures.map(Block::Figure).chain(tables).collect()
+    let figures = figures.map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what));
+    figures.map(Block::Chart).chain(tables).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.

@@ -1,7 +1,7 @@
 //! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. This file has only the types.
 //! Each kind of record makes its sections, and `render` has a file for each medium.
 
-use crate::figure::Figure;
+use crate::chart::Chart;
 use crate::study::ViewOf;
 use crate::table::Table;
 
@@ -64,7 +64,7 @@ pub enum Block {
     /// A program, line by line.
     Code(String),
     /// A chart, which can be read as a table too.
-    Figure(Figure),
+    Chart(Chart),
     /// A table that is always shown.
     Table(Table),
     /// Tables under one heading that Markdown and a page unfold when asked.

@@ -3,7 +3,7 @@
 use model::{CaseRecord, Sample, Workload};
 use stats::{TrialGroup, TrialsByCpus, figure, paired_ratios, round_trips_by_cpus, trials_by_cpus};
 
-use crate::figure::{Axis, Bar, Cell, Scale, SeriesStyle};
+use crate::chart::{Axis, Bar, Cell, Scale, SeriesStyle};
 use crate::interval::Estimated;
 use crate::numbers;
 use crate::reason::reason;

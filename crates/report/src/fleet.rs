@@ -7,9 +7,9 @@ use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
 use crate::bench::{CaseRow, cases_table};
+use crate::chart::{Cell, Chart, ChartData, Heat};
 use crate::document::{Block, Context, Section};
 use crate::estimate::{estimate_cell, estimated, quantity};
-use crate::figure::{Cell, Chart, Figure, Heat};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
@@ -147,7 +147,7 @@ impl<'a> WorkloadFigures<'a> {
     }
 
     /// The matrix; each cell a figure, or why there is none.
-    fn matrix(&self, record: &FleetRecord, number: usize) -> Option<Figure> {
+    fn matrix(&self, record: &FleetRecord, number: usize) -> Option<Chart> {
         if self.cells.is_empty() {
             return None;
         }
@@ -175,14 +175,14 @@ impl<'a> WorkloadFigures<'a> {
             columns: names,
             cells,
         };
-        Some(Figure {
+        Some(Chart {
             id: format!("fleet-{number}-{}", self.workload),
             title: title.to_owned(),
             caption: format!(
                 "TCP between each two nodes, the medians; each node was in one pair at a time. A slow node shows as a row or a column, a slow \
                  pair as a square.{marks}"
             ),
-            chart: Chart::Heat(chart),
+            data: ChartData::Heat(chart),
         })
     }
 }
@@ -196,10 +196,10 @@ fn section(record: &FleetRecord, context: &Context) -> Section {
     let kind = |workload: &Workload| WorkloadFigures::from_record(record, *workload);
     let kinds: Vec<WorkloadFigures> = Workload::ALL.iter().map(kind).collect();
     let mut section = context.section("fleet", "The fleet");
-    let matrices: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
+    let matrices: Vec<Chart> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
     let nodes = Block::Table(nodes(record, &kinds));
     if context.is_page() {
-        section.blocks.extend(matrices.into_iter().map(Block::Figure).chain([nodes]));
+        section.blocks.extend(matrices.into_iter().map(Block::Chart).chain([nodes]));
     } else {
         section.blocks.push(Block::Heading(vec![
             count(record.nodes.len(), "node"),
@@ -222,8 +222,8 @@ fn section(record: &FleetRecord, context: &Context) -> Section {
 }
 
 /// A matrix for a terminal. Its cells have no room for reasons, which are below it.
-fn narrow(mut figure: Figure) -> Table {
-    if let Chart::Heat(heat) = &mut figure.chart {
+fn narrow(mut figure: Chart) -> Table {
+    if let ChartData::Heat(heat) = &mut figure.data {
         heat.cells.iter_mut().flatten().for_each(|cell| cell.note.clear());
     }
     let mut table = figure.table();

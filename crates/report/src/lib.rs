@@ -5,10 +5,10 @@
 //! it.
 
 pub mod chains;
+pub mod chart;
 mod data_costs;
 pub mod difference;
 pub mod document;
-pub mod figure;
 pub mod held_back;
 pub mod interval;
 pub mod json;

@@ -5,8 +5,8 @@ use stats::choice::counts_server_only;
 use stats::tail::Tail;
 use stats::{figure, load};
 
+use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle};
 use crate::estimate::{estimate_value, estimated};
-use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle};
 use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
@@ -251,12 +251,12 @@ fn crowded(record: &BenchRecord) -> Option<String> {
 
 /// How the figures change with the load, for each table in which a mechanism has two points. `number` makes their ids unique among
 /// records.
-pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
+pub(crate) fn charts(record: &BenchRecord, number: usize) -> Vec<Chart> {
     let figures = groups(record).into_iter().enumerate();
-    figures.filter_map(|(at, cases)| figure(&cases, number * 10 + at)).collect()
+    figures.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
 }
 
-fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
+fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
     let first = cases.first()?;
     let asked = first.load();
     let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
@@ -289,10 +289,10 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
         return None;
     }
     let axis = |label, unit| Axis::new(label, unit, Scale::Log);
-    Some(Figure {
+    Some(Chart {
         id: format!("load-{number}"),
         title: format!("Under load: {what}"),
         caption: format!("{}. Both axes are logarithmic.", title(cases)),
-        chart: Chart::Lines(Lines { x_axis: axis(label, Unit::Count), y_axis: axis(what, unit), series }),
+        data: ChartData::Lines(Lines { x_axis: axis(label, Unit::Count), y_axis: axis(what, unit), series }),
     })
 }

@@ -9,8 +9,8 @@ use model::{
 
 mod table;
 
+use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
-use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::folded::Folded;
 use crate::layout::shortened;
 use crate::lists::{grouped as grouped_by, joined_if_any};
@@ -34,7 +34,7 @@ fn section(record: &RunRecord, context: &Context) -> Section {
     let mut section = context.section("pipeline", "Pipeline");
     if context.is_page() {
         section.code = Some(record.pipeline.clone());
-        section.blocks.push(Block::Figure(figure(&folded, context.number)));
+        section.blocks.push(Block::Chart(chart(&folded, context.number)));
     } else if !record.stages.is_empty() {
         section.blocks.push(Block::Table(table::table(&folded)));
     }
@@ -276,11 +276,11 @@ fn link_text(link: &LinkRecord) -> String {
 }
 
 /// The stages, the bytes between them, and the stage that held the others up.
-fn figure(folded: &Folded, number: usize) -> Figure {
+fn chart(folded: &Folded, number: usize) -> Chart {
     let record = &folded.record;
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let flows = links_behind(record).into_iter().enumerate();
-    Figure {
+    Chart {
         id: format!("flow-{number}"),
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
@@ -288,7 +288,7 @@ fn figure(folded: &Folded, number: usize) -> Figure {
                 sampled; a relay or a file counts bytes (--meter), else ≥, ≤ or ? marks what the two ends show.",
             time(record.wall_ns as f64)
         ),
-        chart: Chart::Flow(Flow {
+        data: ChartData::Flow(Flow {
             wall_s: seconds(record.wall_ns),
             stages: flows.map(|(at, behind)| flow_stage(folded, at, behind, held_up == Some(at))).collect(),
         }),

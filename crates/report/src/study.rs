@@ -5,9 +5,9 @@ use model::{CompareResult, Measure, StudyRecord};
 use stats::Estimate;
 
 use crate::bench::{CaseRow, cases_table};
+use crate::chart::Theme;
 use crate::compare;
 use crate::document::{Block, Context, Medium, Section, labelled};
-use crate::figure::Theme;
 use crate::sheet::Sheet;
 use crate::show::{Show, histograms};
 use crate::table::Table;
@@ -73,7 +73,7 @@ impl StudyView {
     pub fn figures(&self) -> Vec<(String, String)> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let figures = blocks.filter_map(|block| match block {
-            Block::Figure(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
+            Block::Chart(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
             _ => None,
         });
         figures.collect()
@@ -100,7 +100,7 @@ impl StudyView {
         for section in &mut sections {
             section.id = format!("study-{}-{}", context.number, section.id);
             for block in &mut section.blocks {
-                if let Block::Figure(figure) = block {
+                if let Block::Chart(figure) = block {
                     figure.id = format!("study-{}-{}", context.number, figure.id);
                 }
             }

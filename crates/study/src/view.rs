@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use model::{CaseRecord, DataLevel, Measure, Sample, StudyPart, StudyRecord};
-use report::document::{Block, Section};
-use report::figure::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
+use report::chart::{
+    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
+use report::document::{Block, Section};
 use report::sheet::col;
 use report::study::StudyView;
 use report::words::machine;
@@ -328,20 +328,20 @@ impl PartView<'_> {
 
     /// The part's figure, of bars in groups.
     pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>) -> Block {
-        self.figure(Chart::Bars(Bars { axis, groups, references: Vec::new() }))
+        self.chart(ChartData::Bars(Bars { axis, groups, references: Vec::new() }))
     }
 
     /// The part's figure, of throughputs over block sizes.
     pub(crate) fn lines(&self, series: Vec<Series>) -> Block {
-        self.figure(throughputs(series))
+        self.chart(throughputs(series))
     }
 
-    fn figure(&self, chart: Chart) -> Block {
+    fn chart(&self, data: ChartData) -> Block {
         let text = self.entry.figure.as_ref().or(self.file.figure.as_ref());
         let FigureText { title, caption, .. } =
             text.unwrap_or_else(|| panic!("{} of {} has no figure", self.entry.name, self.record.study));
         let title = title.as_ref().unwrap_or(&self.entry.heading);
-        figure(&format!("{}-{}", self.record.study, self.part.name), title, caption, chart)
+        chart(&format!("{}-{}", self.record.study, self.part.name), title, caption, data)
     }
 }
 
@@ -360,14 +360,14 @@ impl TableText {
 }
 
 /// Throughputs over block sizes.
-pub(crate) fn throughputs(series: Vec<Series>) -> Chart {
+pub(crate) fn throughputs(series: Vec<Series>) -> ChartData {
     let x_axis = Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
-    Chart::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
+    ChartData::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
 }
 
-pub(crate) fn figure(id: &str, title: &str, caption: &str, chart: Chart) -> Block {
+pub(crate) fn chart(id: &str, title: &str, caption: &str, data: ChartData) -> Block {
     let (id, title, caption) = (id.to_owned(), title.to_owned(), caption.to_owned());
-    Block::Figure(Figure { id, title, caption, chart })
+    Block::Chart(Chart { id, title, caption, data })
 }
 
 /// An axis of bytes per second.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
 use crate::common::{Lab, busy, read_record, soon, until};
 use model::{BenchRecord, Spec, Workload};
+use report::chart::Theme;
 use report::document::Block;
-use report::figure::Theme;
 use report::read::{Loaded, read};
 
 /// What the contract allows a page of 20,000 samples: of time on a quiet machine, and of processor time on any.
@@ -359,7 +359,7 @@ fn figures(files: &[String]) -> Vec<String> {
     let loaded: Vec<Loaded> = files.iter().map(|file| read(file, &text(file)).expect("a record")).collect();
     let blocks = report::page(&loaded, study::view).sections.into_iter().flat_map(|section| section.blocks);
     let svg = |block| match block {
-        Block::Figure(figure) => Some(figure.svg(Theme::Auto)),
+        Block::Chart(figure) => Some(figure.svg(Theme::Auto)),
         _ => None,
     };
     let figures: Vec<String> = blocks.filter_map(svg).collect();

@@ -4,7 +4,7 @@ use model::{CaseRecord, decode_histogram};
 use stats::tail::share_max;
 
 use crate::bounds::{LINES_MAX, cut};
-use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::groups::{Group, GroupRow};
 use crate::numbers;
 
@@ -14,7 +14,7 @@ const STEPS: u32 = 9;
 const NINES: i32 = 7;
 
 /// A figure for each block of a set of round trips; of a sweep for the smallest block only.
-pub(super) fn figures(set: &Group, number: usize) -> Vec<Figure> {
+pub(super) fn charts(set: &Group, number: usize) -> Vec<Chart> {
     let mut blocks = set.blocks();
     if set.is_sweep() {
         blocks.truncate(1);
@@ -27,14 +27,14 @@ pub(super) fn figures(set: &Group, number: usize) -> Vec<Figure> {
         let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
         entries.truncate(LINES_MAX);
         let series: Vec<Series> = entries.into_iter().filter_map(series).collect();
-        (!series.is_empty()).then(|| Figure {
+        (!series.is_empty()).then(|| Chart {
             id: format!("round-trips-{}", number * 10 + at),
             title: format!("Round trips of {}", numbers::size(bytes)),
             caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
                       one in how rare a value is, so that the tail has as much room as the middle."
                 .to_owned()
                 + &left_out.unwrap_or_default(),
-            chart: Chart::Lines(Lines {
+            data: ChartData::Lines(Lines {
                 x_axis: Axis::new("percentile", Unit::Rarity, Scale::Log),
                 y_axis: Axis::new("round trip", Unit::Ns, Scale::Log),
                 series,

@@ -4,11 +4,11 @@ use model::{CaseRecord, Role, Workload};
 use stats::{CostModel, bound_of};
 
 use crate::bounds::bars_of;
+use crate::chart::{
+    Axis, BarGroup, Bars, Chart, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
+};
 use crate::costs::Costs;
 use crate::estimate::{estimate_bar, estimated, quantity, speed};
-use crate::figure::{
-    Axis, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
-};
 use crate::groups::{Group, GroupRow, References, Source};
 use crate::interval::{self, interval_words};
 use crate::lists::{grouped, joined, joined_if_any};
@@ -22,7 +22,7 @@ use crate::{columns, numbers, reason, words};
 const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` is a part of their ids.
-pub(super) fn figures(set: &Group, number: usize, sources: &[Source]) -> Vec<Figure> {
+pub(super) fn charts(set: &Group, number: usize, sources: &[Source]) -> Vec<Chart> {
     if set.is_over_offsets() {
         return vec![over_offsets(set, number)];
     }
@@ -33,7 +33,7 @@ pub(super) fn figures(set: &Group, number: usize, sources: &[Source]) -> Vec<Fig
     blocks.iter().enumerate().map(|(at, bytes)| ranking(set, *bytes, number * 10 + at, sources)).collect()
 }
 
-fn ranking(set: &Group, bytes: u64, number: usize, sources: &[Source]) -> Figure {
+fn ranking(set: &Group, bytes: u64, number: usize, sources: &[Source]) -> Chart {
     let workload = set.case().workload;
     let mut entries: Vec<&GroupRow> = set.of_block(bytes).collect();
     let rank = |entry: &GroupRow| speed(entry.case).unwrap_or(f64::NEG_INFINITY);
@@ -46,7 +46,7 @@ fn ranking(set: &Group, bytes: u64, number: usize, sources: &[Source]) -> Figure
             (format!("Median round trip of {size}"), "Further left is better; the axis is logarithmic.")
         }
     };
-    Figure {
+    Chart {
         id: format!("ranking-{number}"),
         title,
         caption: format!(
@@ -55,7 +55,7 @@ fn ranking(set: &Group, bytes: u64, number: usize, sources: &[Source]) -> Figure
             interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
-        chart: Chart::Bars(Bars {
+        data: ChartData::Bars(Bars {
             axis: quantity(workload).axis(),
             groups,
             references: references(set, bytes, sources),
@@ -103,7 +103,7 @@ fn references(set: &Group, bytes: u64, sources: &[Source]) -> Vec<Reference> {
     set.sources(sources).filter_map(ceiling).collect()
 }
 
-fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Figure {
+fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
     let workload = set.case().workload;
     let points = set.0.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
     let mut series = Series::by_name(points, SeriesStyle::Measured);
@@ -121,7 +121,7 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Figure {
     let best = |series: &Series| series.points.iter().map(|one| sign * one.y).fold(f64::INFINITY, f64::min);
     model::sort_by(&mut series, |a, b| best(a).total_cmp(&best(b)));
     series.extend(ceilings(set, sources));
-    Figure {
+    Chart {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
@@ -134,7 +134,7 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Figure {
                 ""
             }
         ),
-        chart: Chart::Lines(Lines {
+        data: ChartData::Lines(Lines {
             x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
             y_axis: Axis { scale: Scale::Log, ..quantity(workload).axis() },
             series,
@@ -143,7 +143,7 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Figure {
 }
 
 /// A line for each mechanism and block size over the offsets of the buffers.
-fn over_offsets(set: &Group, number: usize) -> Figure {
+fn over_offsets(set: &Group, number: usize) -> Chart {
     let several = set.blocks().len() > 1;
     let name = |entry: &GroupRow| match several {
         true => format!("{}, {}", entry.full_name(), numbers::size(entry.case.block_bytes)),
@@ -151,7 +151,7 @@ fn over_offsets(set: &Group, number: usize) -> Figure {
     };
     let at = |entry: &GroupRow, point: Point| Point { x: entry.case.align.place().into(), ..point };
     let points = set.0.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
-    Figure {
+    Chart {
         id: format!("offsets-{number}"),
         title: "Where the buffers begin".to_owned(),
         caption: format!(
@@ -160,7 +160,7 @@ fn over_offsets(set: &Group, number: usize) -> Figure {
             set.caption(),
             interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
         ),
-        chart: Chart::Lines(Lines {
+        data: ChartData::Lines(Lines {
             x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
             y_axis: quantity(set.case().workload).axis(),
             series: Series::by_name(points, SeriesStyle::Measured),

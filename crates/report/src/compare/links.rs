@@ -3,7 +3,7 @@
 use model::CompareResult;
 
 use super::pipelines::{named_times, seconds, with_errors};
-use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle};
+use crate::chart::{Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Scale, SeriesStyle};
 use crate::interval;
 use crate::layout::Tone;
 use crate::numbers::{decimal_size, ratio};
@@ -33,15 +33,15 @@ pub(super) fn table(results: &[&CompareResult]) -> Table {
     table
 }
 
-pub(super) fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
-    Figure {
+pub(super) fn chart(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Chart {
+    Chart {
         id: format!("links-{number}"),
         title,
         caption: format!(
             "{what}, shorter is better. The mark across is {}; each dot below is one trial.",
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
-        chart: Chart::Bars(Bars {
+        data: ChartData::Bars(Bars {
             axis: Axis::new(format!("median {}", what.to_lowercase()), Unit::Seconds, Scale::Linear),
             groups: vec![BarGroup { name: String::new(), bars }],
             references: Vec::new(),

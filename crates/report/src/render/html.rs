@@ -8,8 +8,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::visible;
 use sha2::{Digest, Sha256};
 
+use crate::chart::{Chart, Palette, Theme, page_style};
 use crate::document::{Block, Document, Highlight, Section};
-use crate::figure::{Figure, Palette, Theme, page_style};
 use crate::table::{Row, Table};
 use crate::value::Value;
 
@@ -44,7 +44,7 @@ impl Document {
         let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let palette = Palette::of(blocks.filter_map(|block| match block {
-            Block::Figure(figure) => Some(figure),
+            Block::Chart(figure) => Some(figure),
             _ => None,
         }));
         let markup = html! {
@@ -145,7 +145,7 @@ fn section(section: &Section, palette: &Palette) -> Markup {
 
 fn block(block: &Block, palette: &Palette) -> Markup {
     match block {
-        Block::Figure(figure) => self::figure(figure, palette),
+        Block::Chart(figure) => self::figure(figure, palette),
         Block::Table(table) => self::table(table),
         Block::Folded(heading, tables) => html! {
             details {
@@ -166,7 +166,7 @@ fn block(block: &Block, palette: &Palette) -> Markup {
     }
 }
 
-fn figure(figure: &Figure, palette: &Palette) -> Markup {
+fn figure(figure: &Chart, palette: &Palette) -> Markup {
     let [wide, narrow] = figure.inline(palette);
     html! {
         figure id=(figure.id) {

@@ -18,9 +18,9 @@ use model::{
     Record, RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
 use report::Value;
+use report::chart::Chart;
 use report::disjoint_records;
 use report::document::{Block, Document};
-use report::figure::Figure;
 use report::read::Loaded;
 use report::study::StudyView;
 use report::table::{Row, Table};
@@ -189,7 +189,7 @@ fn text(page: &Document) -> String {
         section.code.iter().chain(&section.lead).for_each(|line| text.push_str(&format!("{line}\n")));
         for block in &section.blocks {
             match block {
-                Block::Figure(figure) => {
+                Block::Chart(figure) => {
                     text.push_str(&format!("\n[{}] {}\n{}\n", figure.id, figure.title, figure.caption));
                     text.push_str(&rows(&figure.table()));
                 }
@@ -214,10 +214,10 @@ fn rows(table: &Table) -> String {
     format!("\n{}\n{}", table.title, lines.collect::<String>())
 }
 
-fn figures(page: &Document) -> Vec<&Figure> {
-    let of = |block: &'_ Block| matches!(block, Block::Figure(_));
+fn figures(page: &Document) -> Vec<&Chart> {
+    let of = |block: &'_ Block| matches!(block, Block::Chart(_));
     let blocks = page.sections.iter().flat_map(|section| &section.blocks).filter(|block| of(block));
-    blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None }).collect()
+    blocks.filter_map(|block| if let Block::Chart(figure) = block { Some(figure) } else { None }).collect()
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn nothing_of_a_record_is_markup() {
     assert!(!outside.contains("<script>alert") && !outside.contains("<img"), "escaped");
     assert!(!html.contains('\u{1b}'), "control characters are made visible in figures");
     for figure in figures(&page(&records)) {
-        let svg = figure.svg(report::figure::Theme::Auto);
+        let svg = figure.svg(report::chart::Theme::Auto);
         assert!(
             !svg.contains("<script") && !svg.contains("<img") && !svg.contains('\u{1b}'),
             "{}",

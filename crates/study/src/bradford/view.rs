@@ -1,9 +1,9 @@
 //! `bradford`: shows the sweeps as lines, the peaks beside the published ones, and the test of the named pipe.
 
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
+use report::chart::{Point, Series, SeriesStyle};
 use report::document::{Block, Section};
 use report::estimate_value;
-use report::figure::{Point, Series, SeriesStyle};
 use report::interval::is_range;
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
@@ -12,7 +12,7 @@ use super::equivalence::{Equivalence, Verdict, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
-    PartView, Texts, absent, case_texts, cases, fastest, figure, line, median, remarks, texts, throughputs,
+    PartView, Texts, absent, case_texts, cases, chart, fastest, line, median, remarks, texts, throughputs,
 };
 
 /// Smallest block that counts as "very large", a term that the study does not define: many times the size of a pipe.
@@ -135,7 +135,7 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
     let series =
         others(record).flat_map(|other| sweeps(other).into_iter().map(move |sweep| line_of(other, sweep)));
     let rows = others(record).flat_map(rows_of).collect();
-    let figure = figure(
+    let figure = chart(
         "bradford-elsewhere",
         "Measured elsewhere",
         "Medians of records made by another program on another machine: not comparable with ours.",

@@ -1,7 +1,7 @@
-//! Figures in a terminal: as bars, or as columns of figures.
+//! Charts in a terminal: as bars, or as columns of numbers.
 
 use super::wrapped;
-use crate::figure::{Bar, Bars, Chart, Figure, Lines, Scale, Series, SeriesStyle};
+use crate::chart::{Bar, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, right, width, wrap};
 use crate::sheet::{Sheet, col};
 use crate::table::{Style, Table};
@@ -9,19 +9,19 @@ use crate::value::Value;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 24;
-/// Columns of the figure before a bar.
+/// Columns of the number before a bar.
 const VALUE_COLUMNS: usize = 10;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// The title of a figure, and its bars or its table.
-pub(super) fn lines(figure: &Figure, style: &Style) -> Vec<Line> {
-    let title = wrap(&figure.title, style.width.saturating_sub(1)).into_iter();
+/// The title of a chart, and its bars or its table.
+pub(super) fn lines(chart: &Chart, style: &Style) -> Vec<Line> {
+    let title = wrap(&chart.title, style.width.saturating_sub(1)).into_iter();
     let title = title.map(|line| Line::new(Tone::Dim, format!(" {line}")));
-    let table = match &figure.chart {
-        Chart::Bars(chart) => return title.chain(bars(chart, style)).collect(),
-        Chart::Lines(chart) => columns(chart, style),
-        Chart::Heat(_) | Chart::Flow(_) => figure.table(),
+    let table = match &chart.data {
+        ChartData::Bars(chart) => return title.chain(bars(chart, style)).collect(),
+        ChartData::Lines(chart) => columns(chart, style),
+        ChartData::Heat(_) | ChartData::Flow(_) => chart.table(),
     };
     title.chain([Line::default()]).chain(table.lines(style)).collect()
 }

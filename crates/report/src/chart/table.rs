@@ -1,9 +1,9 @@
-//! Figures as tables, for readers who cannot see a chart or want the numbers.
+//! Charts as tables, for readers who cannot see a chart or want the numbers.
 
 use super::flow::{HELD_UP, PARTS, REST, amount, times_s};
 use super::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Flow, FlowStage, Heat, Lines, Point, Reference, Series,
-    SeriesStyle, Unit,
+    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Flow, FlowStage, Heat, Lines, Point, Reference,
+    Series, SeriesStyle, Unit,
 };
 use crate::interval::{self, Estimated};
 use crate::lists::joined_if_any;
@@ -12,15 +12,15 @@ use crate::table::{Column, Table};
 use crate::unit::percentile;
 use crate::value::Value;
 
-pub(super) fn table(figure: &Figure) -> Table {
-    let table = match &figure.chart {
-        Chart::Lines(lines) if lines.x_axis.unit == Unit::Rarity => percentile_table(lines),
-        Chart::Lines(lines) => lines_table(lines),
-        Chart::Bars(bars) => bars_table(bars),
-        Chart::Heat(heat) => heat_table(heat),
-        Chart::Flow(flow) => flow_table(flow),
+pub(super) fn table(chart: &Chart) -> Table {
+    let table = match &chart.data {
+        ChartData::Lines(lines) if lines.x_axis.unit == Unit::Rarity => percentile_table(lines),
+        ChartData::Lines(lines) => lines_table(lines),
+        ChartData::Bars(bars) => bars_table(bars),
+        ChartData::Heat(heat) => heat_table(heat),
+        ChartData::Flow(flow) => flow_table(flow),
     };
-    Table { title: figure.title.clone(), ..table }.texts()
+    Table { title: chart.title.clone(), ..table }.texts()
 }
 
 /// A number and its two names.
