@@ -5,6 +5,9 @@ use model::{ByteSize, Certainty};
 
 use crate::value::ABSENT;
 
+/// Units of bytes per second, and of times from nanoseconds on.
+pub(crate) const RATES: &[&str] = &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+pub(crate) const TIMES: &[&str] = &["ns", "µs", "ms", "s"];
 /// Smallest number that is shown with an exponent.
 const HUGE: f64 = 1e15;
 
@@ -13,7 +16,7 @@ pub(crate) const SEVERAL_TIMES: f64 = 3.0;
 
 /// Bytes per second in decimal units, as in "24.1 GB/s".
 pub fn throughput(bytes_per_s: f64) -> String {
-    scaled(bytes_per_s, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
+    scaled(bytes_per_s, 1000.0, RATES)
 }
 
 /// Bytes per second; zero as "0 B/s", without decimals.
@@ -47,7 +50,7 @@ pub fn amount(value: f64) -> String {
 
 /// A time, as in "1.20 ns", "52.0 µs", "3.40 s".
 pub fn time(ns: f64) -> String {
-    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
+    scaled(ns, 1000.0, TIMES)
 }
 
 /// A share, as in "2.1 %" or "34 %".
@@ -127,16 +130,22 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 
 /// Three significant digits of the value in the largest unit that leaves it at 1 or more.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut unit) = (value, units[0]);
+    let (factor, unit) = unit_of(value, step, units);
+    if value.is_finite() { format!("{} {unit}", three_digits(value / factor)) } else { ABSENT.to_owned() }
+}
+
+/// That unit: what values are divided by in it, and its name.
+pub(crate) fn unit_of<'u>(value: f64, step: f64, units: &[&'u str]) -> (f64, &'u str) {
+    let (mut factor, mut unit) = (1.0, units[0]);
     for larger in &units[1..] {
         // 999.5 is shown in the next unit, because three digits would round it up to 1000.
-        if value < step - 0.5 {
+        if value / factor < step - 0.5 {
             break;
         }
-        value /= step;
+        factor *= step;
         unit = larger;
     }
-    if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
+    (factor, unit)
 }
 
 /// A number with this many digits, not counting a zero before the point: "0.849" and "10.5" have three.

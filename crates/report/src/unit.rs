@@ -125,16 +125,15 @@ impl Unit {
 
     /// A factor to divide values by so that the largest one is short, and the name of their unit then.
     pub(crate) fn step(self, largest: f64) -> (f64, String) {
-        let (digits, unit) = self.digits_and_unit(largest);
-        let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
-        let whole_power = |base: f64| base.powf(((largest / shown).ln() / base.ln()).round());
-        let factor = match self {
-            _ if !(shown > 0.0 && largest > 0.0) => 1.0,
-            Self::Bytes => whole_power(1024.0),
-            Self::BytesPerS | Self::Seconds | Self::Ns => whole_power(1000.0),
-            _ => 1.0,
+        let (in_first, names) = match self {
+            Self::BytesPerS => (1.0, numbers::RATES),
+            Self::Ns | Self::WholeNs => (1.0, numbers::TIMES),
+            Self::Seconds => (1e9, numbers::TIMES),
+            Self::Ratio => return (1.0, "×".to_owned()),
+            _ => return (1.0, String::new()),
         };
-        (factor, unit.trim_start().to_owned())
+        let (factor, name) = numbers::unit_of(largest * in_first, 1000.0, names);
+        (factor / in_first, name.to_owned())
     }
 
     /// The text, split into its digits and its unit with the space before it.
