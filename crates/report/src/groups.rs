@@ -63,7 +63,7 @@ pub(crate) fn order(case: &CaseRecord) -> impl Ord + use<> {
 pub(crate) fn conditions<'a>(cases: impl Iterator<Item = &'a CaseRecord> + Clone) -> [String; 3] {
     let Some(first) = cases.clone().next() else { return Default::default() };
     let cpus = cases.clone().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-    let ends = words::tasks_and_cpus(first.tasks, first.placement, cpus.unwrap_or_default());
+    let ends = words::describe_tasks_and_cpus(first.tasks, first.placement, cpus.unwrap_or_default());
     let data = words::payload_remark(first.data, cases.clone().find_map(|case| case.check)).to_owned();
     [ends, data, words::relays(first.relays).unwrap_or_default()]
 }

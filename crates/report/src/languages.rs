@@ -32,7 +32,7 @@ impl<'a> PlacedCases<'a> {
 
     /// The ends and their CPUs, in words.
     pub(crate) fn ends(&self) -> String {
-        words::tasks_and_cpus(Tasks::Processes, self.0[0].placement, &self.0[0].cpus)
+        words::describe_tasks_and_cpus(Tasks::Processes, self.0[0].placement, &self.0[0].cpus)
     }
 
     /// The cases with figures in which a worker started its own child, the fastest first.

@@ -69,7 +69,7 @@ fn title(cases: &[&CaseRecord]) -> String {
         (Load { pairs: Some(_), .. }, [_, ..]) => {
             format!("pairs of ends in {tasks}, each placed `{}`, on {}", first.placement, words::cpus(&cpus))
         }
-        _ => words::tasks_and_cpus(first.tasks, first.placement, &cpus),
+        _ => words::describe_tasks_and_cpus(first.tasks, first.placement, &cpus),
     };
     let data = match first.load().shares_an_end() {
         true if first.data == DataLevel::Verify => "every block checked",

@@ -175,7 +175,8 @@ impl<'a> Ranking<'a> {
     pub(crate) fn ends(&self) -> String {
         let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
         let cpus = if self.pinned.is_some() { None } else { cpus() };
-        let ends = words::tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        let ends =
+            words::describe_tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
         match self.pinned_cpus() {
             Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
             None => ends,

@@ -83,7 +83,7 @@ fn table(mut cases: Vec<&CaseRecord>) -> Table {
 
 fn heading(case: &CaseRecord) -> String {
     let what = quantity(case.workload).name_of_several();
-    let ends = words::tasks_and_cpus(Tasks::Processes, case.placement, &case.cpus);
+    let ends = words::describe_tasks_and_cpus(Tasks::Processes, case.placement, &case.cpus);
     let ends = ends.replace("two processes", "two ends");
     format!("{what} of {} messages, {ends}", numbers::size(case.block_bytes))
 }
