@@ -225,7 +225,7 @@ std::string spec_of(const Case &wanted) {
 std::string record_json(const Options &options, const Host &host, const std::string &started,
                         const std::vector<Row> &rows, bool was_interrupted) {
     Json json;
-    json.object().key("schema").string("hosepipe/1");
+    json.object().key("kind").string("bench").key("schema").string("hosepipe/1");
     json.key("tool").object().key("version").string(VERSION).key("revision").null().end();
     write_host(json, host);
     json.key("arguments").array();

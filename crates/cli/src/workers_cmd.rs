@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use clap::Args;
 use model::Observer;
-use report::table::{Column, Fit};
+use report::sheet::col;
+use report::table::Fit;
 use report::{Style, Table};
 use serde::Serialize;
 use worker::{BuildCache, Built, Language, Registry, Unbuilt};
@@ -122,8 +123,8 @@ impl Entry {
 
 /// One row for each language; text that does not fit continues below, in its column.
 fn table(entries: &[Entry], style: &Style) -> String {
-    let columns = ["language", "type", "variants", "state"].map(Column::left);
-    let columns = columns.into_iter().chain([Column::left("toolchain").fit(Fit::Wrap)]);
+    let columns = ["language", "type", "variants", "state"].map(col);
+    let columns = columns.into_iter().chain([col("toolchain").fit(Fit::Wrap)]);
     let row = |entry: &Entry| {
         let state = entry.state.replace('-', " ");
         vec![entry.name.clone(), entry.key.clone(), entry.variants.join(", "), state, entry.remark()]

@@ -108,11 +108,6 @@ impl Axis {
         Self { is_option: true, ..self }
     }
 
-    /// The axis of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        AXES.iter().find(|axis| axis.name == Some(name))
-    }
-
     /// Its value in a case, if it differs from the default.
     pub fn unusual(&self, case: &CaseRecord) -> Option<AxisValue> {
         let value = (self.value)(case)?;
@@ -256,9 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_is_found_by_its_name() {
-        assert_eq!(Axis::named("chain").map(|axis| axis.column), Some("relays"));
-        assert!(Axis::named("relays").is_none(), "that is its column");
+    fn options_have_the_names_of_their_axes() {
         let options: Vec<&str> =
             AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).collect();
         for (name, is_option) in [("tasks", true), ("chain", true), ("spec", false), ("direction", false)] {

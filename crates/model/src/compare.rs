@@ -77,7 +77,6 @@ pub struct CompareResult {
     /// Time as a multiple of the first link's, from paired trials.
     pub times_first: Option<Ratio>,
     /// Time as a multiple of that with the shell's own pipes, from paired trials; `null` if those are not among the links.
-    #[serde(alias = "times_bash")]
     pub times_shell: Option<Ratio>,
     /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, from paired trials), with
     /// simultaneous bounds for all pipelines; `null` if there is no other pipeline, or there are too few trials for bounds.

@@ -7,10 +7,9 @@ use crate::{
     TopRecord, WhyRecord,
 };
 
-/// Each kind: its variant and its type; the value of `kind` in JSON, which is the command that makes it; and a key that only this
-/// kind has, by which records of earlier versions, without `kind`, are recognised.
+/// Each kind: its variant and its type; and the value of `kind` in JSON, which is the command that makes it.
 macro_rules! kinds {
-    ($($name:ident($record:ident) $kind:literal $key:literal),+ $(,)?) => {
+    ($($name:ident($record:ident) $kind:literal),+ $(,)?) => {
         /// A record of any kind.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -24,8 +23,8 @@ macro_rules! kinds {
         }
 
         impl Record {
-            /// The kinds, and the key that identifies each if there is no `kind`.
-            pub const KINDS: &[(&'static str, &'static str)] = &[$(($kind, $key)),+];
+            /// The kinds.
+            pub const KINDS: &[&'static str] = &[$($kind),+];
 
             /// The command that made it.
             pub fn kind(&self) -> &'static str {
@@ -59,15 +58,15 @@ macro_rules! kinds {
     };
 }
 kinds! {
-    Bench(BenchRecord) "bench" "cases",
-    Run(RunRecord) "run" "stages",
-    Compare(CompareRecord) "compare" "results",
-    Study(StudyRecord) "reproduce" "parts",
-    Diff(DiffRecord) "diff" "changes",
-    Boost(BoostRecord) "boost" "boosted",
-    Top(TopRecord) "top" "chains",
-    Fleet(FleetRecord) "fleet" "meetings",
-    Why(WhyRecord) "why" "answers",
+    Bench(BenchRecord) "bench",
+    Run(RunRecord) "run",
+    Compare(CompareRecord) "compare",
+    Study(StudyRecord) "reproduce",
+    Diff(DiffRecord) "diff",
+    Boost(BoostRecord) "boost",
+    Top(TopRecord) "top",
+    Fleet(FleetRecord) "fleet",
+    Why(WhyRecord) "why",
 }
 
 impl Record {

@@ -6,7 +6,7 @@ use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
 
-use crate::case_figure::quantity;
+use crate::estimate::quantity;
 use crate::lists::{distinct, first_names};
 use crate::verdict::{Findings, times_as_fast, verdict};
 use crate::view::{RankedRow, View, ranked};

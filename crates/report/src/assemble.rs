@@ -5,39 +5,19 @@
 
 use model::{BenchRecord, Record};
 
-use crate::bench::Source;
 use crate::document::{Block, Context, Document, Medium, Section};
+use crate::groups::Source;
 use crate::lists::distinct;
 use crate::read::Loaded;
+use crate::show::kind_of;
 use crate::study::ViewOf;
 use crate::table::Style;
-use crate::{
-    bench, boost, bounds, chains, comparison, difference, disjoint, fleet, hosts, labels, remarks, stages,
-    why, words,
-};
-
-/// The sections of one record. Those of bench records on a page are made of all of them together.
-fn sections(record: &Record, context: &Context, view_of: ViewOf) -> Vec<Section> {
-    match record {
-        Record::Bench(_) if context.is_page() => Vec::new(),
-        Record::Bench(record) => {
-            vec![Section { blocks: bench::blocks(record, context.medium), ..Section::default() }]
-        }
-        Record::Run(record) => vec![stages::section(record, context)],
-        Record::Compare(record) => vec![comparison::section(record, context)],
-        Record::Diff(record) => vec![difference::section(record, context)],
-        Record::Boost(record) => vec![boost::section(record, context)],
-        Record::Top(record) => vec![chains::section(&record.seen, context)],
-        Record::Fleet(record) => vec![fleet::section(record, context)],
-        Record::Why(record) => vec![why::section(record, context)],
-        Record::Study(record) => view_of(record).sections(context),
-    }
-}
+use crate::{bench, bounds, disjoint, hosts, labels, remarks, words};
 
 /// The document of one record as text.
 pub fn text(record: &Record, medium: Medium, view_of: ViewOf) -> Document {
-    let context = Context { medium, label: "", number: 0 };
-    Document { sections: sections(record, &context, view_of), ..Document::default() }
+    let sections = kind_of(record).sections(&Context::of_text(medium, view_of));
+    Document { sections, ..Document::default() }
 }
 
 /// One record in a terminal.
@@ -56,8 +36,8 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
     let sources: Vec<Source> = (0..records.len()).filter_map(source).collect();
     let mut sections = bench::sections(&sources);
     for (at, loaded) in records.iter().enumerate() {
-        let context = Context { medium: Medium::Page, label: label(at), number: at };
-        sections.extend(self::sections(&loaded.record, &context, view_of));
+        let context = Context { medium: Medium::Page, view_of, label: label(at), number: at };
+        sections.extend(kind_of(&loaded.record).sections(&context));
     }
     let named: Vec<(String, &Record)> =
         labels.iter().cloned().zip(records.iter().map(|loaded| &loaded.record)).collect();

@@ -1,6 +1,6 @@
 //! The output of `hosepipe bench`: a heading, rankings or sweeps, the floor and the ceiling, recommendations, and remarks.
 
-mod cases;
+mod data;
 mod highlights;
 mod page;
 mod round_trips;
@@ -8,21 +8,40 @@ mod throughput;
 
 use model::{BenchRecord, Recommendation};
 
-pub(crate) use cases::Source;
+pub(crate) use data::{CaseRow, cases_table};
 pub(crate) use highlights::highlights;
 pub(crate) use page::sections;
 
 use crate::advice::findings;
 use crate::costs::Costs;
-use crate::document::{Block, Medium};
+use crate::document::{Block, Context, Medium, Section};
 use crate::lists::joined;
+use crate::show::{Show, histograms};
 use crate::table::Table;
 use crate::verdict::Findings;
 use crate::view::{Ranking, View};
 use crate::{columns, data_costs, languages, load, offsets, remarks, sweep};
 
+impl Show for BenchRecord {
+    /// Those on a page are made of all records together ([`sections`]).
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        match context.is_page() {
+            true => Vec::new(),
+            false => vec![Section { blocks: blocks(self, context.medium), ..Section::default() }],
+        }
+    }
+
+    fn data(&self) -> Table {
+        data::table(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        histograms(&self.cases)
+    }
+}
+
 /// The text of a record. A sweep over block sizes is one table in a terminal, and in Markdown one for each size.
-pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
+fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     if languages::is_of_workers(record) {
         return languages::blocks(record);
     }

@@ -4,8 +4,12 @@ use model::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer, one_line};
 
 use crate::document::{Block, Context, Section};
 use crate::layout::shortened;
-use crate::numbers::{grouped, size, throughput, time};
-use crate::table::{ABSENT, Column, Fit, Table};
+use crate::numbers::{grouped, time};
+use crate::sheet::{Sheet, col};
+use crate::show::Show;
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::words::{count, count_of};
 
 /// Smallest factor of a writer's rate that counts as a gain.
@@ -16,7 +20,7 @@ const COMMAND_CHARACTERS_MAX: usize = 60;
 const SHOWN_MAX: usize = 10;
 
 /// The table, and sentences on it.
-pub(crate) fn section(record: &BoostRecord, context: &Context) -> Section {
+fn section(record: &BoostRecord, context: &Context) -> Section {
     let mut section = context.section("boost", "Pipes");
     section.blocks.extend((!record.boosted.is_empty()).then(|| Block::Table(table(record))));
     context.conclude(&mut section, sentences(record), Block::Line);
@@ -26,29 +30,41 @@ pub(crate) fn section(record: &BoostRecord, context: &Context) -> Section {
 fn table(record: &BoostRecord) -> Table {
     let mut pipes: Vec<&BoostedPipe> = record.boosted.iter().collect();
     model::sort_by_key(&mut pipes, |pipe| std::cmp::Reverse(pipe.full_ns));
+    pipes.truncate(SHOWN_MAX);
     let end = |end: &Option<NamedProcess>| {
-        end.as_ref().map_or_else(|| ABSENT.to_owned(), |end| format!("{} {}", end.command, end.pid))
+        end.as_ref().map(|end| Value::from(format!("{} {}", end.command, end.pid)))
     };
-    let row = |pipe: &&BoostedPipe| {
-        let grown = format!("{} → {}", size(pipe.before_bytes), size(pipe.after_bytes));
-        let (full, watched) = (time(pipe.full_ns as f64), time(pipe.watched_ns as f64));
-        vec![end(&pipe.writer), end(&pipe.reader), grown, write_rates(pipe), full, watched]
-    };
-    let columns = [
-        Column::left("writer").fit(Fit::Cut),
-        Column::left("reader").fit(Fit::Cut),
-        Column::right("size"),
-        Column::right("wrote").drop(2),
-        Column::right("full"),
-        Column::right("watched").drop(1),
-    ];
-    Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
+    let time = |ns: u64| Some(Unit::Ns.of(ns as f64));
+    let mut sheet = Sheet::new(&pipes);
+    sheet.add(col("writer").fit(Fit::Cut), |pipe| end(&pipe.writer));
+    sheet.add(col("reader").fit(Fit::Cut), |pipe| end(&pipe.reader));
+    sheet.add("size", |pipe| {
+        let [before, after] = [pipe.before_bytes, pipe.after_bytes].map(|bytes| Unit::Bytes.of(bytes as f64));
+        Some(before.and(" → ", after))
+    });
+    sheet.add(col("wrote").right().drop(2), |pipe| {
+        let rate = |rate: Option<u64>| rate.map_or(Value::Absent, |rate| Unit::BytesPerS.of(rate as f64));
+        Some(rate(pipe.before_bytes_per_s).and(" → ", rate(pipe.after_bytes_per_s)))
+    });
+    sheet.add("full", |pipe| time(pipe.full_ns));
+    sheet.add(col("watched").drop(1), |pipe| time(pipe.watched_ns));
+    sheet.table()
 }
 
-/// The rates of a pipe's writer before and after the pipe was enlarged.
-fn write_rates(pipe: &BoostedPipe) -> String {
-    let speed = |rate: Option<u64>| rate.map_or(ABSENT.to_owned(), |rate| throughput(rate as f64));
-    format!("{} → {}", speed(pipe.before_bytes_per_s), speed(pipe.after_bytes_per_s))
+/// Fields of a pipe in CSV.
+const FIELDS: &str = "inode writer=writer/command writer_pid=writer/pid reader=reader/command \
+    reader_pid=reader/pid before_bytes after_bytes watched_ns full_ns left";
+
+impl Show for BoostRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
+    }
+
+    fn data(&self) -> Table {
+        let mut sheet = Sheet::of_data(&self.boosted);
+        sheet.fields(FIELDS, |pipe| pipe.clone());
+        sheet.table()
+    }
 }
 
 /// Whether larger pipes helped, as far as that was measured.

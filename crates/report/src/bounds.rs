@@ -1,13 +1,13 @@
 //! Limits of what a page shows, so that a browser can open it: a record may have a hundred thousand cases. A sentence names what is
 //! left out; `hosepipe report` prints all.
 
+use crate::chart::{BarGroup, Bars, Chart, ChartData, Heat, Lines, Series, SeriesStyle};
 use crate::document::{Block, Document};
-use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
 use crate::table::Table;
 
-/// Most bars of a figure.
+/// Most bars of a chart.
 const BARS_MAX: usize = 80;
-/// Most lines of a figure, without references.
+/// Most lines of a chart, without references.
 pub(crate) const LINES_MAX: usize = 24;
 /// Most points of a line.
 const POINTS_MAX: usize = 160;
@@ -17,7 +17,7 @@ const CELLS_MAX: usize = 80;
 const STAGES_MAX: usize = 600;
 /// Most rows of all tables of a block together.
 const ROWS_MAX: usize = 1_000;
-/// Most figures, tables and remarks of a section.
+/// Most charts, tables and remarks of a section.
 const BLOCKS_MAX: usize = 60;
 
 /// Limits every section of a page.
@@ -32,7 +32,7 @@ pub(crate) fn bounded(mut page: Document) -> Document {
 
 fn bound(block: &mut Block) {
     match block {
-        Block::Figure(figure) => bound_figure(figure),
+        Block::Chart(figure) => bound_figure(figure),
         Block::Table(table) => _ = bound_rows(table, ROWS_MAX),
         Block::Folded(_, tables) => bound_tables(tables),
         Block::Remarks(lines) => {
@@ -43,12 +43,12 @@ fn bound(block: &mut Block) {
     }
 }
 
-fn bound_figure(figure: &mut Figure) {
-    let left_out = match &mut figure.chart {
-        Chart::Bars(bars) => bound_bars(bars),
-        Chart::Lines(lines) => bound_lines(lines),
-        Chart::Heat(heat) => bound_heat(heat),
-        Chart::Flow(flow) => truncated("stages", &mut flow.stages, STAGES_MAX).into_iter().collect(),
+fn bound_figure(figure: &mut Chart) {
+    let left_out = match &mut figure.data {
+        ChartData::Bars(bars) => bound_bars(bars),
+        ChartData::Lines(lines) => bound_lines(lines),
+        ChartData::Heat(heat) => bound_heat(heat),
+        ChartData::Flow(flow) => truncated("stages", &mut flow.stages, STAGES_MAX).into_iter().collect(),
     };
     left_out.iter().for_each(|sentence| figure.caption += &format!(" {sentence}"));
 }
@@ -72,7 +72,7 @@ fn bound_bars(bars: &mut Bars) -> Vec<String> {
     left_out.into_iter().collect()
 }
 
-/// The first bars, at most as many as a figure shows, or the items that they are made of; and a sentence on the others.
+/// The first bars, at most as many as a chart shows, or the items that they are made of; and a sentence on the others.
 pub(crate) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
     let all = groups.iter().map(|(_, bars)| bars.len()).sum();
     let mut room = BARS_MAX;

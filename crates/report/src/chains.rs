@@ -1,14 +1,20 @@
 //! Chains of processes, as `hosepipe top` shows them: `zcat 812 ─1.20 GB/s→ awk 813 ─3.00 kB/s→ sort 814`.
 
-use std::collections::{HashMap, VecDeque};
-
 use model::{Certainty, Chain, ChainLink, ChainStage, Jobserver, StageActivity, TopSnapshot, one_line};
 
+mod data;
+mod drawn;
+
+pub use drawn::{ChainLine, lines};
+
+use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
-use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::lists::{distinct, joined_if_any};
-use crate::numbers::{binary_size, percent, speed, time, with_certainty};
-use crate::table::{ABSENT, Column, Fit, Table};
+use crate::numbers::{binary_size, percent, time};
+use crate::sheet::{Sheet, col};
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::{ABSENT, Value};
 use crate::words::{AT_LEAST, NOT_KNOWN, UNKNOWN, count, count_of};
 use crate::{held_back, slow_copies, why};
 
@@ -26,7 +32,7 @@ pub const NOTHING: &str =
     "There is no chain: no pipe, FIFO, socket or pseudoterminal joins processes that can be seen.";
 
 /// All chains, jobservers and the pipe quota of a snapshot.
-pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
+fn section(seen: &TopSnapshot, context: &Context) -> Section {
     let mut section = context.section("chains", "Chains");
     let elapsed = time(seen.elapsed_ns as f64);
     if context.is_page() {
@@ -45,8 +51,8 @@ pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
         let drawing = lines(chain).into_iter().map(|line| line.pieces.join(" "));
         let sentences = sentences(chain, seen.elapsed_ns);
         if context.is_page() {
-            let figure = figure(seen, chain, format!("chain-{}-{at}", context.number));
-            section.blocks.extend(figure.map(Block::Figure));
+            let figure = chart(seen, chain, format!("chain-{}-{at}", context.number));
+            section.blocks.extend(figure.map(Block::Chart));
             let mut table = Table { title: drawing.collect::<Vec<String>>().join("; "), ..table(chain) };
             // On a page the last column is beside the name: a phone shows the first two columns.
             let last = table.columns.len() - 1;
@@ -65,7 +71,7 @@ pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
 }
 
 /// A chain without branches as a flow.
-fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
+fn chart(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Chart> {
     let behind = |at: usize| {
         let [from, to] = [at, at + 1];
         chain.links.iter().find(|link| link.writers == [from] && link.readers == [to])
@@ -97,14 +103,14 @@ fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
         }
     };
     let stages = chain.stages.iter().enumerate().map(stage).collect();
-    Some(Figure {
+    Some(Chart {
         id,
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
             "What was seen in {}. A stage that waited in the last sample counts as waiting for all the time in which it used no CPU.",
             time(seen.elapsed_ns as f64)
         ),
-        chart: Chart::Flow(Flow { wall_s, stages }),
+        data: ChartData::Flow(Flow { wall_s, stages }),
     })
 }
 
@@ -143,141 +149,9 @@ fn is_outside(link: &ChainLink) -> bool {
     (link.writers.is_empty() && !link.over) || link.readers.is_empty()
 }
 
-/// A line of a chain: pieces between which it may be broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChainLine {
-    /// A stage, then each link with the stage behind it.
-    pub pieces: Vec<String>,
-    /// The index of the piece with the stage that holds the chain up.
-    pub held_up_by: Option<usize>,
-}
-
-/// The chain in lines, with each link once. A line ends at a stage that is in a line already.
-pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut undrawn = Drawing::from_chain(chain);
-    let mut lines = Vec::new();
-    while let Some(first) = undrawn.first() {
-        let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
-        undrawn.draw(&mut line, first.from, "", &first);
-        let mut next = Some(first);
-        while let Some(edge) = next.take() {
-            let rates: Vec<String> = edge.links.iter().map(|link| drawn_rate(&chain.links[*link])).collect();
-            let arrow = format!("─{}→ ", rates.join(" + "));
-            let goes_on = undrawn.draw(&mut line, edge.to, &arrow, &edge);
-            next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
-        }
-        lines.push(line);
-    }
-    lines
-}
-
-/// Links from one stage to another; `None` is a process that is not visible.
-struct Edge {
-    from: Option<usize>,
-    to: Option<usize>,
-    links: Vec<usize>,
-}
-
-/// What of a chain is in a line already.
-struct Drawing<'a> {
-    chain: &'a Chain,
-    /// Whether each stage is in a line.
-    drawn: Vec<bool>,
-    /// The edges that are in no line yet; for each stage, its outgoing edges and the number of its incoming ones.
-    edges: Vec<Option<Edge>>,
-    leaving: Vec<VecDeque<usize>>,
-    arriving: Vec<usize>,
-}
-
-impl<'a> Drawing<'a> {
-    fn from_chain(chain: &'a Chain) -> Self {
-        let edges = edges(chain);
-        let mut leaving = vec![VecDeque::new(); chain.stages.len()];
-        let mut arriving = vec![0; chain.stages.len()];
-        for (at, edge) in edges.iter().enumerate() {
-            edge.from.into_iter().for_each(|stage| leaving[stage].push_back(at));
-            edge.to.into_iter().for_each(|stage| arriving[stage] += 1);
-        }
-        let drawn = vec![false; chain.stages.len()];
-        Self { chain, drawn, edges: edges.into_iter().map(Some).collect(), leaving, arriving }
-    }
-
-    /// The first edge whose stage has no incoming edge; if all have one, the first edge.
-    fn first(&mut self) -> Option<Edge> {
-        let left = |at: &usize| self.edges[*at].is_some();
-        let begins = |at: &usize| {
-            let from = self.edges[*at].as_ref().and_then(|edge| edge.from);
-            from.is_none_or(|stage| self.arriving[stage] == 0)
-        };
-        let at = (0..self.edges.len()).filter(left).find(begins);
-        let at = at.or_else(|| (0..self.edges.len()).find(left))?;
-        self.take(at)
-    }
-
-    /// The first edge that leaves a stage.
-    fn after(&mut self, stage: usize) -> Option<Edge> {
-        while let Some(at) = self.leaving[stage].pop_front() {
-            if let Some(edge) = self.take(at) {
-                return Some(edge);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, at: usize) -> Option<Edge> {
-        let edge = self.edges[at].take()?;
-        edge.to.into_iter().for_each(|stage| self.arriving[stage] -= 1);
-        Some(edge)
-    }
-
-    /// Adds a stage to a line; returns whether it is drawn for the first time.
-    fn draw(&mut self, line: &mut ChainLine, stage: Option<usize>, arrow: &str, edge: &Edge) -> bool {
-        let Some(at) = stage else {
-            let over = edge.from.is_none() && edge.links.iter().all(|link| self.chain.links[*link].over);
-            line.pieces.push(format!("{arrow}{}", if over { ENDED } else { OUTSIDE }));
-            return false;
-        };
-        let again = std::mem::replace(&mut self.drawn[at], true);
-        if self.chain.held_up_by == Some(at) {
-            line.held_up_by = Some(line.pieces.len());
-        }
-        let above = if again { " (above)" } else { "" };
-        line.pieces.push(format!("{arrow}{}{above}", name(&self.chain.stages[at])));
-        !again
-    }
-}
-
-fn edges(chain: &Chain) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
-    let mut known: HashMap<(usize, Option<usize>), usize> = HashMap::new();
-    let ends = |stages: &[usize]| match stages {
-        [] => vec![None],
-        stages => stages.iter().copied().map(Some).collect(),
-    };
-    for (at, link) in chain.links.iter().enumerate() {
-        for from in ends(&link.writers) {
-            for to in ends(&link.readers).into_iter().filter(|to| *to != from) {
-                let next = edges.len();
-                let place = from.map_or(next, |stage| *known.entry((stage, to)).or_insert(next));
-                match edges.get_mut(place) {
-                    Some(edge) => edge.links.push(at),
-                    None => edges.push(Edge { from, to, links: vec![at] }),
-                }
-            }
-        }
-    }
-    edges
-}
-
-/// The rate of a link at one of its lines: if several stages write to it or read from it, a part of the bytes goes along each line.
-fn drawn_rate(link: &ChainLink) -> String {
-    let is_shared = link.writers.len() > 1 || link.readers.len() > 1;
-    let flows = link.bytes_per_s.is_some_and(|rate| rate > 0.0);
-    if is_shared && flows { format!("part of {}", rate(link)) } else { rate(link) }
-}
-
 pub(crate) fn rate(link: &ChainLink) -> String {
-    link.bytes_per_s.map_or_else(|| UNKNOWN.to_owned(), |rate| with_certainty(certainty(link), speed(rate)))
+    let rate = link.bytes_per_s.map(|rate| Unit::BytesPerS.of(rate).with_certainty(certainty(link)));
+    rate.map_or_else(|| UNKNOWN.to_owned(), |rate| rate.to_string())
 }
 
 fn certainty(link: &ChainLink) -> Certainty {
@@ -357,7 +231,7 @@ fn doing(chain: &Chain, stage: &ChainStage) -> String {
 }
 
 /// The links that each stage writes to.
-pub(crate) fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
+fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
     let mut behind = vec![Vec::new(); chain.stages.len()];
     for link in &chain.links {
         link.writers.iter().for_each(|stage| behind[*stage].push(link));
@@ -367,28 +241,26 @@ pub(crate) fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
 
 /// The stages of a chain, each with the links behind it.
 pub fn table(chain: &Chain) -> Table {
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(usize, &ChainStage) -> String| {
-        table.add(column, chain.stages.iter().enumerate().map(|(at, stage)| Some(cell(at, stage))));
-    };
     let moved = |stage: &ChainStage, rate: Option<f64>| {
         let is = if stage.at_most { Certainty::AtMost } else { Certainty::Exact };
-        rate.map_or_else(|| ABSENT.to_owned(), |rate| with_certainty(is, speed(rate)))
+        Some(rate.map_or(Value::Absent, |rate| Unit::BytesPerS.of(rate).with_certainty(is)))
     };
-    let behind = links_behind(chain);
-    let of_links = |at: usize, cell: fn(&ChainLink) -> String| {
-        behind[at].iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ")
+    let rows: Vec<_> = chain.stages.iter().zip(links_behind(chain)).collect();
+    let of_links = |links: &[&ChainLink], cell: fn(&ChainLink) -> String| {
+        Some(links.iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ").into())
     };
-    add(Column::left("stage").fit(Fit::Cut), &|_, stage| name(stage));
-    add(Column::left("whose"), &|_, stage| whose(stage));
-    add(Column::right("CPU"), &|_, stage| percent(stage.cpus));
-    add(Column::right("reads").drop(1), &|_, stage| moved(stage, stage.read_bytes_per_s));
-    add(Column::right("writes").drop(1), &|_, stage| moved(stage, stage.write_bytes_per_s));
-    add(Column::right("behind it"), &|at, _| of_links(at, held));
-    add(Column::right("full"), &|at, _| {
-        of_links(at, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
+    let mut sheet = Sheet::new(&rows);
+    sheet.add(col("stage").fit(Fit::Cut), |(stage, _)| Some(name(stage).into()));
+    sheet.add("whose", |(stage, _)| Some(whose(stage).into()));
+    sheet.add("CPU", |(stage, _)| Some(Unit::Share.of(stage.cpus)));
+    sheet.add(col("reads").drop(1), |(stage, _)| moved(stage, stage.read_bytes_per_s));
+    sheet.add(col("writes").drop(1), |(stage, _)| moved(stage, stage.write_bytes_per_s));
+    sheet.add(col("behind it").right(), |(_, links)| of_links(links, held));
+    sheet.add(col("full").right(), |(_, links)| {
+        of_links(links, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
     });
-    add(Column::left("what it does").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
+    sheet.add(col("what it does").fit(Fit::Wrap), |(stage, _)| Some(doing(chain, stage).into()));
+    let mut table = sheet.table();
     table.embolden(chain.held_up_by);
     table
 }

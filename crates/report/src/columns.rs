@@ -4,137 +4,137 @@ use model::{CaseRecord, Workload};
 use stats::tail::Tail;
 use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
-use crate::case_figure::{FigureText, common_unit, estimated, quantity};
-use crate::layout;
+use crate::estimate::{estimated, quantity, shown};
+use crate::granted;
+use crate::interval::{Estimated, common_unit};
 use crate::lists::grouped;
 use crate::reason::reason;
+use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
-use crate::verdict::cpu_per_block_ns;
+use crate::tail;
+use crate::unit::Unit;
+use crate::value::Value;
+use crate::verdict::cpu_per_block;
 use crate::view::{RankedRow, Ranking};
-use crate::{granted, numbers, tail};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
 /// The ranking, the best row first. Columns without `pinned` or `on …` in their headings are of the placement that ranks.
 pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(&RankedRow) -> Option<String>| {
-        table.add(column, ranking.rows.iter().map(cell));
-    };
-    let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
+    let mut sheet = Sheet::new(&ranking.rows);
     // If only the pipe has a value, 1.0, the column is left out.
-    let times_pipe = |row: &RankedRow| row.times_pipe.filter(|_| ranking.against_pipe).map(numbers::ratio);
-    let streams = Figures::new(ranking, Workload::Stream);
-    let trips = Figures::new(ranking, Workload::PingPong);
-    let round_trip = || trips.heading("round trip").short(trips.heading("trip").title);
+    let times_pipe = |row: &RankedRow| Some(Unit::Times.of(row.times_pipe.filter(|_| ranking.against_pipe)?));
+    let streams = Estimates::new(ranking, Workload::Stream);
+    let trips = Estimates::new(ranking, Workload::PingPong);
+    let round_trip = || trips.head("round trip").short(trips.head("trip").head);
     let [one, two]: [fn(TrialsByCpus) -> Option<TrialGroup>; 2] =
         [|by_cpus| by_cpus.one_cpu, |by_cpus| by_cpus.two_cpus];
-    add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
+    sheet.add(col("mechanism").fit(Fit::Spec), |row| Some((&row.label).into()));
     if ranking.rows.iter().any(|row| row.stream().is_some()) {
-        add(streams.heading("throughput").short(&streams.unit.1), &|row| streams.cell(row, false));
-        add(Column::picture().drop(13), &|row| bar(row, ranking));
-        add(right("binary").drop(16), &|row| {
-            Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
+        sheet.add(streams.head("throughput").short(&streams.unit.1), |row| streams.cell(row, false));
+        sheet.bars(13, BAR_COLUMNS, |row| share_of_best(row, ranking));
+        sheet.add(col("binary").drop(16), |row| {
+            Some(Unit::BinaryBytesPerS.of(row.throughput()?.median_bytes_per_s))
         });
-        add(right("on one CPU").drop(7), &|row| streams.on_cpus(row, one));
-        add(right("on two").drop(7), &|row| streams.on_cpus(row, two));
-        add(right("pinned").drop(4), &|row| streams.cell(row, true));
+        sheet.add(col("on one CPU").drop(7), |row| streams.on_cpus(row, one));
+        sheet.add(col("on two").drop(7), |row| streams.on_cpus(row, two));
+        sheet.add(col("pinned").drop(4), |row| streams.cell(row, true));
         if ranking.pinned.is_some() {
-            add(left("bound by").drop(8), &|row| bound(row.case(Workload::Stream, true)?));
+            sheet.add(col("bound by").drop(8), |row| bound(row.case(Workload::Stream, true)?));
         }
-        add(right("× pipe").drop(6), &times_pipe);
-        add(round_trip().drop(1), &|row| trips.cell(row, false));
-        add(right("p99").drop(10), &|row| tail::cell(row.latency(), Tail::P99));
-        add(right("trip on one CPU").drop(12), &|row| trips.on_cpus(row, one));
-        add(right("trip on two").drop(12), &|row| trips.on_cpus(row, two));
-        add(right("trip pinned").short("pinned").drop(5), &|row| trips.cell(row, true));
+        sheet.add(col("× pipe").drop(6), times_pipe);
+        sheet.add(round_trip().drop(1), |row| trips.cell(row, false));
+        sheet.add(col("p99").drop(10), |row| tail::cell(row.latency(), Tail::P99));
+        sheet.add(col("trip on one CPU").drop(12), |row| trips.on_cpus(row, one));
+        sheet.add(col("trip on two").drop(12), |row| trips.on_cpus(row, two));
+        sheet.add(col("trip pinned").short("pinned").drop(5), |row| trips.cell(row, true));
         // CPU time is shown wherever time is: both together decide which mechanism is recommended.
-        add(right("CPU/block").drop(2), &|row| cpu_per_block_ns(row.stream()?).map(numbers::time));
-        add(right("CPU/trip").drop(3), &|row| cpu_per_block_ns(row.round_trip()?).map(numbers::time));
-        add(right("per block").drop(15), &|row| {
-            figure::median_of(row.stream()?, figure::elapsed_per_block_ns).map(numbers::time)
+        sheet.add(col("CPU/block").drop(2), |row| cpu_per_block(row.stream()?));
+        sheet.add(col("CPU/trip").drop(3), |row| cpu_per_block(row.round_trip()?));
+        sheet.add(col("per block").drop(15), |row| {
+            figure::median_of(row.stream()?, figure::elapsed_per_block_ns).map(|ns| Unit::Ns.of(ns))
         });
         if ranking.pinned.is_none() {
-            add(left("bound by").drop(8), &|row| bound(row.stream()?));
+            sheet.add(col("bound by").drop(8), |row| bound(row.stream()?));
         }
-        add(right("retransmits").drop(9), &|row| retransmits(row.stream()?));
-        add(left("granted").drop(14), &|row| granted::with_request(row.stream()?));
+        sheet.add(col("retransmits").drop(9), |row| retransmits(row.stream()?));
+        sheet.add(col("granted").left().drop(14), |row| granted::with_request(row.stream()?));
     } else {
-        add(round_trip(), &|row| trips.cell(row, false));
-        add(right("on one CPU").drop(5), &|row| trips.on_cpus(row, one));
-        add(right("on two").drop(5), &|row| trips.on_cpus(row, two));
-        add(right("pinned").drop(3), &|row| trips.cell(row, true));
-        add(right("× pipe").drop(4), &times_pipe);
-        add(right("p90").drop(8), &|row| tail::cell(row.latency(), Tail::P90));
-        add(right("p99").drop(1), &|row| tail::cell(row.latency(), Tail::P99));
-        add(right("p99.9").drop(7), &|row| tail::cell(row.latency(), Tail::P999));
-        add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
-        add(right("CPU/trip").drop(2), &|row| cpu_per_block_ns(row.round_trip()?).map(numbers::time));
-        add(right("retransmits").drop(7), &|row| retransmits(row.round_trip()?));
-        add(left("granted").drop(10), &|row| granted::with_request(row.round_trip()?));
+        sheet.add(round_trip(), |row| trips.cell(row, false));
+        sheet.add(col("on one CPU").drop(5), |row| trips.on_cpus(row, one));
+        sheet.add(col("on two").drop(5), |row| trips.on_cpus(row, two));
+        sheet.add(col("pinned").drop(3), |row| trips.cell(row, true));
+        sheet.add(col("× pipe").drop(4), times_pipe);
+        sheet.add(col("p90").drop(8), |row| tail::cell(row.latency(), Tail::P90));
+        sheet.add(col("p99").drop(1), |row| tail::cell(row.latency(), Tail::P99));
+        sheet.add(col("p99.9").drop(7), |row| tail::cell(row.latency(), Tail::P999));
+        sheet.add(col("max").drop(9), |row| Some(Unit::Ns.of(row.latency()?.max as f64)));
+        sheet.add(col("CPU/trip").drop(2), |row| cpu_per_block(row.round_trip()?));
+        sheet.add(col("retransmits").drop(7), |row| retransmits(row.round_trip()?));
+        sheet.add(col("granted").left().drop(10), |row| granted::with_request(row.round_trip()?));
     }
+    let mut table = sheet.table();
     for (row, ranked) in table.rows.iter_mut().zip(&ranking.rows) {
         row.reasons = reasons(ranked, interrupted);
     }
-    let has_figure = |row: &&RankedRow| row.cases().any(|case| estimated(case).is_some());
-    table.embolden((ranking.rows.iter().filter(has_figure).count() > 1).then_some(0));
+    let is_measured = |row: &&RankedRow| row.cases().any(|case| estimated(case).is_some());
+    table.embolden((ranking.rows.iter().filter(is_measured).count() > 1).then_some(0));
     table
 }
 
-/// The figures of a workload in a ranking, with their intervals and in one unit.
-struct Figures {
+/// The estimates of a workload in a ranking, in one unit, which the heading names.
+struct Estimates {
     workload: Workload,
-    /// What values are divided by, and the unit's name; empty if there are no figures.
+    /// What values are divided by, and the unit's name; empty without estimates.
     unit: (f64, String),
 }
 
-impl Figures {
+impl Estimates {
     fn new(ranking: &Ranking, workload: Workload) -> Self {
-        let texts =
-            |row| [false, true].into_iter().filter_map(move |pinned| figure_of(row, workload, pinned));
-        Self { workload, unit: common_unit(ranking.rows.iter().flat_map(texts)).unwrap_or_default() }
+        let all = |row| [false, true].into_iter().filter_map(move |pinned| estimate(row, workload, pinned));
+        Self { workload, unit: common_unit(ranking.rows.iter().flat_map(all)).unwrap_or_default() }
     }
 
-    /// A heading that names the unit.
-    fn heading(&self, title: &str) -> Column {
+    fn head(&self, title: &str) -> Column {
         let unit = &self.unit.1;
-        Column::right(if unit.is_empty() { title.to_owned() } else { format!("{title}, {unit}") })
+        col(if unit.is_empty() { title.to_owned() } else { format!("{title}, {unit}") })
     }
 
-    fn cell(&self, row: &RankedRow, pinned: bool) -> Option<String> {
-        Some(figure_of(row, self.workload, pinned)?.in_unit(&self.unit))
+    fn cell(&self, row: &RankedRow, pinned: bool) -> Option<Value> {
+        Some(Value::Estimate(estimate(row, self.workload, pinned)?.without_unit(self.unit.0)))
     }
 
-    /// The figure of the trials on one CPU, or of those on two.
-    fn on_cpus(&self, row: &RankedRow, group: fn(TrialsByCpus) -> Option<TrialGroup>) -> Option<String> {
-        Some(group_text(group(row.by_cpus(self.workload)?)?, self.workload))
+    /// The median of the trials on one CPU, or of those on two.
+    fn on_cpus(&self, row: &RankedRow, group: fn(TrialsByCpus) -> Option<TrialGroup>) -> Option<Value> {
+        Some(group_value(group(row.by_cpus(self.workload)?)?, self.workload))
     }
 }
 
-fn figure_of(row: &RankedRow, workload: Workload, pinned: bool) -> Option<FigureText> {
-    FigureText::new(row.case(workload, pinned)?, if pinned { None } else { row.by_cpus(workload) })
+fn estimate(row: &RankedRow, workload: Workload, pinned: bool) -> Option<Estimated> {
+    shown(row.case(workload, pinned)?, if pinned { None } else { row.by_cpus(workload) })
 }
 
-fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
+/// The throughput as a share of that of the first row.
+fn share_of_best(row: &RankedRow, ranking: &Ranking) -> Option<f64> {
     let speed = |row: &RankedRow| Some(row.throughput()?.median_bytes_per_s);
     // The rows are ranked. One bar alone compares nothing.
     let (best, _) = (speed(ranking.rows.first()?)?, speed(ranking.rows.get(1)?)?);
-    speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
+    Some(speed(row)? / best)
 }
 
-fn bound(case: &CaseRecord) -> Option<String> {
-    Some(bound_of(case)?.to_string())
+fn bound(case: &CaseRecord) -> Option<Value> {
+    Some(bound_of(case)?.to_string().into())
 }
 
 /// The median of some trials and their number: "4.90 GB/s ×7".
-pub(crate) fn group_text(group: TrialGroup, workload: Workload) -> String {
-    format!("{} ×{}", quantity(workload).unit.text(group.median), group.trials)
+pub(crate) fn group_value(group: TrialGroup, workload: Workload) -> Value {
+    quantity(workload).unit.of(group.median).then(format!(" ×{}", group.trials))
 }
 
 /// Segments that the sender sent again in the median trial, on the way to another host.
-fn retransmits(case: &CaseRecord) -> Option<String> {
-    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
+fn retransmits(case: &CaseRecord) -> Option<Value> {
+    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(|count| Unit::Many.of(count))
 }
 
 /// The failure and its remedy, once for each different reason of a row. Names the cases if others of the row did not fail.

@@ -5,12 +5,16 @@ use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Workload};
 use stats::cost::{Crossing, Deviation, NoModel, Straightness, crossing, rounds_to_cross};
-use stats::{CostModel, Swept};
+use stats::{CostModel, SizeSweep};
 
+use crate::groups::{COMPARED, key};
 use crate::lists::{first_lines, first_names, grouped, joined_if_any};
+use crate::sheet::{Sheet, col};
 use crate::sweep::size_range;
-use crate::table::{ABSENT, Column, Fit, Row, Table};
-use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
+use crate::table::{Fit, Row, Table};
+use crate::unit::Unit;
+use crate::value::Value;
+use crate::view::{Labels, SWEEP_FROM, ranked};
 use crate::{numbers, words};
 
 /// Most sentences of one kind.
@@ -26,8 +30,14 @@ pub(crate) struct Costs(Vec<Cost>);
 /// One mechanism over the sizes of a sweep.
 struct Cost {
     label: String,
-    swept: Swept,
+    swept: SizeSweep,
     model: Result<CostModel, NoModel>,
+}
+
+impl Cost {
+    fn model(&self) -> Option<&CostModel> {
+        self.model.as_ref().ok()
+    }
 }
 
 impl Costs {
@@ -35,7 +45,7 @@ impl Costs {
     pub(crate) fn from_cases<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
         let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
         let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
-            let swept = Swept::of(cases);
+            let swept = SizeSweep::of(cases);
             Cost { label, model: CostModel::of(&swept), swept }
         };
         let costs: Vec<Cost> = grouped(streams).into_iter().map(cost).collect();
@@ -44,7 +54,7 @@ impl Costs {
 
     /// The models, by their labels.
     pub(crate) fn models(&self) -> impl Iterator<Item = (&str, &CostModel)> {
-        self.0.iter().filter_map(|cost| Some((cost.label.as_str(), cost.model.as_ref().ok()?)))
+        self.0.iter().filter_map(|cost| Some((cost.label.as_str(), cost.model()?)))
     }
 
     /// The table, the cheapest block first, with its sentences below.
@@ -54,29 +64,21 @@ impl Costs {
         model::sort_by(&mut costs, |one, other| overhead(one).total_cmp(&overhead(other)));
         let (known, without): (Vec<&Cost>, Vec<&Cost>) =
             costs.iter().copied().partition(|cost| cost.model.is_ok());
-        let mut table = Table {
-            title: "time per block = overhead + bytes / bandwidth".to_owned(),
-            notes: sentences(&costs),
-            ..Table::default()
-        };
-        let mut add = |column: Column, cell: &dyn Fn(&CostModel) -> Option<String>| {
-            table.add(column, known.iter().map(|cost| cell(cost.model.as_ref().ok()?)));
-        };
-        add(Column::right("overhead"), &|model| {
-            Some(model.overhead_ns.value).filter(|ns| *ns >= SHOWN_NS_MIN).map(numbers::time)
+        let mut sheet = Sheet::new(&known);
+        sheet.add(col("mechanism").fit(Fit::Spec), |cost| Some((&cost.label).into()));
+        sheet.add("overhead", |cost| {
+            let ns = cost.model()?.overhead_ns.value;
+            (ns >= SHOWN_NS_MIN).then(|| Unit::Ns.of(ns))
         });
-        add(Column::right("bandwidth"), &|model| {
-            Some(numbers::throughput(model.bandwidth_bytes_per_s()?.value))
+        sheet.add("bandwidth", |cost| Some(Unit::BytesPerS.of(cost.model()?.bandwidth_bytes_per_s()?.value)));
+        sheet.add(col("half speed at").short("half at").drop(1), |cost| {
+            Some(Unit::Bytes.of(cost.model()?.half_bytes?.value.round()))
         });
-        add(Column::right("half speed at").short("half at").drop(1), &|model| {
-            Some(size(model.half_bytes?.value))
-        });
-        add(Column::right("per filling").drop(2), &|model| Some(numbers::time(model.filling?.ns.value)));
-        add(Column::left("off the line").drop(1), &|model| Some(verdict(model)));
-        table.columns.insert(0, Column::left("mechanism").fit(Fit::Spec));
-        for (row, cost) in table.rows.iter_mut().zip(&known) {
-            row.cells.insert(0, cost.label.clone());
-        }
+        sheet.add(col("per filling").drop(2), |cost| Some(Unit::Ns.of(cost.model()?.filling?.ns.value)));
+        sheet.add(col("off the line").left().drop(1), |cost| Some(verdict(cost.model()?).into()));
+        let mut table = sheet.table();
+        table.title = "time per block = overhead + bytes / bandwidth".to_owned();
+        table.notes = sentences(&costs);
         table.rows.extend(rows_without(&without, table.columns.len()));
         table
     }
@@ -93,7 +95,7 @@ fn rows_without(costs: &[&Cost], columns: usize) -> Vec<Row> {
             [label] => (label.clone(), reason),
             _ => (format!("{} others", labels.len()), format!("{reason}: {}", labels.join(", "))),
         };
-        let cells = std::iter::once(name).chain(std::iter::repeat_n(ABSENT.to_owned(), columns - 1));
+        let cells = std::iter::once(name.into()).chain(std::iter::repeat_n(Value::Absent, columns - 1));
         Row { cells: cells.collect(), reasons: vec![reason], ..Row::default() }
     };
     by_reason.into_iter().map(row).collect()
@@ -103,10 +105,10 @@ fn rows_without(costs: &[&Cost], columns: usize) -> Vec<Row> {
 pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, CostModel> {
     let labels = Labels::from_record(record);
     let own = ranked(record).filter(|case| case.worker.is_none());
-    let similar = grouped(own.map(|case| ((Axes::from_case(case), labels.label(case)), case)));
+    let similar = grouped(own.map(|case| ((key(case, COMPARED), labels.label(case)), case)));
     let mut models = HashMap::new();
     for (_, cases) in similar {
-        let swept = Swept::of(cases.iter().copied());
+        let swept = SizeSweep::of(cases.iter().copied());
         if let Ok(model) = CostModel::of(&swept) {
             models.extend(cases.into_iter().map(|case| (std::ptr::from_ref(case), model.clone())));
         }
@@ -127,7 +129,7 @@ fn verdict(model: &CostModel) -> String {
     let text = match model.straightness() {
         Straightness::Straight(share) => Some(format!("at most {}", numbers::percent(share))),
         Straightness::Unclear => Some("not certain".to_owned()),
-        Straightness::Bent => farthest(&|one| one.times.value.ln().abs(), true)
+        Straightness::NotLinear => farthest(&|one| one.times.value.ln().abs(), true)
             .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes))),
     };
     text.unwrap_or_default()
@@ -144,7 +146,7 @@ fn times(times: f64) -> String {
 
 /// Times of filled buffers, sizes that are not on the line, and where mechanisms cross.
 fn sentences(costs: &[&Cost]) -> Vec<String> {
-    let with_model = || costs.iter().filter_map(|cost| Some((*cost, cost.model.as_ref().ok()?)));
+    let with_model = || costs.iter().filter_map(|cost| Some((*cost, cost.model()?)));
     let fillings = with_model().filter_map(|(cost, model)| {
         let filling = model.filling?;
         let large = numbers::throughput(model.large_blocks_bytes_per_s()?);
@@ -184,7 +186,7 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     let count = costs.len() * costs.len().saturating_sub(1) / 2;
     let needed = rounds_to_cross(count);
     let made = costs.iter().map(|cost| cost.swept.rounds().len()).max().unwrap_or(0);
-    let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
+    let swept = |cost: &'a Cost| (&cost.swept, cost.model());
     let found: Vec<(&Cost, &Cost, Crossing)> =
         pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();
     let crossed = found.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found));

@@ -14,8 +14,12 @@ use stats::figures_needed;
 use crate::document::{Block, Context, Section};
 use crate::layout::Tone;
 use crate::lists::first_names;
-use crate::numbers::{fixed, percent, throughput, time};
-use crate::table::{Column, Fit, Table};
+use crate::numbers::{self, SEVERAL_TIMES, fixed, percent};
+use crate::sheet::{Sheet, col, pairs};
+use crate::show::Show;
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::words::{count, machine};
 
 /// The field of a case that names it.
@@ -24,11 +28,9 @@ const SPEC: &str = "spec";
 const WORKLOAD: &str = "workload";
 /// Most names of records in a heading.
 const NAMES_MAX: usize = 4;
-/// Smallest factor that is shown as a factor and not in percent.
-const SEVERAL_TIMES: f64 = 3.0;
 
 /// The summary, the changes, and the figures without a change.
-pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
+fn section(record: &DiffRecord, context: &Context) -> Section {
     let judged: Vec<&CaseChange> = record.changes.iter().filter(|change| !change.control).collect();
     let mut section = context.section("diff", "What changed");
     let summary = summary(record, &judged);
@@ -165,36 +167,64 @@ fn distinguishing_fields(judged: &[&CaseChange]) -> Vec<String> {
 }
 
 fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Table {
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(&CaseChange) -> Option<String>| {
-        table.add(column, changes.iter().map(|change| cell(change)));
-    };
-    add(Column::left("case").fit(Fit::Spec), &|change| Some(name(change).to_owned()));
-    for field in apart {
-        add(Column::left(field.as_str()).fit(Fit::Cut), &|change| {
-            Some(change.case.get(field).cloned().unwrap_or_default())
-        });
-    }
-    add(Column::left("figure").drop(2), &|change| Some(change.figure.to_string()));
-    add(Column::right("old").drop(3), &|change| figure(change, change.old_median?));
-    add(Column::right("new").drop(3), &|change| figure(change, change.new_median?));
-    add(Column::right("change"), &|change| Some(change_text(change.ratio?)));
-    add(Column::right("interval").drop(1), &|change| {
-        Some(format!("{} to {}", change_text(change.low?), change_text(change.high?)))
-    });
-    add(Column::right("p").drop(4), &|change| Some(chance(change.p_corrected?)));
-    add(Column::left("verdict"), &|change| {
-        Some(format!("{}{}", verdict(record, change), against_limit(record, change)))
-    });
+    let mut sheet = Sheet::new(changes);
+    columns(&mut sheet, record, apart);
+    let mut table = sheet.table();
     for (row, change) in table.rows.iter_mut().zip(changes) {
-        let total = stats::total_change(change)
-            .map(|total| format!("all trials together: {}, as some took much longer", change_text(total)));
+        let total = stats::total_change(change).map(|total| {
+            format!("all trials together: {}, as some took much longer", numbers::change(total))
+        });
         row.reasons = change.remark.iter().cloned().chain(total).collect();
         if record.is_regression(change) {
             row.tone = Tone::Bold;
         }
     }
     table
+}
+
+/// The columns of changes; `apart` names the fields in which cases of one spec differ.
+fn columns(sheet: &mut Sheet<&CaseChange>, record: &DiffRecord, apart: &[String]) {
+    sheet.add(col("case").csv(SPEC).fit(Fit::Spec), |change| Some(name(change).into()));
+    for field in apart {
+        sheet.add(col(field).left().fit(Fit::Cut), |change| {
+            Some(change.case.get(field).map_or(Value::EMPTY, Value::from))
+        });
+    }
+    sheet.data("case", |change| Some(pairs(change.case.iter().filter(|(name, _)| *name != SPEC)).into()));
+    sheet.add(col("figure").drop(2), |change| Some(change.figure.to_string().into()));
+    sheet.fields("figure", |change| *change);
+    sheet.data("unit", |change| Some(change.figure.unit().into()));
+    sheet.fields("control old_samples=old new_samples=new old_median new_median", |change| *change);
+    sheet.add(col("old").drop(3), |change| figure(change, change.old_median?));
+    sheet.add(col("new").drop(3), |change| figure(change, change.new_median?));
+    sheet.add(col("change").csv("ratio"), |change| Some(Unit::Change.of(change.ratio?)));
+    sheet.add(col("interval").drop(1), |change| {
+        Some(Unit::Change.of(change.low?).and(" to ", Unit::Change.of(change.high?)))
+    });
+    sheet.fields("low high", |change| *change);
+    sheet.data("p", |change| Some(Unit::Chance.of(change.p?)));
+    sheet.add(col("p").csv("p_corrected").drop(4), |change| Some(Unit::Chance.of(change.p_corrected?)));
+    sheet.add(col("verdict").left(), |change| {
+        Some(format!("{}{}", verdict(record, change), against_limit(record, change)).into())
+    });
+    sheet.fields("verdict=kind", |change| *change);
+    sheet.data("regressed", |change| Some(record.is_regression(change).to_string().into()));
+    sheet.fields("remark", |change| *change);
+    sheet.data("different_hosts", |_| Some(record.hosts_differ.join("; ").into()));
+}
+
+impl Show for DiffRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
+    }
+
+    /// One row for each figure of each case.
+    fn data(&self) -> Table {
+        let changes: Vec<&CaseChange> = self.changes.iter().collect();
+        let mut sheet = Sheet::of_data(&changes);
+        columns(&mut sheet, self, &[]);
+        sheet.table()
+    }
 }
 
 /// The verdict in words.
@@ -221,10 +251,10 @@ fn against_limit(record: &DiffRecord, change: &CaseChange) -> &'static str {
 }
 
 /// A raw figure with its unit.
-fn figure(change: &CaseChange, value: f64) -> Option<String> {
+fn figure(change: &CaseChange, value: f64) -> Option<Value> {
     match change.figure {
-        DiffFigure::Throughput => Some(throughput(value)),
-        _ => time_ns(change, value).map(time),
+        DiffFigure::Throughput => Some(Unit::BytesPerS.of(value)),
+        _ => time_ns(change, value).map(|ns| Unit::Ns.of(ns)),
     }
 }
 
@@ -235,24 +265,6 @@ fn time_ns(change: &CaseChange, value: f64) -> Option<f64> {
         DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => value,
         DiffFigure::WallTime => value * 1e9,
     })
-}
-
-/// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
-pub(crate) fn change_text(ratio: f64) -> String {
-    let change = (ratio - 1.0) * 100.0;
-    let decimals = usize::from(change.abs() < 9.95);
-    let times = |factor: f64| fixed(factor, usize::from(factor < 99.95));
-    match ratio {
-        ratio if ratio >= SEVERAL_TIMES => format!("× {}", times(ratio)),
-        ratio if ratio > 0.0 && 1.0 / ratio >= SEVERAL_TIMES => format!("÷ {}", times(1.0 / ratio)),
-        _ if fixed(change.abs(), 1) == "0.0" => "0.0 %".to_owned(),
-        _ => format!("{}{} %", if change > 0.0 { "+" } else { "" }, fixed(change, decimals)),
-    }
-}
-
-/// A probability with one or two digits, or that it is very small.
-fn chance(p: f64) -> String {
-    if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
 }
 
 /// The largest change that may be undetected, and the figures that vary too much to say so.
@@ -345,7 +357,7 @@ fn is_of_one_run(record: &DiffRecord) -> bool {
 fn is_opposite_of_medians(change: &CaseChange) -> bool {
     let medians = change.new_median.zip(change.old_median).map(|(new, old)| new / old);
     change.ratio.zip(medians).is_some_and(|(ratio, medians)| {
-        (ratio - 1.0) * (medians - 1.0) < 0.0 && change_text(ratio) != change_text(medians)
+        (ratio - 1.0) * (medians - 1.0) < 0.0 && numbers::change(ratio) != numbers::change(medians)
     })
 }
 
@@ -391,23 +403,5 @@ mod tests {
         // Expected: no bound that excludes nothing. Happened: "by a factor of 423 at the most".
         let text = said(1.0 / 423.0, 1.25).concat();
         assert!(text.contains("One figure varies too much") && !text.contains("423"), "{text}");
-    }
-
-    #[test]
-    fn changes_as_people_say_them() {
-        for (ratio, text) in [
-            (1.0, "0.0 %"),
-            (0.9999, "0.0 %"),
-            (1.031, "+3.1 %"),
-            (0.88, "-12 %"),
-            (4.2, "× 4.2"),
-            (170.0, "× 170"),
-            (f64::MAX, "× 1.80e308"),
-            (1.0 / 12.0, "÷ 12.0"),
-            (f64::MIN_POSITIVE, "÷ 4.49e307"),
-        ] {
-            assert_eq!(change_text(ratio), text);
-        }
-        assert_eq!([0.00001, 0.0123, 0.5].map(chance), ["<0.001", "0.012", "0.50"]);
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 
-use model::{BenchRecord, CaseRecord, Spec};
+use model::BenchRecord;
 
+use crate::groups::{Key, key};
 use crate::lists::{distinct, first_names};
-use crate::view::{Axes, ranked};
+use crate::view::ranked;
 
 /// A sentence for each bench record that shares no case with any other one; empty if there is only one record.
 pub(crate) fn sentences(records: &[(&str, &BenchRecord)]) -> Vec<String> {
     if records.len() < 2 {
         return Vec::new();
     }
-    let cases: Vec<HashSet<Identity>> = records.iter().map(|(_, record)| identities(record)).collect();
+    let cases: Vec<HashSet<Key>> = records.iter().map(|(_, record)| identities(record)).collect();
     let shares = |at: usize| {
         let mut others = cases.iter().enumerate().filter(|(other, _)| *other != at);
         others.any(|(_, other)| !cases[at].is_disjoint(other))
@@ -21,14 +22,12 @@ pub(crate) fn sentences(records: &[(&str, &BenchRecord)]) -> Vec<String> {
     alone.map(|at| sentence(records[at])).collect()
 }
 
-/// What two cases of different records must share to be one case: spec, axes, block, and the workers at both ends.
-type Identity<'a> = (&'a Spec, Axes, u64, Option<[String; 2]>);
+/// What two cases of different records must share to be one case.
+const IDENTITY: &[&str] =
+    &["spec", "writer", "reader", "workload", "data", "tasks", "placement", "relays", "block_bytes"];
 
-fn identities(record: &BenchRecord) -> HashSet<Identity<'_>> {
-    let workers = |case: &CaseRecord| {
-        case.worker.as_ref().map(|worker| [&worker.writer, &worker.reader].map(|end| end.label()))
-    };
-    ranked(record).map(|case| (&case.spec, Axes::from_case(case), case.block_bytes, workers(case))).collect()
+fn identities(record: &BenchRecord) -> HashSet<Key> {
+    ranked(record).map(|case| key(case, IDENTITY)).collect()
 }
 
 fn sentence((name, record): (&str, &BenchRecord)) -> String {

@@ -1,7 +1,8 @@
 //! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. This file has only the types.
 //! Each kind of record makes its sections, and `render` has a file for each medium.
 
-use crate::figure::Figure;
+use crate::chart::Chart;
+use crate::study::ViewOf;
 use crate::table::Table;
 
 /// Everything that is shown of some records.
@@ -63,7 +64,7 @@ pub enum Block {
     /// A program, line by line.
     Code(String),
     /// A chart, which can be read as a table too.
-    Figure(Figure),
+    Chart(Chart),
     /// A table that is always shown.
     Table(Table),
     /// Tables under one heading that Markdown and a page unfold when asked.
@@ -90,9 +91,11 @@ pub enum Medium {
 }
 
 /// How one record is shown among others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) medium: Medium,
+    /// Makes the view of a study.
+    pub(crate) view_of: ViewOf,
     /// Distinguishes its sections from those of other records of its kind; empty if it is the only one.
     pub(crate) label: &'a str,
     /// Its number among the records, which makes anchors unique.
@@ -100,6 +103,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The only record of a text.
+    pub(crate) fn of_text(medium: Medium, view_of: ViewOf) -> Self {
+        Self { medium, view_of, label: "", number: 0 }
+    }
+
     pub(crate) fn is_page(&self) -> bool {
         self.medium == Medium::Page
     }

@@ -6,15 +6,20 @@ use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Wor
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
-use crate::case_figure::{estimated, figure_cell, quantity};
+use crate::bench::{CaseRow, cases_table};
+use crate::chart::{Cell, Chart, ChartData, Heat};
 use crate::document::{Block, Context, Section};
-use crate::figure::{Cell, Chart, Figure, Heat, Unit};
+use crate::estimate::{estimate_cell, estimated, quantity};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
 use crate::lists::{distinct, first_names, joined_if_any};
-use crate::numbers::{percent, ratio, time};
-use crate::table::{ABSENT, Column, Fit, Table};
+use crate::numbers::{percent, time};
+use crate::sheet::{Sheet, col};
+use crate::show::{Show, histograms, indexes};
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::words::count;
 
 /// Most nodes of a matrix in a terminal.
@@ -53,15 +58,16 @@ struct NodeFigures {
 
 impl NodeFigures {
     /// How many times as fast a node is; if most of its figures are inconclusive, with an upper limit.
-    fn times(&self, rank: usize) -> Option<String> {
+    fn times(&self, rank: usize) -> Option<Value> {
         let own = &self.nodes[rank];
         let is_noisy = 2 * own.iter().filter(|speed| speed.is_inconclusive()).count() > own.len();
         let most = median(&own.iter().map(|speed| speed.most).collect::<Vec<f64>>());
-        let unsure = is_noisy.then(|| match most {
-            Some(most) => format!(" (up to {})", ratio(most.exp())),
-            None => " (few trials)".to_owned(),
-        });
-        middle(own).map(|speed| ratio(speed.exp()) + &unsure.unwrap_or_default())
+        let times = |speed: f64| Unit::Times.of(speed.exp());
+        middle(own).map(|speed| match most {
+            _ if !is_noisy => times(speed),
+            Some(most) => times(speed).and(" (up to ", times(most)).then(")"),
+            None => times(speed).then(" (few trials)"),
+        })
     }
 }
 
@@ -141,14 +147,14 @@ impl<'a> WorkloadFigures<'a> {
     }
 
     /// The matrix; each cell a figure, or why there is none.
-    fn matrix(&self, record: &FleetRecord, number: usize) -> Option<Figure> {
+    fn matrix(&self, record: &FleetRecord, number: usize) -> Option<Chart> {
         if self.cells.is_empty() {
             return None;
         }
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
         let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
-            cells[*from][*to] = figure_cell(case, false);
+            cells[*from][*to] = estimate_cell(case, false);
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
@@ -169,14 +175,14 @@ impl<'a> WorkloadFigures<'a> {
             columns: names,
             cells,
         };
-        Some(Figure {
+        Some(Chart {
             id: format!("fleet-{number}-{}", self.workload),
             title: title.to_owned(),
             caption: format!(
                 "TCP between each two nodes, the medians; each node was in one pair at a time. A slow node shows as a row or a column, a slow \
                  pair as a square.{marks}"
             ),
-            chart: Chart::Heat(chart),
+            data: ChartData::Heat(chart),
         })
     }
 }
@@ -186,14 +192,14 @@ fn parts<'a>(kinds: &'a [WorkloadFigures]) -> impl Iterator<Item = &'a NodeFigur
 }
 
 /// The nodes, what was measured between them, and in what they differ.
-pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
+fn section(record: &FleetRecord, context: &Context) -> Section {
     let kind = |workload: &Workload| WorkloadFigures::from_record(record, *workload);
     let kinds: Vec<WorkloadFigures> = Workload::ALL.iter().map(kind).collect();
     let mut section = context.section("fleet", "The fleet");
-    let matrices: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
+    let matrices: Vec<Chart> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
     let nodes = Block::Table(nodes(record, &kinds));
     if context.is_page() {
-        section.blocks.extend(matrices.into_iter().map(Block::Figure).chain([nodes]));
+        section.blocks.extend(matrices.into_iter().map(Block::Chart).chain([nodes]));
     } else {
         section.blocks.push(Block::Heading(vec![
             count(record.nodes.len(), "node"),
@@ -216,28 +222,29 @@ pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
 }
 
 /// A matrix for a terminal. Its cells have no room for reasons, which are below it.
-fn narrow(mut figure: Figure) -> Table {
-    if let Chart::Heat(heat) = &mut figure.chart {
+fn narrow(mut figure: Chart) -> Table {
+    if let ChartData::Heat(heat) = &mut figure.data {
         heat.cells.iter_mut().flatten().for_each(|cell| cell.note.clear());
     }
     let mut table = figure.table();
     for column in table.columns.iter_mut().skip(1) {
-        *column = Column::right(column.title.clone()).short(shortened(&column.title, 10));
+        *column = col(&column.head).right().short(shortened(&column.head, 10));
     }
     table
 }
 
 /// A row for each node.
 fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
-    let mut table = Table { title: "The nodes, relative to the median node".to_owned(), ..Table::default() };
-    table.add(Column::left("node"), record.nodes.iter().map(|node| Some(node.name.clone())));
+    let rows: Vec<_> = record.nodes.iter().enumerate().collect();
+    let mut sheet = Sheet::new(&rows);
+    sheet.add("node", |(_, node)| Some((&node.name).into()));
     for part in parts(kinds) {
-        let times = (0..part.nodes.len()).map(|rank| part.times(rank));
-        table.add(Column::right(part.title).drop(1), times);
+        sheet.add(col(part.title).drop(1), |(rank, _)| part.times(*rank));
     }
-    let machine =
-        |node: &model::FleetNode| node.bench.as_ref().map(|bench| crate::words::machine(&bench.head.host));
-    table.add(Column::left("machine").drop(2).fit(Fit::Cut), record.nodes.iter().map(machine));
+    sheet.add(col("machine").left().drop(2).fit(Fit::Cut), |(_, node)| {
+        Some(crate::words::machine(&node.bench.as_ref()?.head.host).into())
+    });
+    let mut table = Table { title: "The nodes, relative to the median node".to_owned(), ..sheet.table() };
     for (rank, (row, node)) in table.rows.iter_mut().zip(&record.nodes).enumerate() {
         row.reasons.extend(node.failure.clone());
         if parts(kinds).any(|part| part.slow.contains(&rank)) {
@@ -247,6 +254,9 @@ fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
     table
 }
 
+/// A fact, one of its values, and the ranks of the nodes that have it.
+type FactRow = (String, String, Vec<usize>);
+
 /// Every fact in which nodes differ: a row for each of its values, with the speed of the nodes that have it.
 fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table> {
     let mut facts: BTreeMap<(usize, String), BTreeMap<String, Vec<usize>>> = BTreeMap::new();
@@ -255,40 +265,67 @@ fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table>
         record.nodes.iter().enumerate().filter_map(|(rank, node)| Some((rank, node.bench.as_ref()?)))
     {
         known += 1;
-        for (place, name, value) in hosts::all(&bench.head.host) {
+        for (place, name, value) in hosts::host_facts(&bench.head.host) {
             facts.entry((place, name)).or_default().entry(value).or_default().push(rank);
         }
     }
-    let speed = |part: &NodeFigures, nodes: &[usize]| {
-        let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
-        median(&speeds).map_or_else(|| ABSENT.to_owned(), |speed| ratio(speed.exp()))
-    };
-    let mut rows = Vec::new();
-    for ((_, fact), values) in
-        facts.iter().filter(|(_, values)| values.values().any(|nodes| nodes.len() < known))
-    {
-        for (value, nodes) in values {
-            let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
-            let mut row = vec![fact.clone(), value.clone(), first_names(&names, NAMED_MAX)];
-            row.extend(parts(kinds).map(|part| speed(part, nodes)));
-            rows.push(row);
-        }
-    }
-    let mut columns = vec![
-        Column::left("what differs"),
-        Column::left("there").fit(Fit::Wrap),
-        Column::left("nodes").fit(Fit::Wrap),
-    ];
+    facts.retain(|_, values| values.values().any(|nodes| nodes.len() < known));
+    let rows = facts.into_iter().flat_map(|((_, fact), values)| {
+        values.into_iter().map(move |(value, nodes)| (fact.clone(), value, nodes))
+    });
+    let rows: Vec<FactRow> = rows.collect();
+    let mut sheet = Sheet::new(&rows);
+    sheet.add("what differs", |(fact, ..)| Some(fact.into()));
+    sheet.add(col("there").left().fit(Fit::Wrap), |(_, value, _)| Some(value.into()));
+    sheet.add(col("nodes").left().fit(Fit::Wrap), |(.., nodes)| {
+        let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
+        Some(first_names(&names, NAMED_MAX).into())
+    });
     for (at, part) in kinds.iter().flat_map(|kind| kind.parts.iter().enumerate()) {
-        columns.push(Column::right(part.title).drop(if at == 0 { 2 } else { 1 }));
+        sheet.add(col(part.title).drop(if at == 0 { 2 } else { 1 }), |(.., nodes)| {
+            let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
+            Some(median(&speeds).map_or(Value::Absent, |speed| Unit::Times.of(speed.exp())))
+        });
     }
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "Facts in which the nodes differ, and the speed of the nodes with each value",
-            columns,
-            rows,
-        )
-    })
+    let title = "Facts in which the nodes differ, and the speed of the nodes with each value";
+    (!rows.is_empty()).then(|| Table { title: title.to_owned(), ..sheet.table() })
+}
+
+impl Show for FleetRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
+    }
+
+    /// One row for each case of each node and of each pair; a node or a pair that failed or has no cases gets a row with the reason.
+    fn data(&self) -> Table {
+        let name = |rank: usize| self.nodes[rank].name.as_str();
+        let own = self.nodes.iter().map(|node| {
+            (node.name.as_str(), "", node.bench.as_ref().map_or(&[][..], |bench| &bench.cases), &node.failure)
+        });
+        let pairs = self.meetings.iter();
+        let pairs = pairs.map(|one| (name(one.from), name(one.to), one.cases.as_slice(), &one.failure));
+        let rows: Vec<_> = own
+            .chain(pairs)
+            .flat_map(|(node, partner, cases, failure)| {
+                let why_not = (cases.is_empty() || failure.is_some()).then_some((failure.as_deref(), None));
+                let cases = cases.iter().map(|case| (None, Some(CaseRow::of(case))));
+                cases.chain(why_not).map(move |(failure, case)| (node, partner, failure, case))
+            })
+            .collect();
+        let cases: Vec<_> = rows.iter().map(|(.., case)| *case).collect();
+        let mut sheet = Sheet::of_data(&rows);
+        sheet.data("node", |(node, ..)| Some((*node).into()));
+        sheet.data("partner", |(_, partner, ..)| Some((*partner).into()));
+        sheet.data("failure", |(_, _, failure, _)| Some((*failure)?.into()));
+        sheet.table().with(cases_table(&cases, true))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let ranks = self.meetings.iter().flat_map(|meeting| [meeting.from, meeting.to]);
+        indexes("a rank in `meetings`", 0, ranks, "nodes", self.nodes.len())?;
+        let own = self.nodes.iter().filter_map(|node| Some(&node.bench.as_ref()?.cases));
+        own.chain(self.meetings.iter().map(|meeting| &meeting.cases)).try_for_each(|cases| histograms(cases))
+    }
 }
 
 /// Sentences: nothing is slow, what would have been slow, and what has too few trials to decide.

@@ -6,11 +6,19 @@ use thiserror::Error;
 use crate::assemble::{page, text};
 use crate::document::Medium;
 use crate::read::Loaded;
+use crate::show::kind_of;
 use crate::study::ViewOf;
-use crate::{csv, json, render};
+use crate::{json, render};
 
 /// Every format, in the order of the help text.
-pub const FORMATS: &[Format] = &[json::FORMAT, csv::FORMAT, MARKDOWN, HTML];
+pub const FORMATS: &[Format] = &[json::FORMAT, CSV, MARKDOWN, HTML];
+
+const CSV: Format = Format {
+    name: "CSV",
+    flag: "csv",
+    summary: "one row per case, stage or result",
+    render: |records, _| kind_of(only("CSV", records)?).data().csv(),
+};
 
 const MARKDOWN: Format = Format {
     name: "Markdown",

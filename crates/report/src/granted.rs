@@ -2,6 +2,8 @@
 
 use model::{ByteSize, CaseRecord, parse_size};
 
+use crate::value::Value;
+
 /// The granted sizes in short: "pipe 64KiB", "sndbuf 208KiB, rcvbuf 208KiB"; empty if there are none.
 pub(crate) fn text(case: &CaseRecord) -> String {
     let size = |(name, value): (&String, &u64)| match name.strip_suffix("_bytes") {
@@ -12,10 +14,10 @@ pub(crate) fn text(case: &CaseRecord) -> String {
 }
 
 /// The granted sizes, and the requested one if the system granted another; `None` if there are no granted sizes.
-pub(crate) fn with_request(case: &CaseRecord) -> Option<String> {
+pub(crate) fn with_request(case: &CaseRecord) -> Option<Value> {
     let sizes = text(case);
     let asked = requested_size_if_changed(case).map(|size| format!(" (asked {size})"));
-    (!sizes.is_empty()).then(|| sizes + &asked.unwrap_or_default())
+    (!sizes.is_empty()).then(|| (sizes + &asked.unwrap_or_default()).into())
 }
 
 /// The requested size, if the system granted another one.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Cpu, Host, Limits, Record};
 
-use crate::table::{Column, Table};
+use crate::sheet::col;
+use crate::table::Table;
 use crate::{numbers, words};
 
 /// Prefix of a CPU bug's name, and the kernel's word if the CPU does not have the bug.
@@ -22,7 +23,7 @@ pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
     for (at, machine) in machines.iter().enumerate() {
-        for (place, name, value) in all(machine.host) {
+        for (place, name, value) in host_facts(machine.host) {
             let cells = rows.entry((place, name)).or_insert_with(|| vec![String::new(); machines.len()]);
             cells[at] = value;
         }
@@ -43,7 +44,7 @@ pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
     let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading));
     let row = |((_, name), cells): (_, Vec<String>)| std::iter::once(name).chain(cells).collect();
     let caption = if several { "The machines" } else { "The machine" };
-    Table::new(caption, columns.map(Column::left), rows.into_iter().map(row))
+    Table::new(caption, columns.map(|head| col(head).left()), rows.into_iter().map(row))
 }
 
 /// Whether there is more than one machine.
@@ -81,11 +82,11 @@ pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
         ]
     };
     let columns = ["record", "command", "began", "hosepipe", "load before"];
-    Table::new("The records", columns.map(Column::left), records.iter().map(row))
+    Table::new("The records", columns.map(|head| col(head).left()), records.iter().map(row))
 }
 
 /// The known facts: the position in the table, the name and the value. Facts at one position are ordered by name.
-pub(crate) fn all(host: &Host) -> Vec<(usize, String, String)> {
+pub(crate) fn host_facts(host: &Host) -> Vec<(usize, String, String)> {
     let caches = host.caches_bytes.iter().map(|(name, bytes)| format!("{name} {}", numbers::size(*bytes)));
     let facts = [
         ("kernel", Some(host.kernel.clone())),

@@ -7,34 +7,32 @@ pub(crate) mod page;
 mod peers;
 mod ranking;
 
-use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
+use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
 use stats::figure;
 
-use crate::case_figure::speed;
 use crate::document::Block;
+use crate::estimate::speed;
+use crate::groups::{PLACED, groups};
 use crate::lists::{distinct, grouped};
 use crate::reason::text;
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::{numbers, remarks, words};
 
 /// The cases whose ends were on the same CPUs: only they may be compared.
-pub(crate) struct PlacedCases<'a> {
-    placement: Placement,
-    cpus: &'a [u32],
-    cases: Vec<&'a CaseRecord>,
-}
+pub(crate) struct PlacedCases<'a>(Vec<&'a CaseRecord>);
 
 impl<'a> PlacedCases<'a> {
     /// All placements of a record, in its order.
     pub(crate) fn all(record: &'a BenchRecord) -> Vec<Self> {
         let cases = record.cases.iter().filter(|case| case.worker.is_some());
-        let placed = grouped(cases.map(|case| ((case.placement, case.cpus.as_slice()), case))).into_iter();
-        placed.map(|((placement, cpus), cases)| Self { placement, cpus, cases }).collect()
+        groups(cases, |case| *case, PLACED).into_iter().map(Self).collect()
     }
 
     /// The ends and their CPUs, in words.
     pub(crate) fn ends(&self) -> String {
-        words::ends(Tasks::Processes, self.placement, self.cpus)
+        words::describe_tasks_and_cpus(Tasks::Processes, self.0[0].placement, &self.0[0].cpus)
     }
 
     /// The cases with figures in which a worker started its own child, the fastest first.
@@ -47,7 +45,7 @@ impl<'a> PlacedCases<'a> {
 
     /// The cases whose reader was started in one way.
     pub(crate) fn started_by(&self, start: WorkerStart) -> impl Iterator<Item = &'a CaseRecord> {
-        let cases = self.cases.iter().copied();
+        let cases = self.0.iter().copied();
         cases.filter(move |case| worker(case).is_some_and(|worker| worker.start == start))
     }
 }
@@ -64,12 +62,12 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
         let by = words::stopped_by(record.settings.stopped_by);
         blocks.push(Block::Notice(format!("Stopped early{by}: only finished trials are shown.")));
     }
-    let groups = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
-    if groups.is_empty() {
+    let places = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
+    if places.is_empty() {
         blocks.extend(peers::tables(record).into_iter().map(Block::Table));
     }
-    for placed in &groups {
-        if groups.len() > 1 {
+    for placed in &places {
+        if places.len() > 1 {
             blocks.push(Block::Title(placed.ends()));
         }
         blocks.extend(ranking::table(placed).into_iter().chain(matrix::table(placed)).map(Block::Table));
@@ -117,8 +115,8 @@ fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
     case.worker.as_ref()
 }
 
-fn start_up_ns(case: &CaseRecord) -> Option<f64> {
-    figure::median_of(case, |sample| Some(sample.setup_ns as f64))
+fn start_up(case: &CaseRecord) -> Option<Value> {
+    figure::median_of(case, |sample| Some(sample.setup_ns as f64)).map(|ns| Unit::Ns.of(ns))
 }
 
 /// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".

@@ -5,13 +5,16 @@ use stats::choice::counts_server_only;
 use stats::tail::Tail;
 use stats::{figure, load};
 
-use crate::case_figure::{estimated, figure_text};
-use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle};
+use crate::estimate::{estimate_value, estimated};
+use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
-use crate::table::{ABSENT, Column, Fit, Table};
-use crate::verdict::cpu_per_block_ns;
-use crate::view::Axes;
+use crate::sheet::{Sheet, col};
+use crate::table::{Column, Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
+use crate::verdict::{cpu_per_block, cpu_per_block_ns};
 use crate::{numbers, tail, words};
 
 /// The cases with a given load.
@@ -20,10 +23,10 @@ pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 }
 
 /// What the rows of one table have in common: the axes, the block size, and which of pairs, senders, receivers and rate are given.
-fn common(case: &CaseRecord) -> (Axes, u64, [bool; 4]) {
+fn common(case: &CaseRecord) -> (Key, [bool; 4]) {
     let Load { pairs, senders, receivers, rate_per_s } = case.load();
     let asked = [pairs, senders, receivers, rate_per_s].map(|part| part.is_some());
-    (Axes::from_case(case), case.block_bytes, asked)
+    (key(case, OF_ONE_BLOCK), asked)
 }
 
 /// The cases of each table, by mechanism and then by load.
@@ -66,82 +69,95 @@ fn title(cases: &[&CaseRecord]) -> String {
         (Load { pairs: Some(_), .. }, [_, ..]) => {
             format!("pairs of ends in {tasks}, each placed `{}`, on {}", first.placement, words::cpus(&cpus))
         }
-        _ => words::ends(first.tasks, first.placement, &cpus),
+        _ => words::describe_tasks_and_cpus(first.tasks, first.placement, &cpus),
     };
     let data = match first.load().shares_an_end() {
         true if first.data == DataLevel::Verify => "every block checked",
-        _ => words::data(first.data, first.check),
+        _ => words::payload_remark(first.data, first.check),
     };
     [blocks, ends, data.to_owned()].join(" · ")
 }
 
 fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
-        table.add(column, cases.iter().map(|case| cell(case)));
-    };
-    let right = |title: &str| Column::right(title);
-    let median = |case: &CaseRecord, of: fn(&model::Sample) -> Option<f64>, text: fn(f64) -> String| {
-        figure::median_of(case, of).map(text)
-    };
-    add(Column::left("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string()));
-    add(right("pairs").drop(1), &|case| Some(case.pairs?.to_string()));
-    add(right("senders").drop(1), &|case| Some(case.senders?.to_string()));
-    add(right("receivers").drop(1), &|case| Some(case.receivers?.to_string()));
-    add(right("asked for").drop(1), &|case| load::offered_per_s(case).map(per_s));
-    add(right("throughput").drop(1), &|case| figure_text(case).filter(|_| case.throughput.is_some()));
-    add(right("each").drop(4), &|case| {
-        case.throughput.as_ref()?;
-        median(case, load::share_bytes_per_s, numbers::throughput)
-    });
-    add(right("reached").drop(2), &|case| {
-        case.latency_ns.as_ref().map(drop).or(case.rate_per_s.map(drop))?;
-        load::reached_per_s(case).map(per_s)
-    });
-    add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
-    add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
-    add(right("torn blocks").short("torn").drop(2), &|case| torn_percent(case));
-    add(right("p50").drop(1), &|case| figure_text(case).filter(|_| case.latency_ns.is_some()));
-    add(right("p99").drop(2), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
-    add(right("p99.9").drop(6), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
-    add(right("since sent, p50").short("sent, p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
-    add(right("since sent, p99").short("sent, p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
-    // The client of paced round trips is a generator of load.
-    let cpu = match cases.first() {
-        Some(first) if counts_server_only(first) => {
-            right("server's CPU per trip").short("server CPU").drop(3)
-        }
-        _ => right("CPU per message").short("CPU/msg").drop(9),
-    };
-    add(cpu, &|case| cpu_per_block_ns(case).map(numbers::time));
+    let mut sheet = Sheet::new(cases);
+    columns(&mut sheet, |case| Some(*case), cases);
+    let mut table = sheet.table();
     for (row, case) in table.rows.iter_mut().zip(cases) {
         row.reasons = reason(case, interrupted).into_iter().collect();
     }
-    table.explain(
-        "server's CPU per trip",
-        "server's CPU per trip: without the client, which only makes the load.",
-    );
-    table.explain("each", "each: the throughput of the median one while all of them ran.");
-    table.explain("fairness", "fairness: Jain's index of their progress, 1 if all are equal.");
     table
 }
 
-/// The share of blocks that did not arrive in one piece; one that is not 0 does not read as 0.
-pub(crate) fn torn_percent(case: &CaseRecord) -> Option<String> {
-    let share = load::torn_share(case)?;
-    Some(if share > 0.0 && share < 0.0005 { "<0.1 %".to_owned() } else { numbers::percent(share) })
+/// The columns of cases under a load; those with a name in CSV are there for every record with such cases.
+pub(crate) fn columns<R>(
+    sheet: &mut Sheet<R>,
+    case_of: impl Fn(&R) -> Option<&CaseRecord>,
+    cases: &[&CaseRecord],
+) {
+    let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<Value>| {
+        sheet.add(column, |row| cell(case_of(row)?));
+    };
+    let median = |case: &CaseRecord, of: fn(&model::Sample) -> Option<f64>, unit: Unit| {
+        figure::median_of(case, of).map(|value| unit.of(value))
+    };
+    let count = |number: Option<u32>| Some(Value::count(number?.into()));
+    add(col("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string().into()));
+    add(col("pairs").drop(1), &|case| count(case.pairs));
+    add(col("senders").drop(1), &|case| count(case.senders));
+    add(col("receivers").drop(1), &|case| count(case.receivers));
+    add(col("asked for").drop(1), &|case| load::offered_per_s(case).map(|rate| Unit::PerS.of(rate)));
+    add(col("throughput").drop(1), &|case| estimate_value(case).filter(|_| case.throughput.is_some()));
+    add(col("reached").csv("reached_per_s").drop(2), &|case| {
+        case.latency_ns.as_ref().map(drop).or(case.rate_per_s.map(drop))?;
+        load::reached_per_s(case).map(|rate| Unit::PerS.of(rate))
+    });
+    let each = "each: the throughput of the median one while all of them ran.";
+    add(col("each").csv("each_bytes_per_s").drop(4).legend(each), &|case| {
+        case.throughput.as_ref()?;
+        median(case, load::share_bytes_per_s, Unit::BytesPerS)
+    });
+    add(col("× one").drop(3), &|case| times_one(case, cases).map(|times| Unit::Times.of(times)));
+    let fairness = "fairness: Jain's index of their progress, 1 if all are equal.";
+    add(col("fairness").csv("fairness").drop(5).legend(fairness), &|case| {
+        median(case, load::fairness, Unit::Decimals(2))
+    });
+    add(col("torn blocks").short("torn").csv("torn_share").drop(2), &torn);
+    add(col("p50").drop(1), &|case| estimate_value(case).filter(|_| case.latency_ns.is_some()));
+    add(col("p99").drop(2), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
+    add(col("p99.9").drop(6), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
+    let sent = [
+        ("since sent, p50", "sent, p50", "service_p50_ns", 8),
+        ("since sent, p99", "sent, p99", "service_p99_ns", 7),
+    ];
+    for (at, (head, short, csv, drop)) in sent.into_iter().enumerate() {
+        add(col(head).short(short).csv(csv).drop(drop), &|case| service(case).map(|both| both[at].clone()));
+    }
+    // The client of paced round trips is a generator of load.
+    let cpu = match cases.first() {
+        Some(first) if counts_server_only(first) => col("server's CPU per trip")
+            .short("server CPU")
+            .drop(3)
+            .legend("server's CPU per trip: without the client, which only makes the load."),
+        _ => col("CPU per message").short("CPU/msg").drop(9),
+    };
+    add(cpu, &cpu_per_block);
+}
+
+/// The share of blocks that did not arrive in one piece.
+pub(crate) fn torn(case: &CaseRecord) -> Option<Value> {
+    Some(Unit::ShareOrLess.of(load::torn_share(case)?))
 }
 
 fn per_s(rate: f64) -> String {
-    format!("{}/s", numbers::grouped(rate, 0))
+    Unit::PerS.text(rate)
 }
 
 /// Median and 99th percentile of the round trip since the request was sent, which may be later than it was due; `None` for a damaged
 /// histogram.
-fn service(case: &CaseRecord) -> Option<[String; 2]> {
-    let [p50, p99] = load::service_ns(case, [0.5, 0.99]).ok()??.map(|ns| numbers::time(ns as f64));
+fn service(case: &CaseRecord) -> Option<[Value; 2]> {
+    let [p50, p99] = load::service_ns(case, [0.5, 0.99]).ok()??.map(|ns| Unit::WholeNs.of(ns as f64));
     let has_tail = case.latency_ns.as_ref().is_some_and(|all| Tail::P99.ns(all).is_some());
-    Some([p50, if has_tail { p99 } else { ABSENT.to_owned() }])
+    Some([p50, if has_tail { p99 } else { Value::Absent }])
 }
 
 /// The figure that grows with the load: bytes per second, or round trips per second if no rate is given.
@@ -165,8 +181,8 @@ fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
 /// The ceiling of streams of this block size.
 fn ceiling(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
     let block_bytes = cases.first().filter(|case| case.workload == Workload::Stream)?.block_bytes;
-    let of_block = |case: &&CaseRecord| case.role == Role::Ceiling && case.block_bytes == block_bytes;
-    let ceiling = record.cases.iter().find(of_block)?;
+    let references = References::from_record(record);
+    let ceiling = references.of_role(Role::Ceiling).find(|case| case.block_bytes == block_bytes)?;
     let speed = numbers::throughput(ceiling.throughput.as_ref()?.median_bytes_per_s);
     Some(format!("ceiling  {} {speed} (one task, data {})", ceiling.spec, ceiling.data))
 }
@@ -174,13 +190,13 @@ fn ceiling(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
 /// Remarks on rates that were not reached, divided blocks, and tasks without a CPU of their own.
 pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     let mut lines: Vec<String> = loaded(record).filter_map(not_kept_up).collect();
-    lines.extend(torn(record, |load| load.senders.is_some()).map(|on| {
+    lines.extend(with_torn_blocks(record, |load| load.senders.is_some()).map(|on| {
         format!(
             "Blocks of several senders were mixed on {on}: they need a length and a lock, or a mechanism that keeps boundaries. No byte \
              was lost."
         )
     }));
-    lines.extend(torn(record, |load| load.receivers.is_some()).map(|on| {
+    lines.extend(with_torn_blocks(record, |load| load.receivers.is_some()).map(|on| {
         format!(
             "Blocks were divided among receivers on {on}: a receiver got the beginning of one and another the rest. Take a lock around \
              all reads of a block, smaller blocks, or a mechanism that keeps boundaries. No byte was lost."
@@ -209,7 +225,7 @@ fn not_kept_up(case: &CaseRecord) -> Option<String> {
 }
 
 /// The mechanisms and block sizes with blocks that did not arrive in one piece, among the cases for whose load `has_load` is true.
-fn torn(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
+fn with_torn_blocks(record: &BenchRecord, has_load: fn(Load) -> bool) -> Option<String> {
     let torn = loaded(record).filter(|case| has_load(case.load()));
     let torn = torn.filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
     let named = grouped(torn.map(|case| (case.spec.to_string(), numbers::size(case.block_bytes))));
@@ -235,12 +251,12 @@ fn crowded(record: &BenchRecord) -> Option<String> {
 
 /// How the figures change with the load, for each table in which a mechanism has two points. `number` makes their ids unique among
 /// records.
-pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
+pub(crate) fn charts(record: &BenchRecord, number: usize) -> Vec<Chart> {
     let figures = groups(record).into_iter().enumerate();
-    figures.filter_map(|(at, cases)| figure(&cases, number * 10 + at)).collect()
+    figures.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
 }
 
-fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
+fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
     let first = cases.first()?;
     let asked = first.load();
     let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
@@ -259,24 +275,24 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
         (_, None) => ("median round trip", Unit::Ns),
     };
     let point = |case: &&CaseRecord| {
-        let (y, low, high) = match (&case.latency_ns, asked.rate_per_s) {
-            (Some(found), Some(_)) => (Tail::P99.ns(found)? as f64, None, None),
-            (None, Some(_)) => (cpu_per_block_ns(case)?, None, None),
-            _ => estimated(case).map(|[median, low, high]| (median, Some(low), Some(high)))?,
+        let (x, samples) = (x(case)?, case.samples.len());
+        let without_interval = |y| Point::new(x, y, u32::try_from(samples).ok());
+        let point = match (&case.latency_ns, asked.rate_per_s) {
+            (Some(found), Some(_)) => without_interval(Tail::P99.ns(found)? as f64),
+            (None, Some(_)) => without_interval(cpu_per_block_ns(case)?),
+            _ => Point::estimated(x, estimated(case)?, samples),
         };
-        let n = u32::try_from(case.samples.len()).ok();
-        Some((case.spec.to_string(), Point { x: x(case)?, y, low, high, n }))
+        Some((case.spec.to_string(), point))
     };
-    let line = |(name, points)| Series { name, style: SeriesStyle::Measured, points, model: Vec::new() };
-    let series: Vec<Series> = grouped(cases.iter().filter_map(point)).into_iter().map(line).collect();
+    let series = Series::by_name(cases.iter().filter_map(point), SeriesStyle::Measured);
     if series.iter().all(|series| series.points.len() < 2) {
         return None;
     }
     let axis = |label, unit| Axis::new(label, unit, Scale::Log);
-    Some(Figure {
+    Some(Chart {
         id: format!("load-{number}"),
         title: format!("Under load: {what}"),
         caption: format!("{}. Both axes are logarithmic.", title(cases)),
-        chart: Chart::Lines(Lines { x_axis: axis(label, Unit::Count), y_axis: axis(what, unit), series }),
+        data: ChartData::Lines(Lines { x_axis: axis(label, Unit::Count), y_axis: axis(what, unit), series }),
     })
 }

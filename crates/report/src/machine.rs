@@ -8,7 +8,10 @@ use serde::Serialize;
 use stats::Estimate;
 
 use crate::numbers;
-use crate::table::{Column, Fit, Table};
+use crate::sheet::{Sheet, col};
+use crate::table::{Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
 
 /// A block of the default size, in bytes.
 const BLOCK_BYTES: f64 = 65536.0;
@@ -59,7 +62,7 @@ pub fn measured_findings(figures: &[MachineFigure]) -> Vec<MeasuredFinding> {
         });
         let what = match found {
             Some(MeasuredFigure { median, low, high, repeats, .. }) => {
-                let [median, low, high] = [median, low, high].map(|value| text(unit, value));
+                let [median, low, high] = [median, low, high].map(|value| self::unit(unit).text(value));
                 format!("{median} ({low} to {high} in {repeats} repeats)")
             }
             None => why_not(figure),
@@ -78,31 +81,26 @@ pub fn measured_findings(figures: &[MachineFigure]) -> Vec<MeasuredFinding> {
 
 /// The figures as a table, and conclusions from several figures below it.
 pub fn machine_table(figures: &[MachineFigure]) -> Table {
-    let estimates: Vec<Option<Estimate>> =
-        figures.iter().map(|figure| Estimate::of(&figure.values)).collect();
-    let all = || figures.iter().zip(&estimates);
-    let mut table = Table::default();
-    table.add(Column::left("this machine"), all().map(|(figure, _)| Some(label(figure.kind).to_owned())));
-    let median = |(figure, found): (&MachineFigure, &Option<Estimate>)| {
-        Some(text(figure.kind.unit(), found.as_ref()?.median))
-    };
-    table.add(Column::right("median"), all().map(median));
-    let spread = |found: &Option<Estimate>| found.as_ref()?.relative_half_width();
-    let spread = |found| spread(found).map(|share| format!("±{}", numbers::percent(share)));
-    table.add(Column::right("±95 %").drop(1), estimates.iter().map(spread));
-    let meaning = |(figure, found): (&MachineFigure, &Option<Estimate>)| match found {
-        Some(found) => Some(meaning(figure.kind, Some(found.median))),
-        None => Some(why_not(figure)),
-    };
-    table.add(Column::left("what it means").fit(Fit::Wrap), all().map(meaning));
-    table.notes = consequences(figures);
-    table
+    let rows: Vec<(&MachineFigure, Option<Estimate>)> =
+        figures.iter().map(|figure| (figure, Estimate::of(&figure.values))).collect();
+    let mut sheet = Sheet::new(&rows);
+    sheet.add("this machine", |(figure, _)| Some(label(figure.kind).into()));
+    sheet.add("median", |(figure, found)| Some(unit(figure.kind.unit()).of(found.as_ref()?.median)));
+    sheet.add(col("±95 %").drop(1), |(_, found)| {
+        let share = Unit::Share.of(found.as_ref()?.relative_half_width()?);
+        Some(Value::EMPTY.and("±", share))
+    });
+    sheet.add(col("what it means").left().fit(Fit::Wrap), |(figure, found)| match found {
+        Some(found) => Some(meaning(figure.kind, Some(found.median)).into()),
+        None => Some(why_not(figure).into()),
+    });
+    Table { notes: consequences(figures), ..sheet.table() }
 }
 
-fn text(unit: MachineUnit, value: f64) -> String {
+fn unit(unit: MachineUnit) -> Unit {
     match unit {
-        MachineUnit::Ns => numbers::time(value),
-        MachineUnit::BytesPerS => numbers::throughput(value),
+        MachineUnit::Ns => Unit::Ns,
+        MachineUnit::BytesPerS => Unit::BytesPerS,
     }
 }
 

@@ -3,14 +3,20 @@
 
 use model::{ByteSize, Certainty};
 
-use crate::table::ABSENT;
+use crate::value::ABSENT;
 
+/// Units of bytes per second, and of times from nanoseconds on.
+pub(crate) const RATES: &[&str] = &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+pub(crate) const TIMES: &[&str] = &["ns", "µs", "ms", "s"];
 /// Smallest number that is shown with an exponent.
 const HUGE: f64 = 1e15;
 
+/// Smallest factor that is shown as a factor and not in percent.
+pub(crate) const SEVERAL_TIMES: f64 = 3.0;
+
 /// Bytes per second in decimal units, as in "24.1 GB/s".
 pub fn throughput(bytes_per_s: f64) -> String {
-    scaled(bytes_per_s, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
+    scaled(bytes_per_s, 1000.0, RATES)
 }
 
 /// Bytes per second; zero as "0 B/s", without decimals.
@@ -44,7 +50,7 @@ pub fn amount(value: f64) -> String {
 
 /// A time, as in "1.20 ns", "52.0 µs", "3.40 s".
 pub fn time(ns: f64) -> String {
-    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
+    scaled(ns, 1000.0, TIMES)
 }
 
 /// A share, as in "2.1 %" or "34 %".
@@ -61,6 +67,24 @@ pub fn ratio(ratio: f64) -> String {
         ratio if ratio < 99.95 => fixed(ratio, 1),
         ratio => fixed(ratio, 0),
     }
+}
+
+/// A factor as a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
+pub(crate) fn change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let decimals = usize::from(change.abs() < 9.95);
+    let times = |factor: f64| fixed(factor, usize::from(factor < 99.95));
+    match ratio {
+        ratio if ratio >= SEVERAL_TIMES => format!("× {}", times(ratio)),
+        ratio if ratio > 0.0 && 1.0 / ratio >= SEVERAL_TIMES => format!("÷ {}", times(1.0 / ratio)),
+        _ if fixed(change.abs(), 1) == "0.0" => "0.0 %".to_owned(),
+        _ => format!("{}{} %", if change > 0.0 { "+" } else { "" }, fixed(change, decimals)),
+    }
+}
+
+/// A probability with one or two digits, or that it is very small.
+pub(crate) fn chance(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
 }
 
 /// With this number of decimals.
@@ -106,16 +130,22 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 
 /// Three significant digits of the value in the largest unit that leaves it at 1 or more.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut unit) = (value, units[0]);
+    let (factor, unit) = unit_of(value, step, units);
+    if value.is_finite() { format!("{} {unit}", three_digits(value / factor)) } else { ABSENT.to_owned() }
+}
+
+/// That unit: what values are divided by in it, and its name.
+pub(crate) fn unit_of<'u>(value: f64, step: f64, units: &[&'u str]) -> (f64, &'u str) {
+    let (mut factor, mut unit) = (1.0, units[0]);
     for larger in &units[1..] {
         // 999.5 is shown in the next unit, because three digits would round it up to 1000.
-        if value < step - 0.5 {
+        if value / factor < step - 0.5 {
             break;
         }
-        value /= step;
+        factor *= step;
         unit = larger;
     }
-    if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
+    (factor, unit)
 }
 
 /// A number with this many digits, not counting a zero before the point: "0.849" and "10.5" have three.
@@ -189,6 +219,24 @@ mod tests {
             }
         }
         assert_eq!((time(f64::INFINITY), ratio(1e300)), ("–".to_owned(), "1.00e300".to_owned()));
+    }
+
+    #[test]
+    fn changes_as_people_say_them() {
+        for (ratio, text) in [
+            (1.0, "0.0 %"),
+            (0.9999, "0.0 %"),
+            (1.031, "+3.1 %"),
+            (0.88, "-12 %"),
+            (4.2, "× 4.2"),
+            (170.0, "× 170"),
+            (f64::MAX, "× 1.80e308"),
+            (1.0 / 12.0, "÷ 12.0"),
+            (f64::MIN_POSITIVE, "÷ 4.49e307"),
+        ] {
+            assert_eq!(change(ratio), text);
+        }
+        assert_eq!([0.00001, 0.0123, 0.5].map(chance), ["<0.001", "0.012", "0.50"]);
     }
 
     #[test]

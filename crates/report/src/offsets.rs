@@ -2,11 +2,14 @@
 
 use model::{Alignment, BenchRecord, CaseRecord};
 
-use crate::case_figure::{estimated, figure_text, quantity, speed};
+use crate::estimate::{estimate_value, estimated, quantity, speed};
+use crate::groups::{OF_ONE_BLOCK, conditions, groups, order};
 use crate::lists::{distinct, first_lines, grouped};
-use crate::table::{ABSENT, Column, Table};
-use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
-use crate::{numbers, words};
+use crate::numbers;
+use crate::sheet::{Sheet, col};
+use crate::table::Table;
+use crate::unit::Unit;
+use crate::view::{Labels, SWEEP_FROM, ranked};
 
 /// An offset is slow below this share of the best figure, if the intervals of the two do not overlap.
 const SLOW_BELOW: f64 = 0.8;
@@ -14,7 +17,7 @@ const SLOW_BELOW: f64 = 0.8;
 const SENTENCES_MAX: usize = 8;
 
 /// Cases that differ only in the offsets of their buffers, and their label.
-type Swept<'a> = (String, Vec<&'a CaseRecord>);
+type OffsetSweep<'a> = (String, Vec<&'a CaseRecord>);
 
 /// Whether a record has enough offsets to be shown in separate tables.
 pub(crate) fn are_swept(record: &BenchRecord) -> bool {
@@ -29,37 +32,33 @@ pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Al
 }
 
 /// The sweeps of each table. All cases of a table have the same workload, block, placement and so on.
-fn sets(record: &BenchRecord) -> Vec<((Axes, u64), Vec<Swept<'_>>)> {
+fn sets(record: &BenchRecord) -> Vec<Vec<OffsetSweep<'_>>> {
     let labels = Labels::without(record, Some("align"));
-    let key = |case: &CaseRecord| (Axes::from_case(case), case.block_bytes);
-    let mut sets = grouped(ranked(record).map(|case| (key(case), (labels.label(case), case))));
-    model::sort_by_key(&mut sets, |((axes, bytes), _)| (axes.order(), *bytes));
-    sets.into_iter().map(|(key, cases)| (key, grouped(cases))).collect()
+    let mut sets = groups(ranked(record), |case| *case, OF_ONE_BLOCK);
+    model::sort_by_key(&mut sets, |cases| (order(cases[0]), cases[0].block_bytes));
+    sets.into_iter().map(|cases| grouped(cases.into_iter().map(|case| (labels.label(case), case)))).collect()
 }
 
 /// A row for each offset, and for each mechanism a column with its figures and one with their shares of the best.
 pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
     let offsets = offsets(ranked(record));
-    let table = |((axes, bytes), columns): ((Axes, u64), Vec<Swept>)| {
+    let table = |columns: Vec<OffsetSweep>| {
         let first = columns[0].1[0];
+        let [ends, data, _] = conditions(columns[0].1.iter().copied());
         let title = format!(
-            "{} of {} by buffer offset (sender,receiver) · {} · {}",
-            quantity(axes.workload).name,
-            numbers::size(bytes),
-            words::ends(axes.tasks, axes.placement, &first.cpus),
-            words::data(axes.data, first.check),
+            "{} of {} by buffer offset (sender,receiver) · {ends} · {data}",
+            quantity(first.workload).name,
+            numbers::size(first.block_bytes),
         );
-        let mut table = Table { title, ..Table::default() };
-        table.add(Column::right(""), offsets.iter().map(|place| Some(place.to_string())));
+        let mut sheet = Sheet::new(&offsets);
+        sheet.add(col("").right(), |place| Some(place.to_string().into()));
         for (label, cases) in columns {
             let at = |place: &Alignment| cases.iter().copied().find(|case| case.align == *place);
             let best = cases.iter().filter_map(|case| speed(case)).fold(f64::MIN_POSITIVE, f64::max);
-            let figure = |place| Some(at(place).and_then(figure_text).unwrap_or_else(|| ABSENT.into()));
-            let share = |place| Some(format!("{:.2}", speed(at(place)?)? / best));
-            table.add(Column::right(format!("{label} ")), offsets.iter().map(figure));
-            table.add(Column::right("of best"), offsets.iter().map(share));
+            sheet.add(format!("{label} "), |place| at(place).and_then(estimate_value));
+            sheet.add("of best", |place| Some(Unit::Decimals(2).of(speed(at(place)?)? / best)));
         }
-        table
+        Table { title, ..sheet.table() }
     };
     sets(record).into_iter().map(table).collect()
 }
@@ -67,12 +66,14 @@ pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
 /// For each mechanism, which offsets are slow.
 pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
     let sets = sets(record);
-    let several = distinct(sets.iter().map(|((axes, _), _)| axes.placement)).len() > 1;
-    let sentences = sets.iter().flat_map(|((axes, bytes), columns)| {
-        let placed = if several { format!(" placed `{}`", axes.placement) } else { String::new() };
-        let what = format!("{} of {}{placed}", quantity(axes.workload).name, numbers::size(*bytes));
+    let several = distinct(sets.iter().map(|columns| columns[0].1[0].placement)).len() > 1;
+    let sentences = sets.iter().flat_map(|columns| {
+        let first = columns[0].1[0];
+        let placed = if several { format!(" placed `{}`", first.placement) } else { String::new() };
+        let size = numbers::size(first.block_bytes);
+        let what = format!("{} of {size}{placed}", quantity(first.workload).name);
         let sentence =
-            move |(label, cases): &Swept| Some(format!("`{label}`, {what}: {}.", slow_offsets(cases)?));
+            move |(label, cases): &OffsetSweep| Some(format!("`{label}`, {what}: {}.", slow_offsets(cases)?));
         columns.iter().filter_map(sentence)
     });
     first_lines(sentences.collect(), SENTENCES_MAX)
@@ -93,7 +94,8 @@ fn slow_offsets(cases: &[&CaseRecord]) -> Option<String> {
         0 => "no buffer offset has".to_owned(),
         slow => format!("{slow} of {} buffer offsets have", measured.len()),
     };
-    let [slow_text, best_text] = [slowest, best].map(|case| figure_text(case).unwrap_or_default());
+    let [slow_text, best_text] =
+        [slowest, best].map(|case| estimate_value(case).map_or(String::new(), |found| found.to_string()));
     Some(format!(
         "{how_many} surely less than {SLOW_BELOW} of the best speed; the slowest is {} ({slow_text}), the best {} ({best_text})",
         slowest.align, best.align

@@ -1,7 +1,7 @@
 //! The result of a race in words: what shares the first place, what is not told apart, and by how much the best one leads.
 
 use model::{CaseRecord, Ratio};
-use stats::choice::{LEAD_TIMES_MIN, decisive_cost_ns};
+use stats::choice::{LEAD_TIMES_MIN, ranking_cost_ns};
 use stats::race::SAME_TIMES;
 use stats::{Against, Choice, Demand, RankedCase, trials_by_cpus};
 
@@ -121,7 +121,7 @@ impl RaceWords<'_> {
     fn by_cpus(&self, other: usize) -> Option<String> {
         let found = [self.taken, other].map(|at| {
             let case = self.cases[at];
-            trials_by_cpus(case, |sample| decisive_cost_ns(case, sample, self.demand))
+            trials_by_cpus(case, |sample| ranking_cost_ns(case, sample, self.demand))
         });
         let [Some(taken), Some(other)] = found else { return None };
         let kinds = [("one CPU", taken.one_cpu, other.one_cpu), ("two CPUs", taken.two_cpus, other.two_cpus)];

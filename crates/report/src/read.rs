@@ -1,12 +1,13 @@
 //! Reads records of all kinds. The error for a text that is not a record says why, and what to do.
 
 mod checks;
-mod earlier;
 
 use model::{Record, SCHEMA};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 use thiserror::Error;
+
+use crate::show::kind_of;
 
 /// A record with its name, which usually is its path.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,19 +37,18 @@ pub struct ReadError(String);
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
     let refused = |problem: String| ReadError(format!("{name}: {problem}"));
     let damaged = |what: String| refused(format!("the record is damaged: {what}"));
-    let mut record = model::tree_from_json(text).map_err(|error| refused(not_json(text, &error)))?;
+    let record = model::tree_from_json(text).map_err(|error| refused(not_json(text, &error)))?;
     let Value::Object(fields) = &record else {
         return Err(refused(not_a_record("it is not an object")));
     };
     let kind = kind(fields).map_err(&refused)?.to_owned();
     checks::numbers(&record).map_err(&damaged)?;
-    earlier::count_from_one(&mut record);
     let record = Record::of_kind(&kind, record).map_err(|error| damaged(error.to_string()))?;
-    checks::check(&record).map_err(damaged)?;
+    kind_of(&record).check().map_err(damaged)?;
     Ok(Loaded::new(name, record))
 }
 
-/// The kind of a record: its field `kind`, or, in records of earlier versions, the kind with one of its keys.
+/// The kind of a record: its field `kind`.
 fn kind(fields: &Map<String, Value>) -> Result<&str, String> {
     match fields.get("schema").and_then(Value::as_str) {
         Some(SCHEMA) => {}
@@ -59,12 +59,7 @@ fn kind(fields: &Map<String, Value>) -> Result<&str, String> {
         }
         None => return Err(not_a_record("it has no `schema`")),
     }
-    let by_key = || Record::KINDS.iter().find(|(_, key)| fields.contains_key(*key));
-    let kind = fields.get("kind").and_then(Value::as_str).or_else(|| Some(by_key()?.0));
-    kind.ok_or_else(|| {
-        let keys: Vec<String> = Record::KINDS.iter().map(|(_, key)| format!("`{key}`")).collect();
-        not_a_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
-    })
+    fields.get("kind").and_then(Value::as_str).ok_or_else(|| not_a_record("it has no `kind`"))
 }
 
 fn not_a_record(what: &str) -> String {
@@ -80,8 +75,6 @@ fn not_json(text: &str, error: &serde_json::Error) -> String {
                 "the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record again"
             );
         }
-        // serde_json reports a field that occurs twice as an error of the data.
-        Category::Data => return format!("the record is damaged: {error}"),
         _ => error.to_string(),
     };
     format!("this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")
@@ -104,20 +97,18 @@ mod tests {
         assert!(cut.contains("run.json: the JSON ends in the middle, at line 2, column 11"), "{cut}");
         assert!(message("[1, 2]").contains("this JSON is not a record"), "{}", message("[1, 2]"));
         assert!(message("{\"cases\": []}").contains("has no `schema`"));
-        assert!(message("{\"schema\": \"hosepipe/1\"}").contains("none of `cases`"));
+        assert!(message("{\"schema\": \"hosepipe/1\"}").contains("has no `kind`"));
         let other = message("{\"schema\": \"hosepipe/9\", \"cases\": []}");
         assert!(other.contains("`hosepipe/9`") && other.contains("reads `hosepipe/1`"), "{other}");
-        let damaged = message("{\"schema\": \"hosepipe/1\", \"cases\": []}");
+        let damaged = message("{\"schema\": \"hosepipe/1\", \"kind\": \"bench\", \"cases\": []}");
         assert!(damaged.contains("run.json: the record is damaged: missing field"), "{damaged}");
-        let twice = message("{\"schema\": \"hosepipe/1\", \"cases\": [],\n \"cases\": []}");
-        assert!(twice.contains("the record is damaged: the field `cases` occurs twice at line 2"), "{twice}");
     }
 
     #[test]
     fn numbers_that_cannot_be_measured_are_refused_everywhere() {
         let result = |times: &str| {
             format!(
-                r#"{{"schema": "hosepipe/1", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": {},
+                r#"{{"schema": "hosepipe/1", "kind": "compare", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": {},
                    "trials": 1, "warmup": 0, "interrupted": false, "results": [{{"pipeline": "a", "via": "pipe",
                    "times_s": [{times}], "output_bytes": 0}}], "unknown": 1e17}}"#,
                 serde_json::to_string(&Host::default()).expect("JSON"),
@@ -139,9 +130,8 @@ mod tests {
         }
     }
 
-    /// Expected: a record has the field `kind`, and records of earlier versions without it are read, too.
     #[test]
-    fn a_record_is_read_by_its_kind_and_without_one_by_its_keys() {
+    fn a_record_is_read_by_its_kind() {
         for (kind, record) in [
             ("run", Record::from(model::RunRecord::default())),
             ("compare", model::CompareRecord::default().into()),
@@ -151,10 +141,10 @@ mod tests {
             let mut text = serde_json::to_value(&record).expect("JSON");
             assert_eq!(text["kind"], kind);
             assert_eq!(read("a", &text.to_string()).map(|loaded| loaded.record), Ok(record.clone()));
-            text.as_object_mut().expect("an object").remove("kind");
-            assert_eq!(read("a", &text.to_string()).map(|loaded| loaded.record), Ok(record));
             text["kind"] = "nothing".into();
             assert!(message(&text.to_string()).contains("there is no kind `nothing`"));
+            text.as_object_mut().expect("an object").remove("kind");
+            assert!(message(&text.to_string()).contains("it has no `kind`"));
         }
     }
 }

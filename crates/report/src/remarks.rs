@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks, Workload, visible};
 use stats::{figure, is_mixed};
 
-use crate::case_figure::{estimated, figures_by_cpus, mixture, quantity, speed};
+use crate::estimate::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};

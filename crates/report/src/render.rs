@@ -1,6 +1,7 @@
 //! The ways of showing a document: in a terminal, as Markdown, as HTML. Each is a file that knows documents and tables, and no
 //! records.
 
+mod csv;
 mod html;
 mod markdown;
 mod terminal;
@@ -10,22 +11,24 @@ pub(crate) use markdown::escaped;
 #[cfg(test)]
 mod tests {
     use crate::layout::{Tone, width};
-    use crate::table::{Column, Fit, Style, Table};
+    use crate::sheet::{Sheet, col};
+    use crate::table::{Fit, Style, Table};
+    use crate::unit::Unit;
 
     fn terminal(table: &Table, width: usize) -> String {
         table.terminal(&Style { width, ..Style::default() })
     }
 
     fn ways() -> Table {
-        let mut table = Table { title: "ways".to_owned(), ..Table::default() };
-        table.add(
-            Column::left("way").fit(Fit::Spec),
-            ["pipe:recv=splice,size=1MiB", "tcp"].map(|t| Some(t.to_owned())),
-        );
-        table.add(Column::right("speed"), [Some("1.40 GB/s".to_owned()), None]);
-        table.add(Column::picture().drop(2), [Some("███".to_owned()), None]);
-        table.add(Column::right("nothing").drop(3), [None, None]);
-        table.add("round trip".into(), [Some("52.0 µs".to_owned()), None]);
+        let rows = [("pipe:recv=splice,size=1MiB", Some(1.4e9), Some(52e3)), ("tcp", None, None)];
+        let mut sheet = Sheet::new(&rows);
+        sheet.add(col("way").fit(Fit::Spec), |row| Some(row.0.into()));
+        sheet.add("speed", |row| Some(Unit::BytesPerS.of(row.1?)));
+        sheet.bars(2, 3, |row| row.1.map(|_| 1.0));
+        sheet.add(col("nothing").drop(3), |_| None);
+        sheet.add("round trip", |row| Some(Unit::Ns.of(row.2?)));
+        let mut table = sheet.table();
+        table.title = "ways".to_owned();
         table.rows[0].tone = Tone::Bold;
         table.rows[1].reasons = vec!["there is no | network".to_owned()];
         table
@@ -62,7 +65,7 @@ mod tests {
     fn words_are_wrapped_and_commands_cut() {
         let row =
             ["cat a/long/path of files", "no such program: apt-get install it"].map(str::to_owned).to_vec();
-        let columns = [Column::left("command").fit(Fit::Cut), Column::left("remark").fit(Fit::Wrap)];
+        let columns = [col("command").fit(Fit::Cut), col("remark").fit(Fit::Wrap)];
         let expected = "
  command         remark
  cat a/long/pa…  no such program: apt-get

@@ -4,19 +4,22 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use model::{
-    ByteSize, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, Spec, StageLatency,
-    StageRecord,
+    ByteSize, Certainty, LatencyRecord, LinkRecord, Matched, RunRecord, Spec, StageLatency, StageRecord,
 };
 
+mod table;
+
+use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
-use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::folded::Folded;
 use crate::layout::shortened;
 use crate::lists::{grouped as grouped_by, joined_if_any};
-use crate::numbers::{amount, decimal_size, grouped, percent, size, speed, time, with_certainty};
+use crate::numbers::{decimal_size, percent, size, time};
+use crate::sheet::Sheet;
+use crate::show::{Show, indexes};
 use crate::statuses;
-use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words::{self, AT_LEAST, NOT_KNOWN, UNKNOWN, grouped_count};
+use crate::table::Table;
+use crate::words::{self, AT_LEAST, NOT_KNOWN, grouped_count};
 use crate::{held_back, slow_copies, why};
 
 /// Longest command in a sentence.
@@ -26,14 +29,14 @@ const COMMAND_CHARACTERS_MAX: usize = 40;
 const SHOWN_NS_MIN: u64 = 1_000_000;
 
 /// The stages as a flow on a page, as a table in a text, and sentences on them.
-pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
+fn section(record: &RunRecord, context: &Context) -> Section {
     let folded = Folded::new(record);
     let mut section = context.section("pipeline", "Pipeline");
     if context.is_page() {
         section.code = Some(record.pipeline.clone());
-        section.blocks.push(Block::Figure(figure(&folded, context.number)));
+        section.blocks.push(Block::Chart(chart(&folded, context.number)));
     } else if !record.stages.is_empty() {
-        section.blocks.push(Block::Table(table(&folded)));
+        section.blocks.push(Block::Table(table::table(&folded)));
     }
     let why =
         record.why.as_ref().map(|answer| format!("Nothing moved before it ended: {}", why::cause(answer)));
@@ -48,56 +51,30 @@ pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
     section
 }
 
-fn table(folded: &Folded) -> Table {
-    let record = &folded.record;
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(usize) -> String| {
-        table.add(column, (0..record.stages.len()).map(|at| Some(cell(at))));
-    };
-    let stage = |at: usize| &record.stages[at];
-    let behind = links_behind(record);
-    let share = |at: usize, part: fn(&LinkRecord) -> Option<u64>| {
-        let Some(link) = behind[at] else { return String::new() };
-        let watched = link.watched_ns.filter(|ns| *ns > 0);
-        let share = watched.and_then(|watched| Some(part(link)? as f64 / watched as f64));
-        share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
-    };
-    let out = |at: usize, shown: &dyn Fn(u64) -> String| {
-        let flowed = |link: &LinkRecord| link.flowed().map(|(bytes, is)| with_certainty(is, shown(bytes)));
-        behind[at].map_or_else(String::new, |link| flowed(link).unwrap_or_else(|| UNKNOWN.to_owned()))
-    };
-    let lines = |at: usize, shown: &dyn Fn(u64) -> String| {
-        behind[at].and_then(|link| link.lines).map(shown).unwrap_or_default()
-    };
-    let latency = |at: usize, part: fn(&Delays) -> u64| {
-        latency_of(record, stage(at)).map(|known| delay(&known.delays, part)).unwrap_or_default()
-    };
-    let per_s = |at: usize, amount: u64| amount as f64 * 1e9 / stage(at).wall_ns.max(1) as f64;
-    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    add(Column::left("stage").fit(Fit::Cut), &|at| {
-        let part = match (record.partitions, stage(at).is_reduce) {
-            (None, _) => "",
-            (Some(_), false) => "map ",
-            (Some(_), true) => "reduce ",
-        };
-        format!("{part}{} {}", stage(at).stage + 1, command(folded, at))
-    });
-    add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
-    add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
-    add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
-    add(Column::right("out"), &|at| out(at, &decimal_size));
-    add(Column::right("out/s").drop(3), &|at| out(at, &|bytes| speed(per_s(at, bytes))));
-    add(Column::right("lines"), &|at| lines(at, &|lines| grouped(lines as f64, 0)));
-    add(Column::right("lines/s"), &|at| lines(at, &|lines| amount(per_s(at, lines))));
-    add(Column::right("line p50"), &|at| latency(at, |delays| delays.p50_ns));
-    add(Column::right("line p99"), &|at| latency(at, |delays| delays.p99_ns));
-    add(Column::right("full"), &|at| share(at, |link| link.full_ns));
-    add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
-    add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
-    add(Column::right("exit"), &|at| statuses::shown(stage(at)));
-    add(Column::left(""), &|at| if held_up == Some(at) { "←".to_owned() } else { String::new() });
-    table.embolden(held_up);
-    table
+/// Fields of a stage in CSV.
+const STAGE_FIELDS: &str = "pipeline stage command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
+    blocked_write_ns max_rss_bytes read_buffer_offset write_buffer_offset";
+/// Fields of the link that a stage writes to.
+const LINK_FIELDS: &str = "link=spec link_bytes=bytes link_bytes_is=bytes_is link_lines=lines link_stored_bytes=stored_bytes \
+    link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
+
+impl Show for RunRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
+    }
+
+    fn data(&self) -> Table {
+        let rows: Vec<_> = self.stages.iter().zip(links_behind(self)).collect();
+        let mut sheet = Sheet::of_data(&rows);
+        sheet.fields(STAGE_FIELDS, |(stage, _)| *stage);
+        sheet.fields(LINK_FIELDS, |(_, link)| *link);
+        sheet.table()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let stage = self.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
+        indexes("`bottleneck.stage`", 1, stage, "stages", self.stages.len())
+    }
 }
 
 /// The command of a stage, after the number of stages of which it is the sum.
@@ -113,11 +90,6 @@ fn command(folded: &Folded, at: usize) -> String {
 fn latency_of<'a>(record: &'a RunRecord, stage: &StageRecord) -> Option<&'a StageLatency> {
     let mut known = record.latency.iter().flatten().filter(|known| known.pipeline == stage.pipeline);
     known.find_map(|known| known.stages.iter().find(|of| of.stage == stage.stage))
-}
-
-/// One of the times of lines, with the sign of a lower bound if it is one.
-fn delay(delays: &Delays, part: fn(&Delays) -> u64) -> String {
-    with_certainty(delays.matched.certainty(), time(part(delays) as f64))
 }
 
 /// The stage with the largest share of the times, and that share. `None` if the times of another stage are lower bounds, so that its share
@@ -170,12 +142,12 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
     sentences
 }
 
-fn measured(ns: Option<u64>) -> String {
-    ns.filter(|ns| *ns >= SHOWN_NS_MIN).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
+fn measured(ns: Option<u64>) -> Option<u64> {
+    ns.filter(|ns| *ns >= SHOWN_NS_MIN)
 }
 
 /// The link that each stage writes to; `None` behind the last one of a pipeline.
-pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
+fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
     let links: HashMap<u32, Vec<&LinkRecord>> =
         grouped_by(record.links.iter().map(|link| (link.pipeline, link))).into_iter().collect();
     let behind = |(at, writer): (usize, &StageRecord)| {
@@ -220,7 +192,7 @@ fn sentences(record: &RunRecord, shown: &RunRecord) -> Vec<String> {
         );
     }
     sentences.extend(bytes_notes(links_behind(shown).into_iter().flatten()));
-    if shown.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
+    if shown.stages.iter().any(|stage| measured(stage.queued_ns).is_some()) {
         sentences.push("queued: how long a stage was ready to run while no CPU was free.".to_owned());
     }
     sentences.extend(statuses::sentences(record));
@@ -306,11 +278,11 @@ fn link_text(link: &LinkRecord) -> String {
 }
 
 /// The stages, the bytes between them, and the stage that held the others up.
-fn figure(folded: &Folded, number: usize) -> Figure {
+fn chart(folded: &Folded, number: usize) -> Chart {
     let record = &folded.record;
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let flows = links_behind(record).into_iter().enumerate();
-    Figure {
+    Chart {
         id: format!("flow-{number}"),
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
@@ -318,7 +290,7 @@ fn figure(folded: &Folded, number: usize) -> Figure {
                 sampled; a relay or a file counts bytes (--meter), else ≥, ≤ or ? marks what the two ends show.",
             time(record.wall_ns as f64)
         ),
-        chart: Chart::Flow(Flow {
+        data: ChartData::Flow(Flow {
             wall_s: seconds(record.wall_ns),
             stages: flows.map(|(at, behind)| flow_stage(folded, at, behind, held_up == Some(at))).collect(),
         }),

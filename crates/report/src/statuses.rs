@@ -4,7 +4,7 @@ use model::{RunRecord, StageRecord, UnseenEnd, signal_name};
 
 use crate::layout::{code, shortened};
 use crate::lists::{distinct, first_names};
-use crate::table::ABSENT;
+use crate::value::ABSENT;
 
 /// Width of a command in a sentence.
 const COMMAND_COLUMNS: usize = 40;

@@ -1,11 +1,17 @@
 //! A published study beside its reproduction: sections with tables and figures, in a terminal, on a page, as files. Their contents
 //! come from the crate `study`.
 
-use model::StudyRecord;
+use model::{CompareResult, Measure, StudyRecord};
+use stats::Estimate;
 
+use crate::bench::{CaseRow, cases_table};
+use crate::chart::Theme;
+use crate::compare;
 use crate::document::{Block, Context, Medium, Section, labelled};
-use crate::figure::Theme;
+use crate::sheet::Sheet;
+use crate::show::{Show, histograms};
 use crate::table::Table;
+use crate::unit::Unit;
 
 /// A study and its reproduction, ready to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +22,41 @@ pub struct StudyView {
     pub lead: Vec<String>,
     /// Its parts, in their order; the last one has the paragraph on what changed since.
     pub sections: Vec<Section>,
+}
+
+/// A row of CSV is of one of these.
+type StudyRow<'a> = (Option<CaseRow<'a>>, Option<&'a CompareResult>, Option<&'a Measure>);
+
+impl Show for StudyRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        (context.view_of)(self).sections(context)
+    }
+
+    /// One row for each case, result and measure of each part: the columns of the others are empty.
+    fn data(&self) -> Table {
+        let rows = self.parts.iter().flat_map(|part| {
+            let cases = part.cases.iter().map(|case| (Some(CaseRow::of(case)), None, None));
+            let results = part.results.iter().map(|result| (None, Some(result), None));
+            let measures = part.measures.iter().map(|measure| (None, None, Some(measure)));
+            cases.chain(results).chain(measures).map(move |row| (&part.name, row))
+        });
+        let rows: Vec<(&String, StudyRow)> = rows.collect();
+        let cases: Vec<_> = rows.iter().map(|(_, (case, ..))| *case).collect();
+        let mut parts = Sheet::of_data(&rows);
+        parts.data("part", |(name, _)| Some((*name).into()));
+        let mut others = Sheet::of_data(&rows);
+        others.fields(compare::FIELDS, |(_, (_, result, _))| *result);
+        others.fields("measure=name measure_samples=samples", |(_, (.., measure))| *measure);
+        others.data("measure_median", |(_, (.., measure))| {
+            Some(Unit::Decimals(4).of(Estimate::of(&measure.as_ref()?.samples)?.median))
+        });
+        others.fields("measure_error=error", |(_, (.., measure))| *measure);
+        parts.table().with(cases_table(&cases, false)).with(others.table())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.parts.iter().try_for_each(|part| histograms(&part.cases))
+    }
 }
 
 /// Makes the view of a record of a study.
@@ -32,7 +73,7 @@ impl StudyView {
     pub fn figures(&self) -> Vec<(String, String)> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let figures = blocks.filter_map(|block| match block {
-            Block::Figure(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
+            Block::Chart(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
             _ => None,
         });
         figures.collect()
@@ -59,7 +100,7 @@ impl StudyView {
         for section in &mut sections {
             section.id = format!("study-{}-{}", context.number, section.id);
             for block in &mut section.blocks {
-                if let Block::Figure(figure) = block {
+                if let Block::Chart(figure) = block {
                     figure.id = format!("study-{}-{}", context.number, figure.id);
                 }
             }

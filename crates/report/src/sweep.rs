@@ -2,9 +2,12 @@
 
 use model::Workload;
 
-use crate::case_figure::{FigureText, quantity, speed};
+use crate::estimate::{quantity, shown, speed};
 use crate::lists::grouped;
-use crate::table::{ABSENT, Column, Table};
+use crate::sheet::{Sheet, col};
+use crate::table::Table;
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::view::{RankedRow, Ranking};
 use crate::{numbers, reason};
 
@@ -25,7 +28,7 @@ fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
     let found = rankings.iter().enumerate().flat_map(|(at, ranking)| {
         cells(workload, ranking).map(move |(label, value, text)| (label, (at, value, text)))
     });
-    let best = |cells: &[(usize, f64, String)]| cells.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
+    let best = |cells: &[(usize, f64, Value)]| cells.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
     let mut curves = grouped(found);
     model::sort_by(&mut curves, |(_, one), (_, other)| best(other).total_cmp(&best(one)));
     let (by, the_best) = match workload {
@@ -33,17 +36,15 @@ fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
         Workload::PingPong => ("size", "lowest"),
     };
     let title = format!("{} by {by} (* the {the_best} of its row)", quantity(workload).name);
-    let mut table = Table { title, ..Table::default() };
-    table.add(Column::right(""), rankings.iter().map(|one| one.block_bytes(workload).map(numbers::size)));
+    let places: Vec<usize> = (0..rankings.len()).collect();
+    let mut sheet = Sheet::new(&places);
+    sheet.add(col("").right(), |at| Some(Unit::Bytes.of(rankings[*at].block_bytes(workload)? as f64)));
     for (label, found) in &curves {
-        let mut column = vec![Some(format!("{ABSENT} ")); rankings.len()];
-        // Of several rows of one name the first is shown.
-        for (at, _, text) in found.iter().rev() {
-            column[*at] = Some(text.clone());
-        }
-        table.add(Column::right(format!("{label} ")), column);
+        // Of several rows of one name the first is shown. The last place of a cell is for its star.
+        let cell = |at: &usize| found.iter().find(|(place, ..)| place == at).map(|(.., value)| value.clone());
+        sheet.add(format!("{label} "), |at| Some(cell(at).unwrap_or_else(|| Value::Absent.then(" "))));
     }
-    (!curves.is_empty()).then_some(table)
+    (!curves.is_empty()).then(|| Table { title, ..sheet.table() })
 }
 
 /// "64 KiB", or "1 B to 1 MiB".
@@ -59,16 +60,15 @@ pub(crate) fn size_of(ranking: &Ranking) -> String {
 }
 
 /// The label, the speed and the cell of each row of a ranking that has the figure.
-fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (&'a str, f64, String)> {
+fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (&'a str, f64, Value)> {
     let value = move |row: &RankedRow| row.case(workload, false).and_then(speed);
     let values = || ranking.rows.iter().filter_map(value);
     // One mechanism alone is not the best of anything.
     let best = if values().count() > 1 { values().fold(0.0, f64::max) } else { f64::INFINITY };
     ranking.rows.iter().filter_map(move |row| {
         let value = value(row)?;
-        let text = FigureText::new(row.case(workload, false)?, row.by_cpus(workload))?.in_own_unit();
-        // The last place of a cell is for its star.
-        Some((row.label.as_str(), value, text + if value >= best { "*" } else { " " }))
+        let found = Value::Estimate(shown(row.case(workload, false)?, row.by_cpus(workload))?);
+        Some((row.label.as_str(), value, found.then(if value >= best { "*" } else { " " })))
     })
 }
 

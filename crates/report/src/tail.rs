@@ -4,7 +4,8 @@ use model::{CaseRecord, Latency};
 use stats::tail::Tail;
 
 use crate::lists::{first_names, joined_if_any};
-use crate::table::ABSENT;
+use crate::unit::Unit;
+use crate::value::{ABSENT, Value};
 use crate::{numbers, unsteady};
 
 /// Most cases whose interval is given.
@@ -14,14 +15,8 @@ const INTERVALS_MAX: usize = 6;
 const COLUMNS: [(&str, Tail); 3] = [("p90", Tail::P90), ("p99", Tail::P99), ("p99.9", Tail::P999)];
 
 /// A percentile of round trips; a dash with too few of them, `None` without any.
-pub(crate) fn cell(latency: Option<&Latency>, tail: Tail) -> Option<String> {
-    let ns = tail.ns(latency?);
-    Some(ns.map_or_else(|| ABSENT.to_owned(), |ns| numbers::time(ns as f64)))
-}
-
-/// The same for CSV: no value with too few round trips.
-pub(crate) fn digits(case: &CaseRecord, tail: Tail) -> Option<String> {
-    Some(tail.ns(case.latency_ns.as_ref()?)?.to_string())
+pub(crate) fn cell(latency: Option<&Latency>, tail: Tail) -> Option<Value> {
+    Some(tail.ns(latency?).map_or(Value::Absent, |ns| Unit::WholeNs.of(ns as f64)))
 }
 
 /// How many round trips each percentile needs that some of these cases have too few for.

@@ -4,7 +4,7 @@
 use model::{BenchRecord, CaseRecord, Workload};
 use stats::{CarryOver, carry_over, states, unlike_halves};
 
-use crate::case_figure::quantity;
+use crate::estimate::quantity;
 use crate::lists::first_lines;
 use crate::view::transports;
 use crate::{numbers, words};

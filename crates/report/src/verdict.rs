@@ -8,11 +8,14 @@ use stats::load::torn_share;
 use stats::race::SAME_TIMES;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
 
-use crate::case_figure::{estimated, paired_speeds, quantity, speed};
-use crate::lists::{distinct, first_names, first_of, grouped};
-use crate::load::torn_percent;
+use crate::estimate::{estimated, paired_speeds, quantity, speed};
+use crate::groups::{OF_ONE_LOAD, groups};
+use crate::lists::{distinct, first_names, first_of};
+use crate::load;
 use crate::numbers;
 use crate::race::RaceWords;
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::view::{Ranking, View, transports};
 use crate::words::{self, whereabouts};
 
@@ -67,11 +70,7 @@ pub(crate) fn verdict(view: &View) -> Findings {
 /// The sentences of each requested load.
 fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
     let cases = transports(view.record).filter(|case| case.load().is_requested());
-    let with_key = |case: &'a CaseRecord| {
-        ((case.workload, case.load(), case.block_bytes, case.tasks, case.placement, case.data), case)
-    };
-    let similar = grouped(cases.map(with_key)).into_iter();
-    let candidates = similar.map(|(_, cases)| Candidates::among(cases));
+    let candidates = groups(cases, |case| *case, OF_ONE_LOAD).into_iter().map(Candidates::among);
     candidates.filter_map(|one| one.sentences(&view.record.settings).or_else(|| one.all_torn())).collect()
 }
 
@@ -134,7 +133,7 @@ fn sizes(run: &[SizeAnswer]) -> String {
 }
 
 /// ", 4 senders, 1,000 a second"; empty if no load was requested.
-fn load(case: &CaseRecord) -> String {
+fn load_words(case: &CaseRecord) -> String {
     let Load { pairs, senders, receivers, rate_per_s } = case.load();
     let parts = [(pairs, "pair"), (senders, "sender"), (receivers, "receiver")];
     let part = |(count, one): (Option<u32>, &str)| Some(format!(", {}", words::count(count? as usize, one)));
@@ -220,7 +219,7 @@ impl<'a> Candidates<'a> {
     fn torn(&self) -> Option<String> {
         let torn = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TornBlocks));
         let with_share =
-            |one: &RankedCase| Some(format!("{} ({})", self.name(one.at), torn_percent(self.cases[one.at])?));
+            |one: &RankedCase| Some(format!("{} ({})", self.name(one.at), load::torn(self.cases[one.at])?));
         let names: Vec<String> = torn.filter_map(with_share).collect();
         (!names.is_empty()).then(|| first_names(&names, NAMES_MAX))
     }
@@ -321,7 +320,7 @@ fn torn_how(case: &CaseRecord) -> &'static str {
 /// "Streams of 64 KiB, 4 senders on CPUs 0,1"
 fn what(case: &CaseRecord) -> String {
     let (subject, size) = (quantity(case.workload).subject, numbers::size(case.block_bytes));
-    format!("{subject} of {size}{} {}", load(case), whereabouts(case))
+    format!("{subject} of {size}{} {}", load_words(case), whereabouts(case))
 }
 
 /// How many times as fast one case is as another of its workload, in the median of the rounds that both have. `None` unless this, with 95 %
@@ -363,4 +362,9 @@ fn figures(case: &CaseRecord) -> String {
 pub(crate) fn cpu_per_block_ns(case: &CaseRecord) -> Option<f64> {
     let of_sample = |sample: &model::Sample| costly_cpu_ns(case, sample, &Demand::default());
     figure::median_of(case, of_sample).filter(|ns| *ns > 0.0)
+}
+
+/// The same in a cell.
+pub(crate) fn cpu_per_block(case: &CaseRecord) -> Option<Value> {
+    cpu_per_block_ns(case).map(|ns| Unit::Ns.of(ns))
 }

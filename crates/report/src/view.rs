@@ -12,37 +12,13 @@ use model::{
 };
 use stats::TrialsByCpus;
 
-use crate::against_pipe::Pipes;
-use crate::case_figure::{figures_by_cpus, speed};
-use crate::lists::joined;
-use crate::references::References;
+use crate::estimate::{figures_by_cpus, speed};
+use crate::groups::{Pipes, References};
+use crate::lists::{grouped, joined};
 use crate::{numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
 pub const SWEEP_FROM: usize = 4;
-
-/// What two cases must have in common to be compared, apart from the block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Axes {
-    pub(crate) workload: Workload,
-    pub(crate) data: DataLevel,
-    pub(crate) tasks: Tasks,
-    pub(crate) placement: Placement,
-    pub(crate) relays: u32,
-}
-
-impl Axes {
-    pub(crate) fn from_case(case: &CaseRecord) -> Self {
-        let CaseRecord { workload, data, tasks, placement, relays, .. } = *case;
-        Self { workload, data, tasks, placement, relays }
-    }
-
-    /// Streams before round trips, checked figures first.
-    pub(crate) fn order(&self) -> impl Ord + use<> {
-        let Self { workload, data, tasks, placement, relays } = *self;
-        (workload, Reverse(data), tasks, placement, relays)
-    }
-}
 
 /// What all rows of a ranking have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,22 +67,15 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
         let (blocks, labels) = (Blocks::from_record(record), Labels::from_record(record));
-        let pinned = blocks.pinned_beside();
-        let mut rankings: Vec<Ranking<'a>> = Vec::new();
-        // The index of each ranking, and those of the rows of each name in it: a record may have thousands of either.
-        let mut known: HashMap<RankingAxes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
-        for case in ranked(record) {
-            let axes = blocks.axes(case);
-            let axes = RankingAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
-            let (at, rows) = known.entry(axes).or_insert_with(|| {
-                rankings.push(Ranking { axes, pinned, rows: Vec::new(), against_pipe: false });
-                (rankings.len() - 1, HashMap::new())
-            });
-            let label = labels.label(case);
-            rankings[*at].add(case, &label, rows.entry(label.clone()).or_default());
-        }
-        let pipes = Pipes::from_record(record);
-        rankings.iter_mut().for_each(|ranking| ranking.rank(&pipes));
+        let (pinned, pipes) = (blocks.pinned_beside(), Pipes::from_record(record));
+        let placed = |axes: RankingAxes| match pinned {
+            Some(_) => RankingAxes { placement: Placement::Any, ..axes },
+            None => axes,
+        };
+        let keyed = ranked(record).map(|case| (placed(blocks.axes(case)), (labels.label(case), case)));
+        let alike = grouped(keyed).into_iter();
+        let ranking = |(axes, cases)| Ranking::new(axes, pinned, cases, &pipes);
+        let mut rankings: Vec<Ranking<'a>> = alike.map(ranking).collect();
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
         let mut view =
             Self { record, rankings, references: References::from_record(record), same: [false; 3] };
@@ -120,7 +89,8 @@ impl<'a> View<'a> {
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
-        self.references.nearest(role, &ranking.axes)
+        let RankingAxes { block_bytes, data, placement, .. } = ranking.axes;
+        self.references.nearest(role, block_bytes, data, placement)
     }
 
     /// What all rankings have in common; `None` if they differ.
@@ -156,16 +126,16 @@ pub(crate) fn transports(record: &BenchRecord) -> impl Iterator<Item = &CaseReco
 }
 
 impl<'a> Ranking<'a> {
-    /// Adds a case to the first row of its name that has no case of its workload and placement yet; `namesakes` are the indexes of
-    /// these rows.
-    fn add(&mut self, case: &'a CaseRecord, label: &str, namesakes: &mut Vec<usize>) {
-        let pinned = self.pinned == Some(case.placement);
-        let free = namesakes.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
-        if free == namesakes.len() {
-            namesakes.push(self.rows.len());
-            self.rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
-        }
-        self.rows[namesakes[free]].cases[case.workload as usize][usize::from(pinned)] = Some(case);
+    fn new(
+        axes: RankingAxes,
+        pinned: Option<Placement>,
+        cases: Vec<(String, &'a CaseRecord)>,
+        pipes: &Pipes,
+    ) -> Self {
+        let rows = grouped(cases).into_iter().flat_map(|(label, cases)| rows_of(&label, &cases, pinned));
+        let mut ranking = Self { axes, pinned, rows: rows.collect(), against_pipe: false };
+        ranking.rank(pipes);
+        ranking
     }
 
     /// Sorts the rows: the fastest stream first, then the shortest round trip, then rows without figures as they were planned.
@@ -205,7 +175,8 @@ impl<'a> Ranking<'a> {
     pub(crate) fn ends(&self) -> String {
         let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
         let cpus = if self.pinned.is_some() { None } else { cpus() };
-        let ends = words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        let ends =
+            words::describe_tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
         match self.pinned_cpus() {
             Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
             None => ends,
@@ -214,13 +185,29 @@ impl<'a> Ranking<'a> {
 
     /// What the ends did with the data, in words.
     pub(crate) fn data(&self) -> &'static str {
-        words::data(self.axes.data, self.cases().find_map(|case| case.check))
+        words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check))
     }
 
     /// The cases of all rows.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> {
         self.rows.iter().flat_map(RankedRow::cases)
     }
+}
+
+/// The rows of one name: the first has the first case of each workload and placement, the second the second, and so on.
+fn rows_of<'a>(label: &str, cases: &[&'a CaseRecord], pinned: Option<Placement>) -> Vec<RankedRow<'a>> {
+    let mut rows: Vec<RankedRow> = Vec::new();
+    let mut counts = [[0; 2]; 2];
+    for case in cases {
+        let (workload, place) = (case.workload as usize, usize::from(pinned == Some(case.placement)));
+        let at = counts[workload][place];
+        counts[workload][place] += 1;
+        if at == rows.len() {
+            rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
+        }
+        rows[at].cases[workload][place] = Some(case);
+    }
+    rows
 }
 
 impl<'a> RankedRow<'a> {

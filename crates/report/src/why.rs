@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::document::{Block, Context, Section};
 use crate::numbers::time;
+use crate::sheet::Sheet;
+use crate::show::Show;
+use crate::table::Table;
 use crate::words::count_of;
 
 /// Shortest wait that is shown.
@@ -31,8 +34,23 @@ struct Row {
 static ROWS: LazyLock<BTreeMap<String, Row>> =
     LazyLock::new(|| toml::from_str(include_str!("why/causes.toml")).unwrap_or_default());
 
+/// Fields of an answer for programs.
+const FIELDS: &str = "asked_pid=asked/pid asked=asked/command verdict cause who_pid=who/pid who=who/command what detail for_ns";
+
+impl Show for WhyRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
+    }
+
+    fn data(&self) -> Table {
+        let mut sheet = Sheet::of_data(&self.answers);
+        sheet.fields(FIELDS, |answer| answer.clone());
+        sheet.table()
+    }
+}
+
 /// The answers, one below the other.
-pub(crate) fn section(record: &WhyRecord, context: &Context) -> Section {
+fn section(record: &WhyRecord, context: &Context) -> Section {
     let mut section = context.section("why", "Why");
     for (at, answer) in record.answers.iter().enumerate() {
         let block = if at == 0 { Block::Line } else { Block::Paragraph };

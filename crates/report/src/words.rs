@@ -26,7 +26,7 @@ pub fn stopped_by(reason: Option<StopReason>) -> &'static str {
 }
 
 /// The tasks of the ends and their CPUs: "two processes on CPUs 0,1".
-pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
+pub(crate) fn describe_tasks_and_cpus(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
     let tasks = match tasks {
         Tasks::Single => "one thread",
         Tasks::Threads => "two threads",
@@ -64,7 +64,7 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
 }
 
 /// What the ends did with the bytes: "every byte checked".
-pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
+pub(crate) fn payload_remark(data: DataLevel, check: Option<Check>) -> &'static str {
     match (data, check) {
         (DataLevel::None, _) => "payload never touched",
         (DataLevel::Write, _) => "every byte written, none checked",
@@ -169,9 +169,15 @@ mod tests {
 
     #[test]
     fn ends_and_places() {
-        assert_eq!(ends(Tasks::Processes, Placement::Cross, &[0, 1]), "two processes on CPUs 0,1");
-        assert_eq!(ends(Tasks::Threads, Placement::Same, &[1, 1]), "two threads on CPU 1");
-        assert_eq!(ends(Tasks::Single, Placement::Same, &[1]), "one thread on CPU 1");
-        assert_eq!(ends(Tasks::Processes, Placement::Any, &[]), "two processes, placed by the scheduler");
+        assert_eq!(
+            describe_tasks_and_cpus(Tasks::Processes, Placement::Cross, &[0, 1]),
+            "two processes on CPUs 0,1"
+        );
+        assert_eq!(describe_tasks_and_cpus(Tasks::Threads, Placement::Same, &[1, 1]), "two threads on CPU 1");
+        assert_eq!(describe_tasks_and_cpus(Tasks::Single, Placement::Same, &[1]), "one thread on CPU 1");
+        assert_eq!(
+            describe_tasks_and_cpus(Tasks::Processes, Placement::Any, &[]),
+            "two processes, placed by the scheduler"
+        );
     }
 }

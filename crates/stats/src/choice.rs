@@ -84,13 +84,13 @@ pub struct MessageCost {
     /// Wall time from one message, or round trip, to the next, in nanoseconds.
     pub elapsed_ns: Estimate,
     /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
-    pub decisive_ns: Estimate,
+    pub ranking_ns: Estimate,
 }
 
 impl MessageCost {
     /// Whether there are too few trials for a 95 % interval: then no difference is certain.
     pub fn has_few_trials(&self) -> bool {
-        self.decisive_ns.count < ENOUGH_FOR_95_PERCENT
+        self.ranking_ns.count < ENOUGH_FOR_95_PERCENT
     }
 }
 
@@ -212,7 +212,7 @@ fn choose_with(cases: &[&CaseRecord], demand: &Demand, errors: f64) -> Choice {
 
 /// Excluded cases last, each group by cost; a case without a cost is the last of its group.
 fn by_cost(one: &RankedCase, other: &RankedCase) -> Ordering {
-    let decisive = |one: &RankedCase| one.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
+    let decisive = |one: &RankedCase| one.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
     let excluded = one.excluded.is_some().cmp(&other.excluded.is_some());
     excluded.then(decisive(one).total_cmp(&decisive(other))).then(one.at.cmp(&other.at))
 }
@@ -231,13 +231,13 @@ fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<E
 
 /// The decisive cost of each round; a trial that took no CPU time that could be counted has one, too.
 fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
-    let of_sample = |sample: &Sample| Some((sample.round, decisive_cost_ns(case, sample, demand)?));
+    let of_sample = |sample: &Sample| Some((sample.round, ranking_cost_ns(case, sample, demand)?));
     case.samples.iter().filter_map(of_sample).collect()
 }
 
 /// The cost that ranks mechanisms, of one trial of a case; `None` where it lacks a figure.
-pub fn decisive_cost_ns(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<f64> {
-    costs(case, sample, demand).map(|[.., decisive_ns]| decisive_ns)
+pub fn ranking_cost_ns(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<f64> {
+    costs(case, sample, demand).map(|[.., ranking_ns]| ranking_ns)
 }
 
 /// What a message costs; `None` without samples, or where none of them has CPU time.
@@ -253,7 +253,7 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
         cpu_ns: estimate(1)?,
         cpus: estimate(2)?,
         elapsed_ns: estimate(3)?,
-        decisive_ns: estimate(4)?,
+        ranking_ns: estimate(4)?,
     })
 }
 
@@ -287,12 +287,12 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
         _ => share,
     };
     let cpu_ns = costly_cpu_ns(case, sample, demand)?;
-    let decisive_ns = match (case.rate_per_s, case.workload) {
+    let ranking_ns = match (case.rate_per_s, case.workload) {
         (Some(_), Workload::Stream) => cpu_ns,
         (Some(_), Workload::PingPong) if demand.messages_per_s.is_some() => cpu_ns,
         _ => time_ns + cpu_ns,
     };
-    let all = [time_ns, cpu_ns, share, elapsed_ns, decisive_ns];
+    let all = [time_ns, cpu_ns, share, elapsed_ns, ranking_ns];
     (time_ns > 0.0 && all.iter().all(|figure| figure.is_finite())).then_some(all)
 }
 

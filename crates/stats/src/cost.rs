@@ -18,7 +18,7 @@ mod swept;
 pub use crossing::{Crossing, crossing, rounds_to_cross};
 use jackknife::{interval, replicates};
 use line::{CostLine, LineShape};
-pub use swept::Swept;
+pub use swept::SizeSweep;
 
 /// Fewest sizes for a line.
 const SIZES_MIN: usize = 4;
@@ -70,7 +70,7 @@ pub enum Straightness {
     /// No size is off the line; the largest deviation is this share.
     Straight(f64),
     /// The whole intervals of some sizes are off the line.
-    Bent,
+    NotLinear,
     /// The intervals are too wide to decide.
     Unclear,
 }
@@ -102,7 +102,7 @@ impl CostModel {
     ///
     /// # Errors
     /// Too few sizes or rounds, or sizes too close together.
-    pub fn of(swept: &Swept) -> Result<Self, NoModel> {
+    pub fn of(swept: &SizeSweep) -> Result<Self, NoModel> {
         check(swept)?;
         let means = swept.size_means(None);
         let plain = LineShape { buffer_bytes: None };
@@ -118,7 +118,7 @@ impl CostModel {
     }
 
     /// A line with the intervals around it.
-    fn around(swept: &Swept, line: CostLine) -> Self {
+    fn around(swept: &SizeSweep, line: CostLine) -> Self {
         let refitted: Vec<(CostLine, Vec<swept::SizeMean>)> = replicates(swept)
             .into_iter()
             .filter_map(|means| Some((line::fit(&means, line.shape)?, means)))
@@ -182,7 +182,7 @@ impl CostModel {
     /// Whether the line describes what was measured.
     pub fn straightness(&self) -> Straightness {
         if self.deviations.iter().any(Deviation::is_off) {
-            return Straightness::Bent;
+            return Straightness::NotLinear;
         }
         let farthest = |share: fn(&Fitted) -> f64| {
             self.deviations.iter().map(|deviation| share(&deviation.times)).fold(0.0, f64::max)
@@ -209,7 +209,7 @@ fn exponential(value: f64, (low, high): (f64, f64)) -> Fitted {
     Fitted { value, low, high }
 }
 
-fn check(swept: &Swept) -> Result<(), NoModel> {
+fn check(swept: &SizeSweep) -> Result<(), NoModel> {
     let blocks = swept.blocks();
     let (sizes, rounds) = (blocks.len(), swept.rounds().len());
     let no = |why: String| Err(NoModel(why));
@@ -230,7 +230,7 @@ fn check(swept: &Swept) -> Result<(), NoModel> {
 }
 
 /// Whether there are enough sizes below and above the buffer's.
-fn has_sizes_about(buffer_bytes: u64, swept: &Swept) -> bool {
+fn has_sizes_about(buffer_bytes: u64, swept: &SizeSweep) -> bool {
     let (below, filling): (Vec<u64>, Vec<u64>) =
         swept.blocks().into_iter().partition(|block| *block < buffer_bytes);
     filling.len() >= FILLING_SIZES_MIN[0] && below.len() >= FILLING_SIZES_MIN[1]

@@ -34,9 +34,9 @@ mod mock;
 pub use bound::{Bound, bound_of};
 pub use carry_over::{CarryOver, carry_over};
 pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
-pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, choose_each, decisive_cost_ns};
+pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, choose_each, ranking_cost_ns};
 pub use converged::precise_enough;
-pub use cost::{CostModel, Swept};
+pub use cost::{CostModel, SizeSweep};
 pub use cpu_sharing::{
     TrialGroup, TrialsByCpus, ever_shared_cpu, is_mixed, round_trips_by_cpus, shared_cpu, trials_by_cpus,
 };

@@ -160,8 +160,9 @@ pub struct Part {
 #[serde(deny_unknown_fields)]
 struct TableText {
     caption: String,
-    /// From left to right: a heading, and the name of the cell's text, which the row has in `study.toml` or which was measured.
-    columns: Vec<[String; 2]>,
+    /// From left to right: a heading; the name of the cell's text, which the row has in `study.toml` or which was measured; and for numbers
+    /// `right`.
+    columns: Vec<Vec<String>>,
     /// The row to whose throughput the cells `ratio` refer.
     #[serde(default)]
     base_row: usize,

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use model::{CaseRecord, DataLevel, Measure, Sample, StudyPart, StudyRecord};
-use report::document::{Block, Section};
-use report::figure::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
+use report::chart::{
+    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
+use report::document::{Block, Section};
+use report::sheet::col;
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, Table, figure_text, interval, numbers, words};
+use report::{ABSENT, Table, estimate_value, interval, numbers, words};
 use stats::Estimate;
 
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
@@ -201,7 +202,7 @@ pub(crate) fn texts<const N: usize>(found: [(&str, Option<String>); N]) -> Texts
 /// The texts of a case, if there is one. `ratio` is its throughput as a multiple of `base`.
 pub(crate) fn case_texts(case: Option<&CaseRecord>, base: Option<f64>) -> Texts {
     let throughput = case.and_then(median);
-    let shown = case.filter(|_| throughput.is_some()).and_then(figure_text);
+    let shown = case.filter(|_| throughput.is_some()).and_then(estimate_value).map(|found| found.to_string());
     let error = case.and_then(|case| case.error.as_ref()).map(|error| error.message.clone());
     texts([
         ("tasks", case.map(|case| case.tasks.to_string())),
@@ -306,7 +307,7 @@ impl PartView<'_> {
         let first = self.entry.table.as_ref().and_then(|table| table.columns.first());
         let group = |name: &str, data: Option<DataLevel>| {
             let bar_of = |row: &RowText| {
-                let name = first.and_then(|[_, word]| self.row(row).remove(word)).unwrap_or_default();
+                let name = first.and_then(|column| self.row(row).remove(&column[1])).unwrap_or_default();
                 Some(bar(&name, self.case(row, data)?))
             };
             BarGroup { name: name.to_owned(), bars: self.entry.rows.iter().filter_map(bar_of).collect() }
@@ -327,43 +328,46 @@ impl PartView<'_> {
 
     /// The part's figure, of bars in groups.
     pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>) -> Block {
-        self.figure(Chart::Bars(Bars { axis, groups, references: Vec::new() }))
+        self.chart(ChartData::Bars(Bars { axis, groups, references: Vec::new() }))
     }
 
     /// The part's figure, of throughputs over block sizes.
     pub(crate) fn lines(&self, series: Vec<Series>) -> Block {
-        self.figure(throughputs(series))
+        self.chart(throughputs(series))
     }
 
-    fn figure(&self, chart: Chart) -> Block {
+    fn chart(&self, data: ChartData) -> Block {
         let text = self.entry.figure.as_ref().or(self.file.figure.as_ref());
         let FigureText { title, caption, .. } =
             text.unwrap_or_else(|| panic!("{} of {} has no figure", self.entry.name, self.record.study));
         let title = title.as_ref().unwrap_or(&self.entry.heading);
-        figure(&format!("{}-{}", self.record.study, self.part.name), title, caption, chart)
+        chart(&format!("{}-{}", self.record.study, self.part.name), title, caption, data)
     }
 }
 
 impl TableText {
     /// The table with these rows; if a row lacks a text, its cell is empty.
     pub(crate) fn block(&self, caption: &str, rows: Vec<Texts>) -> Block {
-        let headings = self.columns.iter().map(|[heading, _]| heading.as_str());
+        let headings = self.columns.iter().map(|column| match column.get(2) {
+            Some(_) => col(&column[0]).right(),
+            None => col(&column[0]).left(),
+        });
         let cells = |row: Texts| -> Vec<String> {
-            self.columns.iter().map(|[_, name]| row.get(name).cloned().unwrap_or_default()).collect()
+            self.columns.iter().map(|column| row.get(&column[1]).cloned().unwrap_or_default()).collect()
         };
         Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
     }
 }
 
 /// Throughputs over block sizes.
-pub(crate) fn throughputs(series: Vec<Series>) -> Chart {
+pub(crate) fn throughputs(series: Vec<Series>) -> ChartData {
     let x_axis = Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
-    Chart::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
+    ChartData::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
 }
 
-pub(crate) fn figure(id: &str, title: &str, caption: &str, chart: Chart) -> Block {
+pub(crate) fn chart(id: &str, title: &str, caption: &str, data: ChartData) -> Block {
     let (id, title, caption) = (id.to_owned(), title.to_owned(), caption.to_owned());
-    Block::Figure(Figure { id, title, caption, chart })
+    Block::Chart(Chart { id, title, caption, data })
 }
 
 /// An axis of bytes per second.
@@ -379,20 +383,11 @@ pub(crate) fn median(case: &CaseRecord) -> Option<f64> {
 /// A line of cases over their block sizes.
 pub(crate) fn line<'a>(name: &str, cases: impl IntoIterator<Item = &'a CaseRecord>) -> Series {
     let point = |case: &CaseRecord| {
-        let throughput = case.throughput.as_ref()?;
-        Some(Point {
-            x: case.block_bytes as f64,
-            y: throughput.median_bytes_per_s,
-            low: Some(throughput.low),
-            high: Some(throughput.high),
-            n: u32::try_from(case.samples.len()).ok(),
-        })
+        let found = case.throughput.as_ref()?;
+        let ends = [found.median_bytes_per_s, found.low, found.high];
+        Some(Point::estimated(case.block_bytes as f64, ends, case.samples.len()))
     };
-    series(name.to_owned(), SeriesStyle::Measured, cases.into_iter().filter_map(point).collect())
-}
-
-pub(crate) fn series(name: String, style: SeriesStyle, points: Vec<Point>) -> Series {
-    Series { name, style, points, model: Vec::new() }
+    Series::new(name, SeriesStyle::Measured, cases.into_iter().filter_map(point).collect())
 }
 
 /// A bar of a measured figure: the median, its interval, and the samples.

@@ -251,21 +251,21 @@ fn judge(answer: &Answer, judged: &[CaseRecord]) -> Option<(Outcome, f64, String
     let demand = answer.question.demand();
     let choice = choose(&rows, &demand);
     let best = choice.ranked.iter().find(|one| one.excluded.is_none())?;
-    let (best_name, best_cost) = (rows[best.at].spec.to_string(), best.cost?.decisive_ns);
+    let (best_name, best_cost) = (rows[best.at].spec.to_string(), best.cost?.ranking_ns);
     let Some(taken) = taken(answer) else { return Some((Outcome::Wrong, f64::INFINITY, best_name)) };
     let own = choice.case(rows.iter().position(|case| case.spec == *taken)?)?;
     let cost = own.cost?;
-    let times = cost.decisive_ns.median / best_cost.median;
+    let times = cost.ranking_ns.median / best_cost.median;
     let is_beaten = match own.excluded {
         None => choice.standing.beaten.iter().any(|one| one.at == own.at),
         // It may do what is asked: it takes no part in the race, and its interval decides.
         Some(Excluded::TooSlow)
             if keeps_up(1e9 / cost.elapsed_ns.low, demand.messages_per_s.unwrap_or(0.0)) =>
         {
-            cost.decisive_ns.low > best_cost.high
+            cost.ranking_ns.low > best_cost.high
         }
         Some(Excluded::TooMuchCpu) if demand.cpus_max.is_some_and(|most| cost.cpus.low <= most) => {
-            cost.decisive_ns.low > best_cost.high
+            cost.ranking_ns.low > best_cost.high
         }
         Some(_) => return Some((Outcome::Wrong, times, best_name)),
     };

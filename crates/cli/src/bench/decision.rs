@@ -5,7 +5,7 @@ use model::{Case, CaseRecord, DataLevel, Placement, Role, Sample, Spec, Wait};
 use report::SWEEP_FROM;
 use stats::changes::ERRORS;
 use stats::choice::errors_of_each;
-use stats::{Demand, RoundCosts, Standing, choose, decisive_cost_ns, precise_enough, race};
+use stats::{Demand, RoundCosts, Standing, choose, precise_enough, race, ranking_cost_ns};
 
 /// Trials of each case by default: enough for an interval of the median from order statistics.
 pub(super) const TRIALS: u32 = 9;
@@ -81,7 +81,7 @@ impl Decision {
     /// Adds the sample of a trial.
     pub(crate) fn add(&mut self, row: usize, sample: &Sample) {
         let record = &mut self.records[row];
-        let cost = decisive_cost_ns(record, sample, &self.demand);
+        let cost = ranking_cost_ns(record, sample, &self.demand);
         record.samples.push(sample.clone());
         for race in &mut self.races {
             let Some(at) = race.rows.iter().position(|one| *one == row) else { continue };

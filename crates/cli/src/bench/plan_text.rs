@@ -2,6 +2,7 @@
 
 use engine::Plan;
 use model::{AXES, AxisValue, Case, CaseRecord, Cpu, Suite, Tasks};
+use report::sheet::col;
 use report::{Style, Table, words};
 
 /// Columns and their axes. Other options share one column, which shows the values that are not the default.
@@ -18,7 +19,9 @@ const PLACE: &str = "place";
 
 /// The cases, in the order of the plan, and the number of trials.
 pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String {
-    let columns = COLUMNS.iter().map(|(title, _)| *title).chain(["load", "remark"]);
+    let column =
+        |(title, axis): &(&str, &str)| if *axis == "block" { col(*title).right() } else { col(*title) };
+    let columns = COLUMNS.iter().map(column).chain(["load", "remark"].map(col));
     let row = |case: &Case| {
         let missing = mechanism::resolve(&case.spec).ok().and_then(|(mechanism, _)| mechanism.probe().err());
         let record = CaseRecord::from(case.clone());

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use model::{FleetRecord, Record};
 use process::Cleaner;
 use remote::Token;
 use remote::fleet::{self, Node, NodeError, RECORD, Rank, Rendezvous, Status};
@@ -67,7 +68,9 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         stop: &|| stop.is_set(),
     };
     let mut merged = None;
-    let done = node.run(&mut |measured| rendezvous.put(RECORD, merged.insert(to_record(measured))));
+    // `hosepipe report FOLDER` reads it by its kind.
+    let put = |record: &FleetRecord| rendezvous.put(RECORD, &Record::from(record.clone()));
+    let done = node.run(&mut |measured| put(merged.insert(to_record(measured))));
     let show_own = |record| if args.stdio { Ok(stop.exit_code(false)) } else { show(args, record, &stop) };
     match (done, merged) {
         (Ok(()), merged) => {
@@ -87,7 +90,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             let stopped = || Some("was stopped".to_owned());
             let gone: Vec<_> = known.iter().map(|one| failure(one).or_else(stopped)).collect();
             let record = to_record(fleet::merged(&rendezvous, &gone)?);
-            rendezvous.put(RECORD, &record)?;
+            put(&record)?;
             show(args, record, &stop)
         }
         (Err(trouble), merged) => {

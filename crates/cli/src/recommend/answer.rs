@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, StopReason, Workload};
 use report::document::{Block, Document};
-use report::table::{Column, Fit, Row, Table, Tone};
-use report::{RaceWords, numbers, words};
-use stats::choice::decisive_cost_ns;
+use report::sheet::{Sheet, col};
+use report::table::{Fit, Row, Table, Tone};
+use report::{RaceWords, Unit, numbers, words};
+use stats::choice::ranking_cost_ns;
 use stats::estimate::median;
 use stats::paired::paired_ratios;
 use stats::{Choice, Excluded, MessageCost, RankedCase};
@@ -198,7 +199,7 @@ impl Answer<'_> {
         let demand = &self.args.question.demand();
         let what = if demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
         let words = RaceWords { cases, choice, taken, demand };
-        let trials = words::count(cost.decisive_ns.count, trial);
+        let trials = words::count(cost.ranking_ns.count, trial);
         let simplest = words
             .simplest()
             .map(|simplest| format!("By {what} in {trials}, `{}` is {simplest}.", cases[taken].spec));
@@ -220,62 +221,54 @@ impl Answer<'_> {
     /// Rows with too few trials for an interval, and the number of their trials.
     pub(super) fn with_few_trials(&self) -> impl Iterator<Item = (&RankedCase, usize)> {
         let rows = self.choice.ranked.iter().filter_map(|one| Some((one, one.cost?)));
-        rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.decisive_ns.count))
+        rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.ranking_ns.count))
     }
 
     fn table(&self) -> Table {
         let rows = &self.choice.ranked;
-        let mut table = Table::default();
-        let mut add = |column: Column, cell: &dyn Fn(&RankedCase) -> Option<String>| {
-            table.add(column, rows.iter().map(cell));
-        };
+        let mut sheet = Sheet::new(rows);
+        let ns = |ns: f64| Some(Unit::Ns.of(ns));
         let unit = self.unit();
         let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
-        add(Column::left("mechanism").fit(Fit::Spec), &|one| Some(self.case(one).spec.to_string()));
+        sheet.add(col("mechanism").fit(Fit::Spec), |one| Some(self.case(one).spec.to_string().into()));
         let rate = self.args.question.messages_per_second;
         let is_stream = self.args.question.pattern.workload() == Workload::Stream;
         match rate {
             // The time between messages is given.
-            Some(rate) if is_stream => add(Column::right("reached").drop(4), &|one| {
-                let reached = (1e9 / one.cost?.elapsed_ns.median).min(rate);
-                Some(format!("{}/s", numbers::grouped(reached, 0)))
+            Some(rate) if is_stream => sheet.add(col("reached").drop(4), |one| {
+                Some(Unit::PerS.of((1e9 / one.cost?.elapsed_ns.median).min(rate)))
             }),
-            _ => add(Column::right(format!("time per {unit}")).short("time"), &|one| {
-                Some(numbers::time(one.cost?.time_ns.median))
-            }),
+            _ => sheet.add(col(format!("time per {unit}")).short("time"), |one| ns(one.cost?.time_ns.median)),
         }
-        add(Column::right(format!("CPU per {unit}")).short("CPU"), &|one| {
-            Some(numbers::time(one.cost?.cpu_ns.median))
-        });
-        add(Column::right("of a CPU").drop(3), &|one| {
+        sheet.add(col(format!("CPU per {unit}")).short("CPU"), |one| ns(one.cost?.cpu_ns.median));
+        sheet.add(col("of a CPU").drop(3), |one| {
             let reached = one.excluded != Some(Excluded::TooSlow);
-            reached.then(|| Some(numbers::percent(one.cost?.cpus.median)))?
+            reached.then(|| Some(Unit::Share.of(one.cost?.cpus.median)))?
         });
         // At a rate the CPU time is the cost.
         if rate.is_none() {
-            add(Column::right("time + CPU").short("cost"), &|one| {
-                Some(numbers::time(one.cost?.decisive_ns.median))
-            });
+            sheet.add(col("time + CPU").short("cost"), |one| ns(one.cost?.ranking_ns.median));
         }
-        add(Column::right(interval).drop(2), &|one| {
-            let cost = one.cost?.decisive_ns;
-            Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
+        sheet.add(col(interval).drop(2), |one| {
+            let cost = one.cost?.ranking_ns;
+            Some(Unit::Ns.of(cost.low).and(" to ", Unit::Ns.of(cost.high)))
         });
         if !self.race.programs.is_empty() {
             let title = format!("program in {}", self.args.code.facts().name);
-            add(Column::right(title).short("program"), &|one| {
+            sheet.add(col(title).short("program"), |one| {
                 let own = self.program_cost(one)?;
-                Some(numbers::time(if rate.is_some() { own.cpu_ns } else { own.time_ns }))
+                ns(if rate.is_some() { own.cpu_ns } else { own.time_ns })
             });
         }
         // In the rounds that both have, as the race compares them.
         let demand = self.args.question.demand();
-        add(Column::right("× taken").drop(1), &|one| {
+        sheet.add(col("× taken").drop(1), |one| {
             let taken = self.figures.cases[self.choice.taken?];
-            let cost = |sample: &Sample| decisive_cost_ns(taken, sample, &demand);
+            let cost = |sample: &Sample| ranking_cost_ns(taken, sample, &demand);
             let ratios = paired_ratios(&self.case(one).samples, &taken.samples, cost);
-            Some(numbers::ratio(median(&ratios)?))
+            Some(Unit::Times.of(median(&ratios)?))
         });
+        let mut table = sheet.table();
         for (row, one) in table.rows.iter_mut().zip(rows) {
             self.mark(one, row);
         }

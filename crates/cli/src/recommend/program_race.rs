@@ -143,7 +143,7 @@ fn entrants<'a>(language: CodeLanguage, figures: &Figures<'a>, choice: &Choice) 
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
             let near = if language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
-            let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
+            let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
             let least = rows().next().map_or(0.0, cost);
             let simplest = rows().map(|row| row.at).min_by_key(|at| effort(spec(at)));
             let nearly = rows().filter(|row| cost(row) <= near * least).map(|row| row.at);

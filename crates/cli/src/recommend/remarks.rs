@@ -39,7 +39,7 @@ impl Answer<'_> {
         if cost.has_few_trials() || pinned.has_few_trials() {
             return None;
         }
-        let (own, pinned) = (cost.decisive_ns, pinned.decisive_ns);
+        let (own, pinned) = (cost.ranking_ns, pinned.ranking_ns);
         let advice = match (pinned.high < own.low, pinned.low > own.high) {
             (true, _) => "pin them (taskset)",
             (_, true) => "do not pin them",

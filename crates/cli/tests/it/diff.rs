@@ -36,7 +36,7 @@ impl Records {
     fn keep(&self, name: &str, change: impl Fn(&mut BenchRecord)) {
         let mut record = self.made.clone();
         change(&mut record);
-        let text = serde_json::to_string(&record).expect("JSON");
+        let text = serde_json::to_string(&model::Record::from(record)).expect("JSON");
         std::fs::write(self.lab.here(name), text).expect("a file");
     }
 

@@ -80,7 +80,8 @@ fn what_contradicts_a_record_is_refused() {
     let change = |file: &str, change: &dyn Fn(&mut BenchRecord)| {
         let mut made = record(&lab, "old.json");
         change(&mut made);
-        fs::write(lab.here(file), serde_json::to_string(&made).expect("JSON")).expect("a file");
+        fs::write(lab.here(file), serde_json::to_string(&model::Record::from(made)).expect("JSON"))
+            .expect("a file");
     };
     change("unknown.json", &|record| record.cases[0].spec.mechanism = "no-such-one".to_owned());
     change("many.json", &|record| record.cases[0].relays = 4_000_000);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
 use crate::common::{Lab, busy, read_record, soon, until};
 use model::{BenchRecord, Spec, Workload};
+use report::chart::Theme;
 use report::document::Block;
-use report::figure::Theme;
 use report::read::{Loaded, read};
 
 /// What the contract allows a page of 20,000 samples: of time on a quiet machine, and of processor time on any.
@@ -169,7 +169,8 @@ fn very_many_round_trips(lab: &Lab) -> String {
         }
     }
     let file = lab.here("many.json");
-    std::fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("a file");
+    std::fs::write(&file, serde_json::to_string(&model::Record::from(record.clone())).expect("JSON"))
+        .expect("a file");
     file.display().to_string()
 }
 
@@ -358,7 +359,7 @@ fn figures(files: &[String]) -> Vec<String> {
     let loaded: Vec<Loaded> = files.iter().map(|file| read(file, &text(file)).expect("a record")).collect();
     let blocks = report::page(&loaded, study::view).sections.into_iter().flat_map(|section| section.blocks);
     let svg = |block| match block {
-        Block::Figure(figure) => Some(figure.svg(Theme::Auto)),
+        Block::Chart(figure) => Some(figure.svg(Theme::Auto)),
         _ => None,
     };
     let figures: Vec<String> = blocks.filter_map(svg).collect();
@@ -440,6 +441,7 @@ fn multiply(record: &mut BenchRecord, specs: usize, samples: usize) {
 
 fn write(lab: &Lab, name: &str, record: &BenchRecord) -> String {
     let file = lab.here(name);
-    std::fs::write(&file, serde_json::to_string(record).expect("JSON")).expect("a file");
+    std::fs::write(&file, serde_json::to_string(&model::Record::from(record.clone())).expect("JSON"))
+        .expect("a file");
     file.display().to_string()
 }

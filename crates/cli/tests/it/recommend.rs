@@ -33,7 +33,11 @@ fn record(lab: &Lab, name: &str, cases: Vec<CaseRecord>) {
 }
 
 fn write(lab: &Lab, name: &str, record: &BenchRecord) {
-    std::fs::write(lab.here(name), serde_json::to_string(record).expect("our own JSON")).expect("a file");
+    std::fs::write(
+        lab.here(name),
+        serde_json::to_string(&model::Record::from(record.clone())).expect("our own JSON"),
+    )
+    .expect("a file");
 }
 
 fn of_cases(cases: Vec<CaseRecord>) -> BenchRecord {

@@ -33,7 +33,8 @@ fn the_faster_of_two_is_named_and_its_output_compared() {
     );
     assert_eq!((ratios[1].low, ratios[1].high), (1.0, 1.0));
     assert_eq!(of(&found, |result| result.same_output), [Some(true); 2]);
-    fs::write(lab.here("r.json"), serde_json::to_string(&found).expect("JSON")).expect("a file");
+    fs::write(lab.here("r.json"), serde_json::to_string(&model::Record::from(found.clone())).expect("JSON"))
+        .expect("a file");
     let shown = lab.run(&["report", "r.json", "--md", "-"]).expect_code(0).stdout;
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("| `sleep")).collect();
     assert!(

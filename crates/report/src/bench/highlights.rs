@@ -1,12 +1,13 @@
 //! The main figures, at the top of the page.
 
-use model::{BenchRecord, CaseRecord, DataLevel, Role, Spec, Workload};
+use model::{BenchRecord, CaseRecord, DataLevel, Role, Workload};
 
-use crate::case_figure::{figure_and_interval, speed};
 use crate::document::Highlight;
+use crate::estimate::{estimate_and_interval, speed};
+use crate::groups::{Pipes, References};
 use crate::lists::distinct;
 use crate::numbers;
-use crate::view::{Axes, ranked};
+use crate::view::ranked;
 
 /// The fastest checked stream and the shortest round trip, and for comparison the plain pipe and the ceiling.
 pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
@@ -14,16 +15,10 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
         ranked(record).filter(move |case| case.worker.is_none() && case.workload == workload)
     };
     let fastest = best(own(Workload::Stream).filter(|case| case.data == DataLevel::Verify));
-    let plain = Spec::plain("pipe");
-    let pipe = fastest.filter(|fastest| fastest.spec != plain).and_then(|fastest| {
-        own(Workload::Stream).find(|case| {
-            case.spec == plain
-                && case.throughput.is_some()
-                && case.block_bytes == fastest.block_bytes
-                && Axes::from_case(case) == Axes::from_case(fastest)
-        })
-    });
-    let ceiling = best(record.cases.iter().filter(|case| case.role == Role::Ceiling));
+    let pipes = Pipes::from_record(record);
+    let pipe = fastest.and_then(|fastest| pipes.pipe(fastest).filter(|pipe| pipe.spec != fastest.spec));
+    let pipe = pipe.filter(|pipe| pipe.throughput.is_some());
+    let ceiling = best(References::from_record(record).of_role(Role::Ceiling));
     let is_placed = distinct(ranked(record).map(|case| case.placement)).len() > 1;
     let highlight = |case: &CaseRecord, what: &str| {
         let size = numbers::size(case.block_bytes);
@@ -34,7 +29,7 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
         if is_placed && case.role == Role::Ranked {
             what += &format!(", placed `{}`", case.placement);
         }
-        let [figure, interval] = figure_and_interval(case).unwrap_or_default();
+        let [figure, interval] = estimate_and_interval(case).unwrap_or_default();
         Highlight { figure, interval, what, spec: case.spec.to_string() }
     };
     let highlights = [

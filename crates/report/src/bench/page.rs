@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, Workload};
 
-use super::cases::{self, CaseSet, Source};
 use super::{recommended, round_trips, throughput};
 use crate::advice::advice;
+use crate::chart::Chart;
 use crate::document::{Block, Section, labelled};
-use crate::figure::Figure;
+use crate::groups::{self, Group, Source};
 use crate::lists::{distinct, grouped};
 use crate::{data_costs, languages, load, remarks, view};
 
 /// A section for each kind of figures that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
-    let sets = cases::sets(sources);
+    let sets = groups::charted(sources);
     let of_workload = |workload| {
-        sets.iter().enumerate().filter(move |(_, set): &(_, &CaseSet)| set.axes.workload == workload)
+        sets.iter().enumerate().filter(move |(_, set): &(_, &Group)| set.case().workload == workload)
     };
     let charts = |workload| {
         let blocks = of_workload(workload).flat_map(|(at, set)| set_blocks(set, at, &sets, sources));
@@ -24,7 +24,7 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     };
     let [streams, trips] = [Workload::Stream, Workload::PingPong].map(charts);
     let distributions = of_workload(Workload::PingPong)
-        .flat_map(|(at, set)| figure_blocks(round_trips::figures(set, at), set, &sets))
+        .flat_map(|(at, set)| chart_blocks(round_trips::charts(set, at), set, &sets))
         .collect();
     let mut figures =
         [section("throughput", "Throughput", streams), section("round-trips", "Round trips", trips)];
@@ -43,7 +43,7 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         sections.extend(languages::page::section(source.record, source.label, at));
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
-        let figures = load::figures(record, at).into_iter().map(Block::Figure);
+        let figures = load::charts(record, at).into_iter().map(Block::Chart);
         let tables = load::tables(record);
         let mut known = BTreeSet::new();
         let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
@@ -72,15 +72,14 @@ fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
 }
 
 /// The figures of a set, with titles that distinguish it from other sets.
-fn figure_blocks(figures: Vec<Figure>, set: &CaseSet, sets: &[CaseSet]) -> impl Iterator<Item = Block> {
-    let titled = |figure: Figure| Figure { title: set.titled(&figure.title, sets), ..figure };
-    figures.into_iter().map(titled).map(Block::Figure)
+fn chart_blocks(figures: Vec<Chart>, set: &Group, sets: &[Group]) -> impl Iterator<Item = Block> {
+    let titled = |figure: Chart| Chart { title: set.titled(&figure.title, sets), ..figure };
+    figures.into_iter().map(titled).map(Block::Chart)
 }
 
 /// The figures of a set of cases; of a sweep also the time of a block, and the sizes without figures.
-fn set_blocks(set: &CaseSet, number: usize, sets: &[CaseSet], sources: &[Source]) -> Vec<Block> {
-    let mut blocks: Vec<Block> =
-        figure_blocks(throughput::figures(set, number, sources), set, sets).collect();
+fn set_blocks(set: &Group, number: usize, sets: &[Group], sources: &[Source]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = chart_blocks(throughput::charts(set, number, sources), set, sets).collect();
     if set.is_sweep() {
         if let Some(mut table) = throughput::costs(set).map(|costs| costs.table()) {
             table.title = set.titled(&table.title, sets);

@@ -3,9 +3,9 @@
 use model::{CaseRecord, decode_histogram};
 use stats::tail::share_max;
 
-use super::cases::{CaseSet, Entry};
 use crate::bounds::{LINES_MAX, cut};
-use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::groups::{Group, GroupRow};
 use crate::numbers;
 
 /// Steps from one nine to the next: 90 %, 91 %… 99 %, 99.1 %…
@@ -14,27 +14,27 @@ const STEPS: u32 = 9;
 const NINES: i32 = 7;
 
 /// A figure for each block of a set of round trips; of a sweep for the smallest block only.
-pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
+pub(super) fn charts(set: &Group, number: usize) -> Vec<Chart> {
     let mut blocks = set.blocks();
     if set.is_sweep() {
         blocks.truncate(1);
     }
     let figure = |(at, bytes): (usize, u64)| {
-        let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
+        let mut entries: Vec<&GroupRow> = set.of_block(bytes).collect();
         model::sort_by_key(&mut entries, |entry| {
             entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50)
         });
         let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
         entries.truncate(LINES_MAX);
         let series: Vec<Series> = entries.into_iter().filter_map(series).collect();
-        (!series.is_empty()).then(|| Figure {
+        (!series.is_empty()).then(|| Chart {
             id: format!("round-trips-{}", number * 10 + at),
             title: format!("Round trips of {}", numbers::size(bytes)),
             caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
                       one in how rare a value is, so that the tail has as much room as the middle."
                 .to_owned()
                 + &left_out.unwrap_or_default(),
-            chart: Chart::Lines(Lines {
+            data: ChartData::Lines(Lines {
                 x_axis: Axis::new("percentile", Unit::Rarity, Scale::Log),
                 y_axis: Axis::new("round trip", Unit::Ns, Scale::Log),
                 series,
@@ -44,9 +44,9 @@ pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
     blocks.into_iter().enumerate().filter_map(figure).collect()
 }
 
-fn series(entry: &Entry) -> Option<Series> {
+fn series(entry: &GroupRow) -> Option<Series> {
     let points = percentiles(entry.case)?;
-    Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
+    Some(Series::new(entry.full_name(), SeriesStyle::Measured, points))
 }
 
 /// The percentiles of all round trips that have enough of them beyond; `None` if there are none.
@@ -59,7 +59,7 @@ fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let shares = shares().take_while(|share| *share <= share_max(count));
     let point = |share: f64| {
         let y = merged.value_at_quantile(share) as f64;
-        Point { x: 1.0 / (1.0 - share), y, low: None, high: None, n }
+        Point::new(1.0 / (1.0 - share), y, n)
     };
     let points: Vec<Point> = shares.map(point).collect();
     (!points.is_empty()).then_some(points)

@@ -3,17 +3,18 @@
 use model::{CaseRecord, Role, Workload};
 use stats::{CostModel, bound_of};
 
-use super::cases::{CaseSet, Entry, Source};
 use crate::bounds::bars_of;
-use crate::case_figure::{estimated, figure_bar, quantity, speed};
-use crate::costs::Costs;
-use crate::figure::{
-    Axis, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
+use crate::chart::{
+    Axis, BarGroup, Bars, Chart, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
-use crate::interval::{interval_words, plus_minus};
+use crate::costs::Costs;
+use crate::estimate::{estimate_bar, estimated, quantity, speed};
+use crate::groups::{Group, GroupRow, References, Source};
+use crate::interval::{self, interval_words};
 use crate::lists::{grouped, joined, joined_if_any};
+use crate::sheet::col;
 use crate::sweep::size_range;
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::view::{Ranking, View};
 use crate::{columns, numbers, reason, words};
 
@@ -21,7 +22,7 @@ use crate::{columns, numbers, reason, words};
 const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` is a part of their ids.
-pub(super) fn figures(set: &CaseSet, number: usize, sources: &[Source]) -> Vec<Figure> {
+pub(super) fn charts(set: &Group, number: usize, sources: &[Source]) -> Vec<Chart> {
     if set.is_over_offsets() {
         return vec![over_offsets(set, number)];
     }
@@ -32,10 +33,10 @@ pub(super) fn figures(set: &CaseSet, number: usize, sources: &[Source]) -> Vec<F
     blocks.iter().enumerate().map(|(at, bytes)| ranking(set, *bytes, number * 10 + at, sources)).collect()
 }
 
-fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figure {
-    let workload = set.axes.workload;
-    let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
-    let rank = |entry: &Entry| speed(entry.case).unwrap_or(f64::NEG_INFINITY);
+fn ranking(set: &Group, bytes: u64, number: usize, sources: &[Source]) -> Chart {
+    let workload = set.case().workload;
+    let mut entries: Vec<&GroupRow> = set.of_block(bytes).collect();
+    let rank = |entry: &GroupRow| speed(entry.case).unwrap_or(f64::NEG_INFINITY);
     model::sort_by(&mut entries, |a, b| rank(b).total_cmp(&rank(a)));
     let (groups, left_out) = groups(&entries);
     let size = numbers::size(bytes);
@@ -45,7 +46,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
             (format!("Median round trip of {size}"), "Further left is better; the axis is logarithmic.")
         }
     };
-    Figure {
+    Chart {
         id: format!("ranking-{number}"),
         title,
         caption: format!(
@@ -54,7 +55,7 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
             interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
-        chart: Chart::Bars(Bars {
+        data: ChartData::Bars(Bars {
             axis: quantity(workload).axis(),
             groups,
             references: references(set, bytes, sources),
@@ -64,17 +65,17 @@ fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figu
 
 /// One group if all entries are of one record; else one for each spec with a bar for each record, so that hosts are side by side.
 /// With them a sentence on what is left out.
-fn groups(entries: &[&Entry]) -> (Vec<BarGroup>, Option<String>) {
+fn groups(entries: &[&GroupRow]) -> (Vec<BarGroup>, Option<String>) {
     let label = entries.first().map_or("", |entry| entry.source.label);
     let alone = entries.iter().all(|entry| entry.source.label == label);
-    let group = |entry: &Entry| if alone { label.to_owned() } else { entry.name.clone() };
-    let name = |entry: &Entry| if alone { entry.name.clone() } else { entry.source.label.to_owned() };
+    let group = |entry: &GroupRow| if alone { label.to_owned() } else { entry.name.clone() };
+    let name = |entry: &GroupRow| if alone { entry.name.clone() } else { entry.source.label.to_owned() };
     let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (group(entry), *entry))));
-    let bar = |entry: &Entry| {
+    let bar = |entry: &GroupRow| {
         let interrupted = entry.source.record.settings.interrupted;
-        figure_bar(name(entry), entry.case, interrupted, note(entry.case))
+        estimate_bar(name(entry), entry.case, interrupted, note(entry.case))
     };
-    let bars = |entries: Vec<&Entry>| entries.into_iter().map(bar).collect();
+    let bars = |entries: Vec<&GroupRow>| entries.into_iter().map(bar).collect();
     let groups = groups.into_iter().map(|(name, entries)| BarGroup { name, bars: bars(entries) });
     (groups.collect(), left_out)
 }
@@ -88,24 +89,24 @@ fn note(case: &CaseRecord) -> String {
 }
 
 /// The ceilings of the records, of the same block where one was measured.
-fn references(set: &CaseSet, bytes: u64, sources: &[Source]) -> Vec<Reference> {
-    if set.axes.workload == Workload::PingPong {
+fn references(set: &Group, bytes: u64, sources: &[Source]) -> Vec<Reference> {
+    if set.case().workload == Workload::PingPong {
         return Vec::new();
     }
     let ceiling = |source: &Source| {
-        let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
-        let measured = cases.filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)));
-        let (case, value) =
-            measured.min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
+        let CaseRecord { data, placement, .. } = *set.case();
+        let references = References::from_record(source.record);
+        let mut nearest = references.nearest(Role::Ceiling, [Some(bytes), None], data, placement).into_iter();
+        let (case, value) = nearest.find_map(|case| Some((case, speed(case)?)))?;
         Some(Reference { name: joined([ceiling_with_block(case, set).as_str(), source.label]), value })
     };
-    sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
+    set.sources(sources).filter_map(ceiling).collect()
 }
 
-fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
-    let workload = set.axes.workload;
-    let points = set.entries.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
-    let mut series = series(points, SeriesStyle::Measured);
+fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
+    let workload = set.case().workload;
+    let points = set.0.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
+    let mut series = Series::by_name(points, SeriesStyle::Measured);
     if let Some(costs) = costs(set) {
         for (name, model) in costs.models() {
             for one in series.iter_mut().filter(|one| one.name == name) {
@@ -120,20 +121,20 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
     let best = |series: &Series| series.points.iter().map(|one| sign * one.y).fold(f64::INFINITY, f64::min);
     model::sort_by(&mut series, |a, b| best(a).total_cmp(&best(b)));
     series.extend(ceilings(set, sources));
-    Figure {
+    Chart {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
             "{}. Both axes are logarithmic; the shade around a line is {}.{}",
             set.caption(),
-            interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
+            interval_words(set.0.iter().map(|entry| entry.case.samples.len())),
             if series.iter().any(|one| !one.model.is_empty()) {
                 " Dotted: the cost model below."
             } else {
                 ""
             }
         ),
-        chart: Chart::Lines(Lines {
+        data: ChartData::Lines(Lines {
             x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
             y_axis: Axis { scale: Scale::Log, ..quantity(workload).axis() },
             series,
@@ -142,34 +143,34 @@ fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
 }
 
 /// A line for each mechanism and block size over the offsets of the buffers.
-fn over_offsets(set: &CaseSet, number: usize) -> Figure {
+fn over_offsets(set: &Group, number: usize) -> Chart {
     let several = set.blocks().len() > 1;
-    let name = |entry: &Entry| match several {
+    let name = |entry: &GroupRow| match several {
         true => format!("{}, {}", entry.full_name(), numbers::size(entry.case.block_bytes)),
         false => entry.full_name(),
     };
-    let at = |entry: &Entry, point: Point| Point { x: entry.case.align.place().into(), ..point };
-    let points = set.entries.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
-    Figure {
+    let at = |entry: &GroupRow, point: Point| Point { x: entry.case.align.place().into(), ..point };
+    let points = set.0.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
+    Chart {
         id: format!("offsets-{number}"),
         title: "Where the buffers begin".to_owned(),
         caption: format!(
             "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
              start; the other begins at a page. The shade around a line is {}.",
             set.caption(),
-            interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
+            interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
         ),
-        chart: Chart::Lines(Lines {
+        data: ChartData::Lines(Lines {
             x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
-            y_axis: quantity(set.axes.workload).axis(),
-            series: series(points, SeriesStyle::Measured),
+            y_axis: quantity(set.case().workload).axis(),
+            series: Series::by_name(points, SeriesStyle::Measured),
         }),
     }
 }
 
 /// The time of a block, mechanism by mechanism.
-pub(super) fn costs(set: &CaseSet) -> Option<Costs> {
-    Costs::from_cases(set.entries.iter().map(|entry| (entry.full_name(), entry.case)))
+pub(super) fn costs(set: &Group) -> Option<Costs> {
+    Costs::from_cases(set.0.iter().map(|entry| (entry.full_name(), entry.case)))
 }
 
 /// The throughput by a cost model between the first and the last of these points.
@@ -181,51 +182,38 @@ fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
 }
 
 /// "ceiling: memcpy (64 KiB blocks, data none, ±12 %)"; the data level only if it is not that of the rows.
-fn ceiling_with_block(case: &CaseRecord, set: &CaseSet) -> String {
+fn ceiling_with_block(case: &CaseRecord, set: &Group) -> String {
     let text = |value| quantity(case.workload).unit.text(value);
-    let spread = estimated(case).map(|found| plus_minus(found, case.samples.len(), text)).unwrap_or_default();
-    let spread = spread.trim_start_matches([' ', '(']).trim_end_matches(')').to_owned();
+    let interval = estimated(case).and_then(|found| interval::alone(found, case.samples.len(), text));
     let mut parts = vec![format!("{} blocks", numbers::size(case.block_bytes))];
-    parts.extend((case.data != set.axes.data).then(|| format!("data {}", case.data)));
-    parts.extend(Some(spread).filter(|spread| !spread.is_empty()));
+    parts.extend((case.data != set.case().data).then(|| format!("data {}", case.data)));
+    parts.extend(interval);
     format!("ceiling: {} ({})", case.spec, parts.join(", "))
 }
 
 /// The ceilings over the same block sizes, as lines of their own.
-fn ceilings(set: &CaseSet, sources: &[Source]) -> Vec<Series> {
+fn ceilings(set: &Group, sources: &[Source]) -> Vec<Series> {
     let mut points: Vec<(String, Point)> = Vec::new();
-    for source in sources.iter().filter(|source| set.has(source)) {
-        let all = || {
-            let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
-            cases.filter(|case| case.workload == set.axes.workload)
-        };
-        let has_own_level = all().any(|case| case.data == set.axes.data);
-        for case in all().filter(|case| !has_own_level || case.data == set.axes.data) {
+    for source in set.sources(sources) {
+        let references = References::from_record(source.record);
+        let all = || references.of_role(Role::Ceiling).filter(|case| case.workload == set.case().workload);
+        let has_own_level = all().any(|case| case.data == set.case().data);
+        for case in all().filter(|case| !has_own_level || case.data == set.case().data) {
             let level = if has_own_level { String::new() } else { format!(" (data {})", case.data) };
-            let entry = Entry { source: *source, name: format!("ceiling: {}{level}", case.spec), case };
+            let entry = GroupRow { source: *source, name: format!("ceiling: {}{level}", case.spec), case };
             points.extend(point(&entry).map(|point| (entry.full_name(), point)));
         }
     }
-    series(points, SeriesStyle::Reference)
+    Series::by_name(points, SeriesStyle::Reference)
 }
 
-/// A line for each name, with its points from left to right.
-fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle) -> Vec<Series> {
-    let series = |(name, mut points): (String, Vec<Point>)| {
-        model::sort_by(&mut points, |one, other| one.x.total_cmp(&other.x));
-        Series { name, style, points, model: Vec::new() }
-    };
-    grouped(points).into_iter().map(series).collect()
-}
-
-fn point(entry: &Entry) -> Option<Point> {
-    let [y, low, high] = estimated(entry.case)?;
-    Some(Point { x: entry.case.block_bytes as f64, y, low: Some(low), high: Some(high), n: entry.n() })
+fn point(row: &GroupRow) -> Option<Point> {
+    Some(Point::estimated(row.case.block_bytes as f64, estimated(row.case)?, row.case.samples.len()))
 }
 
 /// The rows of a sweep without figures at some sizes: the sizes, and the reason.
-pub(super) fn gaps(set: &CaseSet) -> Option<Table> {
-    let without = set.entries.iter().filter(|entry| estimated(entry.case).is_none());
+pub(super) fn gaps(set: &Group) -> Option<Table> {
+    let without = set.0.iter().filter(|entry| estimated(entry.case).is_none());
     let gaps =
         without.filter_map(|entry| Some((entry.full_name(), (entry.why_not()?, entry.case.block_bytes))));
     // The reasons differ at most in the size that they name: the first one is shown.
@@ -236,7 +224,7 @@ pub(super) fn gaps(set: &CaseSet) -> Option<Table> {
         vec![name, sizes, reason.unwrap_or_default()]
     };
     let rows: Vec<Vec<String>> = grouped(gaps).into_iter().map(row).collect();
-    let columns = ["mechanism", "block size", "why"].map(Column::left);
+    let columns = ["mechanism", "block size", "why"].map(|head| col(head).left());
     (!rows.is_empty()).then(|| Table::new("Not measured", columns, rows))
 }
 

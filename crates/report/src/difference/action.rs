@@ -4,10 +4,10 @@
 use model::{CaseChange, DiffFigure, DiffRecord};
 use serde::Serialize;
 
-use super::{SPEC, change_text, name, time_ns, verdict};
+use super::{SPEC, name, time_ns, verdict};
 use crate::formats::FormatError;
 use crate::json::to_text;
-use crate::numbers::fixed;
+use crate::numbers::{self, fixed};
 use crate::words::count;
 
 /// One figure, as the action reads it.
@@ -35,7 +35,7 @@ fn entry(record: &DiffRecord, change: &CaseChange) -> Option<ActionFigure> {
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
     let against = change
         .ratio
-        .map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, change_text(ratio)));
+        .map(|ratio| format!("{} against {}: {}", change.figure, record.old.name, numbers::change(ratio)));
     let hosts = (!record.hosts_differ.is_empty())
         .then(|| format!("different hosts or settings: {}", record.hosts_differ.join("; ")));
     let trials = format!("{}, {}", verdict(record, change), count(change.new.len(), "trial"));

@@ -2,9 +2,9 @@
 
 use model::{CaseChange, DiffRecord, DiffSide, DiffUnit, OtherLoad, RUNS_MIN};
 
-use super::{change_text, name};
+use super::name;
 use crate::lists::first_names;
-use crate::numbers::percent;
+use crate::numbers::{self, percent};
 use crate::remarks::PROGRAMS_FROM;
 
 /// Smallest share of other guests that is reported.
@@ -48,7 +48,7 @@ pub(super) fn is_of_two_runs(record: &DiffRecord) -> bool {
 /// Floors and ceilings that changed.
 pub(super) fn moved_controls(record: &DiffRecord) -> Option<String> {
     let text = |change: &CaseChange| {
-        Some(format!("{} {} {}", name(change), change.figure, change_text(change.ratio?)))
+        Some(format!("{} {} {}", name(change), change.figure, numbers::change(change.ratio?)))
     };
     let moved: Vec<String> = record.moved_controls().filter_map(text).collect();
     (!moved.is_empty()).then(|| {

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use model::{CaseRecord, WorkerEnd, WorkerStart};
 
 use super::{PlacedCases, end, worker};
-use crate::case_figure::{estimated, speed};
-use crate::interval::plus_minus;
+use crate::estimate::{estimated, speed};
+use crate::interval::Estimated;
 use crate::layout::shortened;
 use crate::lists::distinct;
-use crate::numbers;
-use crate::table::{ABSENT, Column, Table};
+use crate::sheet::{Sheet, col};
+use crate::table::Table;
+use crate::unit::Unit;
+use crate::value::Value;
 
 /// Width of a heading on a narrow terminal: that of a figure.
 const HEADING_COLUMNS: usize = 7;
@@ -49,23 +51,22 @@ impl<'a> Matrix<'a> {
 pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
     let matrix = Matrix::new(placed)?;
     let fastest = matrix.cases.values().filter_map(|case| speed(case)).fold(0.0, f64::max);
-    let title = "GB/s by writer (rows) and reader (columns), each pair over one pipe";
-    let mut table = Table { title: title.to_owned(), ..Table::default() };
-    table.add(Column::left(""), Matrix::names(&matrix.writers).into_iter().map(Some));
-    for (at, (reader, name)) in matrix.readers.iter().zip(Matrix::names(&matrix.readers)).enumerate() {
-        let case = |writer: &&WorkerEnd| matrix.case(writer, reader);
-        let gb_per_s = |value: f64| numbers::fixed(value / 1e9, 2);
-        let text = |case: &CaseRecord| {
-            let found = estimated(case)?;
-            Some(gb_per_s(found[0]) + &plus_minus(found, case.samples.len(), gb_per_s))
-        };
-        let cell = |writer| Some(case(writer).and_then(text).unwrap_or_else(|| ABSENT.to_owned()));
+    let rows: Vec<_> = matrix.writers.iter().zip(Matrix::names(&matrix.writers)).collect();
+    let mut sheet = Sheet::new(&rows);
+    sheet.add("", |(_, name)| Some(name.into()));
+    for (reader, name) in matrix.readers.iter().zip(Matrix::names(&matrix.readers)) {
         let short = shortened(&name, HEADING_COLUMNS);
-        table.add(Column::right(name).short(short), matrix.writers.iter().map(cell));
-        for (row, writer) in table.rows.iter_mut().zip(&matrix.writers) {
-            let is_fastest = case(writer).and_then(speed) == Some(fastest);
-            row.best = row.best.or(is_fastest.then_some(at + 1));
-        }
+        sheet.add(col(name).short(short), |(writer, _)| {
+            let case = matrix.case(writer, reader)?;
+            let gb_per_s = estimated(case)?.map(|bytes_per_s| bytes_per_s / 1e9);
+            Some(Value::Estimate(Estimated::new(Unit::Decimals(2), gb_per_s, case.samples.len())))
+        });
+    }
+    let mut table = sheet.table();
+    table.title = "GB/s by writer (rows) and reader (columns), each pair over one pipe".to_owned();
+    for (row, writer) in table.rows.iter_mut().zip(&matrix.writers) {
+        let is_fastest = |reader| matrix.case(writer, reader).and_then(speed) == Some(fastest);
+        row.best = matrix.readers.iter().position(|reader| is_fastest(reader)).map(|at| at + 1);
     }
     Some(table)
 }

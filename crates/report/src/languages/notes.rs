@@ -6,7 +6,8 @@ use model::{BenchRecord, CaseRecord, Role};
 use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
 use super::{PlacedCases, buffers, title, worker};
-use crate::case_figure::{estimated, speed};
+use crate::estimate::{estimated, speed};
+use crate::groups::References;
 use crate::lists::{distinct, joined_if_any};
 use crate::{numbers, remarks};
 
@@ -54,8 +55,8 @@ pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
     if measured().next().is_none() {
         return Vec::new();
     }
-    let mut ceilings = record.cases.iter().filter(|case| case.role == Role::Ceiling);
-    let ceiling = ceilings.find_map(|case| Some((&case.spec, speed(case)?)));
+    let references = References::from_record(record);
+    let ceiling = references.of_role(Role::Ceiling).find_map(|case| Some((&case.spec, speed(case)?)));
     let sockets = measured().filter(|case| case.mechanism == "socketpair");
     let sockets = joined_if_any(distinct(sockets.filter_map(|case| Some(title(worker(case)?)))), ", ");
     let remarks = [

@@ -6,16 +6,16 @@ use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart, Workload};
 
 use super::matrix::Matrix;
 use super::{PlacedCases, findings, peers, ranking};
-use crate::case_figure::{figure_bar, figure_cell, quantity, speed};
+use crate::chart::{BarGroup, Bars, Chart, ChartData, Heat, Unit};
 use crate::document::{Block, Section, labelled};
-use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Unit};
+use crate::estimate::{estimate_bar, estimate_cell, quantity, speed};
 use crate::table::Table;
 
 /// The section of a record's workers; `None` if it has none.
 pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
     let is_of_peers = peers::is_of_peers(record);
     let tables = if is_of_peers { Vec::new() } else { PlacedCases::all(record) };
-    let mut blocks: Vec<Block> = throughput(record, &tables, number).map(Block::Figure).into_iter().collect();
+    let mut blocks: Vec<Block> = throughput(record, &tables, number).map(Block::Chart).into_iter().collect();
     if is_of_peers {
         blocks.extend(peers::tables(record).into_iter().map(|table| Block::Table(table.texts())));
     }
@@ -26,7 +26,7 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
             blocks.push(Block::Table(Table { title, ..ranking.texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
-        blocks.extend(matrix(record, table, id, &apart).map(Block::Figure));
+        blocks.extend(matrix(record, table, id, &apart).map(Block::Chart));
     }
     let mut lead = vec![
         "The same bytes from one process to another, by programs in many languages; the idiomatic way and the fastest way of a \
@@ -48,7 +48,7 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
     })
 }
 
-fn throughput(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Figure> {
+fn throughput(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Chart> {
     let group = |table: &PlacedCases| {
         let mut cases: Vec<&CaseRecord> = table.started_by(WorkerStart::Pair).collect();
         let rank = |case: &CaseRecord| speed(case).unwrap_or(f64::NEG_INFINITY);
@@ -56,38 +56,38 @@ fn throughput(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Op
         let bars = cases.into_iter().filter_map(|case| {
             let writer = &case.worker.as_ref()?.writer;
             let toolchain = writer.toolchain.clone().unwrap_or_default();
-            Some(figure_bar(writer.label(), case, record.settings.interrupted, toolchain))
+            Some(estimate_bar(writer.label(), case, record.settings.interrupted, toolchain))
         });
         let bars = bars.collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
     };
     let groups: Vec<BarGroup> = tables.iter().map(group).filter(|group| !group.bars.is_empty()).collect();
-    (!groups.is_empty()).then(|| Figure {
+    (!groups.is_empty()).then(|| Chart {
         id: format!("by-language-{number}"),
         title: "Throughput by language".to_owned(),
         caption: "Each program started its own child and sent to it. Longer is better; the mark across is the 95 % interval of \
                   the median, or the range of all launches if there are fewer than six; each dot below is one launch."
             .to_owned(),
-        chart: Chart::Bars(Bars { axis: quantity(Workload::Stream).axis(), groups, references: Vec::new() }),
+        data: ChartData::Bars(Bars { axis: quantity(Workload::Stream).axis(), groups, references: Vec::new() }),
     })
 }
 
-fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) -> Option<Figure> {
+fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) -> Option<Chart> {
     let matrix = Matrix::new(table)?;
     let row = |writer: &&WorkerEnd| {
         let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
-        let cell = |case: &CaseRecord| figure_cell(case, record.settings.interrupted);
+        let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
         cases.map(|case| case.map(cell).unwrap_or_default()).collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
-    Some(Figure {
+    Some(Chart {
         id,
         title: "Every writer against every reader".to_owned(),
         caption: format!(
             "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so that a slow \
              writer shows as a row and a slow reader as a column{apart}."
         ),
-        chart: Chart::Heat(Heat {
+        data: ChartData::Heat(Heat {
             rows_label: "writer".to_owned(),
             columns_label: "reader".to_owned(),
             unit: Unit::BytesPerS,

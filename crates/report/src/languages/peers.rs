@@ -3,12 +3,14 @@
 use model::{BenchRecord, CaseRecord, Role, Tasks, Workload};
 use stats::{Estimate, figure};
 
-use super::{start_up_ns, worker};
-use crate::case_figure::quantity;
-use crate::interval::plus_minus;
-use crate::layout;
-use crate::lists::grouped;
-use crate::table::{Column, Table};
+use super::{start_up, worker};
+use crate::estimate::quantity;
+use crate::groups::groups;
+use crate::interval::Estimated;
+use crate::sheet::{Sheet, col};
+use crate::table::Table;
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::{numbers, words};
 
 /// Width of the longest bar.
@@ -26,9 +28,8 @@ fn rows(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
 
 /// The tables, in the record's order.
 pub(super) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let key = |case: &'_ CaseRecord| (case.workload, case.block_bytes, case.placement, case.cpus.clone());
-    let groups = grouped(rows(record).map(|case| (key(case), case))).into_iter();
-    groups.map(|(_, cases)| table(cases)).filter(|table| !table.rows.is_empty()).collect()
+    let all = groups(rows(record), |case| *case, &["workload", "block_bytes", "placement", "cpus"]);
+    all.into_iter().map(table).filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// What the columns of the tables contain, and which rows are comparable.
@@ -52,41 +53,37 @@ fn table(mut cases: Vec<&CaseRecord>) -> Table {
     let Some(title) = cases.first().map(|case| heading(case)) else { return Table::default() };
     cases.retain(|case| each(case, |ns| ns).is_some());
     model::sort_by(&mut cases, |one, other| median_ns(one).total_cmp(&median_ns(other)));
-    let mut table = Table { title, ..Table::default() };
     let best = cases.first().map_or(0.0, |case| median_ns(case));
     let own = cases.iter().find(|case| case.worker.is_none()).map(|case| median_ns(case));
-    let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
-        table.add(column, cases.iter().map(|case| cell(case)));
-    };
-    add(Column::left("transport"), &|case| Some(worker(case).map_or(case.spec.to_string(), super::title)));
-    add(Column::left("ends").drop(2), &|case| Some(case.tasks.to_string()));
+    let mut sheet = Sheet::new(&cases);
+    sheet.add("transport", |case| {
+        Some(worker(case).map_or_else(|| case.spec.to_string(), super::title).into())
+    });
+    sheet.add(col("ends").drop(2), |case| Some(case.tasks.to_string().into()));
     if cases.first().is_some_and(|case| case.workload == Workload::Stream) {
-        add(Column::right("messages/s"), &|case| figure_text(case, |ns| 1e9 / ns, numbers::amount));
-        add(Column::right("throughput").drop(3), &|case| {
-            Some(numbers::throughput(1e9 / median_ns(case) * case.block_bytes as f64))
+        sheet.add("messages/s", |case| each_value(case, |ns| 1e9 / ns, Unit::Many));
+        sheet.add(col("throughput").drop(3), |case| {
+            Some(Unit::BytesPerS.of(1e9 / median_ns(case) * case.block_bytes as f64))
         });
     } else {
-        add(Column::right("round trip"), &|case| figure_text(case, |ns| ns, numbers::time));
+        sheet.add("round trip", |case| each_value(case, |ns| ns, Unit::Ns));
     }
-    add(Column::picture().drop(5), &|case| Some(layout::bar(best / median_ns(case), BAR_COLUMNS)));
-    add(Column::right("× hosepipe's best").short("× ours").drop(1), &|case| {
-        Some(numbers::fixed(own? / median_ns(case), 2))
+    sheet.bars(5, BAR_COLUMNS, |case| Some(best / median_ns(case)));
+    sheet.add(col("× hosepipe's best").short("× ours").drop(1), |case| {
+        Some(Unit::Decimals(2).of(own? / median_ns(case)))
     });
-    add(Column::right("CPU each").drop(1), &|case| cpu_each_ns(case).map(numbers::time));
-    add(Column::right("start-up").drop(4), &|case| {
-        start_up_ns(case).filter(|_| case.worker.is_some()).map(numbers::time)
-    });
-    table.explain(
-        "CPU each",
-        "CPU each is that of both ends; for workers, of the whole processes, with start-up and warm-up.",
-    );
+    let cpu =
+        "CPU each is that of both ends; for workers, of the whole processes, with start-up and warm-up.";
+    sheet.add(col("CPU each").drop(1).legend(cpu), |case| cpu_each_ns(case).map(|ns| Unit::Ns.of(ns)));
+    sheet.add(col("start-up").drop(4), |case| start_up(case).filter(|_| case.worker.is_some()));
+    let mut table = Table { title, ..sheet.table() };
     table.embolden((cases.len() > 1).then_some(0));
     table
 }
 
 fn heading(case: &CaseRecord) -> String {
     let what = quantity(case.workload).name_of_several();
-    let ends = words::ends(Tasks::Processes, case.placement, &case.cpus);
+    let ends = words::describe_tasks_and_cpus(Tasks::Processes, case.placement, &case.cpus);
     let ends = ends.replace("two processes", "two ends");
     format!("{what} of {} messages, {ends}", numbers::size(case.block_bytes))
 }
@@ -97,9 +94,9 @@ fn each(case: &CaseRecord, of: fn(f64) -> f64) -> Option<Estimate> {
     Estimate::of(&times)
 }
 
-fn figure_text(case: &CaseRecord, figure: fn(f64) -> f64, text: fn(f64) -> String) -> Option<String> {
-    let found = each(case, figure)?;
-    Some(text(found.median) + &plus_minus([found.median, found.low, found.high], found.count, text))
+fn each_value(case: &CaseRecord, of: fn(f64) -> f64, unit: Unit) -> Option<Value> {
+    let found = each(case, of)?;
+    Some(Value::Estimate(Estimated::new(unit, [found.median, found.low, found.high], found.count)))
 }
 
 fn median_ns(case: &CaseRecord) -> f64 {

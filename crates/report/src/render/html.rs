@@ -8,9 +8,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::visible;
 use sha2::{Digest, Sha256};
 
+use crate::chart::{Chart, Palette, Theme, page_style};
 use crate::document::{Block, Document, Highlight, Section};
-use crate::figure::{Figure, Palette, Theme, page_style};
-use crate::table::{ABSENT, Align, Column, Row, Table};
+use crate::table::{Row, Table};
+use crate::value::Value;
 
 /// Most columns of a table, so that its last one is seen in a window of 1280 pixels.
 const COLUMNS_MAX: usize = 10;
@@ -43,7 +44,7 @@ impl Document {
         let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let palette = Palette::of(blocks.filter_map(|block| match block {
-            Block::Figure(figure) => Some(figure),
+            Block::Chart(figure) => Some(figure),
             _ => None,
         }));
         let markup = html! {
@@ -144,7 +145,7 @@ fn section(section: &Section, palette: &Palette) -> Markup {
 
 fn block(block: &Block, palette: &Palette) -> Markup {
     match block {
-        Block::Figure(figure) => self::figure(figure, palette),
+        Block::Chart(figure) => self::figure(figure, palette),
         Block::Table(table) => self::table(table),
         Block::Folded(heading, tables) => html! {
             details {
@@ -165,7 +166,7 @@ fn block(block: &Block, palette: &Palette) -> Markup {
     }
 }
 
-fn figure(figure: &Figure, palette: &Palette) -> Markup {
+fn figure(figure: &Chart, palette: &Palette) -> Markup {
     let [wide, narrow] = figure.inline(palette);
     html! {
         figure id=(figure.id) {
@@ -202,7 +203,7 @@ fn parts(table: &Table) -> Vec<Table> {
         let places = || std::iter::once(0).chain(places.iter().copied());
         let title = if number == 0 { table.title.clone() } else { format!("{}, continued", table.title) };
         let row = |row: &Row| {
-            let cells = places().map(|at| row.cells.get(at).cloned().unwrap_or_default());
+            let cells = places().map(|at| row.cells.get(at).cloned().unwrap_or(Value::EMPTY));
             Row { cells: cells.collect(), ..row.clone() }
         };
         Table {
@@ -265,30 +266,25 @@ impl Table {
     /// The table as HTML, its title as a caption.
     pub fn html(&self) -> Markup {
         let table = self.texts();
-        // On a page, columns of figures are never wrapped. A column in which any cell has words is not one.
-        let is_number = |(at, column): (usize, &Column)| match column.align {
-            Align::Auto => {
-                at > 0 && table.cells(at).all(is_figure) && table.cells(at).any(|cell| !cell.is_empty())
-            }
-            align => align == Align::Right,
-        };
-        let classes: Vec<Option<&str>> =
-            table.columns.iter().enumerate().map(|column| is_number(column).then_some("number")).collect();
+        let is_number =
+            |at: &usize| table.is_flush_right(*at) && (*at > 0 || table.columns[0].align.is_some());
+        let class = |at: usize| Some("number").filter(|_| is_number(&at));
+        let classes: Vec<Option<&str>> = (0..table.columns.len()).map(class).collect();
         html! {
             table {
                 caption { (table.title) }
                 thead {
                     tr {
                         @for (column, class) in table.columns.iter().zip(&classes) {
-                            th scope="col" class=[class] { (column.title) }
+                            th scope="col" class=[class] { (column.head) }
                         }
                     }
                 }
                 tbody {
                     @for row in &table.rows {
                         tr {
-                            @for (at, (cell, class)) in row.cells.iter().zip(&classes).enumerate() {
-                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class.map(|class| cell_class(class, cell))] { (cell) } }
+                            @for (at, (cell, class)) in row.cells.iter().map(Value::to_string).zip(&classes).enumerate() {
+                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class.map(|class| cell_class(class, &cell))] { (cell) } }
                             }
                         }
                     }
@@ -301,15 +297,4 @@ impl Table {
 /// The class of a figure's cell: only a long one may be wrapped.
 fn cell_class<'a>(class: &'a str, cell: &str) -> &'a str {
     if cell.chars().count() <= WHOLE_MAX { "number whole" } else { class }
-}
-
-/// A number with at most a unit and a mark, or nothing, or the mark of an absent figure.
-fn is_figure(cell: &str) -> bool {
-    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
-    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
-    let is_unit = |word: &str| word.chars().count() <= 5;
-    cell.is_empty()
-        || (number == ABSENT || number.parse::<f64>().is_ok())
-            && words.clone().count() <= 2
-            && words.all(is_unit)
 }

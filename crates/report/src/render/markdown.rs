@@ -6,7 +6,7 @@ use model::visible;
 
 use crate::document::{Block, Document, Section};
 use crate::layout::code;
-use crate::table::{Column, Fit, Table};
+use crate::table::{Fit, Table};
 
 impl Document {
     /// The document as Markdown; it ends with a newline.
@@ -48,7 +48,7 @@ impl Block {
             Self::Code(text) => {
                 visible(text).lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
             }
-            Self::Figure(figure) => titled(&figure.table()),
+            Self::Chart(figure) => titled(&figure.table()),
             Self::Table(table) => titled(table),
             Self::Folded(title, tables) => {
                 let tables = tables.iter().map(Table::markdown).collect::<Vec<String>>().join("\n");
@@ -77,15 +77,15 @@ impl Table {
             let cell = |cell: String| escaped(cell.trim_end()).replace('|', "\\|");
             text.push_str(&format!("| {} |\n", cells.into_iter().map(cell).collect::<Vec<_>>().join(" | ")));
         };
-        line(table.columns.iter().map(|column| column.title.clone()).collect());
+        line(table.columns.iter().map(|column| column.head.clone()).collect());
         let rule = |at: usize| if table.is_flush_right(at) { "---:" } else { "---" };
         line((0..table.columns.len()).map(|at| rule(at).to_owned()).collect());
-        for row in table.rows {
-            let cell = |(column, cell): (&Column, String)| match column.fit {
-                Fit::Spec | Fit::Command => code(&cell),
-                _ => cell,
-            };
-            line(table.columns.iter().zip(row.cells).map(cell).collect());
+        for row in &table.rows {
+            let cells = table.columns.iter().zip(&row.cells).map(|(column, cell)| match column.fit {
+                Fit::Spec | Fit::Command => code(&cell.to_string()),
+                _ => cell.to_string(),
+            });
+            line(cells.collect());
         }
         text
     }

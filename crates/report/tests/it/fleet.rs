@@ -140,7 +140,7 @@ fn figures_too_wide_to_judge_by_are_counted_and_name_nobody() {
 fn a_pair_of_nobody_is_damage() {
     let mut record = fleet(2);
     record.meetings[0].to = 9;
-    let text = serde_json::to_string(&record).expect("JSON");
+    let text = serde_json::to_string(&Record::from(record)).expect("JSON");
     let error = read("fleet", &text).expect_err("damage").to_string();
     assert!(error.contains("fleet: the record is damaged: a rank in `meetings` is 9"), "{error}");
 }

@@ -164,7 +164,7 @@ fn a_page_of_very_many_cases_is_bounded_and_says_what_it_leaves_out() {
         let page = page(&[Loaded::new("many.json", many(apart, CASES))]);
         let blocks = || page.sections.iter().flat_map(|section| &section.blocks);
         let captions = blocks().filter_map(|block| match block {
-            Block::Figure(figure) => Some(figure.caption.as_str()),
+            Block::Chart(figure) => Some(figure.caption.as_str()),
             _ => None,
         });
         assert!(captions.into_iter().any(|caption| caption.contains(sentence)), "{apart:?}");

@@ -17,12 +17,13 @@ use model::{
     BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, LinkRecord, Placement,
     Record, RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
+use report::Value;
+use report::chart::Chart;
 use report::disjoint_records;
 use report::document::{Block, Document};
-use report::figure::Figure;
 use report::read::Loaded;
 use report::study::StudyView;
-use report::table::Table;
+use report::table::{Row, Table};
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
     Loaded { name: name.to_owned(), record: Record::Bench(record) }
@@ -189,7 +190,7 @@ fn text(page: &Document) -> String {
         section.code.iter().chain(&section.lead).for_each(|line| text.push_str(&format!("{line}\n")));
         for block in &section.blocks {
             match block {
-                Block::Figure(figure) => {
+                Block::Chart(figure) => {
                     text.push_str(&format!("\n[{}] {}\n{}\n", figure.id, figure.title, figure.caption));
                     text.push_str(&rows(&figure.table()));
                 }
@@ -207,16 +208,17 @@ fn text(page: &Document) -> String {
 }
 
 fn rows(table: &Table) -> String {
-    let columns: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
-    let lines = std::iter::once(&columns).chain(table.rows.iter().map(|row| &row.cells));
+    let columns: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
+    let cells = |row: &Row| row.cells.iter().map(Value::to_string).collect();
+    let lines = std::iter::once(columns).chain(table.rows.iter().map(cells));
     let lines = lines.map(|cells| format!("{}\n", cells.join(" | ")));
     format!("\n{}\n{}", table.title, lines.collect::<String>())
 }
 
-fn figures(page: &Document) -> Vec<&Figure> {
-    let of = |block: &'_ Block| matches!(block, Block::Figure(_));
+fn figures(page: &Document) -> Vec<&Chart> {
+    let of = |block: &'_ Block| matches!(block, Block::Chart(_));
     let blocks = page.sections.iter().flat_map(|section| &section.blocks).filter(|block| of(block));
-    blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None }).collect()
+    blocks.filter_map(|block| if let Block::Chart(figure) = block { Some(figure) } else { None }).collect()
 }
 
 #[test]
@@ -352,7 +354,7 @@ fn nothing_of_a_record_is_markup() {
     assert!(!outside.contains("<script>alert") && !outside.contains("<img"), "escaped");
     assert!(!html.contains('\u{1b}'), "control characters are made visible in figures");
     for figure in figures(&page(&records)) {
-        let svg = figure.svg(report::figure::Theme::Auto);
+        let svg = figure.svg(report::chart::Theme::Auto);
         assert!(
             !svg.contains("<script") && !svg.contains("<img") && !svg.contains('\u{1b}'),
             "{}",

@@ -1,4 +1,4 @@
-//! The JSON Schema of records: made from the types, and fitted by real records of this and of earlier versions.
+//! The JSON Schema of records: made from the types, and fitted by real records.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,6 @@ const FILE: &str = "docs/record.schema.json";
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
-
-/// What records of earlier versions have under another name, or what is no longer read.
-const EARLIER: [&str; 2] = ["times_bash", "system_calls"];
 
 /// The schema as the types have it.
 fn schema() -> Value {
@@ -55,14 +52,12 @@ fn records_of_every_version_are_read_and_fit_the_schema() {
     for (name, text) in records("records").into_iter().chain(records("records/0.1.0")) {
         let loaded = report::read::read(&name, &text).unwrap_or_else(|problem| panic!("{problem}"));
         kinds.insert(loaded.record.kind());
-        let mut value: Value = serde_json::from_str(&text).expect("JSON");
-        // The first records did not say of which kind they are.
-        value["kind"] = json!(loaded.record.kind());
+        let value: Value = serde_json::from_str(&text).expect("JSON");
         Fit { schema: &schema }
             .whole(&schema, &value, "")
             .unwrap_or_else(|problem| panic!("{name}{problem}"));
     }
-    let all: BTreeSet<&str> = Record::KINDS.iter().map(|(kind, _)| *kind).collect();
+    let all: BTreeSet<&str> = Record::KINDS.iter().copied().collect();
     assert_eq!(kinds, all, "a record of each kind");
 }
 
@@ -107,9 +102,7 @@ impl<'s> Fit<'s> {
         self.part(schema, value, at)?;
         let mut names = BTreeSet::new();
         if let (Value::Object(fields), true) = (value, self.names(schema, &mut names)) {
-            let unknown = fields
-                .keys()
-                .find(|name| !names.contains(name.as_str()) && !EARLIER.contains(&name.as_str()));
+            let unknown = fields.keys().find(|name| !names.contains(name.as_str()));
             return unknown.map_or(Ok(()), |name| Err(format!("{at}: `{name}` is not in the schema")));
         }
         Ok(())

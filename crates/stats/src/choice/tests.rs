@@ -218,7 +218,7 @@ fn the_client_of_paced_round_trips_costs_nothing() {
     let cases = [trips("pipe", 2000, [160_000, 7000]), trips("tcp", 1900, [90_000, 9000])];
     let costs = |demand: &Demand| {
         let choice = choose(&cases.iter().collect::<Vec<_>>(), demand);
-        [0, 1].map(|at| choice.case(at).and_then(|one| one.cost).map(|cost| cost.decisive_ns.median as u64))
+        [0, 1].map(|at| choice.case(at).and_then(|one| one.cost).map(|cost| cost.ranking_ns.median as u64))
     };
     assert_eq!(costs(&PLAIN), [Some(9000), Some(10_900)]);
     assert_eq!(taken(&cases, PLAIN).as_deref(), Some("pipe"));
@@ -292,7 +292,7 @@ fn a_message_costs_its_time_and_its_cpu() {
     for sample in &mut trips.samples {
         sample.latency_histogram = mock::round_trips(0, &[300, 300, 900]).latency_histogram;
     }
-    for (case, demand, time_ns, cpus, decisive_ns) in [
+    for (case, demand, time_ns, cpus, ranking_ns) in [
         (&blocking, PLAIN, 1000.0, 0.5, 1500.0),
         (&at_full, rate(1e6), 1000.0, 0.5, 500.0),
         (&at_tenth, rate(1e5), 10_000.0, 0.05, 500.0),
@@ -303,8 +303,8 @@ fn a_message_costs_its_time_and_its_cpu() {
         (&trips, PLAIN, 500.0, 0.5, 1000.0),
     ] {
         let cost = choose(&[case], &demand).case(0).unwrap().cost.unwrap();
-        let all = [cost.time_ns, cost.cpus, cost.decisive_ns].map(|one| one.median);
-        assert_eq!(all, [time_ns, cpus, decisive_ns], "{demand:?}");
+        let all = [cost.time_ns, cost.cpus, cost.ranking_ns].map(|one| one.median);
+        assert_eq!(all, [time_ns, cpus, ranking_ns], "{demand:?}");
         assert_eq!(cost.cpu_ns.median, if case.samples == three.samples { 2600.0 } else { 500.0 });
     }
     let few = |count: usize| {

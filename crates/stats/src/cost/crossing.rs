@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::CostModel;
-use super::swept::Swept;
+use super::swept::SizeSweep;
 
 /// Family-wise error rate over all sizes of all pairs of mechanisms.
 const ERRORS: f64 = 0.05;
@@ -50,7 +50,7 @@ pub fn rounds_to_cross(pairs: usize) -> usize {
 }
 
 /// The trials of a mechanism, and its fitted line.
-type SweptAndFitted<'a> = (&'a Swept, Option<&'a CostModel>);
+type SweptAndFitted<'a> = (&'a SizeSweep, Option<&'a CostModel>);
 
 /// Compares two mechanisms; `pairs` is the number of all pairs that are compared. The fitted lines give the block at which they cross between
 /// two sizes.
@@ -80,7 +80,7 @@ pub fn crossing(first: SweptAndFitted<'_>, second: SweptAndFitted<'_>, pairs: us
 /// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,
 /// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, even if they are
 /// correlated.)
-fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
+fn sure_sizes(first: &SizeSweep, second: &SizeSweep, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
     let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
         .iter()
         .filter_map(|block| {
@@ -158,7 +158,7 @@ mod tests {
     use model::{CaseRecord, Sample, Workload};
 
     /// The nanoseconds per block of each round, by block.
-    fn swept(sizes: &[(u64, Vec<f64>)]) -> Swept {
+    fn swept(sizes: &[(u64, Vec<f64>)]) -> SizeSweep {
         let cases = sizes.iter().map(|(block_bytes, times)| {
             let samples = times.iter().zip(0..).map(|(ns, round)| Sample {
                 elapsed_ns: (ns * 1e6) as u64,
@@ -167,7 +167,7 @@ mod tests {
             });
             CaseRecord { block_bytes: *block_bytes, ..mock::case(Workload::Stream, samples.collect()) }
         });
-        Swept::of(&cases.collect::<Vec<_>>())
+        SizeSweep::of(&cases.collect::<Vec<_>>())
     }
 
     /// Over sizes of 1, 2, 4... bytes: the first mechanism takes the given nanoseconds in each round, the second 1000.

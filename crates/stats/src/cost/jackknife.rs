@@ -1,7 +1,7 @@
 //! The jackknife: the interval of a value of many rounds, from its values without each of them.
 
 use super::GROUPS_MAX;
-use super::swept::{SizeMean, Swept};
+use super::swept::{SizeMean, SizeSweep};
 
 /// Student's t for 95 %, by degrees of freedom from 1 on.
 const T: [f64; 24] = [
@@ -10,7 +10,7 @@ const T: [f64; 24] = [
 ];
 
 /// The means of all sizes without each group of rounds in turn.
-pub(super) fn replicates(swept: &Swept) -> Vec<Vec<SizeMean>> {
+pub(super) fn replicates(swept: &SizeSweep) -> Vec<Vec<SizeMean>> {
     let rounds = swept.rounds();
     let groups = rounds.len().min(GROUPS_MAX);
     let group = |at: usize| rounds.iter().skip(at).step_by(groups).copied().collect::<Vec<u32>>();
@@ -50,15 +50,15 @@ mod tests {
         }
     }
 
-    fn swept(rounds: u32, ns: impl Fn(u32) -> u64) -> Swept {
+    fn swept(rounds: u32, ns: impl Fn(u32) -> u64) -> SizeSweep {
         let samples =
             (0..rounds).map(|round| Sample { elapsed_ns: ns(round), messages: 1, ..mock::sample(round) });
-        Swept::of(&[CaseRecord { block_bytes: 1, ..mock::case(Workload::Stream, samples.collect()) }])
+        SizeSweep::of(&[CaseRecord { block_bytes: 1, ..mock::case(Workload::Stream, samples.collect()) }])
     }
 
     #[test]
     fn each_group_of_rounds_is_left_out_once() {
-        let means = |swept: &Swept| -> Vec<u64> {
+        let means = |swept: &SizeSweep| -> Vec<u64> {
             replicates(swept).iter().map(|means| means[0].ln_ns.exp().round() as u64).collect()
         };
         // The geometric mean of the two that are left.

@@ -17,7 +17,7 @@ const BUFFERS: [&str; 3] = ["pipe_bytes", "ring_bytes", "sndbuf_bytes"];
 
 /// The trials of one mechanism over block sizes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Swept {
+pub struct SizeSweep {
     /// The logarithm of the time per block in nanoseconds, by block and round.
     sizes: BTreeMap<u64, Vec<(u32, f64)>>,
     buffer_bytes: Option<u64>,
@@ -30,7 +30,7 @@ pub(super) struct SizeMean {
     pub(super) ln_ns: f64,
 }
 
-impl Swept {
+impl SizeSweep {
     /// The streams among these cases, which must have the same mechanism and options except for the block. Samples without a time per
     /// block are ignored.
     pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Self {
@@ -155,11 +155,11 @@ mod tests {
             case(16, &[("ring_bytes", 8), ("pipe_bytes", 64)], untimed),
             case(8, &[("pipe_bytes", 64)], vec![trial(4, 1)]),
         ];
-        let swept = Swept::of(&cases);
+        let swept = SizeSweep::of(&cases);
         assert_eq!((swept.blocks(), swept.rounds()), (vec![8, 16], vec![4, 7]));
         assert_eq!(swept.of_block(16), [(7, 0.0), (4, 0.0)]);
         assert_eq!((swept.of_block(4), swept.buffer_bytes()), (&[][..], Some(64)));
-        assert_eq!((Swept::default().rounds(), Swept::default().buffer_bytes()), (Vec::new(), None));
+        assert_eq!((SizeSweep::default().rounds(), SizeSweep::default().buffer_bytes()), (Vec::new(), None));
         for (first, second, expected) in [
             (&[("sndbuf_bytes", 7)][..], &[("sndbuf_bytes", 7)][..], Some(7)),
             (&[("sndbuf_bytes", 7)], &[("sndbuf_bytes", 8)], None),
@@ -169,14 +169,14 @@ mod tests {
         ] {
             let cases =
                 [(1, first), (2, second)].map(|(block, granted)| case(block, granted, vec![trial(0, 1)]));
-            assert_eq!(Swept::of(&cases).buffer_bytes(), expected, "{first:?} and {second:?}");
+            assert_eq!(SizeSweep::of(&cases).buffer_bytes(), expected, "{first:?} and {second:?}");
         }
     }
 
     #[test]
     fn a_size_without_the_rounds_that_stay_has_no_mean() {
         let swept =
-            Swept::of(&[case(1, &[], vec![trial(0, 1), trial(1, 1)]), case(2, &[], vec![trial(1, 1)])]);
+            SizeSweep::of(&[case(1, &[], vec![trial(0, 1), trial(1, 1)]), case(2, &[], vec![trial(1, 1)])]);
         let blocks = |without: Option<&[u32]>| -> Vec<u64> {
             swept.size_means(without).iter().map(|mean| mean.block_bytes).collect()
         };

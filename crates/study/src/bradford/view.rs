@@ -1,9 +1,9 @@
 //! `bradford`: shows the sweeps as lines, the peaks beside the published ones, and the test of the named pipe.
 
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
+use report::chart::{Point, Series, SeriesStyle};
 use report::document::{Block, Section};
-use report::figure::{Point, Series, SeriesStyle};
-use report::figure_text;
+use report::estimate_value;
 use report::interval::is_range;
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
@@ -12,8 +12,7 @@ use super::equivalence::{Equivalence, Verdict, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
-    PartView, Texts, absent, case_texts, cases, fastest, figure, line, median, remarks, series, texts,
-    throughputs,
+    PartView, Texts, absent, case_texts, cases, chart, fastest, line, median, remarks, texts, throughputs,
 };
 
 /// Smallest block that counts as "very large", a term that the study does not define: many times the size of a pipe.
@@ -48,7 +47,7 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
 
 /// The texts of a sweep. For one thread the study has only the peak.
 fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
-    let peak = |case: &CaseRecord| Some(format!("{} at {}", figure_text(case)?, size(case.block_bytes)));
+    let peak = |case: &CaseRecord| Some(format!("{} at {}", estimate_value(case)?, size(case.block_bytes)));
     let peak = fastest(cases.iter().copied()).and_then(peak);
     let (system, peak) = (("system", Some(system)), peak.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
@@ -77,10 +76,10 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
         let of_round = |case: &&CaseRecord| {
             let sample = case.samples.iter().find(|sample| sample.round == round)?;
             let y = throughput_bytes_per_s(sample)?;
-            Some(Point { x: case.block_bytes as f64, y, low: None, high: None, n: Some(1) })
+            Some(Point::new(case.block_bytes as f64, y, Some(1)))
         };
         let points = cases.iter().filter_map(of_round).collect();
-        series(format!("pipe, run {}", round + 1), SeriesStyle::Measured, points)
+        Series::new(format!("pipe, run {}", round + 1), SeriesStyle::Measured, points)
     };
     (0..rounds.unwrap_or(0)).map(line).collect()
 }
@@ -94,8 +93,8 @@ fn lines(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
     let peak = |one: &PublishedSystem| {
         let name = one.texts["system"].split(' ').take(2).collect::<Vec<_>>().join(" ");
         let y = one.peak_mb_per_s * 1e6;
-        let points = ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None });
-        series(format!("{name}, peak"), SeriesStyle::Published, points.to_vec())
+        let points = ends.map(|x| Point::new(x as f64, y, None));
+        Series::new(format!("{name}, peak"), SeriesStyle::Published, points.to_vec())
     };
     lines.extend(study.published.iter().map(peak));
     lines
@@ -136,7 +135,7 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
     let series =
         others(record).flat_map(|other| sweeps(other).into_iter().map(move |sweep| line_of(other, sweep)));
     let rows = others(record).flat_map(rows_of).collect();
-    let figure = figure(
+    let figure = chart(
         "bradford-elsewhere",
         "Measured elsewhere",
         "Medians of records made by another program on another machine: not comparable with ours.",

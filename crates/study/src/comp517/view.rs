@@ -1,8 +1,8 @@
 //! `comp517`: shows each pipeline's published and new figures as a table and as bars.
 
 use model::{CompareResult, StudyPart, StudyRecord};
+use report::chart::{Axis, BarGroup, Scale, Unit};
 use report::document::Block;
-use report::figure::{Axis, BarGroup, Scale, Unit};
 use report::interval;
 use report::numbers::{decimal_size, ratio};
 use stats::Estimate;
@@ -39,7 +39,7 @@ pub(super) fn pipeline(view: &PartView<'_>) -> Vec<Block> {
                 .to_owned(),
         );
     }
-    let shown = [table_of(&study, index, view), figure(&study, index, view)];
+    let shown = [table_of(&study, index, view), chart(&study, index, view)];
     remarks(notes).into_iter().chain(shown).collect()
 }
 
@@ -106,7 +106,7 @@ fn mean(result: &CompareResult) -> Option<String> {
     mean.or_else(|| result.error.clone()).or(absent())
 }
 
-fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
+fn chart(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
     let part = view.part;
     let group = |link: &Link| {
         let published = link.published.get(index).map(|[mean, sd, _]| {

@@ -1,8 +1,8 @@
 //! `kernel-pipe`: shows the languages beside the published ones. `statements` has the facts about the study's statements.
 
 use model::{CaseRecord, StudyPart, StudyRecord};
+use report::chart::{BarGroup, Scale};
 use report::document::Block;
-use report::figure::{BarGroup, Scale};
 use report::numbers::{ratio, throughput, time};
 use stats::Estimate;
 
@@ -29,7 +29,7 @@ fn label(case: &CaseRecord) -> String {
 pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     let study: KernelPipe = STUDY.parameters();
     match view.part.name.as_str() {
-        "languages" => vec![languages(&study, view), figure(&study, view)],
+        "languages" => vec![languages(&study, view), chart(&study, view)],
         "atomicity" => statements::atomicity(&study, view),
         _ => view.shown(),
     }
@@ -78,7 +78,7 @@ fn mean_time(case: &CaseRecord, bytes: u64) -> Option<String> {
     Some(time(Estimate::of(&all.collect::<Vec<f64>>())?.mean))
 }
 
-fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
+fn chart(study: &KernelPipe, view: &PartView<'_>) -> Block {
     let part = view.part;
     let published = |one: &PublishedLanguage| BarGroup {
         name: one.language.clone(),

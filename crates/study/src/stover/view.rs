@@ -1,9 +1,10 @@
 //! `stover`: shows the published table with this machine as a third host, and a table of mechanisms in place of the study's essay.
 
 use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
+use report::chart::{Axis, Bar, BarGroup, Scale, Unit};
 use report::document::Block;
-use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::numbers::{fixed, ratio};
+use report::sheet::col;
 use report::{ABSENT, Table};
 use stats::estimate::median;
 
@@ -14,7 +15,7 @@ use crate::view::{
 
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study: Stover = STUDY.parameters();
-    vec![seconds(&study, view.record, view.part), figure(&study, view)]
+    vec![seconds(&study, view.record, view.part), chart(&study, view)]
 }
 
 fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
@@ -53,13 +54,13 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
     if errors.iter().any(Option::is_some) {
         add("why not", &mut errors.iter().map(|error| Some(error.cloned().unwrap_or_default())));
     }
-    let headings = std::iter::once("host").chain(study.ways.iter().map(|way| way.name.as_str()));
+    let headings = std::iter::once(col("host")).chain(study.ways.iter().map(|way| col(&way.name).right()));
     let caption = "Seconds, published and here; relative: the slowest sum divided by the column's sum";
     Block::Table(Table::new(caption, headings, rows))
 }
 
 /// Times as multiples of each host's pipe, because seconds of 2002 and of today do not fit on one axis.
-fn figure(study: &Stover, view: &PartView<'_>) -> Block {
+fn chart(study: &Stover, view: &PartView<'_>) -> Block {
     let pipe = study.column("pipe");
     let group = |(index, name): (usize, &String)| {
         let published = study

@@ -1,26 +1,27 @@
-//! Figures in a terminal: as bars, or as columns of figures.
+//! Charts in a terminal: as bars, or as columns of numbers.
 
 use super::wrapped;
-use crate::figure::{Bar, Bars, Chart, Figure, Lines, Scale, Series, SeriesStyle};
+use crate::chart::{Bar, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, right, width, wrap};
-use crate::numbers;
+use crate::sheet::{Sheet, col};
 use crate::table::{Style, Table};
+use crate::value::Value;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 24;
-/// Columns of the figure before a bar.
+/// Columns of the number before a bar.
 const VALUE_COLUMNS: usize = 10;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// The title of a figure, and its bars or its table.
-pub(super) fn lines(figure: &Figure, style: &Style) -> Vec<Line> {
-    let title = wrap(&figure.title, style.width.saturating_sub(1)).into_iter();
+/// The title of a chart, and its bars or its table.
+pub(super) fn lines(chart: &Chart, style: &Style) -> Vec<Line> {
+    let title = wrap(&chart.title, style.width.saturating_sub(1)).into_iter();
     let title = title.map(|line| Line::new(Tone::Dim, format!(" {line}")));
-    let table = match &figure.chart {
-        Chart::Bars(chart) => return title.chain(bars(chart, style)).collect(),
-        Chart::Lines(chart) => columns(chart, style),
-        Chart::Heat(_) | Chart::Flow(_) => figure.table(),
+    let table = match &chart.data {
+        ChartData::Bars(chart) => return title.chain(bars(chart, style)).collect(),
+        ChartData::Lines(chart) => columns(chart, style),
+        ChartData::Heat(_) | ChartData::Flow(_) => chart.table(),
     };
     title.chain([Line::default()]).chain(table.lines(style)).collect()
 }
@@ -64,14 +65,12 @@ fn columns(chart: &Lines, style: &Style) -> Table {
     let at = |series: &Series, x: f64| series.points.iter().find(|point| point.x == x).map(|point| point.y);
     let highest = shown.iter().flat_map(|one| &one.points).map(|point| point.y).fold(0.0, f64::max);
     let room = style.width.saturating_sub(60).min(BAR_COLUMNS);
-    let mut table = Table::default();
-    let mut add = |title: &str, cell: &dyn Fn(f64) -> Option<String>| {
-        table.add(title.into(), places.iter().map(|x| Some(cell(*x).unwrap_or_default())));
-    };
-    add(&chart.x_axis.label, &|x| Some(chart.x_axis.unit.text(x)));
+    let mut sheet = Sheet::new(&places);
+    let (x_unit, y_unit) = (chart.x_axis.unit, chart.y_axis.unit);
+    sheet.add(col(&chart.x_axis.label).left(), |x| Some(x_unit.of(*x)));
     for series in &shown {
-        add(&series.name, &|x| at(series, x).map(numbers::throughput));
+        sheet.add(col(&series.name), |x| Some(at(series, *x).map_or(Value::EMPTY, |y| y_unit.of(y))));
     }
-    add("", &|x| Some(bar(at(shown.first()?, x).unwrap_or(0.0) / highest, room)));
-    table
+    sheet.bars(0, room, |x| Some(at(shown.first()?, *x).unwrap_or(0.0) / highest));
+    sheet.table()
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::layout::{self, Line, Tone, ascii_plus_minus, fill, left, right, shortened, width, wrap};
-use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
+use crate::table::{Column, Fit, Row, Style, Table};
+use crate::value::{ABSENT, Value};
 
 /// The gap between two columns.
 const GAP: &str = "  ";
@@ -60,9 +61,13 @@ impl Table {
     }
 
     /// The sentences on the columns that are shown, without those in `known`.
-    pub(crate) fn legend_of_shown(&self, style: &Style, known: &mut BTreeSet<String>) -> Option<String> {
+    pub(crate) fn legend_of_shown(
+        &self,
+        style: &Style,
+        known: &mut BTreeSet<&'static str>,
+    ) -> Option<String> {
         let shown = self.fitting(style);
-        self.legend(known, |title| shown.iter().any(|one| one.column.title == title))
+        self.legend(known, |column| shown.iter().any(|one| std::ptr::eq(one.column, column)))
     }
 
     /// The columns that are shown: those with the highest `drop` are left out until the others fit.
@@ -91,8 +96,8 @@ impl Table {
     fn shown(&self, at: usize, style: &Style) -> ShownColumn<'_> {
         let column = &self.columns[at];
         let short = style.width < WIDE && !column.short.is_empty();
-        let title = ascii_plus_minus(if short { &column.short } else { &column.title }, style.unicode);
-        let line = |cell: &str| ascii_plus_minus(&cell.replace('\n', " "), style.unicode);
+        let title = ascii_plus_minus(if short { &column.short } else { &column.head }, style.unicode);
+        let line = |cell: &Value| ascii_plus_minus(&cell.to_string().replace('\n', " "), style.unicode);
         let cells: Vec<String> = self.cells(at).map(line).collect();
         let cell_width = |cell: &String| match column.fit {
             Fit::Spec => {
@@ -160,8 +165,11 @@ fn row_lines(at: usize, row: &Row, columns: &[&ShownColumn], style: &Style) -> V
     let room = style.width.saturating_sub(width(&name(0)) + 2);
     let mut reasons =
         row.reasons.iter().flat_map(|reason| wrap(&ascii_plus_minus(reason, style.unicode), room));
-    let is_figure = |column: &&ShownColumn| !column.cells[at].is_empty() && column.cells[at] != ABSENT;
-    let first = match columns.iter().skip(1).any(is_figure) {
+    let is_known = |column: &&ShownColumn| {
+        let cell = row.cells.get(column.at);
+        cell.is_some_and(|cell| !cell.is_empty() && *cell != Value::Absent)
+    };
+    let first = match columns.iter().skip(1).any(is_known) {
         false if !row.reasons.is_empty() => {
             let reason = format!("{ABSENT} {}", reasons.next().unwrap_or_default());
             Line::new(row.tone, name(0)).with(Tone::Dim, reason)

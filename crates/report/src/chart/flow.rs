@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::canvas::{Canvas, Drawing, px, sans_width, shortened, text, with_tip};
 use super::{Flow, FlowLink, FlowStage, Unit};
-use crate::numbers::{decimal_size, with_certainty};
+use crate::value::Value;
 
 /// Height of a stage and of a link.
 const STAGE: f64 = 58.0;
@@ -127,7 +127,7 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
 fn link_arrow(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     let share = link.bytes.map_or(0.0, |(bytes, _)| bytes as f64 / most.max(1) as f64);
     let thick = (share * ARROW_WIDTHS[0]).max(ARROW_WIDTHS[1]);
-    let amount = amount(link);
+    let amount = amount(link).to_string();
     let left = ARROW_X + ARROW_WIDTHS[0] / 2.0 + 12.0;
     let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
     let tip = [link.spec.clone(), amount.clone(), link.note.clone()];
@@ -157,10 +157,10 @@ fn outline(thick: f64, y: f64) -> String {
 }
 
 /// "≥1.00 GB", or that it was not counted.
-pub(super) fn amount(link: &FlowLink) -> String {
+pub(super) fn amount(link: &FlowLink) -> Value {
     match link.bytes {
-        Some((bytes, is)) => with_certainty(is, decimal_size(bytes)),
-        None => "bytes not counted".to_owned(),
+        Some((bytes, is)) => Unit::Amount.of(bytes as f64).with_certainty(is),
+        None => "bytes not counted".into(),
     }
 }
 

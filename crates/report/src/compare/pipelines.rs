@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
 use stats::spread::outlier_indices;
 
-use crate::interval::plus_minus;
-use crate::layout::{bar, code, shortened};
+use crate::interval::Estimated;
+use crate::layout::{code, shortened};
 use crate::lists::{first_of, grouped};
 use crate::numbers::{decimal_size, three_digits, time};
+use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
+use crate::unit::Unit;
+use crate::value::Value;
 use crate::words::count;
 
 /// Longest text of a pipeline in a sentence, unless another one has the same beginning.
@@ -22,10 +25,10 @@ const FAR_SHARE: f64 = 0.1;
 const BAR_COLUMNS: usize = 10;
 
 /// The results of one link, or of one pipeline, under its name.
-pub(crate) type Results<'a> = (&'a str, Vec<&'a CompareResult>);
+pub(super) type Results<'a> = (&'a str, Vec<&'a CompareResult>);
 
 /// The pipelines of each link with several of them: the fastest first, those that failed last.
-pub(crate) fn rankings(record: &CompareRecord) -> Vec<Results<'_>> {
+pub(super) fn rankings(record: &CompareRecord) -> Vec<Results<'_>> {
     let mut links = grouped(record.results.iter().map(|result| (result.via.as_str(), result)));
     links.retain(|(_, results)| results.len() > 1);
     for (_, results) in &mut links {
@@ -41,62 +44,65 @@ fn median_without_error(result: &CompareResult) -> Option<f64> {
 }
 
 /// A ranking as a table.
-pub(crate) fn table(results: &[&CompareResult]) -> Table {
+pub(super) fn table(results: &[&CompareResult]) -> Table {
     let shortest = results.first().and_then(|first| first.median_s);
-    let mut table = named_times(Column::left("pipeline").fit(Fit::Command), results, CompareResult::label);
-    let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
-        table.add(column, results.iter().map(|result| cell(result)));
-    };
-    add(Column::right("min").drop(5), &|result| extreme(result, f64::min));
-    add(Column::right("max").drop(5), &|result| extreme(result, f64::max));
-    add(Column::left("times as long"), &|result| match result.times_fastest {
-        Some(ratio) if ratio.low == ratio.high => Some(three_digits(ratio.median)),
+    let mut sheet = Sheet::new(results);
+    named_times(&mut sheet, col("pipeline").fit(Fit::Command), results, CompareResult::label);
+    sheet.add(col("min").drop(5), |result| extreme(result, f64::min));
+    sheet.add(col("max").drop(5), |result| extreme(result, f64::max));
+    sheet.add(col("times as long").left(), |result| match result.times_fastest {
+        Some(ratio) if ratio.low == ratio.high => Some(Unit::Factor.of(ratio.median)),
         Some(ratio) => Some(with_bounds(ratio)),
         // The quotient of the medians, if its bounds are unknown.
-        None => Some(three_digits(median_without_error(result)? / shortest?)),
+        None => Some(Unit::Factor.of(median_without_error(result)? / shortest?)),
     });
     // With aligned buffers, blocks that a program has freed stay in its heap.
     if results.iter().any(|result| result.parameters.contains_key("align-buffers")) {
-        add(Column::right("memory").drop(3), &|result| result.max_rss_bytes.map(decimal_size));
+        sheet.add(col("memory").drop(3), |result| Some(Unit::Amount.of(result.max_rss_bytes? as f64)));
     }
-    add(Column::left("output"), &|result| match (result.equal, result.same_output) {
-        (Some(false), _) => Some("varies".to_owned()),
-        (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
+    sheet.add(col("output").left(), |result| match (result.equal, result.same_output) {
+        (Some(false), _) => Some("varies".into()),
+        (_, same) => Some(if same? { "same" } else { "differs" }.into()),
     });
-    let total = |result: &CompareResult| stats::total_times(result, results[0]).map(three_digits);
+    let total =
+        |result: &CompareResult| stats::total_times(result, results[0]).map(|times| Unit::Factor.of(times));
     if results.iter().any(|result| total(result).is_some()) {
-        add(Column::right("in total"), &total);
+        sheet.add("in total", |result| total(result));
     }
+    let mut table = with_errors(sheet, results);
     table.embolden(fastest(results));
     table
 }
 
-/// A table with the names of the results, their mean and median times, and their errors.
-pub(crate) fn named_times(
+/// The names of the results, and their mean and median times.
+pub(super) fn named_times(
+    sheet: &mut Sheet<&CompareResult>,
     name: Column,
     results: &[&CompareResult],
     named: fn(&CompareResult) -> &str,
-) -> Table {
+) {
     let medians = || results.iter().filter_map(|result| result.median_s);
     let (slowest, several) = (medians().fold(0.0, f64::max), medians().count() > 1);
-    let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
-        table.add(column, results.iter().map(|result| cell(result)));
-    };
-    add(name, &|result| Some(named(result).to_owned()));
+    sheet.add(name, |result| Some(named(result).into()));
     for parameter in parameters(results) {
-        add(Column::left(parameter).drop(1), &|result| result.parameters.get(parameter).cloned());
+        sheet.add(col(parameter).left().drop(1), |result| Some(result.parameters.get(parameter)?.into()));
     }
-    add(Column::right("mean ± sd").drop(4), &|result| {
+    sheet.add(col("mean ± sd").drop(4), |result| {
         let spread = result.stddev_s.filter(|_| result.times_s.len() > 1)?;
-        Some(format!("{} ± {}", seconds(result.mean_s?), seconds(spread)))
+        Some(Unit::Seconds.of(result.mean_s?).and(" ± ", Unit::Seconds.of(spread)))
     });
-    add(Column::right("median"), &median);
-    add(Column::right("user").drop(2), &|result| cpu_times(result).map(|(user, _)| seconds(user)));
-    add(Column::right("system").drop(2), &|result| cpu_times(result).map(|(_, system)| seconds(system)));
-    add(Column::picture().drop(6), &|result| {
-        Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
+    sheet.add("median", |result| {
+        let found = [result.median_s?, result.low_s?, result.high_s?];
+        Some(Value::Estimate(Estimated::new(Unit::Seconds, found, result.times_s.len())))
     });
+    sheet.add(col("user").drop(2), |result| cpu_times(result).map(|(user, _)| Unit::Seconds.of(user)));
+    sheet.add(col("system").drop(2), |result| cpu_times(result).map(|(_, system)| Unit::Seconds.of(system)));
+    sheet.bars(6, BAR_COLUMNS, |result| Some(result.median_s? / slowest).filter(|_| several));
+}
+
+/// The table with the error of each result.
+pub(super) fn with_errors(sheet: Sheet<&CompareResult>, results: &[&CompareResult]) -> Table {
+    let mut table = sheet.table();
     for (row, result) in table.rows.iter_mut().zip(results) {
         row.reasons = result.error.iter().cloned().collect();
     }
@@ -105,30 +111,31 @@ pub(crate) fn named_times(
 
 /// The mean CPU times of user and system, in seconds. Many kernels divide a program's CPU time by what it did at their ticks, so a median of
 /// short runs is 0 for one of the two, and the mean of too few runs as well: then it is not known.
-pub(crate) fn cpu_times(result: &CompareResult) -> Option<(f64, f64)> {
+pub(super) fn cpu_times(result: &CompareResult) -> Option<(f64, f64)> {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let times = (mean(&result.user_times_s), mean(&result.system_times_s));
     (times.0 > 0.0 && times.1 > 0.0).then_some(times)
 }
 
 /// The names of the parameters (`-P`), without the conditions that an option adds.
-pub(crate) fn parameters<'a>(results: &[&'a CompareResult]) -> BTreeSet<&'a str> {
+pub(super) fn parameters<'a>(results: &[&'a CompareResult]) -> BTreeSet<&'a str> {
     let all = results.iter().flat_map(|result| result.parameters.keys()).map(String::as_str);
     all.filter(|name| !["without", "align-buffers"].contains(name)).collect()
 }
 
 /// "3.20 s", "41.0 ms"
-pub(crate) fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     time(seconds * 1e9)
 }
 
-fn extreme(result: &CompareResult, of: fn(f64, f64) -> f64) -> Option<String> {
-    result.times_s.iter().copied().reduce(of).map(seconds)
+fn extreme(result: &CompareResult, of: fn(f64, f64) -> f64) -> Option<Value> {
+    result.times_s.iter().copied().reduce(of).map(|time_s| Unit::Seconds.of(time_s))
 }
 
-fn with_bounds(ratio: Ratio) -> String {
-    let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(three_digits);
-    format!("{median} ({low} to {high})")
+/// "1.81 (1.80 to 1.83)"
+fn with_bounds(ratio: Ratio) -> Value {
+    let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(|times| Unit::Factor.of(times));
+    median.and(" (", low.and(" to ", high)).then(")")
 }
 
 /// The place of the pipeline that is certainly faster than all others, if there is one.
@@ -142,7 +149,7 @@ fn fastest(results: &[&CompareResult]) -> Option<usize> {
 }
 
 /// Which pipeline is the fastest, and whose output differs from that of the first.
-pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
+pub(super) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
     which_is_fastest(record, results).into_iter().chain(unlike_outputs(record, results)).collect()
 }
 
@@ -172,7 +179,7 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
     // Pair by pair: that one may have a larger median than another.
     let factor = |one: &&&CompareResult| one.times_fastest.map_or(f64::INFINITY, |ratio| ratio.median);
     let next = ranked[1..].iter().min_by(|one, other| factor(one).total_cmp(&factor(other)))?;
-    let bounds = next.times_fastest.map(with_bounds).unwrap_or_default();
+    let bounds = next.times_fastest.map(|ratio| with_bounds(ratio).to_string()).unwrap_or_default();
     let total = stats::total_times(next, ranked[0]).map(|total| {
         format!(", but {} times in total, as some rounds took much longer than others", three_digits(total))
     });
@@ -206,7 +213,7 @@ fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
 
 /// Remarks on the times: each includes the start of the shell, the first trial was slower than the others, or some trials are far from
 /// the others.
-pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
+pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
     let (mut first, mut apart) = (Vec::new(), Vec::new());
     for result in &record.results {
         let Some(middle) = result.median_s else { continue };
@@ -237,21 +244,15 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
 }
 
 /// The links of a pipeline: "over pipe", "in bash by itself".
-pub(crate) fn via_in_words(via: &str) -> String {
+pub(super) fn via_in_words(via: &str) -> String {
     if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
-}
-
-/// The median with its interval.
-pub(crate) fn median(result: &CompareResult) -> Option<String> {
-    let found = [result.median_s?, result.low_s?, result.high_s?];
-    Some(seconds(found[0]) + &plus_minus(found, result.times_s.len(), seconds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison;
-    use crate::csv;
+    use crate::compare;
+    use crate::show::Show;
     use crate::table::Style;
 
     fn record(pipelines: &[(&str, &[f64], &str)]) -> CompareRecord {
@@ -280,7 +281,7 @@ mod tests {
     }
 
     fn text(record: &CompareRecord) -> String {
-        comparison::document(record).terminal(&Style { width: 110, ..Style::default() })
+        compare::document(record).terminal(&Style { width: 110, ..Style::default() })
     }
 
     const BASE: [f64; 8] = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
@@ -304,9 +305,9 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("(2.00 ms with an empty text)"), "{shown}");
-        let md = comparison::document(&record).markdown();
+        let md = compare::document(&record).markdown();
         assert!(md.contains("| `` grep -c `x` f\\|wc `` |") && md.contains("| `sort x` |"), "{md}");
-        let csv = csv::results_sheet(&record.results).text().expect("text");
+        let csv = record.data().csv().expect("text");
         assert!(
             csv.contains("1.810")
                 && csv.lines().next().is_some_and(|line| line.contains("times_fastest_low"))
@@ -323,8 +324,8 @@ mod tests {
             result.parameters = [("size".to_owned(), (at + 1).to_string())].into();
             (result.user_times_s, result.system_times_s) = (vec![0.7; 8], vec![0.25; 8]);
         }
-        let narrow = comparison::document(&record).terminal(&Style { width: 80, ..Style::default() });
-        for text in [narrow, comparison::document(&record).markdown()] {
+        let narrow = compare::document(&record).terminal(&Style { width: 80, ..Style::default() });
+        for text in [narrow, compare::document(&record).markdown()] {
             for words in ["size", "user", "system", "700 ms", "250 ms", "with 1", "`with 1` is faster"] {
                 assert!(text.contains(words), "no {words} in {text}");
             }
@@ -394,7 +395,7 @@ mod tests {
         let shown = text(&record).replace('\n', " ");
         assert!(shown.contains(&format!("`{}` is faster", texts[0])), "{shown}");
         for width in [20, 40, 60] {
-            let narrow = comparison::document(&record).terminal(&Style { width, ..Style::default() });
+            let narrow = compare::document(&record).terminal(&Style { width, ..Style::default() });
             let table = narrow.lines().take_while(|line| !line.starts_with('`'));
             assert!(table.clone().skip(2).all(|line| line.chars().count() <= width.max(40)), "{narrow}");
         }

@@ -1,4 +1,4 @@
-//! Colours and fonts of figures. One style sheet names its colours. A page defines them once as CSS variables; in an SVG file they
+//! Colours and fonts of charts. One style sheet names its colours. A page defines them once as CSS variables; in an SVG file they
 //! are replaced by their values, because many programs for papers do not support CSS variables.
 
 /// The rules; colours are CSS variables in them.
@@ -57,7 +57,7 @@ impl Theme {
     }
 }
 
-/// The style sheet for figures on a page that defines [`Theme::variables`].
+/// The style sheet for charts on a page that defines [`Theme::variables`].
 pub(crate) fn page_style() -> &'static str {
     STYLE
 }

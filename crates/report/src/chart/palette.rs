@@ -1,7 +1,7 @@
 //! The colours of names: what has one name has one colour, and one mark, in all charts of a page.
 
 use super::theme::SERIES_COLORS;
-use super::{Bar, Bars, Chart, Figure, SeriesStyle};
+use super::{Bar, Bars, Chart, ChartData, SeriesStyle};
 use crate::lists::distinct;
 
 /// The names of a page's lines and bars; the place of a name decides its colour and its mark.
@@ -13,18 +13,18 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    /// The palette of these figures. Lines come first, as only they are distinguished by nothing else.
-    pub(crate) fn of<'a>(figures: impl Iterator<Item = &'a Figure>) -> Self {
+    /// The palette of these charts. Lines come first, as only they are distinguished by nothing else.
+    pub(crate) fn of<'a>(charts: impl Iterator<Item = &'a Chart>) -> Self {
         let (mut lines, mut in_groups, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for figure in figures {
-            match &figure.chart {
-                Chart::Lines(chart) => {
+        for chart in charts {
+            match &chart.data {
+                ChartData::Lines(chart) => {
                     let own = chart.series.iter().filter(|one| one.style != SeriesStyle::Reference);
                     lines.extend(own.map(|one| one.name.as_str()));
                 }
-                Chart::Bars(bars) if has_names_again(bars) => in_groups.extend(names(bars)),
-                Chart::Bars(bars) => others.extend(names(bars)),
-                Chart::Heat(_) | Chart::Flow(_) => {}
+                ChartData::Bars(bars) if has_names_again(bars) => in_groups.extend(names(bars)),
+                ChartData::Bars(bars) => others.extend(names(bars)),
+                ChartData::Heat(_) | ChartData::Flow(_) => {}
             }
         }
         let has_lines = !lines.is_empty();

@@ -1,31 +1,36 @@
 //! The output of `hosepipe compare`: links compared, or pipelines.
 
+mod links;
+mod pipelines;
+
 use model::{CompareRecord, CompareResult};
 use stats::changes::PAIRS_MAX;
 use stats::estimate::relative_half_width;
 
+use pipelines::{Results, seconds, via_in_words};
+
+use crate::chart::Bar;
 use crate::document::{Block, Context, Section};
-use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use crate::interval;
-use crate::layout::Tone;
 use crate::lists::grouped;
-use crate::numbers::{decimal_size, ratio};
-use crate::table::{Column, Table};
-use crate::versus::{self, Results, seconds, via_in_words};
+use crate::sheet::Sheet;
+use crate::show::Show;
+use crate::table::Table;
+use crate::unit::Unit;
 use crate::words::{count, machine};
 
 const INTERRUPTED: &str = "Interrupted: only finished trials are shown.";
 
 /// For each link a ranking of several pipelines, and for each pipeline its times over several links.
-pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
-    let rankings = versus::rankings(record);
+fn section(record: &CompareRecord, context: &Context) -> Section {
+    let rankings = pipelines::rankings(record);
     let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
     let mut section = context.section("compare", what);
     let mut of_links = grouped(record.results.iter().map(|result| (result.label(), result)));
     of_links.retain(|_| rankings.len() != 1);
     if context.is_page() {
         section.lead = lead(record, &rankings);
-        section.blocks = figures(record, &rankings, &of_links, context.number);
+        section.blocks = charts(record, &rankings, &of_links, context.number);
     } else {
         section.blocks = in_text(record, &rankings, of_links);
     }
@@ -42,15 +47,15 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>)
     let mut blocks = vec![Block::Heading(heading)];
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
     for (pipeline, results) in of_links {
-        blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(table(&results))]);
+        blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(links::table(&results))]);
     }
     for (via, results) in rankings {
         blocks.extend(Some(Block::Title(via_in_words(via))).filter(|_| rankings.len() > 1));
-        blocks.push(Block::Table(versus::table(results)));
-        blocks.extend(versus::sentences(record, results).into_iter().map(Block::Line));
+        blocks.push(Block::Table(pipelines::table(results)));
+        blocks.extend(pipelines::sentences(record, results).into_iter().map(Block::Line));
     }
     blocks.extend(certainty(record).into_iter().chain(precision(record)).map(Block::Line));
-    blocks.extend(versus::remarks(record).into_iter().map(Block::Note));
+    blocks.extend(pipelines::remarks(record).into_iter().map(Block::Note));
     blocks.push(Block::Remarks(remarks(record)));
     blocks
 }
@@ -61,20 +66,20 @@ fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
     let mut lead = vec![format!("{}; {before} before them.", trials(record))];
     lead.extend(certainty(record).into_iter().chain(precision(record)));
     lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
-    lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
-    lead.extend(versus::remarks(record));
+    lead.extend(rankings.iter().flat_map(|(_, results)| pipelines::sentences(record, results)));
+    lead.extend(pipelines::remarks(record));
     lead
 }
 
 /// The results on a page: a figure for each pipeline over several links, and for each link with several pipelines.
-fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
+fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
-        results.iter().map(|result| bar(name(result), result)).collect()
+        results.iter().map(|result| links::bar(name(result), result)).collect()
     };
     let titled = |title: &str, table: Table| Table { title: title.to_owned(), ..table };
-    let link_tables = of_links.iter().map(|(text, results)| titled(text, table(results)));
+    let link_tables = of_links.iter().map(|(text, results)| titled(text, links::table(results)));
     let rankings_tables =
-        rankings.iter().map(|(via, results)| titled(&via_in_words(via), versus::table(results)));
+        rankings.iter().map(|(via, results)| titled(&via_in_words(via), pipelines::table(results)));
     let tables: Vec<Table> = link_tables.chain(rankings_tables).collect();
     let tables = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
     let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
@@ -82,8 +87,8 @@ fn figures(record: &CompareRecord, rankings: &[Results], of_links: &[Results], n
         rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
     let figures = of_links.chain(of_pipelines).enumerate();
-    let figures = figures.map(|(at, (title, bars))| figure(title, bars, number * 100 + at, what));
-    figures.map(Block::Figure).chain(tables).collect()
+    let figures = figures.map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what));
+    figures.map(Block::Chart).chain(tables).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.
@@ -141,28 +146,31 @@ fn precision(record: &CompareRecord) -> Option<String> {
     })
 }
 
-fn table(results: &[&CompareResult]) -> Table {
-    let first = results.first().and_then(|first| first.median_s);
-    let shell = results.iter().find(|result| result.is_shell_alone());
-    let times_shell = format!("× {}", shell.map_or("shell", |shell| shell.via.as_str()));
-    let shell = shell.and_then(|shell| shell.median_s);
-    let mut table = versus::named_times(Column::left("link"), results, |result| &result.via);
-    let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
-        table.add(column, results.iter().map(|result| cell(result)));
-    };
-    // The quotients of the medians that the table shows.
-    let times = |result: &CompareResult, other: Option<f64>| Some(ratio(result.median_s? / other?));
-    add(Column::right("× first").drop(1), &|result| times(result, first));
-    add(Column::right(times_shell).drop(2), &|result| times(result, shell));
-    add(Column::right("stored").drop(5), &|result| result.stored_bytes.map(decimal_size));
-    add(Column::right("output"), &|result| {
-        result.equal.map(|equal| if equal { "same" } else { "DIFFERS" }.to_owned())
-    });
-    let fastest = results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
-    for (row, result) in table.rows.iter_mut().zip(results) {
-        row.tone = if result.median_s == Some(fastest) { Tone::Bold } else { Tone::Plain };
+/// Fields of a result in CSV; times are in seconds.
+pub(crate) const FIELDS: &str = "pipeline via trials=times_s mean_s stddev_s median_s low_s high_s \
+    times_first=times_first/median times_shell=times_shell/median times_fastest=times_fastest/median \
+    times_fastest_low=times_fastest/low times_fastest_high=times_fastest/high stored_bytes output_bytes \
+    output_hash status equal same_output parameters error";
+
+impl Show for CompareRecord {
+    fn sections(&self, context: &Context) -> Vec<Section> {
+        vec![section(self, context)]
     }
-    table
+
+    /// One row for each pipeline and link.
+    fn data(&self) -> Table {
+        let results: Vec<&CompareResult> = self.results.iter().collect();
+        let mut sheet = Sheet::of_data(&results);
+        sheet.fields(FIELDS, |result| *result);
+        let times = |result: &CompareResult| pipelines::cpu_times(result);
+        sheet.fields("name", |result| *result);
+        sheet.data("user_s", |result| times(result).map(|(user, _)| Unit::Seconds.of(user)));
+        sheet.data("system_s", |result| times(result).map(|(_, system)| Unit::Seconds.of(system)));
+        for name in pipelines::parameters(&results) {
+            sheet.data(format!("parameter_{name}"), |result| Some(result.parameters.get(name)?.into()));
+        }
+        sheet.table()
+    }
 }
 
 /// The meaning of the intervals.
@@ -175,60 +183,17 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     [interval::legend(trials()), wide, single].into_iter().flatten().collect()
 }
 
-fn figure(title: String, bars: Vec<Bar>, number: usize, what: &str) -> Figure {
-    Figure {
-        id: format!("links-{number}"),
-        title,
-        caption: format!(
-            "{what}, shorter is better. The mark across is {}; each dot below is one trial.",
-            interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
-        ),
-        chart: Chart::Bars(Bars {
-            axis: Axis::new(format!("median {}", what.to_lowercase()), Unit::Seconds, Scale::Linear),
-            groups: vec![BarGroup { name: String::new(), bars }],
-            references: Vec::new(),
-        }),
-    }
-}
-
-fn bar(name: &str, result: &CompareResult) -> Bar {
-    let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
-    let (value, note) = (result.median_s, note(result));
-    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note };
-    Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
-}
-
-/// The error, the output, and further figures.
-fn note(result: &CompareResult) -> String {
-    let mean = result.mean_s.zip(result.stddev_s);
-    let times = |what: &str, found: Option<model::Ratio>| {
-        found.map(|found| format!("{} × {what}", ratio(found.median)))
-    };
-    let output = |equal| if equal { "output the same" } else { "OUTPUT DIFFERS" }.to_owned();
-    let parts = [
-        result.error.clone(),
-        result.equal.map(output),
-        (result.same_output == Some(false)).then(|| "not the output of the first".to_owned()),
-        mean.map(|(mean, sd)| format!("mean {} ± {}", seconds(mean), seconds(sd))),
-        times("the fastest", result.times_fastest),
-        times("the first link", result.times_first),
-        times("the shell alone", result.times_shell),
-        result.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))),
-    ];
-    parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
-}
-
 /// The text of a record.
 #[cfg(test)]
 pub(crate) fn document(record: &CompareRecord) -> crate::document::Document {
-    let context = Context { medium: crate::document::Medium::Terminal, label: "", number: 0 };
+    let context = Context::of_text(crate::document::Medium::Terminal, crate::study::StudyView::unknown);
     crate::document::Document::from_blocks(section(record, &context).blocks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{csv, table::Style};
+    use crate::table::Style;
 
     fn record(trials: &[(&str, &[f64])]) -> CompareRecord {
         let result = |(via, times_s): &(&str, &[f64])| CompareResult {
@@ -330,11 +295,7 @@ mod tests {
         let hostile: &[(&str, &[f64])] =
             &[("pipe", &[1e308, 1e308, -1e308]), ("bash", &[1e-308, -1e308, 1e308])];
         let record = record(hostile);
-        for text in [
-            text(hostile),
-            document(&record).markdown(),
-            csv::results_sheet(&record.results).text().expect("text"),
-        ] {
+        for text in [text(hostile), document(&record).markdown(), record.data().csv().expect("text")] {
             assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
         }
         assert!(text(hostile).lines().all(|line| line.chars().count() <= 120), "{}", text(hostile));

@@ -1,4 +1,4 @@
-//! Figures: data in, SVG and a table out, for pages, papers and docs/. Here are charts and units; titles and captions come with the data.
+//! Charts: data in, SVG and a table out, for pages, papers and docs/. Titles and captions come with the data.
 
 mod axis;
 mod bars;
@@ -10,7 +10,9 @@ mod plot;
 mod table;
 mod theme;
 
-pub use axis::{Scale, Unit};
+pub use axis::Scale;
+
+pub use crate::unit::Unit;
 pub(crate) use palette::Palette;
 pub use theme::Theme;
 pub(crate) use theme::page_style;
@@ -18,13 +20,14 @@ pub(crate) use theme::page_style;
 use maud::Markup;
 use model::{Certainty, visible};
 
+use crate::lists::grouped;
 use crate::table::Table;
 use crate::{interval, numbers};
 use canvas::Canvas;
 
 /// A chart with its title and caption.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct Chart {
     /// Its name in links and file names: lower-case letters, digits and dashes, unique on a page.
     pub id: String,
     /// What it shows, in a few words.
@@ -32,12 +35,12 @@ pub struct Figure {
     /// What a reader must know, in one or two sentences.
     pub caption: String,
     /// The data.
-    pub chart: Chart,
+    pub data: ChartData,
 }
 
-/// The data of a figure.
+/// The data of a chart, by its kind.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Chart {
+pub enum ChartData {
     /// Lines between two axes.
     Lines(Lines),
     /// Horizontal bars with intervals.
@@ -83,7 +86,7 @@ pub struct Lines {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// The origin of its figures.
+    /// The origin of its numbers.
     pub style: SeriesStyle,
     /// Its points from left to right.
     pub points: Vec<Point>,
@@ -91,7 +94,7 @@ pub struct Series {
     pub model: Vec<(f64, f64)>,
 }
 
-/// The origin or purpose of figures.
+/// The origin or purpose of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesStyle {
     /// Measured: drawn solid.
@@ -107,7 +110,7 @@ pub enum SeriesStyle {
 pub struct Point {
     /// Its value on the axis along the bottom.
     pub x: f64,
-    /// The figure.
+    /// The number.
     pub y: f64,
     /// Lower end of its interval.
     pub low: Option<f64>,
@@ -142,9 +145,9 @@ pub struct BarGroup {
 pub struct Bar {
     /// Its name.
     pub name: String,
-    /// The origin of its figure.
+    /// The origin of its number.
     pub style: SeriesStyle,
-    /// The figure, or why there is none.
+    /// The number, or why there is none.
     pub cell: Cell,
     /// Each sample, drawn as a dot; empty if only the summary is known.
     pub samples: Vec<f64>,
@@ -191,8 +194,37 @@ pub struct Cell {
     pub note: String,
 }
 
+impl Series {
+    /// A line without a curve.
+    pub fn new(name: impl Into<String>, style: SeriesStyle, points: Vec<Point>) -> Self {
+        Self { name: name.into(), style, points, model: Vec::new() }
+    }
+
+    /// A line for each name, with its points from left to right.
+    pub(crate) fn by_name(
+        points: impl IntoIterator<Item = (String, Point)>,
+        style: SeriesStyle,
+    ) -> Vec<Self> {
+        let line = |(name, mut points): (String, Vec<Point>)| {
+            model::sort_by(&mut points, |one, other| one.x.total_cmp(&other.x));
+            Self::new(name, style, points)
+        };
+        grouped(points).into_iter().map(line).collect()
+    }
+}
+
 impl Point {
-    /// The figure as that of a bar or of a cell of a matrix.
+    /// A number without an interval.
+    pub fn new(x: f64, y: f64, n: Option<u32>) -> Self {
+        Self { x, y, low: None, high: None, n }
+    }
+
+    /// A median with the ends of its interval, of this many samples.
+    pub fn estimated(x: f64, [y, low, high]: [f64; 3], samples: usize) -> Self {
+        Self { x, y, low: Some(low), high: Some(high), n: u32::try_from(samples).ok() }
+    }
+
+    /// The number as that of a bar or of a cell of a matrix.
     fn cell(&self) -> Cell {
         let Self { y, low, high, n, .. } = *self;
         Cell { value: Some(y), low, high, n, note: String::new() }
@@ -214,7 +246,7 @@ impl Cell {
         interval::plus_minus([value, low, high], n as usize, |value| unit.text(value))
     }
 
-    /// Its tooltip, line by line: name, figure, interval, number of samples. `absent` replaces a figure without a reason.
+    /// Its tooltip, line by line: name, number, interval, how many samples. `absent` replaces a number without a reason.
     fn tip(&self, name: &str, unit: Unit, absent: &str) -> String {
         let ends =
             self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
@@ -274,8 +306,8 @@ pub struct FlowLink {
     pub note: String,
 }
 
-impl Figure {
-    /// The figure as a stand-alone SVG, for papers and docs.
+impl Chart {
+    /// The chart as a stand-alone SVG, for papers and docs.
     pub fn svg(&self, theme: Theme) -> String {
         let canvas = Canvas::stand_alone(theme);
         let palette = Palette::of(std::iter::once(self));
@@ -283,22 +315,22 @@ impl Figure {
         format!("{}\n", visible(&text))
     }
 
-    /// The figure for a page that has [`page_style`] and this palette: for desktops and for phones.
+    /// The chart for a page that has [`page_style`] and this palette: for desktops and for phones.
     pub(crate) fn inline(&self, palette: &Palette) -> [Markup; 2] {
         [false, true].map(Canvas::in_page).map(|canvas| canvas.frame(self, self.draw(&canvas, palette)))
     }
 
-    /// The figure as a table.
+    /// The chart as a table.
     pub fn table(&self) -> Table {
         table::table(self)
     }
 
     fn draw(&self, canvas: &Canvas, palette: &Palette) -> canvas::Drawing {
-        match &self.chart {
-            Chart::Lines(lines) => plot::draw(lines, canvas, (&self.id, palette)),
-            Chart::Bars(bars) => bars::draw(bars, canvas, palette),
-            Chart::Heat(heat) => heat::draw(heat, canvas),
-            Chart::Flow(flow) => flow::draw(flow, canvas),
+        match &self.data {
+            ChartData::Lines(lines) => plot::draw(lines, canvas, (&self.id, palette)),
+            ChartData::Bars(bars) => bars::draw(bars, canvas, palette),
+            ChartData::Heat(heat) => heat::draw(heat, canvas),
+            ChartData::Flow(flow) => flow::draw(flow, canvas),
         }
     }
 }

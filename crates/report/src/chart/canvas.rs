@@ -1,11 +1,11 @@
-//! The canvas a figure is drawn on: how wide it is, whether it is a file of its own or in a page, and the pieces of SVG
+//! The canvas a chart is drawn on: how wide it is, whether it is a file of its own or in a page, and the pieces of SVG
 //! that all charts share. Control characters in texts of records are made visible at the end, by [`visible`].
 
 use maud::{Markup, PreEscaped, html};
 use model::visible;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Figure, Theme};
+use super::{Chart, Theme};
 
 /// Width of a column of text in a fixed pitch, as a share of its size; no common font is wider.
 const MONO_ADVANCE: f64 = 0.603;
@@ -45,7 +45,7 @@ impl Canvas {
         self.theme.is_none() && !self.narrow
     }
 
-    /// A name for a part of a figure, once on a page.
+    /// A name for a part of a chart, once on a page.
     pub(super) fn part(&self, figure: &str, part: &str) -> String {
         let place = match (self.theme, self.narrow) {
             (Some(_), _) => "alone",
@@ -56,7 +56,7 @@ impl Canvas {
     }
 
     /// The drawing as an `svg` element.
-    pub(super) fn frame(&self, figure: &Figure, drawing: Drawing) -> Markup {
+    pub(super) fn frame(&self, figure: &Chart, drawing: Drawing) -> Markup {
         let Some(theme) = self.theme else { return self.frame_in_page(figure, &drawing) };
         const MARGIN: f64 = 16.0;
         const HEAD: f64 = 34.0;
@@ -75,7 +75,7 @@ impl Canvas {
         }
     }
 
-    fn frame_in_page(&self, figure: &Figure, drawing: &Drawing) -> Markup {
+    fn frame_in_page(&self, figure: &Chart, drawing: &Drawing) -> Markup {
         let class = if self.narrow { "figure narrow" } else { "figure wide" };
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class=(class)

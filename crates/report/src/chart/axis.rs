@@ -1,26 +1,7 @@
 //! Scales of axes: positions of values, ticks and their texts. The page's script has no scales of its own: it gets lists of ticks, each
 //! finer than the previous one, and chooses among them.
 
-use crate::numbers;
-
-/// The unit of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Sizes in bytes, divided by powers of two.
-    Bytes,
-    /// Bytes per second, decimal.
-    BytesPerS,
-    /// Seconds.
-    Seconds,
-    /// Nanoseconds.
-    Ns,
-    /// A number of things.
-    Count,
-    /// A ratio.
-    Ratio,
-    /// One value in this many is larger: 100 is written as the percentile 99 %. The rarity of the largest value is infinite.
-    Rarity,
-}
+use crate::unit::Unit;
 
 /// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,80 +20,6 @@ const LARGEST: f64 = 1e24;
 const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 /// Least number of ticks in the finest list, so that a sixteenth of an axis, the page's largest zoom, still has some.
 const FINE: usize = 100;
-
-impl Unit {
-    /// Three digits and a unit, as in tables.
-    pub(crate) fn text(self, value: f64) -> String {
-        match self {
-            Self::Seconds if value == 0.0 => "0 s".to_owned(),
-            Self::Ns if value == 0.0 => "0 ns".to_owned(),
-            Self::Bytes => numbers::binary_size(value),
-            Self::BytesPerS => numbers::throughput(value),
-            Self::Seconds => numbers::time(value * 1e9),
-            Self::Ns => numbers::time(value),
-            Self::Count => numbers::plain(value),
-            Self::Ratio => format!("{}×", numbers::ratio(value)),
-            Self::Rarity => format!("percentile {}", percentile(value)),
-        }
-    }
-
-    /// All significant digits in the base unit: "1,388,021,234 B/s".
-    pub(super) fn exact(self, value: f64) -> String {
-        match self {
-            Self::Bytes => format!("{} B", numbers::grouped(value, 0)),
-            Self::BytesPerS => format!("{} B/s", numbers::grouped(value, 0)),
-            Self::Seconds => format!("{} s", numbers::grouped(value, 6)),
-            Self::Ns => format!("{} ns", numbers::grouped(value, if value < 100.0 { 2 } else { 0 })),
-            Self::Count => numbers::grouped(value, if value.fract() == 0.0 { 0 } else { 3 }),
-            Self::Ratio => format!("{}×", numbers::fixed(value, 4)),
-            Self::Rarity => percentile(value),
-        }
-    }
-
-    /// A value on an axis, without zeros at its end.
-    pub(super) fn tick(self, value: f64) -> String {
-        match self {
-            Self::Rarity => return percentile(value),
-            _ if value == 0.0 => return "0".to_owned(),
-            _ => {}
-        }
-        let (digits, unit) = self.digits_and_unit(value);
-        without_zeros(&digits).to_owned() + &unit
-    }
-
-    /// A factor to divide values by so that the largest one is short, and the name of their unit then.
-    pub(crate) fn step(self, largest: f64) -> (f64, String) {
-        let (digits, unit) = self.digits_and_unit(largest);
-        let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
-        let whole_power = |base: f64| base.powf(((largest / shown).ln() / base.ln()).round());
-        let factor = match self {
-            _ if !(shown > 0.0 && largest > 0.0) => 1.0,
-            Self::Bytes => whole_power(1024.0),
-            Self::BytesPerS | Self::Seconds | Self::Ns => whole_power(1000.0),
-            Self::Count | Self::Ratio | Self::Rarity => 1.0,
-        };
-        (factor, unit.trim_start().to_owned())
-    }
-
-    /// The text, split into its digits and its unit with the space before it.
-    fn digits_and_unit(self, value: f64) -> (String, String) {
-        let text = self.text(value);
-        let end = text.find([' ', '×']).unwrap_or(text.len());
-        (text[..end].to_owned(), text[end..].to_owned())
-    }
-}
-
-/// "99.9 %" for one in a thousand.
-pub(super) fn percentile(rarity: f64) -> String {
-    let rarity = rarity.clamp(1.0, 1e12);
-    let decimals = (rarity.log10() - 1.0 - 1e-9).ceil().clamp(0.0, 8.0) as usize;
-    without_zeros(&format!("{:.decimals$}", 100.0 - 100.0 / rarity)).to_owned() + " %"
-}
-
-/// A number without zeros at the end of its decimals.
-fn without_zeros(digits: &str) -> &str {
-    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
-}
 
 /// The values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -253,32 +160,6 @@ mod tests {
 
     fn range(scale: Scale, unit: Unit, low: f64, high: f64) -> Range {
         Range { scale, unit, low, high }
-    }
-
-    #[test]
-    fn ticks_are_short_and_exact_figures_are_not() {
-        assert_eq!(Unit::BytesPerS.tick(2e9), "2 GB/s");
-        assert_eq!(Unit::Ns.tick(52_500.0), "52.5 µs");
-        assert_eq!(Unit::Bytes.tick(65536.0), "64 KiB");
-        assert_eq!(Unit::Count.tick(20.0), "20");
-        assert_eq!(Unit::Ratio.tick(2.0), "2×");
-        assert_eq!(Unit::BytesPerS.exact(1_388_021_234.4), "1,388,021,234 B/s");
-        assert_eq!(Unit::Seconds.exact(0.1984), "0.198400 s");
-        assert_eq!(Unit::Ns.exact(1.25), "1.25 ns");
-        assert_eq!(Unit::BytesPerS.step(2.43e9), (1e9, "GB/s".to_owned()));
-        assert_eq!(Unit::Seconds.step(0.0021), (1e-3, "ms".to_owned()));
-        assert_eq!(Unit::Count.step(12.0), (1.0, String::new()));
-        assert_eq!(Unit::Ratio.step(12.0), (1.0, "×".to_owned()));
-        assert_eq!(Unit::Ns.step(0.0), (1.0, "ns".to_owned()));
-    }
-
-    #[test]
-    fn percentiles_have_the_nines_they_need() {
-        for (share, text) in
-            [(0.0, "0 %"), (0.5, "50 %"), (0.999, "99.9 %"), (0.99999, "99.999 %"), (1.0, "100 %")]
-        {
-            assert_eq!(percentile(1.0 / (1.0 - share)), text);
-        }
     }
 
     #[test]

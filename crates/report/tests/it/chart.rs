@@ -3,17 +3,17 @@
 
 use model::Certainty;
 use proptest::prelude::*;
-use report::figure::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Flow, FlowLink, FlowStage, Heat, Lines, Point, Reference,
-    Scale, Series, SeriesStyle, Theme, Unit,
+use report::chart::{
+    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Flow, FlowLink, FlowStage, Heat, Lines, Point,
+    Reference, Scale, Series, SeriesStyle, Theme, Unit,
 };
 
 const UNITS: [Unit; 7] =
     [Unit::Bytes, Unit::BytesPerS, Unit::Seconds, Unit::Ns, Unit::Count, Unit::Ratio, Unit::Rarity];
 const STYLES: [SeriesStyle; 3] = [SeriesStyle::Measured, SeriesStyle::Published, SeriesStyle::Reference];
 
-fn figure(chart: Chart) -> Figure {
-    Figure { id: "one".to_owned(), title: "A title".to_owned(), caption: "What it shows.".to_owned(), chart }
+fn figure(data: ChartData) -> Chart {
+    Chart { id: "one".to_owned(), title: "A title".to_owned(), caption: "What it shows.".to_owned(), data }
 }
 
 fn axis(label: &str, unit: Unit, scale: Scale) -> Axis {
@@ -34,7 +34,7 @@ fn bar(name: &str, value: Option<f64>, note: &str) -> Bar {
 }
 
 /// Without its style sheet, which is a file of its own.
-fn drawing(figure: &Figure) -> String {
+fn drawing(figure: &Chart) -> String {
     let svg = figure.svg(Theme::Light);
     let (before, rest) = svg.split_once("<style>").expect("a style");
     let (_, after) = rest.split_once("</style>").expect("its end");
@@ -57,7 +57,7 @@ fn lines() {
             series("Linux 2.4", SeriesStyle::Published, published),
         ],
     };
-    insta::assert_snapshot!(drawing(&figure(Chart::Lines(lines))));
+    insta::assert_snapshot!(drawing(&figure(ChartData::Lines(lines))));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn bars() {
         Reference { name: "the study".to_owned(), value: 0.7e9 },
     ];
     let axis = axis("throughput", Unit::BytesPerS, Scale::Linear);
-    insta::assert_snapshot!(drawing(&figure(Chart::Bars(Bars { axis, groups, references }))));
+    insta::assert_snapshot!(drawing(&figure(ChartData::Bars(Bars { axis, groups, references }))));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn heat() {
         columns: vec!["c:tuned".to_owned(), "java:idiomatic".to_owned()],
         cells: vec![vec![cell(Some(2.2e9)), cell(Some(6e8))], vec![cell(Some(5.5e8)), cell(None)]],
     };
-    insta::assert_snapshot!(drawing(&figure(Chart::Heat(heat))));
+    insta::assert_snapshot!(drawing(&figure(ChartData::Heat(heat))));
 }
 
 fn heat_of(unit: Unit, values: &[f64]) -> String {
@@ -94,7 +94,7 @@ fn heat_of(unit: Unit, values: &[f64]) -> String {
     let columns = vec!["n".to_owned(); values.len()];
     let heat =
         Heat { rows_label, columns_label, unit, rows: columns[..1].to_vec(), columns, cells: vec![cells] };
-    drawing(&figure(Chart::Heat(heat)))
+    drawing(&figure(ChartData::Heat(heat)))
 }
 
 /// Expected: 15.5 and 16.0 µs look alike, and 50.5 MB/s has its digits. Happened: all colours for 3 %, and "0.05".
@@ -118,7 +118,7 @@ fn distribution() {
         y_axis: axis("round trip", Unit::Ns, Scale::Log),
         series: vec![series("pipe", SeriesStyle::Measured, points)],
     };
-    insta::assert_snapshot!(drawing(&figure(Chart::Lines(lines))));
+    insta::assert_snapshot!(drawing(&figure(ChartData::Lines(lines))));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn flow() {
         stage("sort | of <a> kind", 4.0, true, Some(7190)),
         stage("head -1", 4.0, false, None),
     ];
-    insta::assert_snapshot!(drawing(&figure(Chart::Flow(Flow { wall_s: 4.0, stages }))));
+    insta::assert_snapshot!(drawing(&figure(ChartData::Flow(Flow { wall_s: 4.0, stages }))));
 }
 
 /// Any number, the awkward ones often.
@@ -171,7 +171,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[a-z<&\"'é\u{1b}\n|]{0,60}"]
 }
 
-fn any_lines() -> impl Strategy<Value = Chart> {
+fn any_lines() -> impl Strategy<Value = ChartData> {
     let points = prop::collection::vec(
         (number(), number(), prop::option::of(number()), prop::option::of(number()), any::<Option<u32>>()),
         0..6,
@@ -186,7 +186,7 @@ fn any_lines() -> impl Strategy<Value = Chart> {
             points: points.into_iter().map(point).collect(),
             model: Vec::new(),
         };
-        Chart::Lines(Lines {
+        ChartData::Lines(Lines {
             x_axis: axis("x", x_unit, x_scale),
             y_axis: axis("y", y_unit, y_scale),
             series: all.into_iter().map(series).collect(),
@@ -194,12 +194,12 @@ fn any_lines() -> impl Strategy<Value = Chart> {
     })
 }
 
-fn any_bars() -> impl Strategy<Value = Chart> {
+fn any_bars() -> impl Strategy<Value = ChartData> {
     let bars = prop::collection::vec((name(), prop::option::of(number()), name()), 0..6);
     (unit(), scale(), bars, prop::collection::vec(number(), 0..3)).prop_map(
         |(unit, scale, bars, references)| {
             let bars = bars.into_iter().map(|(name, value, note)| bar(&name, value, &note)).collect();
-            Chart::Bars(Bars {
+            ChartData::Bars(Bars {
                 axis: axis("value", unit, scale),
                 groups: vec![BarGroup { name: String::new(), bars }],
                 references: references
@@ -211,12 +211,12 @@ fn any_bars() -> impl Strategy<Value = Chart> {
     )
 }
 
-fn any_heat() -> impl Strategy<Value = Chart> {
+fn any_heat() -> impl Strategy<Value = ChartData> {
     (unit(), prop::collection::vec(prop::option::of(number()), 12), name()).prop_map(
         |(unit, values, name)| {
             let cells: Vec<Cell> =
                 values.into_iter().map(|value| Cell { value, ..Cell::default() }).collect();
-            Chart::Heat(Heat {
+            ChartData::Heat(Heat {
                 rows_label: "row".to_owned(),
                 columns_label: "column".to_owned(),
                 unit,
@@ -228,7 +228,7 @@ fn any_heat() -> impl Strategy<Value = Chart> {
     )
 }
 
-fn any_flow() -> impl Strategy<Value = Chart> {
+fn any_flow() -> impl Strategy<Value = ChartData> {
     let times = (0.0f64..1e6, 0.0f64..1e6, prop::option::of(0.0f64..1e6), prop::option::of(0.0f64..1e6));
     let stage = (name(), times, any::<bool>(), prop::option::of(prop::option::of(any::<u64>())));
     (0.0f64..1e6, prop::collection::vec(stage, 0..6)).prop_map(|(wall_s, all)| {
@@ -253,7 +253,7 @@ fn any_flow() -> impl Strategy<Value = Chart> {
             held_up,
             link: bytes.map(link),
         };
-        Chart::Flow(Flow { wall_s, stages: all.into_iter().map(stage).collect() })
+        ChartData::Flow(Flow { wall_s, stages: all.into_iter().map(stage).collect() })
     })
 }
 
@@ -303,9 +303,9 @@ fn what_was_measured_has_a_tick() {
         };
         let x_axis = Axis::new("receivers", Unit::Count, Scale::Log);
         let y_axis = Axis::new("throughput", Unit::BytesPerS, Scale::Log);
-        let chart = Chart::Lines(Lines { x_axis, y_axis, series: vec![series] });
+        let chart = ChartData::Lines(Lines { x_axis, y_axis, series: vec![series] });
         let (id, title, caption) = ("load".to_owned(), "Under load".to_owned(), String::new());
-        let svg = Figure { id, title, caption, chart }.svg(Theme::Light);
+        let svg = Chart { id, title, caption, data: chart }.svg(Theme::Light);
         let across: Vec<&str> =
             svg.split("class=\"quiet middle\">").skip(1).filter_map(|text| text.split('<').next()).collect();
         assert_eq!(across, ticks);

@@ -1,0 +1,176 @@
+//! Cases in CSV: a row for each, with its axes, its numbers, and the axes and numbers of further groups.
+
+use model::{AXES, AxisGroup, BenchRecord, CaseRecord, ProgramFigures, Ratio, Recommendation, Spec};
+use serde::Serialize;
+use stats::choice::costly_cpu_ns;
+use stats::tail::Tail;
+use stats::{CostModel, Demand, Estimate, bound_of, figure};
+
+use crate::costs::models_of;
+use crate::groups::Pipes;
+use crate::sheet::{Sheet, pairs};
+use crate::table::Table;
+use crate::unit::Unit;
+use crate::value::Value;
+use crate::{load, tail};
+
+/// A case, how many times as fast as the pipe it is, and the model of its sweep.
+#[derive(Clone, Copy)]
+pub(crate) struct CaseRow<'a> {
+    case: &'a CaseRecord,
+    times_pipe: Option<Ratio>,
+    model: Option<&'a CostModel>,
+}
+
+impl<'a> CaseRow<'a> {
+    /// A case that is not compared with a pipe and has no model.
+    pub(crate) fn of(case: &'a CaseRecord) -> Self {
+        Self { case, times_pipe: None, model: None }
+    }
+}
+
+/// One row for each case, and below them the answer of `hosepipe recommend`: a row for each program that was run, and for the
+/// recommended one.
+pub(super) fn table(record: &BenchRecord) -> Table {
+    let (pipes, models) = (Pipes::from_record(record), models_of(record));
+    let cases = record.cases.iter().map(|case| {
+        let model = models.get(&std::ptr::from_ref(case));
+        Some(CaseRow { case, times_pipe: pipes.against(case), model })
+    });
+    let programs = record.recommendation.as_deref().map(programs).unwrap_or_default();
+    let rows: Vec<_> = cases.chain(programs.iter().map(|_| None)).collect();
+    let table = cases_table(&rows, record.peer.is_some());
+    if record.recommendation.is_none() {
+        return table;
+    }
+    let rows: Vec<_> = record.cases.iter().map(|_| None).chain(programs.into_iter().map(Some)).collect();
+    table.with(programs_table(&rows))
+}
+
+/// The answer, a mechanism, and the run of its program.
+type Program<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
+
+fn programs(recommendation: &Recommendation) -> Vec<Program<'_>> {
+    let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
+    let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
+    let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
+    run.chain(not_run.map(|spec| (recommendation, spec, None))).collect()
+}
+
+fn run<'a>(row: &Option<Program<'a>>) -> Option<&'a ProgramFigures> {
+    (*row)?.2
+}
+
+fn programs_table(rows: &[Option<Program>]) -> Table {
+    let mut sheet = Sheet::of_data(rows);
+    let median = |values: &[f64]| Some(Unit::Ns.of(Estimate::of(values)?.median));
+    sheet.data("question", |row| Some((&(*row)?.0.title).into()));
+    sheet.data("program", |row| Some((*row)?.1.to_string().into()));
+    sheet.data("program_language", |row| Some((&(*row)?.0.language).into()));
+    sheet.data("program_taken", |row| {
+        let (whole, spec, _) = (*row)?;
+        Some((whole.taken.as_ref() == Some(spec)).to_string().into())
+    });
+    sheet.data("program_runs", |row| Some(Value::count(run(row)?.time_ns.len() as u64)));
+    sheet.data("program_messages", |row| Some(Value::count(run(row)?.messages)));
+    sheet.data("program_time_ns", |row| median(&run(row)?.time_ns));
+    sheet.data("program_cpu_ns", |row| median(&run(row)?.cpu_ns));
+    sheet.data("program_failure", |row| Some(run(row)?.failure.as_ref()?.into()));
+    sheet.data("answered_after_s", |row| Some(Unit::Decimals(4).of((*row)?.0.took_s?)));
+    sheet.table()
+}
+
+/// The axes that every case has, and others if a case has an unusual value in them; and the numbers of each group.
+pub(crate) fn cases_table(rows: &[Option<CaseRow>], has_peer: bool) -> Table {
+    let is_asked = |group: AxisGroup| {
+        let mut axes = AXES.iter().filter(|axis| axis.group == group);
+        axes.any(|axis| rows.iter().flatten().any(|row| axis.unusual(row.case).is_some()))
+    };
+    let mut sheet = Sheet::of_data(rows);
+    axes(&mut sheet, &[AxisGroup::Case, AxisGroup::Worker]);
+    columns(&mut sheet);
+    if is_asked(AxisGroup::Further) {
+        axes(&mut sheet, &[AxisGroup::Further]);
+    }
+    if is_asked(AxisGroup::Load) {
+        axes(&mut sheet, &[AxisGroup::Load]);
+        load::columns(&mut sheet, |row| Some(row.as_ref()?.case), &[]);
+    }
+    if has_peer {
+        axes(&mut sheet, &[AxisGroup::Peer]);
+        sheet.data("retransmits", |row| {
+            median(row.as_ref()?.case, |sample| Some(sample.retransmits? as f64), Unit::Decimals(4))
+        });
+    }
+    sheet.table()
+}
+
+fn axes(sheet: &mut Sheet<Option<CaseRow>>, groups: &[AxisGroup]) {
+    for axis in AXES.iter().filter(|axis| groups.contains(&axis.group)) {
+        sheet.data(axis.column, |row| Some((axis.value)(row.as_ref()?.case)?.raw().into()));
+    }
+}
+
+fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
+    let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
+        sheet.data(name, |row| cell(row.as_ref()?.case));
+    };
+    add("granted", |case| Some(pairs(&case.granted).into()));
+    add("samples", |case| Some(Value::count(case.samples.len() as u64)));
+    let throughput = "throughput_median_bytes_per_s=median_bytes_per_s throughput_low_bytes_per_s=low \
+        throughput_high_bytes_per_s=high throughput_mean_bytes_per_s=mean throughput_stddev_bytes_per_s=stddev";
+    sheet.fields_in(Unit::BytesPerS, throughput, |row| (*row)?.case.throughput.as_ref());
+    let round_trips = "round_trip_p50_ns=p50 round_trip_p50_low_ns=p50_low round_trip_p50_high_ns=p50_high";
+    sheet.fields(round_trips, |row| (*row)?.case.latency_ns.as_ref());
+    for (name, percentile) in [
+        ("round_trip_p90_ns", Tail::P90),
+        ("round_trip_p99_ns", Tail::P99),
+        ("round_trip_p999_ns", Tail::P999),
+    ] {
+        sheet.data(name, |row| tail::cell((*row)?.case.latency_ns.as_ref(), percentile));
+    }
+    sheet.fields("round_trip_max_ns=max round_trips=count", |row| (*row)?.case.latency_ns.as_ref());
+    let times_pipe = "times_pipe=median times_pipe_low=low times_pipe_high=high";
+    sheet.fields_in(Unit::Times, times_pipe, |row| (*row)?.times_pipe);
+    sheet.data("elapsed_per_block_ns", |row| {
+        median(row.as_ref()?.case, figure::elapsed_per_block_ns, Unit::Ns)
+    });
+    sheet.data("cpu_per_block_ns", |row| {
+        let case = of_blocks_alone(row.as_ref()?.case)?;
+        median(case, |sample| costly_cpu_ns(case, sample, &Demand::default()), Unit::Ns)
+    });
+    sheet.data("model_overhead_ns", |row| Some(Unit::Ns.of((*row)?.model?.overhead_ns.value)));
+    sheet.data("model_bandwidth_bytes_per_s", |row| {
+        Some(Unit::BytesPerS.of((*row)?.model?.bandwidth_bytes_per_s()?.value))
+    });
+    sheet.data("model_per_block_ns", |row| {
+        let CaseRow { case, model, .. } = (*row)?;
+        Some(Unit::Ns.of(model?.ns(case.block_bytes)))
+    });
+    let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
+        sheet.data(name, |row| cell(row.as_ref()?.case));
+    };
+    add("syscalls_per_block", |case| median(case, figure::syscalls_per_block, Unit::Decimals(4)));
+    add("set_up_ns", |case| median(case, |sample| Some(sample.setup_ns as f64), Unit::Ns));
+    add("voluntary_switches_per_block", |case| {
+        median(of_blocks_alone(case)?, figure::voluntary_switches_per_block, Unit::Decimals(4))
+    });
+    add("bound_by", |case| Some(bound_of(of_blocks_alone(case)?)?.to_string().into()));
+    add("noise", |case| word(&case.noise?));
+    add("outliers", |case| Some(Value::count(case.outliers.into())));
+    sheet.fields("error_kind=kind error=message remedy", |row| (*row)?.case.error.as_ref());
+}
+
+/// The word that records have for a value.
+fn word(value: &impl Serialize) -> Option<Value> {
+    Some(serde_json::to_value(value).ok()?.as_str()?.into())
+}
+
+/// The case, if its CPU time and context switches are those of its blocks alone; those of workers include start-up and warm-up.
+fn of_blocks_alone(case: &CaseRecord) -> Option<&CaseRecord> {
+    case.worker.is_none().then_some(case)
+}
+
+fn median(case: &CaseRecord, of: impl Fn(&model::Sample) -> Option<f64>, unit: Unit) -> Option<Value> {
+    figure::median_of(case, of).map(|value| unit.of(value))
+}
