@@ -140,6 +140,7 @@ causes! {
     PeerSilent "peer-silent" Stuck,
     WriterSilent "writer-silent" Stuck,
     Hidden "hidden" Unknown,
+    FifoBoth "fifo-both" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
     Zombie "zombie" NotStuck,
     CloseWait "close-wait" NotStuck,

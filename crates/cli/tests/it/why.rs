@@ -57,6 +57,38 @@ const PROGRAMS: &[Hangs] = &[
         "exec python3 -c 'import subprocess as s; s.run([\"bash\", \"-c\", \"sleep 100 >/dev/null </dev/null &\"], capture_output=True)'",
     ),
     Hangs(
+        WhyCause::DaemonHolds,
+        "python3",
+        "sleep",
+        "exec python3 -c 'import subprocess as s; s.run(\"sleep 100 & echo hi\", shell=True, capture_output=True)'",
+    ),
+    Hangs(
+        WhyCause::DeadlockStderr,
+        "seq",
+        "python3",
+        "exec python3 -c '
+import subprocess as s
+p = s.Popen(\"seq 100000 >&2; seq 5\", shell=True, stdout=-1, stderr=-1)
+p.stdout.read(); p.stderr.read()'",
+    ),
+    Hangs(
+        WhyCause::Lock,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import fcntl, os, time
+f = open(\"l\", \"a\"); fcntl.lockf(f, fcntl.LOCK_EX)
+if os.fork() == 0:
+    fcntl.lockf(open(\"l\", \"a\"), fcntl.LOCK_EX)
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::DeadlockInput,
+        "bash",
+        "sed",
+        "coproc sed s/a/b/; echo a >&${COPROC[1]}; read -r x <&${COPROC[0]}",
+    ),
+    Hangs(
         WhyCause::CopyHeld,
         "cat",
         "sleep",
@@ -78,7 +110,7 @@ p = subprocess.Popen([\"cat\"], stdin=-1, stdout=-1)
 p.stdin.write(b\"x\" * 300000)'",
     ),
     Hangs(
-        WhyCause::Deadlock,
+        WhyCause::DeadlockInput,
         "python3",
         "grep",
         "exec python3 -c 'import subprocess as s; s.Popen([\"grep\", \"x\"], stdin=-1, stdout=-1).stdout.read()'",
@@ -219,10 +251,12 @@ s.close(); time.sleep(100)'",
         "python3",
         "exec python3 -c '
 import socket, os, time
-s, k = socket.socketpair()
+s = socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(1)
 if os.fork() == 0:
-    k.close(); s.recv(1); os._exit(0)
-s.close(); time.sleep(100)'",
+    time.sleep(100); os._exit(0)
+if os.fork() == 0:
+    s.close(); k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); k.recv(1); os._exit(0)
+c, _ = s.accept(); time.sleep(100)'",
     ),
     Hangs(
         WhyCause::FifoBusy,
@@ -246,7 +280,7 @@ while 1:
     try: os.read(0, 1)
     except BlockingIOError: pass'",
     ),
-    Hangs(WhyCause::TwoReaders, "cat", "cat", "mkfifo f; cat f & cat f & exec 3>f; sleep 100"),
+    Hangs(WhyCause::TwoReaders, "cat", "sed", "mkfifo f; cat f & sed p f & exec 3>f; sleep 100"),
     Hangs(
         WhyCause::Zombie,
         "python3",

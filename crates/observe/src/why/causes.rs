@@ -68,6 +68,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::descriptor_leak,
     rest::silent,
     rest::hidden,
+    rest::fifo_both,
     rest::not_stuck,
 ];
 
@@ -232,7 +233,13 @@ fn lock(case: &Case) -> Option<Finding> {
     let is_circle = !need.wakers.is_empty()
         && !case.graph.is_alive(pid)
         && need.wakers.iter().all(|holder| holder.pid != pid);
-    let takes_turns = need.wakers.iter().any(|holder| case.are_workers(pid, holder.pid));
+    let serves = |one: &Watched| {
+        one.needs()
+            .any(|need| matches!(need.resource, Resource::Connections | Resource::Several) && need.outside)
+    };
+    let takes_turns = need.wakers.iter().any(|holder| {
+        case.are_workers(pid, holder.pid) && case.graph.watched.get(&holder.pid).is_some_and(serves)
+    });
     (!is_circle && !takes_turns)
         .then(|| Finding { detail: fds.join(", "), ..case.of_need(WhyCause::Lock, pid, need) })
 }
@@ -252,7 +259,10 @@ fn queue(case: &Case) -> Option<Finding> {
     let waits =
         |other: &i32| case.graph.watched.get(other).is_some_and(|one| one.slept && one.needs().any(is_queue));
     finding.by.retain(|other| !waits(other));
-    let has_sender = finding.by.iter().any(|other| case.graph.process(*other).is_some());
+    // A queue that has had no message yet may have a sender that lives.
+    let is_there = |other: &i32| case.graph.process(*other).is_some();
+    let is_system_v = need.what.starts_with("System V");
+    let has_sender = finding.by.iter().any(is_there) || (is_system_v && finding.by.is_empty());
     if !sends && has_sender {
         finding.cause = WhyCause::QueueEmpty;
     }

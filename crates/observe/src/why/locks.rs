@@ -1,6 +1,8 @@
 //! Who holds a lock that a process waits for (proc_locks(5), proc_pid_fdinfo(5)).
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use process::proc::descriptors;
 
@@ -15,7 +17,7 @@ type Lock = [String; 7];
 pub(super) fn need(scene: &Scene, pid: i32, fd: i32) -> Need {
     let path = Some(fd).filter(|fd| *fd >= 0).and_then(|fd| path_of(pid, fd));
     let mut need = Need { what: path.unwrap_or_default(), ..Need::new(Resource::Lock) };
-    if let Some(lock) = awaited(pid) {
+    if let Some(lock) = awaited(pid, fd) {
         // The owner in the table is the process that has made the lock. One of flock(2) belongs to the open file, which others may have got.
         for other in scene.processes.keys() {
             if let Some(fd) = descriptors(*other).find(|fd| has(*other, *fd, &lock)) {
@@ -43,17 +45,33 @@ fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Lock> {
     words.map(str::to_owned).collect::<Vec<_>>().try_into().ok()
 }
 
-/// The lock that keeps a process waiting: in /proc/locks those who wait have an arrow, below the lock for which they wait.
-fn awaited(pid: i32) -> Option<Lock> {
+/// The lock that keeps a process waiting: in /proc/locks those who wait have an arrow, below the lock for which they wait. Of a lock of an open file
+/// (fcntl(2), F_OFD_SETLKW) the table does not say who waits, but for which file.
+fn awaited(pid: i32, fd: i32) -> Option<Lock> {
     let table = fs::read_to_string("/proc/locks").ok()?;
+    let file = file_of(pid, fd);
     let mut held = None;
     for line in table.lines() {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         match words.strip_prefix(&["->"]) {
             None => held = parse(words.into_iter()),
-            Some(waiting) if waiting.get(3).and_then(|word| word.parse().ok()) == Some(pid) => return held,
+            Some([_, _, _, owner, of, ..])
+                if owner.parse() == Ok(pid) || (*owner == "-1" && file.as_deref() == Some(of)) =>
+            {
+                return held;
+            }
             Some(_) => {}
         }
     }
     None
+}
+
+/// An open file as the table names it. Only regular files have locks; others are not asked, as that may take for ever.
+fn file_of(pid: i32, fd: i32) -> Option<String> {
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let may_have = |shown: &PathBuf| shown.starts_with("/") && !shown.starts_with("/dev");
+    fs::read_link(&path).ok().filter(may_have)?;
+    let stat = fs::metadata(path).ok()?;
+    let device = stat.dev();
+    Some(format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), stat.ino()))
 }

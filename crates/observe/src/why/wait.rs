@@ -185,7 +185,8 @@ fn wait(pid: i32, folder: &str, state: char) -> Wait {
     if is_in(&["vfork_done"]) || (state == 'D' && is_in(&["kernel_clone", "do_fork"])) {
         return Wait::Vfork;
     }
-    if is_in(&["freezer", "refrigerator"]) {
+    // A stopped thread sleeps there, too, in another state.
+    if is_in(&["freezer", "refrigerator"]) || function == "get_signal" {
         return Wait::Frozen;
     }
     if state == 'D' {

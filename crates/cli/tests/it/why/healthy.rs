@@ -6,6 +6,24 @@ const PROGRAMS: &[(WhyCause, &str)] = &[
     (WhyCause::Sleeps, "exec sleep 100"),
     (WhyCause::Sleeps, "sleep 100 | cat"),
     (WhyCause::Sleeps, "while :; do sleep 30; done"),
+    (WhyCause::Sleeps, "printf 'all: a b c d\\na b c d: ; @sleep 100\\n' >Makefile; make -j3"),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import os, select
+r, w = os.pipe(); p = select.poll(); p.register(r, select.POLLIN); p.poll()'",
+    ),
+    (WhyCause::FifoBoth, "mkfifo f; exec 3<>f; while read -r -u3 line; do :; done"),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import fcntl, os, socket, time
+s = socket.socket(); s.listen()
+for i in range(3):
+    if os.fork() == 0:
+        f = open(\"l\", \"a\"); fcntl.lockf(f, fcntl.LOCK_EX); s.accept()
+os.wait()'",
+    ),
     (WhyCause::ByteReads, "yes | while read -r line; do :; done"),
     (WhyCause::Rests, "echo x >log; tail -f log | cat"),
     (WhyCause::Rests, "exec python3 -c 'import socket; s = socket.socket(); s.listen(); s.accept()'"),

@@ -55,7 +55,14 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
         let (_, _, writes) = need.pipe().filter(|_| to == parent)?;
         Some((parent, child, need, writes))
     });
-    if let Some((pid, need, to)) = stderr {
+    let terminal =
+        needs().find(|(_, need, _)| matches!(need.resource, Resource::Terminal { writes: true, .. }));
+    if let Some((pid, need, to)) = terminal {
+        let waits =
+            needs().find(|(other, ..)| *other == to).map(|(other, need, _)| graph.describe(other, need));
+        let (what, detail) = (need.what.clone(), waits.unwrap_or_default());
+        finding = Finding { cause: WhyCause::TerminalFull, who: pid, by: vec![to], what, detail, ..finding };
+    } else if let Some((pid, need, to)) = stderr {
         finding = Finding {
             cause: WhyCause::DeadlockStderr,
             by: vec![to],

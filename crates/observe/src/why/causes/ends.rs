@@ -27,18 +27,28 @@ const BYTE_READS_MAX: u64 = 2;
 /// that has inherited a copy.
 pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
     let graph = case.graph;
-    for (pid, need) in case.waits().filter(|(_, need)| need.pipe().is_some_and(|(_, _, writes)| !writes)) {
+    for (pid, need) in case.waits() {
+        // The reader's own end, and the one of the writers: of a pair of sockets these are two files.
+        let (file, written) = match need.resource {
+            Resource::Pipe { pipe, writes: false, .. } => (IpcFile::Pipe(pipe), IpcFile::Pipe(pipe)),
+            Resource::Socket { inode, writes: false, .. } => {
+                let pair =
+                    graph.sockets.get(&inode).filter(|socket| socket.name.is_empty() && !socket.is_tcp);
+                let Some(peer) = pair.and_then(|socket| socket.peer) else { continue };
+                (IpcFile::Socket(inode), IpcFile::Socket(peer))
+            }
+            _ => continue,
+        };
         let is_relative = |holder: i32| {
             let mut above = graph.scene.ancestors(pid);
             above.any(|ancestor| ancestor == holder)
                 || graph.scene.ancestors(holder).any(|ancestor| ancestor == pid)
         };
-        let file = IpcFile::Pipe(need.pipe().map_or((0, 0), |(pipe, ..)| pipe));
         let is_left = |holder: i32| graph.scene.is_left_behind(holder, pid, file);
         let is_copy = |holder: i32| {
-            let by = graph.scene.ends(file);
+            let by = graph.scene.ends(written);
             let mut by = by.iter().filter(|(pid, end)| *pid == holder && end.writes);
-            by.all(|(_, end)| end.fd > 2) && !is_relative(holder)
+            file == written && by.all(|(_, end)| end.fd > 2) && !is_relative(holder)
         };
         let others = || need.wakers.iter().map(|holder| holder.pid).filter(|holder| *holder != pid);
         let waits_here = |holder: i32| !graph.is_alive(holder) && graph.watched.contains_key(&holder);
@@ -253,7 +263,8 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
             })
         };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
-        if waiting.len() > 1 {
+        let are_workers = waiting.iter().skip(1).all(|other| case.are_workers(waiting[0], *other));
+        if waiting.len() > 1 && !are_workers {
             let what = crate::endpoint::path_of(pid, end.fd).unwrap_or_default();
             return Some(Finding {
                 by: waiting[1..].to_vec(),

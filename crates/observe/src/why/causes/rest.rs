@@ -119,6 +119,18 @@ pub(super) fn hidden(case: &Case) -> Option<Finding> {
     Some(case.of_need(WhyCause::Hidden, pid, need))
 }
 
+/// A reader of a FIFO that it has open for writing, too: whoever knows the name may give it bytes.
+pub(super) fn fifo_both(case: &Case) -> Option<Finding> {
+    let found = case.thread_waits().find(|(pid, _, need)| {
+        need.outside
+            && need.pipe().is_some_and(|(_, fd, writes)| {
+                !writes && case.graph.scene.end(*pid, fd).is_some_and(|end| end.writes)
+            })
+    });
+    let (pid, _, need) = found?;
+    Some(case.of_need(WhyCause::FifoBoth, pid, need))
+}
+
 /// What a process does that is not stuck: of all behind the question the one that works.
 pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
