@@ -25,8 +25,34 @@ impl Moved {
     }
 }
 
+/// Calls that read and write, and their bytes (proc_pid_io(5), `syscr` and `syscw`), as of [`Moved`].
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) reads: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) writes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+impl Calls {
+    /// Of a process since its start; `None` if this user may not read them.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let bytes = process::proc::read_short_file(&format!("/proc/{pid}/io"))?;
+        let Moved { read: read_bytes, written: written_bytes } = Moved::parse(&bytes)?;
+        let (reads, writes) = (counter(&bytes, "syscr:")?, counter(&bytes, "syscw:")?);
+        Some(Self { reads, read_bytes, writes, written_bytes })
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        let (reads, read_bytes) = (self.reads - before.reads, self.read_bytes - before.read_bytes);
+        let (writes, written_bytes) =
+            (self.writes - before.writes, self.written_bytes - before.written_bytes);
+        Self { reads, read_bytes, writes, written_bytes }
+    }
+}
+
 /// The value of a line of /proc/PID/io.
-pub(crate) fn counter(bytes: &[u8], name: &str) -> Option<u64> {
+fn counter(bytes: &[u8], name: &str) -> Option<u64> {
     str::from_utf8(bytes).ok()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 

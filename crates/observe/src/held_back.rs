@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fs;
 
 use model::HeldBack;
-use process::proc::{self, Stat};
+use process::proc::Stat;
 
-use crate::flow::counter;
+use crate::flow::Calls;
 use crate::line_buffering;
 use crate::stdout_buffer::{StdoutBuffer, StdoutFinder, buffer_at};
 
@@ -35,10 +35,7 @@ pub(crate) struct HeldBackTracker {
 /// The counters of a process (proc_pid_io(5)), and its buffer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct OutputCounters {
-    read_bytes: u64,
-    read_calls: u64,
-    written_bytes: u64,
-    write_calls: u64,
+    calls: Calls,
     /// `None` where it is not known.
     buffer: Option<StdoutBuffer>,
 }
@@ -105,7 +102,7 @@ impl HeldBackTracker {
 impl History {
     /// Reads the counters and the buffer of a process; `None` if it has ended, or is another user's.
     fn read(&mut self, pid: i32, now_ns: u64, finder: &mut StdoutFinder) -> Option<OutputCounters> {
-        let mut counters = OutputCounters::parse(&proc::read_short_file(&format!("/proc/{pid}/io"))?)?;
+        let mut counters = OutputCounters { calls: Calls::of(pid)?, buffer: None };
         counters.buffer = self.address.and_then(|address| buffer_at(pid, address));
         if counters.buffer.is_none() && (self.searched_ns == 0 || now_ns - self.searched_ns > SEARCH_PAUSE_NS)
         {
@@ -122,14 +119,14 @@ impl History {
     }
 
     fn detect_held_back(&mut self, pid: i32, now_ns: u64, counters: OutputCounters) -> Option<HeldBack> {
-        let wrote = |before: &OutputCounters| before.write_calls != counters.write_calls;
+        let wrote = |before: &OutputCounters| before.calls.writes != counters.calls.writes;
         // Only what was read and not passed on counts, so the time begins with it: until then there was nothing to hold back. (The buffer of a
         // program that has not written to glibc's stdout yet, or does not use it, has size 0.)
         let had_nothing = |before: &OutputCounters| match counters.buffer {
             Some(StdoutBuffer { size_bytes: 1.., .. }) => {
                 before.buffer.is_none_or(|buffer| buffer.held_bytes == 0)
             }
-            _ => before.read_bytes == counters.read_bytes,
+            _ => before.calls.read_bytes == counters.calls.read_bytes,
         };
         if self.since_write.as_ref().is_none_or(|(_, before)| wrote(before) || had_nothing(before)) {
             self.since_write = Some((now_ns, counters));
@@ -151,7 +148,7 @@ impl History {
                 all.iter().find_map(|(from_ns, first)| {
                     let ns = now_ns.saturating_sub(*from_ns).max(1);
                     let block = counters.block_bytes(first, before, ns, is_known)?;
-                    let written = counters.written_bytes - first.written_bytes;
+                    let written = counters.calls.written_bytes - first.calls.written_bytes;
                     Some((None, block, written as f64 * 1e9 / ns as f64))
                 })?
             }
@@ -172,28 +169,17 @@ impl History {
 }
 
 impl OutputCounters {
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let value = |name: &str| counter(bytes, name);
-        Some(Self {
-            read_bytes: value("rchar:")?,
-            read_calls: value("syscr:")?,
-            written_bytes: value("wchar:")?,
-            write_calls: value("syscw:")?,
-            buffer: None,
-        })
-    }
-
     /// The size of a program's buffer, if it has written only whole buffers since `first`, with long pauses, and has read since its last write. A
     /// program that is known to hold lines back may have written a little less than a block, up to the end of a line.
     fn block_bytes(&self, first: &Self, last: &Self, ns: u64, is_known: bool) -> Option<u64> {
-        let calls = self.write_calls.saturating_sub(first.write_calls);
-        let written = self.written_bytes.saturating_sub(first.written_bytes);
+        let calls = self.calls.writes.saturating_sub(first.calls.writes);
+        let written = self.calls.written_bytes.saturating_sub(first.calls.written_bytes);
         let bytes = written.checked_div(calls)?;
         let block = bytes.next_power_of_two();
         let is_whole = bytes * calls == written && bytes == block;
         let is_nearly = is_known && bytes >= block - block / 8;
-        let reads_on = self.read_bytes > last.read_bytes
-            && self.read_calls.saturating_sub(first.read_calls) >= READS_PER_BLOCK_MIN * calls;
+        let reads_on = self.calls.read_bytes > last.calls.read_bytes
+            && self.calls.reads.saturating_sub(first.calls.reads) >= READS_PER_BLOCK_MIN * calls;
         let pauses = ns / calls >= BLOCK_PAUSE_MIN_NS;
         (BLOCK_BYTES.contains(&block) && (is_whole || is_nearly) && reads_on && pauses).then_some(block)
     }
@@ -212,9 +198,8 @@ mod tests {
 
     fn with(held_bytes: u64, write_calls: u64) -> OutputCounters {
         OutputCounters {
-            write_calls,
+            calls: Calls { writes: write_calls, ..Calls::default() },
             buffer: Some(StdoutBuffer { held_bytes, size_bytes: 4096 }),
-            ..OutputCounters::default()
         }
     }
 
@@ -234,7 +219,7 @@ mod tests {
         assert_eq!(judged(&[(S, with(90, 3)), (9 * S, with(90, 4))]), None, "it wrote meanwhile");
         assert_eq!(judged(&[(S, with(90, 3)), (S + S / 4, with(90, 3))]), None, "too short");
         // Happened: "held its output back: 86 B for 998 ms", of `uniq -c` behind a sort that took 998 ms.
-        let before_its_first_line = OutputCounters { write_calls: 0, ..OutputCounters::default() };
+        let before_its_first_line = OutputCounters::default();
         let late = [(S, before_its_first_line), (9 * S, with(86, 0)), (9 * S + S / 4, with(99, 0))];
         assert_eq!(judged(&late), None, "its first line came a quarter of a second ago");
     }
@@ -242,10 +227,7 @@ mod tests {
     #[test]
     fn writes_of_whole_blocks_with_long_pauses_tell_too() {
         let look = |read_bytes, written_bytes, write_calls| OutputCounters {
-            read_bytes,
-            read_calls: 90,
-            written_bytes,
-            write_calls,
+            calls: Calls { reads: 90, read_bytes, writes: write_calls, written_bytes },
             buffer: None,
         };
         let twice = |first, then| judged(&[(10 * S, first), (12 * S, then)]);

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use model::{WhyAnswer, WhyCause, WhyVerdict};
 
-use graph::{Calls, Graph};
+use crate::flow::Calls;
+use graph::Graph;
 use scene::Scene;
 
 /// How long the threads are watched: those that get no CPU in this time wait.

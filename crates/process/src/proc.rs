@@ -188,6 +188,13 @@ pub fn is_listed(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// The name of a process in such a file: the second field, in parentheses. It may hold anything, parentheses too.
+pub fn name_in_stat(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let name = text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+    name.map_or_else(String::new, |(name, _)| name.to_owned())
+}
+
 /// The fields of such a file from the third one on: the second one, the name, may hold anything, parentheses too.
 pub(crate) fn stat_fields(bytes: &[u8]) -> Option<&str> {
     let name_end = bytes.iter().rposition(|byte| *byte == b')')?;

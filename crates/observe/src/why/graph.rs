@@ -11,6 +11,7 @@ use super::scene::{Process, Scene};
 use super::sockets::{self, Socket};
 use super::wait::{Thread, Wait, threads};
 use crate::endpoint::IpcFile;
+use crate::flow::Calls;
 use crate::fullness::{Fill, Gauge};
 use crate::held_back::HeldBackTracker;
 
@@ -48,33 +49,6 @@ impl Watched {
     /// How long it has waited, at least: since its thread ran that matters most.
     pub(super) fn asleep_ns(&self) -> Option<u64> {
         if self.slept { self.first()?.0.asleep_ns() } else { None }
-    }
-}
-
-/// Calls of read(2) and write(2), and their bytes (proc_pid_io(5)).
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Calls {
-    pub(super) reads: u64,
-    pub(super) read_bytes: u64,
-    pub(super) writes: u64,
-    pub(super) written_bytes: u64,
-}
-
-impl Calls {
-    /// Of a process since its start.
-    pub(super) fn of(pid: i32) -> Option<Self> {
-        let bytes = process::proc::read_short_file(&format!("/proc/{pid}/io"))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        let (reads, read_bytes) = (value("syscr:")?, value("rchar:")?);
-        Some(Self { reads, read_bytes, writes: value("syscw:")?, written_bytes: value("wchar:")? })
-    }
-
-    fn since(self, before: Self) -> Self {
-        let (reads, read_bytes) = (self.reads - before.reads, self.read_bytes - before.read_bytes);
-        let (writes, written_bytes) =
-            (self.writes - before.writes, self.written_bytes - before.written_bytes);
-        Self { reads, read_bytes, writes, written_bytes }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::locks;
 use super::queues;
-use super::scene::{Holder, Scene};
+use super::scene::{Holder, Scene, absolute};
 use super::sockets::Socket;
 use super::wait::{Address, Wait};
 use crate::endpoint::{Endpoint, IpcFile, nameless, path_of};
@@ -249,13 +249,15 @@ impl Needs<'_> {
             return self.of_datagram(pid, own, to);
         }
         let is_full = |socket: &Socket| socket.waiting >= socket.waiting_max.max(1);
-        let is_it = |socket: &Socket| match to {
-            Some(Address::Unix(path)) => !socket.is_tcp && socket.name == self.absolute(pid, path),
+        let is_it = |inode: u64, socket: &Socket| match to {
+            Some(Address::Unix(path)) => {
+                !socket.is_tcp && self.bound_to(inode, socket) == absolute(pid, path)
+            }
             Some(Address::Port(port)) => socket.is_tcp && socket.port == *port,
             None => fd < 0 && is_full(socket) && !socket.is_tcp,
         };
         let mut found: Vec<(&u64, &Socket)> = self.sockets.iter().collect();
-        found.retain(|(_, socket)| socket.listens && is_it(socket));
+        found.retain(|(inode, socket)| socket.listens && is_it(**inode, socket));
         let [(inode, socket)] = found[..] else { return Need::nothing() };
         let most = if socket.is_tcp { String::new() } else { format!(" of {}", socket.waiting_max + 1) };
         Need {
@@ -267,16 +269,15 @@ impl Needs<'_> {
     }
 
     fn of_datagram(&self, pid: i32, own: Option<&Socket>, to: Option<&Address>) -> Need {
-        let named = to.and_then(|to| match to {
-            Address::Unix(path) => {
-                let path = self.absolute(pid, path);
-                self.sockets
-                    .iter()
-                    .find(|(_, socket)| socket.is_datagram && socket.name == path)
-                    .map(|(inode, _)| *inode)
+        let is_named = |(inode, socket): &(&u64, &Socket), path: &str| {
+            socket.is_datagram && self.bound_to(**inode, socket) == absolute(pid, path)
+        };
+        let named = match to {
+            Some(Address::Unix(path)) => {
+                self.sockets.iter().find(|socket| is_named(socket, path)).map(|(inode, _)| *inode)
             }
-            Address::Port(_) => None,
-        });
+            _ => None,
+        };
         let peer = named.or_else(|| own?.peer);
         let wakers = peer.map_or_else(Vec::new, |peer| self.owner(peer));
         let what =
@@ -295,14 +296,10 @@ impl Needs<'_> {
         holders
     }
 
-    /// The name of a socket as its owner bound it: sock_diag(7) shows it as it was given.
-    fn absolute(&self, pid: i32, path: &str) -> String {
-        let is_known = self.sockets.values().any(|socket| socket.name == path);
-        if is_known || path.starts_with(['/', '@']) {
-            return path.to_owned();
-        }
-        let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-        folder.join(path).to_string_lossy().into_owned()
+    /// The path to which a socket is bound: its owner may have named it from a folder.
+    fn bound_to(&self, inode: u64, socket: &Socket) -> String {
+        let owner = self.scene.ends(IpcFile::Socket(inode)).first().map(|(pid, _)| *pid);
+        owner.map_or_else(|| socket.name.clone(), |owner| absolute(owner, &socket.name))
     }
 
     /// Who has the same memory: the process itself, or those that have mapped the same file.

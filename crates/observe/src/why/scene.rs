@@ -52,7 +52,7 @@ impl Scene {
             for end in files.iter().flat_map(|files| files.endpoints.iter().chain(&files.terminals)) {
                 scene.ends.entry(end.ipc_file).or_default().push((pid, *end));
             }
-            let name = name(&bytes);
+            let name = proc::name_in_stat(&bytes);
             let uid = fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |folder| folder.uid());
             scene.processes.insert(pid, Process { name, stat, job, children: Vec::new(), files, uid });
         }
@@ -120,9 +120,11 @@ impl Scene {
     }
 }
 
-/// The name of a process in its file `stat`, which is in parentheses.
-fn name(stat: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stat);
-    let name = text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
-    name.map_or_else(String::new, |(name, _)| name.to_owned())
+/// A path as a process uses it; an abstract name as it is.
+pub(super) fn absolute(pid: i32, path: &str) -> String {
+    if path.is_empty() || path.starts_with(['/', '@']) {
+        return path.to_owned();
+    }
+    let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+    folder.join(path).to_string_lossy().into_owned()
 }

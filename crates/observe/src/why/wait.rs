@@ -3,6 +3,7 @@
 use process::Pinned;
 use process::proc::{self, read_short_file};
 
+use super::scene::absolute;
 use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
 
 /// Longest path or address that is read from a process's memory.
@@ -333,11 +334,6 @@ fn open(pid: i32, call: Option<&Call>, is_fifo: bool) -> Wait {
         call.map_or((None, 0), |call| (text(pid, call.argument(path_at)), call.argument(flags_at) as i32));
     let path = path.map(|path| absolute(pid, &path));
     Wait::OpenFifo { path, writes: flags & libc::O_ACCMODE == libc::O_WRONLY }
-}
-
-fn absolute(pid: i32, path: &str) -> String {
-    let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-    folder.join(path).to_string_lossy().into_owned()
 }
 
 /// A text of a process's memory, up to its first zero. Its last page may be the last that is mapped.

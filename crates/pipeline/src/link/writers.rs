@@ -57,7 +57,10 @@ pub fn wait_for_writers(path: &Path) -> io::Result<()> {
 fn wait_for_no_writer(reader: &OwnedFd) {
     let _ = retry_on_intr(|| flock(reader, FlockOperation::LockExclusive));
     let _ = flock(reader, FlockOperation::Unlock);
-    while !has_no_writer(reader) && has_visible_writer(reader) {
+    // One search may miss a writer: a shell gives its copy to a child whose number was passed already. So two must find none.
+    let mut searches_without = 0;
+    while !has_no_writer(reader) && searches_without < 2 {
+        searches_without = if has_visible_writer(reader) { 0 } else { searches_without + 1 };
         std::thread::sleep(PAUSE);
     }
 }

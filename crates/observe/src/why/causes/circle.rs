@@ -6,8 +6,8 @@ use model::{WhyCause, WhyEdge};
 
 use super::{Case, Finding};
 use crate::endpoint::IpcFile;
-use crate::why::graph::{Graph, stream};
-use crate::why::needs::Resource;
+use crate::why::graph::{Graph, Watched, stream};
+use crate::why::needs::{Need, Resource};
 use crate::why::wait::Wait;
 
 /// A reader that has the writing end of its own input open, and no other writer can go on.
@@ -30,85 +30,105 @@ pub(super) fn self_held(case: &Case) -> Option<Finding> {
 pub(super) fn deadlock(case: &Case) -> Option<Finding> {
     let graph = case.graph;
     // A zombie and a stopped process cannot go on either, and are no circle.
-    let first =
-        case.each().find(|(pid, one)| one.slept && !graph.is_alive(*pid) && !one.threads.is_empty())?.0;
-    let circle = circle(graph, first)?;
+    let is_stuck =
+        |(pid, one): &(i32, &Watched)| one.slept && !graph.is_alive(*pid) && !one.threads.is_empty();
+    let first = case.each().find(is_stuck)?.0;
+    let circle = Circle { graph, waits: circle(graph, first)? };
+    let finding = circle.finding();
     let edges: Vec<WhyEdge> =
-        circle.iter().map(|(pid, thread, to)| graph.edge(*pid, *thread, Some(*to))).collect();
-    let needs = || circle.iter().map(|(pid, thread, to)| (*pid, &graph.watched[pid].threads[*thread].1, *to));
-    let who = circle[0].0;
-    let mut finding = Finding {
-        by: circle[1..].iter().map(|(pid, ..)| *pid).collect(),
-        ..Finding::new(WhyCause::Deadlock, who)
-    };
-    let child = needs().find(|(_, need, _)| need.resource == Resource::Child);
-    let is_two = circle.len() == 2;
-    let is_all = |meant: fn(&Resource) -> bool| needs().all(|(_, need, _)| meant(&need.resource));
-    let is_of = |pid: i32, fd: i32, file| graph.scene.end(pid, fd).is_some_and(|end| end.ipc_file == file);
-    // The pipe that is the standard error of one of them, whatever the writer calls it.
-    let stderr = needs().find(|(_, need, _)| {
-        let file = need.pipe().filter(|(.., writes)| *writes).map(|(pipe, ..)| IpcFile::Pipe(pipe));
-        file.is_some_and(|file| circle.iter().any(|(pid, ..)| is_of(*pid, 2, file)))
-    });
-    let of_child = child.and_then(|(parent, _, child)| {
-        let (_, need, to) = needs().find(|(pid, ..)| *pid == child)?;
-        let (_, _, writes) = need.pipe().filter(|_| to == parent)?;
-        Some((parent, child, need, writes))
-    });
-    let terminal =
-        needs().find(|(_, need, _)| matches!(need.resource, Resource::Terminal { writes: true, .. }));
-    if let Some((pid, need, to)) = terminal {
-        let waits =
-            needs().find(|(other, ..)| *other == to).map(|(other, need, _)| graph.describe(other, need));
-        let (what, detail) = (need.what.clone(), waits.unwrap_or_default());
-        finding = Finding { cause: WhyCause::TerminalFull, who: pid, by: vec![to], what, detail, ..finding };
-    } else if let Some((pid, need, to)) = stderr {
-        finding = Finding {
-            cause: WhyCause::DeadlockStderr,
-            by: vec![to],
-            what: need.what.clone(),
-            who: pid,
-            ..finding
-        };
-    } else if let Some((parent, child, need, writes)) = of_child.filter(|_| is_two) {
-        let held = need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
-        finding = match writes {
-            true => Finding { cause: WhyCause::DeadlockChild, who: parent, by: vec![child], ..finding },
-            false => {
-                let (detail, what) = (held.map_or_else(String::new, stream), need.what.clone());
-                Finding {
-                    cause: WhyCause::ParentHolds,
-                    who: child,
-                    by: vec![parent],
-                    what,
-                    detail,
-                    ..finding
-                }
-            }
-        };
-    } else if is_all(|resource| *resource == Resource::Lock) {
-        finding.cause = WhyCause::DeadlockLock;
-    } else if is_all(|resource| {
-        matches!(
-            resource,
-            Resource::Pipe { writes: false, .. } | Resource::Socket { writes: false, .. } | Resource::Child
-        )
-    }) {
-        finding.cause = WhyCause::DeadlockInput;
-    }
-    // An end that only a copy of a descriptor keeps open is part of the circle.
-    let copies = needs().filter_map(|(_, need, to)| {
-        let (_, _, writes) = need.pipe().filter(|(_, _, writes)| !writes)?;
-        let fd = need.wakers.iter().find(|holder| holder.pid == to)?.fd?;
-        (fd > 2 && !writes && !is_two).then(|| format!("process {to} has it open as {}", stream(fd)))
-    });
-    if finding.detail.is_empty() {
-        finding.detail = copies.collect::<Vec<_>>().join(", ");
-    }
-    let mut way = case.path_to(who);
+        circle.waits.iter().map(|(pid, thread, to)| graph.edge(*pid, *thread, Some(*to))).collect();
+    let mut way = case.path_to(finding.who);
     way.retain(|edge| !edges.iter().any(|other| other.from == edge.from));
     way.extend(edges);
     Some(Finding { edges: Some(way), ..finding })
+}
+
+/// A wait in a circle: a process, what it needs, and which of those who could give it is the next.
+type Wanted<'a> = (i32, &'a Need, i32);
+
+/// Processes each of which waits for the next: `(process, its thread, the next)`.
+struct Circle<'a> {
+    graph: &'a Graph<'a>,
+    waits: Vec<(i32, usize, i32)>,
+}
+
+impl<'a> Circle<'a> {
+    fn each(&self) -> impl Iterator<Item = Wanted<'a>> {
+        let watched = &self.graph.watched;
+        self.waits.iter().map(|(pid, thread, to)| (*pid, &watched[pid].threads[*thread].1, *to))
+    }
+
+    fn is_all(&self, is_meant: fn(&Resource) -> bool) -> bool {
+        self.each().all(|(_, need, _)| is_meant(&need.resource))
+    }
+
+    /// The kind of circle, the most telling first.
+    fn finding(&self) -> Finding {
+        let named = self.terminal().or_else(|| self.stderr()).or_else(|| self.parent_and_child());
+        named.unwrap_or_else(|| {
+            let reads = |resource: &Resource| {
+                use Resource::{Child, Pipe, Socket};
+                matches!(resource, Pipe { writes: false, .. } | Socket { writes: false, .. } | Child)
+            };
+            let cause = if self.is_all(|resource| *resource == Resource::Lock) {
+                WhyCause::DeadlockLock
+            } else if self.is_all(reads) {
+                WhyCause::DeadlockInput
+            } else {
+                WhyCause::Deadlock
+            };
+            let by = self.waits[1..].iter().map(|(pid, ..)| *pid).collect();
+            Finding { by, detail: self.copies(), ..Finding::new(cause, self.waits[0].0) }
+        })
+    }
+
+    /// A terminal that takes no more, as its other side waits for the program.
+    fn terminal(&self) -> Option<Finding> {
+        let is_it = |need: &Need| matches!(need.resource, Resource::Terminal { writes: true, .. });
+        let (pid, need, to) = self.each().find(|(_, need, _)| is_it(need))?;
+        let detail = self
+            .each()
+            .find(|(other, ..)| *other == to)
+            .map(|(other, need, _)| self.graph.describe(other, need));
+        let (what, detail) = (need.what.clone(), detail.unwrap_or_default());
+        Some(Finding { by: vec![to], what, detail, ..Finding::new(WhyCause::TerminalFull, pid) })
+    }
+
+    /// A full pipe that is the standard error of one of them, whatever the writer calls it.
+    fn stderr(&self) -> Option<Finding> {
+        let is_stderr = |file: IpcFile| {
+            let mut ends = self.waits.iter().filter_map(|(pid, ..)| self.graph.scene.end(*pid, 2));
+            ends.any(|end| end.ipc_file == file)
+        };
+        let (pid, need, to) = self.each().find(|(_, need, _)| {
+            need.pipe().is_some_and(|(pipe, _, writes)| writes && is_stderr(IpcFile::Pipe(pipe)))
+        })?;
+        Some(Finding { by: vec![to], what: need.what.clone(), ..Finding::new(WhyCause::DeadlockStderr, pid) })
+    }
+
+    /// A parent that waits for a child, which reads what the parent still holds the other end of, or writes what the parent does not read.
+    fn parent_and_child(&self) -> Option<Finding> {
+        let (parent, _, child) = self.each().find(|(_, need, _)| need.resource == Resource::Child)?;
+        let (_, need, to) = self.each().find(|(pid, ..)| *pid == child)?;
+        let (_, _, writes) = need.pipe().filter(|_| to == parent && self.waits.len() == 2)?;
+        if writes {
+            return Some(Finding { by: vec![child], ..Finding::new(WhyCause::DeadlockChild, parent) });
+        }
+        let held = need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
+        let (what, detail) = (need.what.clone(), held.map_or_else(String::new, stream));
+        Some(Finding { by: vec![parent], what, detail, ..Finding::new(WhyCause::ParentHolds, child) })
+    }
+
+    /// The ends that only a copy of a descriptor keeps open, in a circle of three and more.
+    fn copies(&self) -> String {
+        let copy = |(_, need, to): Wanted| {
+            need.pipe().filter(|(_, _, writes)| !writes)?;
+            let fd = need.wakers.iter().find(|holder| holder.pid == to)?.fd.filter(|fd| *fd > 2)?;
+            Some(format!("process {to} has it open as {}", stream(fd)))
+        };
+        let copies: Vec<String> = self.each().filter_map(copy).collect();
+        if self.waits.len() > 2 { copies.join(", ") } else { String::new() }
+    }
 }
 
 /// Follows from a process that cannot go on what it waits for, until one comes again: `(process, its thread, for whom it waits)`.

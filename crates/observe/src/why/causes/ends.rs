@@ -6,7 +6,8 @@ use process::proc::field_value;
 use super::{Case, Finding};
 use crate::brief_pipe::is_unread;
 use crate::endpoint::{Endpoint, IpcFile, nameless};
-use crate::why::graph::{Calls, stream};
+use crate::flow::Calls;
+use crate::why::graph::stream;
 use crate::why::needs::{Need, Resource};
 use crate::why::wait::Wait;
 
@@ -88,7 +89,6 @@ pub(super) fn reader_left(case: &Case) -> Option<Finding> {
         let ignored = field_value(&format!("/proc/{pid}/status"), "SigIgn")
             .and_then(|mask| u64::from_str_radix(&mask, 16).ok());
         let is_ignored = ignored.is_some_and(|mask| mask & SIGPIPE_BIT != 0);
-        let cause = if is_ignored { WhyCause::SigpipeIgnored } else { WhyCause::ReaderLeft };
         let waits = one.first().map_or_else(String::new, |(_, need)| graph.describe(pid, need));
         let by = one
             .first()
@@ -97,7 +97,7 @@ pub(super) fn reader_left(case: &Case) -> Option<Finding> {
         // One that waits for others than a stage before it, as a server does, may never write.
         let rests = one.first().is_some_and(|(_, need)| need.outside);
         if (is_ignored && writes) || (one.slept && !rests) {
-            let cause = if writes { cause } else { WhyCause::ReaderLeft };
+            let cause = if is_ignored && writes { WhyCause::SigpipeIgnored } else { WhyCause::ReaderLeft };
             let what = crate::endpoint::path_of(pid, 1).unwrap_or_default();
             return Some(Finding { by, what, detail: waits, ..Finding::new(cause, pid) });
         }

@@ -6,8 +6,9 @@ use model::WhyCause;
 
 use super::{Case, Finding, field};
 use crate::endpoint::IpcFile;
+use crate::flow::Calls;
 use crate::line_buffering;
-use crate::why::graph::{Calls, Watched};
+use crate::why::graph::Watched;
 use crate::why::needs::{Need, Resource};
 use crate::why::sockets::Socket;
 use crate::why::wait::Wait;
