@@ -152,7 +152,12 @@ os.close(w); os.wait()'",
     Hangs(WhyCause::FifoOpen, "cat", "", "mkfifo f; cat f; :"),
     Hangs(WhyCause::FifoOpen, "bash", "", "mkfifo f; echo hello >f"),
     Hangs(WhyCause::Lock, "flock", "sleep", "( flock 9; sleep 100 & ) 9>l; flock l true; :"),
-    Hangs(WhyCause::Stopped, "sleep", "", "sleep 100 & kill -STOP $!; wait"),
+    Hangs(
+        WhyCause::Stopped,
+        "sleep",
+        "",
+        "sleep 100 & until [ \"$(</proc/$!/comm)\" = sleep ]; do :; done; kill -STOP $!; wait",
+    ),
     Hangs(
         WhyCause::ReaderLeft,
         "sed",
