@@ -44,6 +44,12 @@ fn answer(scene: &Scene, cause: WhyCause) -> WhyAnswer {
     }
 }
 
+/// A program that a script needs and that is not here.
+fn missing(script: &str) -> Option<&'static str> {
+    let programs = ["flock", "ipcrm", "make", "perl", "python3"];
+    programs.into_iter().find(|program| script.contains(program) && model::file_on_path(program).is_none())
+}
+
 /// A script of bash, the cause, the program that waits, and one of those that could end it.
 struct Hangs(WhyCause, &'static str, &'static str, &'static str);
 
@@ -319,6 +325,9 @@ fn each_program_that_hangs_has_its_cause() {
     std::thread::scope(|threads| {
         for Hangs(cause, who, by, script) in PROGRAMS {
             threads.spawn(move || {
+                if let Some(program) = missing(script) {
+                    return skip(&format!("no {program}: {}", cause.name()));
+                }
                 let scene = Scene::new(script);
                 let answer = answer(&scene, *cause);
                 assert_eq!(answer.who.command, *who, "{script}: {answer:#?}");
@@ -337,6 +346,9 @@ fn a_full_message_queue_is_named() {
     let script = "exec perl -e '
 $q = msgget(0, 0600 | 512); open F, \">\", \"id\"; print F $q; close F;
 msgsnd($q, pack(\"l! a*\", 1, \"x\" x 4000), 0) for 1..100'";
+    if let Some(program) = missing("perl ipcrm") {
+        return skip(&format!("no {program}"));
+    }
     let scene = Scene::new(script);
     let answer = answer(&scene, WhyCause::MessageQueue);
     let id = std::fs::read_to_string(scene.folder().join("id")).expect("the queue");
@@ -394,7 +406,7 @@ fn an_interrupted_run_says_why_nothing_moved() {
     assert_eq!(record["why"]["cause"], "self-held");
 }
 
-/// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind; one that ends has its own status.
+/// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind (that is looked for after every run); one that ends has its own status.
 #[test]
 fn a_command_that_hangs_is_ended_and_one_that_works_is_not() {
     let lab = Lab::new();
@@ -411,8 +423,6 @@ fn a_command_that_hangs_is_ended_and_one_that_works_is_not() {
     let said = &output.stderr;
     assert_eq!((output.code(), output.stdout.as_str()), (124, "started\n"), "{said}");
     assert!(said.contains("waits for the end of its input"), "{said}");
-    let left = Command::new("pgrep").args(["-f", "sleep 123.5"]).output().expect("pgrep").stdout;
-    assert!(left.is_empty(), "{}", String::from_utf8_lossy(&left));
     let output = lab.run(&["why", "--after", "20s", "--end", "--", "bash", "-c", "seq 3 | tail -n1; exit 7"]);
     assert_eq!((output.code(), output.stdout.as_str()), (7, "3\n"));
     assert_eq!(lab.run(&["why", "--after", "1s", "--", "/nonexistent/program"]).code(), 127);
