@@ -43,11 +43,14 @@ impl Calls {
         Some(Self { reads, read_bytes, writes, written_bytes })
     }
 
+    /// What was added since. Another process with the same number may have fewer.
     pub(crate) fn since(self, before: Self) -> Self {
-        let (reads, read_bytes) = (self.reads - before.reads, self.read_bytes - before.read_bytes);
-        let (writes, written_bytes) =
-            (self.writes - before.writes, self.written_bytes - before.written_bytes);
-        Self { reads, read_bytes, writes, written_bytes }
+        Self {
+            reads: self.reads.saturating_sub(before.reads),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            writes: self.writes.saturating_sub(before.writes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+        }
     }
 }
 
