@@ -46,7 +46,7 @@ fn answer(scene: &Scene, cause: WhyCause) -> WhyAnswer {
 
 /// A program that a script needs and that is not here.
 fn missing(script: &str) -> Option<&'static str> {
-    let programs = ["flock", "ipcrm", "make", "perl", "python3"];
+    let programs = ["flock", "ipcrm", "less", "make", "perl", "python3"];
     programs.into_iter().find(|program| script.contains(program) && model::file_on_path(program).is_none())
 }
 
@@ -219,6 +219,16 @@ import pty, os, time
 pid, fd = pty.fork()
 if pid == 0: os.execlp(\"sort\", \"sort\")
 time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::TerminalKey,
+        "less",
+        "",
+        "exec python3 -c '
+import pty, os
+pid, fd = pty.fork()
+if pid == 0: os.environ[\"TERM\"] = \"xterm\"; os.execlp(\"bash\", \"bash\", \"-c\", \"seq 1000000 | less\")
+while 1: os.read(fd, 1000)'",
     ),
     Hangs(
         WhyCause::ListenQueue,
