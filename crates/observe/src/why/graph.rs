@@ -28,6 +28,8 @@ pub(super) struct Watched {
     pub(super) slept: bool,
     /// CPU time per second.
     pub(super) cpus: f64,
+    /// The largest share of the time for which a thread was ready to run and had no CPU.
+    pub(super) queued: f64,
     /// How often its threads got a CPU, per second.
     pub(super) turns_per_s: f64,
     /// What it did in the time of watching; `None` if that may not be read.
@@ -308,6 +310,7 @@ fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, ela
     let slept = after.iter().all(|now| then.get(&now.id).is_some_and(|then| has_slept(now, then)));
     let pairs = || after.iter().filter_map(|now| Some((now, *then.get(&now.id)?)));
     let cpus = pairs().map(|(now, then)| now.cpu_since(then, elapsed_ns)).sum();
+    let queued = pairs().map(|(now, then)| now.queued_since(then, elapsed_ns)).fold(0.0, f64::max);
     let turns: u64 = pairs().map(|(now, then)| now.turns_since(then)).sum();
     let mut threads: Vec<(Thread, Need)> = after
         .into_iter()
@@ -318,7 +321,7 @@ fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, ela
         .collect();
     model::sort_by_key(&mut threads, |(_, need)| weight(need));
     let turns_per_s = turns as f64 * 1e9 / elapsed_ns.max(1) as f64;
-    Watched { threads, slept, cpus, turns_per_s, calls: None, held_back: None }
+    Watched { threads, slept, cpus, queued, turns_per_s, calls: None, held_back: None }
 }
 
 /// Which of a process's waits says most: one that a single other process can end.

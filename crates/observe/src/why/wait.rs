@@ -104,6 +104,9 @@ pub(super) struct Thread {
     /// How often it has got a CPU, and for how long (proc_pid_schedstat(5)).
     turns: u64,
     run_ns: u64,
+    /// How long it was ready to run and had no CPU.
+    queued_ns: u64,
+
     /// The CPU on which it ran last.
     cpu: u32,
     /// When it ran last, on that CPU's clock of the scheduler; `None` on a kernel that does not show it (CONFIG_SCHED_DEBUG).
@@ -122,6 +125,11 @@ impl Thread {
     /// Its share of a CPU since an earlier moment.
     pub(super) fn cpu_since(&self, before: &Self, elapsed_ns: u64) -> f64 {
         self.run_ns.saturating_sub(before.run_ns) as f64 / elapsed_ns.max(1) as f64
+    }
+
+    /// The share of the time for which it waited for a CPU.
+    pub(super) fn queued_since(&self, before: &Self, elapsed_ns: u64) -> f64 {
+        self.queued_ns.saturating_sub(before.queued_ns) as f64 / elapsed_ns.max(1) as f64
     }
 
     pub(super) fn turns_since(&self, before: &Self) -> u64 {
@@ -159,8 +167,8 @@ fn thread(pid: i32, id: i32, folder: &str) -> Option<Thread> {
         'Z' | 'X' => return None,
         state => wait(pid, folder, state),
     };
-    let (turns, run_ns, ran_at_ns) = (number(2), number(0), ran_at_ns(folder));
-    Some(Thread { id, wait, turns, run_ns, cpu: stat.cpu, ran_at_ns })
+    let (run_ns, queued_ns, turns, ran_at_ns) = (number(0), number(1), number(2), ran_at_ns(folder));
+    Some(Thread { id, wait, turns, run_ns, queued_ns, cpu: stat.cpu, ran_at_ns })
 }
 
 /// When a thread ran last (`se.exec_start` of /proc/PID/sched, in milliseconds).

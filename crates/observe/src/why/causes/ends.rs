@@ -263,8 +263,9 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
             })
         };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
-        let are_workers = waiting.iter().skip(1).all(|other| case.are_workers(waiting[0], *other));
-        if waiting.len() > 1 && !are_workers {
+        // Loops of a shell that read lines of one FIFO share its orders.
+        let is_shell = |pid: &i32| graph.process(*pid).is_some_and(|one| SHELLS.contains(&one.name.as_str()));
+        if waiting.len() > 1 && !waiting.iter().all(is_shell) {
             let what = crate::endpoint::path_of(pid, end.fd).unwrap_or_default();
             return Some(Finding {
                 by: waiting[1..].to_vec(),

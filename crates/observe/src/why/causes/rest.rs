@@ -13,8 +13,9 @@ use crate::why::needs::{Need, Resource};
 use crate::why::sockets::Socket;
 use crate::why::wait::Wait;
 
-/// Smallest share of a CPU of a process that computes.
+/// Smallest share of a CPU of a process that computes, and of the time of one that waits for a CPU.
 const COMPUTES_MIN: f64 = 0.5;
+const QUEUES_MIN: f64 = 0.3;
 /// Smallest number of reads within the time of watching, and most bytes of each in the mean, of a program that reads byte by byte.
 const BYTE_READS_MIN: u64 = 1000;
 const BYTE_READS_MAX: u64 = 2;
@@ -159,9 +160,7 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     if let Some((pid, _)) = case.each().find(|(_, one)| has(one, &Wait::Disk)) {
         return Some(Finding::new(WhyCause::Disk, pid));
     }
-    if let Some((pid, one)) =
-        case.each().find(|(_, one)| has(one, &Wait::Runs) && one.cpus < COMPUTES_MIN / 2.0 && one.cpus > 0.0)
-    {
+    if let Some((pid, one)) = case.each().find(|(_, one)| one.queued > QUEUES_MIN) {
         return Some(Finding { detail: share(one), ..Finding::new(WhyCause::Queues, pid) });
     }
     if let Some((pid, one)) = case.each().find(|(_, one)| !one.slept && one.turns_per_s > 1.0) {
