@@ -26,7 +26,7 @@ use chain_filter::ChainFilter;
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Default time that --once samples for.
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
-/// Largest share of a CPU of a stage that rests.
+/// Largest share of a CPU of a stage that counts as doing nothing.
 const STILL_CPUS_MAX: f64 = 0.005;
 /// Samples of --once: several, because one shows only what each stage did at that moment, and not which stage the others waited for.
 const SAMPLES: u32 = 5;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     once(args, &filter, &stop)
 }
 
-/// Finds out why nothing flows in a chain in which nothing does.
+/// Notes why, for each chain in which nothing flows.
 fn explain_still_chains(snapshot: &mut TopSnapshot) {
     let is_still = |chain: &&mut Chain| {
         let rests = |stage: &ChainStage| stage.cpus < STILL_CPUS_MAX;

@@ -25,7 +25,7 @@ pub(crate) fn is_pipe(fd: BorrowedFd<'_>, direction: PipeEnd) -> bool {
     is_fifo && is_open_for(fd, direction)
 }
 
-/// Enlarges a pipe as far as the system grants, and returns its capacity in bytes. A refusal is no error: the pipe works as it is.
+/// Enlarges a pipe up to 1 MiB, as far as the system grants it, and returns its capacity in bytes. A refusal is no error: the pipe works as it is.
 pub(crate) fn enlarge(fd: BorrowedFd<'_>) -> usize {
     grow_pipe(fd).or_else(|_| fcntl_getpipe_size(fd)).unwrap_or(0)
 }

@@ -145,7 +145,11 @@ impl Drop for SharedMemory {
 }
 
 /// Memory that was filled once and cannot change any more. What a pipe got of it by reference stays also after its drop.
-pub struct FixedMemory(SharedMemory);
+pub struct FixedMemory {
+    memory: SharedMemory,
+    /// Bytes that were filled: the mapping may be larger.
+    len: usize,
+}
 
 impl FixedMemory {
     /// Maps `len` bytes of zeros, lets `fill` change them, and makes the memory read-only.
@@ -159,13 +163,13 @@ impl FixedMemory {
         fill(unsafe { std::slice::from_raw_parts_mut(start, len) });
         // SAFETY: the mapping is ours, and the only mutable reference into it ended above.
         unsafe { mprotect(start.cast(), memory.len(), MprotectFlags::READ) }?;
-        Ok(Self(memory))
+        Ok(Self { memory, len })
     }
 
-    /// All of it.
+    /// The bytes that were filled.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: mapped as long as `self`, initialised, and never written again.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 }
 

@@ -92,7 +92,7 @@ pub fn known_program(file: &str) -> Option<&'static KnownProgram> {
     KNOWN_PROGRAMS.iter().find(|program| program.names.contains(&file) || program.names.contains(&name))
 }
 
-/// Whether a program is known to pass its standard input on, or a part of it, and to talk to nobody.
+/// Whether a program is known to pass its standard input on, or a part of it, and to ask its user nothing.
 pub(crate) fn is_filter(file: &str) -> bool {
     let asks = |program: &KnownProgram| matches!(program.method, Variable(..) | Terminal);
     let is_known = known_program(file).is_some_and(|program| !asks(program)) && !["bc", "dc"].contains(&file);

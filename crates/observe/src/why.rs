@@ -7,7 +7,8 @@
 //!    graph      the processes behind those that were asked about; which of them can still go on
 //!    causes     the table of what can be wrong, in the order of its weight
 //! ```
-//! Nothing is stopped or changed. Only pipes are opened, and only for reading (`crate::brief_pipe`).
+//! Nothing is stopped or changed. Only pipes are opened, briefly: for reading, and for writing to learn whether one has lost its readers
+//! (`crate::brief_pipe`).
 
 mod causes;
 mod graph;
@@ -55,7 +56,7 @@ impl Progress {
     }
 }
 
-/// Whom a question is about.
+/// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// A process, and what it has started.
@@ -86,7 +87,13 @@ pub fn explain(asked: &Asked, except: &[i32]) -> Explained {
         questions.iter().filter_map(|roots| causes::answer(&graph, roots)).collect();
     match asked {
         Asked::Process(_) | Asked::Each(_) => {}
-        Asked::Named(_) => distinct(&mut answers),
+        Asked::Named(_) => {
+            distinct(&mut answers);
+            let is = |answer: &WhyAnswer, verdict| answer.verdict != verdict;
+            model::sort_by_key(&mut answers, |answer| {
+                (is(answer, WhyVerdict::Stuck), is(answer, WhyVerdict::Unknown))
+            });
+        }
         Asked::Longest { all } => {
             answers.retain(|answer| answer.verdict == WhyVerdict::Stuck && (*all || !is_usual(answer.cause)));
             distinct(&mut answers);
@@ -127,7 +134,7 @@ fn questions(scene: &Scene, asked: &Asked, except: &[i32]) -> Vec<Vec<i32>> {
         }
         Asked::Longest { .. } => {
             let own = rustix::process::geteuid().as_raw();
-            let is_own = |pid: &i32| is_meant(pid) && scene.processes[pid].uid == own;
+            let is_own = |pid: &i32| is_meant(pid) && (own == 0 || scene.processes[pid].uid == own);
             scene.processes.keys().copied().filter(is_own).map(|pid| vec![pid]).collect()
         }
     }

@@ -317,6 +317,8 @@ impl Running {
             io::ErrorKind::BrokenPipe => RunError::Killed,
             _ => system("wait4")(source),
         })?;
+        // One that ended well went on after the last look.
+        let why = why.filter(|_| !ended.success());
         let wall = self.began.elapsed();
         let summary = self.report_end(ended, stream, pid).map_err(|_| RunError::Killed)?;
         if summary.serves_on {

@@ -138,8 +138,8 @@ impl Drop for Cleaner {
     }
 }
 
-/// The cleaner's process, and the pipe to which it writes one byte when it is ready, and at its end each path that it could not remove.
-/// Dropping this waits for its end and names those paths on standard error.
+/// The cleaner's process, and the pipe to which it writes one byte when it is ready, and at its end the name of each file, folder
+/// and queue that it could not remove. Dropping this waits for its end and names those on standard error.
 #[derive(Debug)]
 struct CleanerProcess(Option<(Pid, File)>);
 
@@ -227,7 +227,7 @@ fn close_all_from(first: i32) {
     }
 }
 
-/// Receives announcements until the maker ends, and then kills the processes and removes the files that it has left.
+/// Receives announcements until the maker ends, and then kills the processes and removes the files and queues that it has left.
 fn clean_up(marks: &[u8]) {
     let mut announced = Announced::default();
     if !announced.listen(&mut BufReader::new(StandardInput)) {
@@ -246,7 +246,12 @@ fn clean_up(marks: &[u8]) {
             _ => true,
         };
         if !is_gone {
-            let _ = write_whole(stdout(), name.to_bytes_with_nul());
+            let kind: &[u8] = match letter {
+                b'k' => b"the System V message queue with the key ",
+                b'm' => b"the POSIX message queue ",
+                _ => b"",
+            };
+            let _ = write_whole(stdout(), &[kind, name.to_bytes_with_nul()].concat());
         }
     }
 }

@@ -10,7 +10,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// For a call whose failure no one can report, and after which something stays, or someone waits for ever.
+    /// For a call whose failure cannot be reported to anyone: a file or a queue would be left, or a process would wait without end.
     pub const UNREPORTED: Self = Self { calls_max: 3, pause: Duration::ZERO };
 }
 

@@ -112,10 +112,9 @@ pub(crate) fn columns<R>(
         load::reached_per_s(case).map(|rate| Unit::PerS.of(rate))
     });
     let each = "each: the throughput of the median one while all of them ran.";
-    add(col("each").csv("each_bytes_per_s").drop(4).legend(each), &|case| {
-        case.throughput.as_ref()?;
-        median(case, load::share_bytes_per_s, Unit::BytesPerS)
-    });
+    let each_of = |case: &CaseRecord| median(case, load::share_bytes_per_s, Unit::BytesPerS);
+    add(col("each").drop(4).legend(each), &|case| case.throughput.as_ref().and_then(|_| each_of(case)));
+    add(Column::default().csv("each_bytes_per_s"), &each_of);
     add(col("× one").drop(3), &|case| times_one(case, cases).map(|times| Unit::Times.of(times)));
     let fairness = "fairness: Jain's index of their progress, 1 if all are equal.";
     add(col("fairness").csv("fairness").drop(5).legend(fairness), &|case| {

@@ -50,8 +50,8 @@ impl<'r, R> Sheet<'r, R> {
         Self { rows, reader, table }
     }
 
-    /// Adds a column with a cell for each row; `None` is a missing number. A column of missing numbers is left out if it has a `drop`, as
-    /// others may be left out then, too.
+    /// Adds a column with a cell for each row; `None` is a missing number. A column in which every number is missing is left
+    /// out, unless its `drop` is 0: those columns are always shown.
     pub fn add(&mut self, column: impl Into<Column>, cell: impl Fn(&R) -> Option<Value>) {
         let column = column.into();
         let is_wanted = match self.reader {

@@ -39,7 +39,7 @@ fn section(record: &RunRecord, context: &Context) -> Section {
         section.blocks.push(Block::Table(table::table(&folded)));
     }
     let why =
-        record.why.as_ref().map(|answer| format!("Nothing moved before it ended: {}", why::cause(answer)));
+        record.why.as_ref().map(|answer| format!("At the last look nothing moved: {}", why::cause(answer)));
     let mut sentences: Vec<String> = why.into_iter().chain(sentences(record, &folded.record)).collect();
     if folded.counts.iter().any(|count| *count > 1) {
         sentences.push(

@@ -63,9 +63,11 @@ fn section(record: &WhyRecord, context: &Context) -> Section {
         section.blocks.extend(fixes.into_iter().map(Block::Note));
     }
     if record.answers.is_empty() {
-        section.blocks.push(Block::Line("No process of yours is stuck, as far as can be seen.".to_owned()));
+        section.blocks.push(Block::Line("No process of yours is stuck, as far as can be seen (--all also names those that are stopped, or wait for you).".to_owned()));
     }
-    let more = record.left_out.map(|count| format!("{count} more answers are left out: name a PID."));
+    let more = record.left_out.map(|count| {
+        format!("{} left out: name a PID.", count_of(count, "more answer is", "more answers are"))
+    });
     section.blocks.extend(more.map(Block::Paragraph));
     // Where a cause was found, what was not seen does not change it.
     let is_open =

@@ -212,9 +212,9 @@ fn choose_with(cases: &[&CaseRecord], demand: &Demand, errors: f64) -> Choice {
 
 /// Excluded cases last, each group by cost; a case without a cost is the last of its group.
 fn by_cost(one: &RankedCase, other: &RankedCase) -> Ordering {
-    let decisive = |one: &RankedCase| one.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
+    let ranking = |one: &RankedCase| one.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
     let excluded = one.excluded.is_some().cmp(&other.excluded.is_some());
-    excluded.then(decisive(one).total_cmp(&decisive(other))).then(one.at.cmp(&other.at))
+    excluded.then(ranking(one).total_cmp(&ranking(other))).then(one.at.cmp(&other.at))
 }
 
 /// Rules 2 and 3.
@@ -229,7 +229,7 @@ fn exclusion(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<E
     }
 }
 
-/// The decisive cost of each round; a trial that took no CPU time that could be counted has one, too.
+/// The ranking cost of each round; a trial that took no CPU time that could be counted has one, too.
 fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
     let of_sample = |sample: &Sample| Some((sample.round, ranking_cost_ns(case, sample, demand)?));
     case.samples.iter().filter_map(of_sample).collect()

@@ -13,8 +13,9 @@ use report::read::Loaded;
 use crate::outputs::Outputs;
 use crate::{script, terminal};
 
-/// Longest time between two looks at the command, and the share of the time limit that it is.
+/// Longest and shortest time between two looks at the command, and the share of the time limit that it is.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+const PAUSE_MIN: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 10;
 /// Time from the request to end until the command is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
@@ -38,7 +39,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// Returns the time until the next look.
     fn look(&mut self) -> Duration {
-        let pause = (self.after / LOOKS).min(PAUSE_MAX);
+        let pause = (self.after / LOOKS).clamp(PAUSE_MIN, PAUSE_MAX);
         if let Some(asked) = self.asked_to_end {
             if asked.elapsed() > KILL_AFTER {
                 signals::send(self.pid, Signal::SIGKILL);
@@ -54,6 +55,9 @@ impl Watch<'_> {
             return pause;
         }
         let record = super::record(self.head.clone(), &Asked::Process(self.pid));
+        if Progress::of(self.pid) != self.progress {
+            return pause;
+        }
         self.moved = None;
         let text =
             report::terminal(&model::Record::from(record.clone()), &terminal::style_of_stderr(), study::view);

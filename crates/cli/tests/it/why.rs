@@ -410,7 +410,7 @@ fn an_interrupted_run_says_why_nothing_moved() {
     signal(running.pid(), Signal::INT);
     let done = running.wait_within(HANGS_AFTER);
     let record = lab.here("run.json");
-    assert!(done.stderr.contains("Nothing moved before it ended: cat"), "{done:?}");
+    assert!(done.stderr.contains("At the last look nothing moved: cat"), "{done:?}");
     let record: serde_json::Value =
         serde_json::from_slice(&std::fs::read(record).expect("saved")).expect("JSON");
     assert_eq!(record["why"]["cause"], "self-held");

@@ -13,6 +13,7 @@ use super::graph::{Graph, Watched};
 use super::needs::{Need, Resource};
 use super::scene::Process;
 use super::wait::Wait;
+use crate::endpoint::{Endpoint, IpcFile, path_of};
 use crate::line_buffering::is_filter;
 use crate::waits::Call;
 
@@ -199,7 +200,13 @@ pub(super) fn field(path: &str, name: &str) -> Option<u64> {
 fn stop_signal(case: &Case, pid: i32) -> (WhyCause, String) {
     let job = case.graph.process(pid).map(|process| process.job).unwrap_or_default();
     let call = process::proc::read_short_file(&format!("/proc/{pid}/syscall")).unwrap_or_default();
-    let call = Call::parse(&String::from_utf8_lossy(&call)).map(|call| call.number);
+    let is_terminal = |call: &Call| {
+        let fd = call.argument(0) as i32;
+        let is_slave = |end: Endpoint| matches!(end.ipc_file, IpcFile::Terminal { is_master: false, .. });
+        case.graph.scene.end(pid, fd).is_some_and(is_slave)
+            || path_of(pid, fd).is_some_and(|path| path == "/dev/tty")
+    };
+    let call = Call::parse(&String::from_utf8_lossy(&call)).filter(is_terminal).map(|call| call.number);
     let is_background = job.foreground.is_some_and(|group| group != job.group);
     let reads = "SIGTTIN: it reads from the terminal in the background";
     let writes = "SIGTTOU: it sets or writes to the terminal in the background";
@@ -219,8 +226,9 @@ fn stop_signal(case: &Case, pid: i32) -> (WhyCause, String) {
 
 fn fifo_open(case: &Case) -> Option<Finding> {
     let (pid, need) = case.waits().find(|(_, need)| matches!(need.resource, Resource::Fifo { .. }))?;
-    let writes = need.resource == Resource::Fifo { writes: true };
-    let detail = if writes { "reading" } else { "writing" }.to_owned();
+    let Resource::Fifo { writes } = need.resource else { return None };
+    let other = writes.map(|writes| if writes { "reading" } else { "writing" });
+    let detail = other.unwrap_or_default().to_owned();
     Some(Finding { detail, ..case.of_need(WhyCause::FifoOpen, pid, need) })
 }
 
@@ -248,8 +256,8 @@ fn queue(case: &Case) -> Option<Finding> {
     let is_queue = |need: &Need| matches!(need.resource, Resource::MessageQueue { .. } | Resource::Semaphore);
     let (pid, need) = case.waits().find(|(_, need)| is_queue(need))?;
     if need.resource == Resource::Semaphore {
-        let has_fellow = case.graph.watched.keys().any(|other| case.are_workers(pid, *other));
-        return (!has_fellow).then(|| case.of_need(WhyCause::Semaphore, pid, need));
+        let has_other_worker = case.graph.watched.keys().any(|other| case.are_workers(pid, *other));
+        return (!has_other_worker).then(|| case.of_need(WhyCause::Semaphore, pid, need));
     }
     let sends = need.resource == Resource::MessageQueue { sends: true };
     let state = if sends { "full" } else { "empty" };
@@ -294,6 +302,20 @@ fn tokens_lost(case: &Case) -> Option<Finding> {
     let first = lost()?;
     std::thread::sleep(TOKENS_PAUSE);
     let (detail, what) = lost().filter(|second| *second == first)?;
+    // A program that still runs may give its tokens back.
+    let holds = |pid: i32| {
+        let files = case.graph.process(pid).and_then(|one| one.files.as_ref());
+        let mut ends = files.into_iter().flat_map(|files| &files.endpoints).filter(|end| end.fd > 2);
+        ends.any(|end| path_of(pid, end.fd).as_ref() == Some(&what))
+    };
+    let is_user = |pid: &i32| {
+        let is_shell =
+            case.graph.process(*pid).is_some_and(|one| ["sh", "bash", "dash"].contains(&one.name.as_str()));
+        !is_make(pid) && !is_shell && holds(*pid)
+    };
+    if case.graph.scene.processes.keys().any(is_user) {
+        return None;
+    }
     Some(Finding { what, detail, ..Finding::new(WhyCause::TokensLost, make) })
 }
 

@@ -103,7 +103,11 @@ impl<'a> Graph<'a> {
         let mut watched = BTreeMap::new();
         for (pid, before) in before {
             let after = threads(pid);
-            if after.is_empty() && process::proc::Stat::of(pid).is_none_or(|stat| stat.state != 'Z') {
+            let started_ticks = scene.processes[&pid].stat.started_ticks;
+            let is_same = |stat: process::proc::Stat| {
+                stat.started_ticks == started_ticks && (!after.is_empty() || stat.state == 'Z')
+            };
+            if !process::proc::Stat::of(pid).is_some_and(is_same) {
                 continue;
             }
             let mut one = watch_one(&needs, pid, &before, after, elapsed_ns);
@@ -264,7 +268,8 @@ impl<'a> Graph<'a> {
             }
             Resource::Several => "waits until one of several descriptors is ready".to_owned(),
             Resource::Fifo { writes } => {
-                format!("opens a FIFO for {}{}", if *writes { "writing" } else { "reading" }, about(""))
+                let way = writes.map_or("", |writes| if writes { " for writing" } else { " for reading" });
+                format!("opens a FIFO{way}{}", about(""))
             }
             Resource::Lock => format!("waits for a lock{}", about("")),
             Resource::ListenQueue => format!("connects{}", about(&need.detail)),

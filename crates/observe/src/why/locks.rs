@@ -1,14 +1,14 @@
 //! Who holds a lock that a process waits for (proc_locks(5), proc_pid_fdinfo(5)).
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use process::proc::descriptors;
 
 use super::needs::{Need, Resource};
 use super::scene::{Holder, Scene};
 use crate::endpoint::path_of;
+use crate::open_file::found_at;
 
 /// A lock as the kernel shows it: kind, whether it binds, mode, owner, file, first and last byte.
 type Lock = [String; 7];
@@ -71,7 +71,7 @@ fn file_of(pid: i32, fd: i32) -> Option<String> {
     let path = format!("/proc/{pid}/fd/{fd}");
     let may_have = |shown: &PathBuf| shown.starts_with("/") && !shown.starts_with("/dev");
     fs::read_link(&path).ok().filter(may_have)?;
-    let stat = fs::metadata(path).ok()?;
-    let device = stat.dev();
-    Some(format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), stat.ino()))
+    // Does not wait for a network file system that does not answer.
+    let (_, (device, inode), _) = found_at(Path::new(&path))?;
+    Some(format!("{:02x}:{:02x}:{inode}", rustix::fs::major(device), rustix::fs::minor(device)))
 }

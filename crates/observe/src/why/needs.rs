@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::net::SocketAddr;
 
 use super::locks;
 use super::queues;
@@ -35,9 +36,9 @@ pub(super) enum Resource {
     },
     /// Several descriptors are watched.
     Several,
-    /// The other end of a FIFO.
+    /// The other end of a FIFO; for what it is opened is `None` where that may not be read.
     Fifo {
-        writes: bool,
+        writes: Option<bool>,
     },
     Lock,
     /// A place in the queue of a listening socket, or of datagrams.
@@ -253,7 +254,15 @@ impl Needs<'_> {
             Some(Address::Unix(path)) => {
                 !socket.is_tcp && self.bound_to(inode, socket) == absolute(pid, path)
             }
-            Some(Address::Port(port)) => socket.is_tcp && socket.port == *port,
+            // Of a connection of TCP that is only slow no queue is full.
+            Some(Address::Inet(to)) => {
+                let is_for = |own: SocketAddr| {
+                    let is_any = own.ip().is_unspecified() && to.ip().is_loopback();
+                    own.port() == to.port() && (own.ip() == to.ip() || is_any)
+                };
+                let is_tcp = own.is_some_and(|own| own.is_tcp || !own.is_datagram);
+                is_tcp && socket.waiting > 0 && socket.address.is_some_and(is_for)
+            }
             None => fd < 0 && is_full(socket) && !socket.is_tcp,
         };
         let mut found: Vec<(&u64, &Socket)> = self.sockets.iter().collect();
@@ -263,7 +272,7 @@ impl Needs<'_> {
         Need {
             what: socket.name.clone(),
             detail: format!("{}{most} connections wait to be accepted", socket.waiting),
-            wakers: self.owner(*inode),
+            wakers: self.owner(*inode, pid),
             ..Need::new(Resource::ListenQueue)
         }
     }
@@ -279,20 +288,20 @@ impl Needs<'_> {
             _ => None,
         };
         let peer = named.or_else(|| own?.peer);
-        let wakers = peer.map_or_else(Vec::new, |peer| self.owner(peer));
+        let wakers = peer.map_or_else(Vec::new, |peer| self.owner(peer, pid));
         let what =
             peer.and_then(|peer| self.sockets.get(&peer)).map_or_else(String::new, |peer| peer.name.clone());
         Need { what, outside: wakers.is_empty(), wakers, ..Need::new(Resource::Datagrams) }
     }
 
-    /// Who accepts: of a process and those that it has forked the first.
-    fn owner(&self, inode: u64) -> Vec<Holder> {
+    /// Which process accepts: of one and those that it has forked the first. `pid` waits for it.
+    fn owner(&self, inode: u64, pid: i32) -> Vec<Holder> {
         let mut holders = self.scene.holders(IpcFile::Socket(inode), false);
         let is_below = |holder: &Holder, all: &[Holder]| {
             self.scene.ancestors(holder.pid).any(|ancestor| all.iter().any(|other| other.pid == ancestor))
         };
         let all = holders.clone();
-        holders.retain(|holder| !is_below(holder, &all));
+        holders.retain(|holder| holder.pid != pid && !is_below(holder, &all));
         holders
     }
 

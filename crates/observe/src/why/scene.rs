@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use model::NamedProcess;
 use process::proc::{self, Job, Stat};
 
-use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, process_files};
+use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, nameless, process_files};
 
 /// A process.
 pub(super) struct Process {
@@ -67,7 +67,8 @@ impl Scene {
     }
 
     pub(super) fn named(&self, pid: i32) -> NamedProcess {
-        let command = self.processes.get(&pid).map_or_else(String::new, |process| process.name.clone());
+        let known = self.processes.get(&pid).map(|process| process.name.clone());
+        let command = known.or_else(|| Some(proc::named(pid)?.command)).unwrap_or_default();
         NamedProcess { pid, command }
     }
 
@@ -76,7 +77,10 @@ impl Scene {
         let mut tree = vec![root];
         let mut at = 0;
         while let Some(pid) = tree.get(at).copied() {
-            tree.extend(self.processes.get(&pid).into_iter().flat_map(|process| &process.children));
+            let children = self.processes.get(&pid).map_or(&[][..], |process| &process.children);
+            // A number that was used again while they were read may be below itself.
+            let new: Vec<i32> = children.iter().copied().filter(|child| !tree.contains(child)).collect();
+            tree.extend(new);
             at += 1;
         }
         tree
@@ -111,6 +115,10 @@ impl Scene {
     /// Whether a program that has ended left a process behind, as seen from the reader of a pipe that it can write to: its parent now is above the one that made the pipe for the
     /// reader, which would be its parent, or one of its ancestors, else.
     pub(super) fn is_left_behind(&self, holder: i32, reader: i32, pipe: IpcFile) -> bool {
+        // A FIFO is opened by its name, on purpose.
+        if pipe.pipe().is_some_and(|(device, _)| Some(device) != nameless()) {
+            return false;
+        }
         let reads = |pid: &i32| self.ends(pipe).iter().any(|(other, end)| other == pid && end.reads);
         let top = self.ancestors(reader).take_while(reads).last().unwrap_or(reader);
         let mut above = self.ancestors(top).skip(1);

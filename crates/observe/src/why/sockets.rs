@@ -23,8 +23,8 @@ pub(super) struct Socket {
     pub(super) is_tcp: bool,
     /// It was accepted, by a server.
     pub(super) is_accepted: bool,
-    /// The port of this end of a TCP connection.
-    pub(super) port: u16,
+    /// The address of this end of a TCP connection.
+    pub(super) address: Option<SocketAddr>,
     /// Bytes that can be read; of one that listens the connections that wait.
     pub(super) waiting: u32,
     /// Of one that listens: how many may wait.
@@ -75,12 +75,13 @@ fn tcp_sockets() -> HashMap<u64, Socket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(tcp_line);
     let found: HashMap<(SocketAddr, SocketAddr), (u64, Socket)> = lines.collect();
-    let served: Vec<u16> =
-        found.values().filter(|(_, socket)| socket.listens).map(|(_, socket)| socket.port).collect();
+    let port = |socket: &Socket| socket.address.map(|address| address.port());
+    let served: Vec<Option<u16>> =
+        found.values().filter(|(_, socket)| socket.listens).map(|(_, socket)| port(socket)).collect();
     let with_peer = |((from, to), (inode, socket)): (&(SocketAddr, SocketAddr), &(u64, Socket))| {
         let peer =
             found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|peer| *peer != 0 && !socket.listens);
-        let is_accepted = !socket.listens && served.contains(&socket.port);
+        let is_accepted = !socket.listens && served.contains(&port(socket));
         (*inode, Socket { peer, is_accepted, ..socket.clone() })
     };
     found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
@@ -95,7 +96,8 @@ fn tcp_line(line: &str) -> Option<((SocketAddr, SocketAddr), (u64, Socket))> {
     let waiting = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
     let name = if listens { from.to_string() } else { format!("{from} → {to}") };
     let is_half_closed = state == TCP_CLOSE_WAIT;
-    let port = from.port();
-    let socket = Socket { name, listens, is_half_closed, is_tcp: true, waiting, port, ..Socket::default() };
+    let address = Some(from);
+    let socket =
+        Socket { name, listens, is_half_closed, is_tcp: true, waiting, address, ..Socket::default() };
     Some(((from, to), (inode.parse().ok()?, socket)))
 }

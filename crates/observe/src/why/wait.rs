@@ -1,5 +1,7 @@
 //! What each thread waits for, in more detail than [`crate::waits`]: also locks, queues, connections, children, opens of FIFOs.
 
+use std::net::{IpAddr, SocketAddr};
+
 use process::Pinned;
 use process::proc::{self, read_short_file};
 
@@ -33,8 +35,8 @@ pub(super) enum Queue {
 pub(super) enum Address {
     /// The path of a UNIX socket, with `@` before an abstract name.
     Unix(String),
-    /// A port.
-    Port(u16),
+    /// Of an Internet socket.
+    Inet(SocketAddr),
 }
 
 /// What a thread waits for.
@@ -59,7 +61,7 @@ pub(super) enum Wait {
     /// It opens a FIFO that has no other end.
     OpenFifo {
         path: Option<String>,
-        writes: bool,
+        writes: Option<bool>,
     },
     /// A lock of this open file.
     Lock {
@@ -204,8 +206,10 @@ fn wait(pid: i32, folder: &str, state: char) -> Wait {
     if let Some(wait) = call.as_ref().and_then(|call| by_call(pid, call)) {
         return wait;
     }
+    let call_is_shown = syscall.is_some();
     match from_syscall(pid, folder, syscall) {
-        Some(Blocked::Nothing) => Wait::Runs,
+        // Where the call is hidden, a sleeping thread may show no function either.
+        Some(Blocked::Nothing) if call_is_shown => Wait::Runs,
         Some(Blocked::On(fds)) => match call.as_ref().filter(|call| is_poll(call.number)) {
             Some(call) => Wait::Poll { fds, timed: is_timed(call) },
             None => Wait::Stream(fds),
@@ -270,22 +274,22 @@ fn by_function(pid: i32, function: &str) -> Wait {
         Some(fd) => Wait::Stream(vec![WatchedFd { fd, reads: !writes, writes }]),
         None => Wait::Other,
     };
+    let at_terminal = |writes: bool| {
+        let terminals = crate::endpoint::process_files(pid).unwrap_or_default().terminals;
+        let usual = terminals.iter().find(|end| end.fd == i32::from(writes)).or(terminals.first());
+        usual.map_or(Wait::Other, |end| Wait::Stream(vec![WatchedFd { fd: end.fd, reads: !writes, writes }]))
+    };
     match function {
-        "" | "0" => Wait::Runs,
+        "" | "0" => Wait::Other,
         _ if is_in(&["pipe_read"]) => stream(false),
         _ if is_in(&["pipe_write"]) => stream(true),
-        _ if is_in(&["n_tty_read", "tty_read"]) => {
-            Wait::Stream(vec![WatchedFd { fd: 0, reads: true, writes: false }])
-        }
-        _ if is_in(&["n_tty_write", "tty_write"]) => {
-            Wait::Stream(vec![WatchedFd { fd: 1, reads: false, writes: true }])
-        }
+        _ if is_in(&["n_tty_read", "tty_read"]) => at_terminal(false),
+        _ if is_in(&["n_tty_write", "tty_write"]) => at_terminal(true),
         _ if is_in(&["flock", "posix_lock", "locks_lock_inode", "fcntl_setlk"]) => Wait::Lock { fd: -1 },
         _ if is_in(&["unix_wait_for_peer"]) => Wait::Connect { fd: -1, to: None },
         _ if is_in(&["msgsnd", "msgrcv"]) => {
             Wait::Queue { queue: Queue::SystemV(-1), sends: function.contains("snd") }
         }
-        _ if is_in(&["wq_sleep"]) => Wait::Queue { queue: Queue::Posix(-1), sends: false },
         _ if is_in(&["semtimedop"]) => Wait::Semaphore { id: -1 },
         _ if is_in(&["futex"]) => Wait::Futex { address: 0, is_private: true, timed: false },
         _ if is_in(&["sigsuspend", "sigtimedwait", "do_pause"]) => Wait::Signal,
@@ -328,11 +332,7 @@ fn open(pid: i32, call: Option<&Call>, is_fifo: bool) -> Wait {
         #[cfg(target_arch = "x86_64")]
         Some(libc::SYS_open | libc::SYS_creat) => (0, 1),
         _ => {
-            return if is_fifo {
-                Wait::OpenFifo { path: None, writes: false }
-            } else {
-                Wait::Lock { fd: -1 }
-            };
+            return if is_fifo { Wait::OpenFifo { path: None, writes: None } } else { Wait::Lock { fd: -1 } };
         }
     };
     if !is_fifo {
@@ -341,7 +341,7 @@ fn open(pid: i32, call: Option<&Call>, is_fifo: bool) -> Wait {
     let (path, flags) =
         call.map_or((None, 0), |call| (text(pid, call.argument(path_at)), call.argument(flags_at) as i32));
     let path = path.map(|path| absolute(pid, &path));
-    Wait::OpenFifo { path, writes: flags & libc::O_ACCMODE == libc::O_WRONLY }
+    Wait::OpenFifo { path, writes: Some(flags & libc::O_ACCMODE == libc::O_WRONLY) }
 }
 
 /// A text of a process's memory, up to its first zero. Its last page may be the last that is mapped.
@@ -363,7 +363,12 @@ fn address(pid: i32, at: u64, length: u64) -> Option<Address> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let rest = bytes.get(UNIX_PATH_AT..)?;
     if [libc::AF_INET, libc::AF_INET6].contains(&family) {
-        return Some(Address::Port(u16::from_be_bytes(*rest.first_chunk()?)));
+        let port = u16::from_be_bytes(*rest.first_chunk()?);
+        let address = match family == libc::AF_INET {
+            true => IpAddr::from(*bytes.get(4..)?.first_chunk::<4>()?),
+            false => IpAddr::from(*bytes.get(8..)?.first_chunk::<16>()?),
+        };
+        return Some(Address::Inet(SocketAddr::new(address.to_canonical(), port)));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match rest {

@@ -32,8 +32,8 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
     // A zombie and a stopped process cannot go on either, and are no circle.
     let is_stuck =
         |(pid, one): &(i32, &Watched)| one.slept && !graph.is_alive(*pid) && !one.threads.is_empty();
-    let first = case.each().find(is_stuck)?.0;
-    let circle = Circle { graph, waits: circle(graph, first)? };
+    let waits = case.each().filter(is_stuck).find_map(|(pid, _)| circle(graph, pid))?;
+    let circle = Circle { graph, waits };
     let finding = circle.finding();
     let edges: Vec<WhyEdge> =
         circle.waits.iter().map(|(pid, thread, to)| graph.edge(*pid, *thread, Some(*to))).collect();

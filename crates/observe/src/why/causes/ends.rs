@@ -1,4 +1,4 @@
-//! Ends of pipes that the wrong process holds, that no process holds, or that nobody uses.
+//! Ends of pipes that the wrong process holds, that no process holds, or that no process uses.
 
 use model::WhyCause;
 use process::proc::field_value;
