@@ -38,7 +38,7 @@ pub struct WhyAnswer {
     pub detail: String,
     /// Since when it has waited, at least; `null` if the kernel does not show it.
     pub for_ns: Option<u64>,
-    /// Who waits for whom, from the process that was asked about to the root.
+    /// Which process waits for which, from the process that was asked about to the root.
     pub edges: Vec<WhyEdge>,
 }
 

@@ -25,6 +25,9 @@ impl Moved {
     }
 }
 
+/// Bytes of a call, in the mean, from which on a program does not read byte by byte.
+const BYTE_READS_MAX: u64 = 2;
+
 /// Calls that read and write, and their bytes (proc_pid_io(5), `syscr` and `syscw`), as of [`Moved`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Calls {
@@ -41,6 +44,11 @@ impl Calls {
         let Moved { read: read_bytes, written: written_bytes } = Moved::parse(&bytes)?;
         let (reads, writes) = (counter(&bytes, "syscr:")?, counter(&bytes, "syscw:")?);
         Some(Self { reads, read_bytes, writes, written_bytes })
+    }
+
+    /// Whether it reads byte by byte, in the mean.
+    pub(crate) fn are_of_bytes(self) -> bool {
+        self.reads > 0 && self.read_bytes / self.reads < BYTE_READS_MAX
     }
 
     /// What was added since. Another process with the same number may have fewer.

@@ -189,7 +189,7 @@ fn tcp_request(family: u8, socket_id: SocketId) -> SockDiagMessage {
 }
 
 /// The addresses of a TCP socket and of its peer.
-type Addresses = (SocketAddr, SocketAddr);
+pub(crate) type Addresses = (SocketAddr, SocketAddr);
 
 /// A TCP socket in this state, with the bytes that can be read from it.
 fn connection((from, to): Addresses, state: u8, held_bytes: u32) -> PairedSocket {
@@ -219,20 +219,40 @@ fn tcp_end(socket: &InetResponse) -> (Addresses, (u64, PairedSocket)) {
     ((from, to), (u64::from(header.inode), end))
 }
 
-/// A connected socket of a line of /proc/net/tcp (proc_pid_net(5)).
+/// A socket of /proc/net/tcp (proc_pid_net(5)).
+pub(crate) struct TcpRow {
+    pub(crate) addresses: Addresses,
+    pub(crate) state: u8,
+    /// Bytes that can be read; of a socket that listens the connections that wait.
+    pub(crate) waiting: u32,
+    pub(crate) inode: u64,
+}
+
+impl TcpRow {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
+        let addresses = (hexadecimal_address(from)?, hexadecimal_address(to)?);
+        let waiting = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
+        Some(Self {
+            addresses,
+            state: u8::from_str_radix(state, 16).ok()?,
+            waiting,
+            inode: inode.parse().ok()?,
+        })
+    }
+}
+
+/// A connected socket of a line of that file.
 fn tcp_line(line: &str) -> Option<(Addresses, (u64, PairedSocket))> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
-    let addresses = (hexadecimal_address(from)?, hexadecimal_address(to)?);
-    let state = u8::from_str_radix(state, 16).ok()?;
+    let TcpRow { addresses, state, waiting, inode } = TcpRow::parse(line)?;
     let is_open = [constants::TCP_ESTABLISHED, constants::TCP_CLOSE_WAIT].contains(&state);
-    let held_bytes = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
-    let end = connection(addresses, state, held_bytes);
-    (is_open || end.no_writing).then_some((addresses, (inode.parse().ok()?, end)))
+    let end = connection(addresses, state, waiting);
+    (is_open || end.no_writing).then_some((addresses, (inode, end)))
 }
 
 /// `0100007F:0050` is 127.0.0.1:80: words of four bytes in the order of this machine, the port as it is read.
-pub(crate) fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
+fn hexadecimal_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words =
         address.as_bytes().chunks(8).map(|word| u32::from_str_radix(str::from_utf8(word).ok()?, 16).ok());

@@ -1,4 +1,4 @@
-//! Why processes do not go on: a graph of who waits for whom, and the cause at its root.
+//! Why processes do not go on: a graph of which process waits for which, and the cause at its root.
 //!
 //! ```text
 //!    scene      all processes, and who has which end open

@@ -160,7 +160,6 @@ impl Stat {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     pub group: i32,
-    pub session: i32,
     /// The group of its terminal that is in the foreground; `None` without a terminal.
     pub foreground: Option<i32>,
     /// The signal that has stopped it, if its parent has not asked for it yet; 0 if that is not known (proc_pid_stat(5), `exit_code`).
@@ -174,7 +173,7 @@ impl Job {
         let number = |field: usize| fields.get(field - 3)?.parse::<i32>().ok();
         let has_terminal = number(7)? != 0;
         let foreground = number(8).filter(|_| has_terminal);
-        Some(Self { group: number(5)?, session: number(6)?, foreground, stopped_by: number(52).unwrap_or(0) })
+        Some(Self { group: number(5)?, foreground, stopped_by: number(52).unwrap_or(0) })
     }
 }
 

@@ -202,20 +202,7 @@ mod tests {
         };
         let mut results: Vec<CompareResult> = trials.iter().map(result).collect();
         stats::summarise_times(&mut results, 1, stats::Looks::Once);
-        CompareRecord {
-            head: model::RecordHead::default(),
-            seed: 1,
-            trials: 8,
-            warmup: 0,
-            looks: None,
-            elapsed_s: None,
-            order_is_certain: None,
-            precision_percent: None,
-            interrupted: false,
-            shell_start_s: None,
-            conditions: std::collections::BTreeMap::new(),
-            results,
-        }
+        CompareRecord { seed: 1, trials: 8, warmup: 0, results, ..CompareRecord::default() }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! The unit of a number: how it is printed for people, on an axis, and in data.
 
-use model::ByteSize;
-
 use crate::numbers;
 use crate::value::Value;
 
@@ -30,8 +28,6 @@ pub enum Unit {
     Factor,
     /// A share of one, in percent.
     Share,
-    /// A size in bytes as it is typed.
-    Size,
     /// A share of one, of which one that is not 0 does not read as 0.
     ShareOrLess,
     /// Bytes that were moved, in decimal units.
@@ -67,7 +63,6 @@ impl Unit {
             Self::Factor => numbers::three_digits(value),
             Self::ShareOrLess if value > 0.0 && value < 0.0005 => "<0.1 %".to_owned(),
             Self::Share | Self::ShareOrLess => numbers::percent(value),
-            Self::Size => ByteSize(value as u64).to_string(),
             Self::Amount => numbers::decimal_size(value as u64),
             Self::Many => numbers::amount(value),
             Self::PerS => format!("{}/s", numbers::grouped(value, 0)),
@@ -96,7 +91,7 @@ impl Unit {
     pub(crate) fn raw(self, value: f64) -> String {
         match self {
             _ if !value.is_finite() => String::new(),
-            Self::Bytes | Self::BytesPerS | Self::WholeNs | Self::Size | Self::Amount => {
+            Self::Bytes | Self::BytesPerS | Self::WholeNs | Self::Amount => {
                 format!("{value:.0}")
             }
             Self::Count | Self::Many if value.fract() == 0.0 => format!("{value:.0}"),

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use model::{AxisValue, Certainty};
+use model::Certainty;
 
 use crate::interval::Estimated;
 use crate::layout;
@@ -109,15 +109,5 @@ impl From<String> for Value {
 impl From<&String> for Value {
     fn from(text: &String) -> Self {
         Self::Text(text.clone())
-    }
-}
-
-impl From<AxisValue> for Value {
-    fn from(value: AxisValue) -> Self {
-        match value {
-            AxisValue::Count(number) => Self::count(number.into()),
-            AxisValue::Bytes(bytes) => Unit::Size.of(bytes as f64),
-            other => other.raw().into(),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The output of `hosepipe why`: a sentence, who waits for whom, and what ends it. The texts are those of `causes.toml`.
+//! The output of `hosepipe why`: a sentence, which process waits for which, and what ends it. The texts are those of `causes.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -135,7 +135,7 @@ impl<'a> Case<'a> {
         self.thread_waits().map(|(pid, _, need)| (pid, need))
     }
 
-    /// Who waits for whom, from the process that was asked about to this one, with the wait of this one.
+    /// Which process waits for which, from the process that was asked about to this one, with the wait of this one.
     pub(super) fn way_to(&self, who: i32) -> Vec<WhyEdge> {
         let mut edges = self.path_to(who);
         let waits = self.graph.watched.get(&who).is_some_and(|one| {

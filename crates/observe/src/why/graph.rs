@@ -54,7 +54,7 @@ impl Watched {
     }
 }
 
-/// Who waits for whom.
+/// Which process waits for which.
 pub(super) struct Graph<'a> {
     pub(super) scene: &'a Scene,
     pub(super) sockets: HashMap<u64, Socket>,

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use netlink_packet_sock_diag::constants::{TCP_CLOSE_WAIT, TCP_LISTEN};
 use netlink_packet_sock_diag::unix::nlas::{Nla, UnixDiagName};
 
-use crate::sockets::{hexadecimal_address, unix_sockets};
+use crate::sockets::{Addresses, TcpRow, unix_sockets};
 
 /// A socket.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,6 @@ pub(super) fn read() -> HashMap<u64, Socket> {
         if socket.is_accepted {
             continue;
         }
-
         socket.name = socket.peer.and_then(|peer| names.get(&peer).cloned()).unwrap_or_default();
     }
     sockets.extend(tcp_sockets());
@@ -74,11 +73,11 @@ pub(super) fn read() -> HashMap<u64, Socket> {
 fn tcp_sockets() -> HashMap<u64, Socket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(tcp_line);
-    let found: HashMap<(SocketAddr, SocketAddr), (u64, Socket)> = lines.collect();
+    let found: HashMap<Addresses, (u64, Socket)> = lines.collect();
     let port = |socket: &Socket| socket.address.map(|address| address.port());
     let served: Vec<Option<u16>> =
         found.values().filter(|(_, socket)| socket.listens).map(|(_, socket)| port(socket)).collect();
-    let with_peer = |((from, to), (inode, socket)): (&(SocketAddr, SocketAddr), &(u64, Socket))| {
+    let with_peer = |((from, to), (inode, socket)): (&Addresses, &(u64, Socket))| {
         let peer =
             found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|peer| *peer != 0 && !socket.listens);
         let is_accepted = !socket.listens && served.contains(&port(socket));
@@ -87,17 +86,12 @@ fn tcp_sockets() -> HashMap<u64, Socket> {
     found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
 }
 
-fn tcp_line(line: &str) -> Option<((SocketAddr, SocketAddr), (u64, Socket))> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, from, to, state, queues, _, _, _, _, inode, ..] = words[..] else { return None };
-    let (from, to) = (hexadecimal_address(from)?, hexadecimal_address(to)?);
-    let state = u8::from_str_radix(state, 16).ok()?;
+fn tcp_line(line: &str) -> Option<(Addresses, (u64, Socket))> {
+    let TcpRow { addresses: (from, to), state, waiting, inode } = TcpRow::parse(line)?;
     let listens = state == TCP_LISTEN;
-    let waiting = u32::from_str_radix(queues.split_once(':')?.1, 16).ok()?;
     let name = if listens { from.to_string() } else { format!("{from} → {to}") };
-    let is_half_closed = state == TCP_CLOSE_WAIT;
-    let address = Some(from);
+    let (is_half_closed, address) = (state == TCP_CLOSE_WAIT, Some(from));
     let socket =
         Socket { name, listens, is_half_closed, is_tcp: true, waiting, address, ..Socket::default() };
-    Some(((from, to), (inode.parse().ok()?, socket)))
+    Some(((from, to), (inode, socket)))
 }

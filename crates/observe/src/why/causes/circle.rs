@@ -131,7 +131,7 @@ impl<'a> Circle<'a> {
     }
 }
 
-/// Follows from a process that cannot go on what it waits for, until one comes again: `(process, its thread, for whom it waits)`.
+/// Follows from a process that cannot go on what it waits for, until one comes again: `(process, its thread, the process that it waits for)`.
 fn circle(graph: &Graph, first: i32) -> Option<Vec<(i32, usize, i32)>> {
     let mut way: Vec<(i32, usize, i32)> = Vec::new();
     let mut seen = HashSet::new();

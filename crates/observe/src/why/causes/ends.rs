@@ -21,8 +21,6 @@ const FULL_SOON_NS: u64 = 3_000_000_000;
 /// A pipe of at most this size has one or two pages.
 const SMALL_BYTES: u64 = 8192;
 const SHELLS: [&str; 8] = ["bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "busybox"];
-/// Most bytes of a call, in the mean, of a shell whose `read` takes one byte at a time.
-const BYTE_READS_MAX: u64 = 2;
 
 /// A reader waits for the end of its input, and all who have its writing end open are no part of what it belongs to: a daemon that was left behind, or a process
 /// that has inherited a copy.
@@ -227,10 +225,7 @@ pub(super) fn loop_input(case: &Case) -> Option<Finding> {
             let is_shell =
                 graph.process(shell).is_some_and(|process| SHELLS.contains(&process.name.as_str()));
             let has_it = graph.scene.end(shell, 0).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe));
-            let calls = || {
-                Calls::of(shell)
-                    .is_some_and(|calls| calls.reads > 1 && calls.read_bytes / calls.reads < BYTE_READS_MAX)
-            };
+            let calls = || Calls::of(shell).is_some_and(|calls| calls.reads > 1 && calls.are_of_bytes());
             is_shell && has_it && calls()
         };
         let shell = graph.scene.ancestors(pid).find(|ancestor| reads_bytes(*ancestor))?;

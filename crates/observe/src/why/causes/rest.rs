@@ -16,9 +16,8 @@ use crate::why::wait::Wait;
 /// Smallest share of a CPU of a process that computes, and of the time of one that waits for a CPU.
 const COMPUTES_MIN: f64 = 0.5;
 const QUEUES_MIN: f64 = 0.3;
-/// Smallest number of reads within the time of watching, and most bytes of each in the mean, of a program that reads byte by byte.
+/// Smallest number of reads within the time of watching of a program that reads byte by byte.
 const BYTE_READS_MIN: u64 = 1000;
-const BYTE_READS_MAX: u64 = 2;
 /// Smallest number of pipes that a process has both ends of, for it to have forgotten to close them.
 const LEAKED_MIN: usize = 500;
 /// Time in which a control group is seen to be held back.
@@ -121,7 +120,7 @@ pub(super) fn hidden(case: &Case) -> Option<Finding> {
     Some(case.of_need(WhyCause::Hidden, pid, need))
 }
 
-/// A reader of a FIFO that it has open for writing, too: whoever knows the name may give it bytes.
+/// A reader of a FIFO that it has open for writing, too: any process that knows its name may give it bytes.
 pub(super) fn fifo_both(case: &Case) -> Option<Finding> {
     let found = case.thread_waits().find(|(pid, _, need)| {
         need.outside
@@ -137,9 +136,9 @@ pub(super) fn fifo_both(case: &Case) -> Option<Finding> {
 pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
     let (pid, one) = busiest;
-    if let Some(Calls { reads, read_bytes, .. }) = one.calls
+    if let Some(calls @ Calls { reads, read_bytes, .. }) = one.calls
         && reads > BYTE_READS_MIN
-        && read_bytes / reads < BYTE_READS_MAX
+        && calls.are_of_bytes()
         && read_bytes >= reads / 2
     {
         return Some(Finding {
