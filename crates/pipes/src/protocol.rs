@@ -1,7 +1,7 @@
 //! The configuration that hosepipe gives the preloaded library, and the changes to programs that its server can ask for. Both programs are of one
 //! build on one machine, so structs are handed over as their bytes in memory.
 
-use crate::sites::{SITES_MAX, Sample, Sites};
+use crate::sites::{SITES_MAX, SLOTS, Sample, Sites};
 
 /// The variable with the [`Config`]. The library removes it before the shell reads its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
@@ -112,10 +112,11 @@ impl Config {
         if digits.len() != 2 * bytes.len() {
             return None;
         }
+        let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+            *byte = value(pair[0])? << 4 | value(pair[1])?;
         }
-        Self::from_bytes(&bytes)
+        Self::from_bytes(&bytes).filter(|config| config.sites.slot < SLOTS)
     }
 
     /// The socket's path without the zeros.
@@ -147,7 +148,11 @@ mod tests {
         let read = Config::from_digits(digits.as_bytes()).expect("sound");
         assert_eq!((read, read.path()), (config, &b"a b/socks"[..]));
         assert_eq!(Config::OFF.path(), b"");
-        for wrong in [&digits[1..], &digits[2..], &digits.replace('b', "x"), ""] {
+        // A sign is no digit, and the word of the stack must be one of those that were read while learning.
+        let signed = digits.replacen("00", "+0", 1);
+        let beyond = Config { sites: Sites { slot: SLOTS, ..sites }, ..config };
+        let beyond: String = beyond.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        for wrong in [&digits[1..], &digits[2..], &digits.replace('b', "x"), &signed, &beyond, ""] {
             assert_eq!(Config::from_digits(wrong.as_bytes()), None, "{wrong}");
         }
     }
