@@ -1,7 +1,7 @@
 //! `hosepipe compare`: several pipelines, or one pipeline over several links, with alternating trials.
 
 mod parameters;
-mod progress;
+pub(crate) mod progress;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -215,6 +215,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             is_enough: &is_enough,
             seed: args.seed,
             must_succeed: several,
+            shows_messages: true,
         };
         let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
         let made = contest.run(contenders, &mut CompareProgress::new(runs, time, &stop));

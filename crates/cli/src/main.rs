@@ -36,6 +36,7 @@ mod terminal;
 mod tips;
 mod top;
 mod topics;
+mod tune_cmd;
 mod typed;
 mod why_cmd;
 mod workers_cmd;
@@ -75,6 +76,8 @@ enum Command {
     Top(top::TopArgs),
     /// Say what a program or a pipeline waits for, whose fault it is, and what ends it
     Why(why_cmd::WhyArgs),
+    /// Find what makes a pipeline faster, and prove that its output stays the same
+    Tune(tune_cmd::TuneArgs),
     /// Compare pipelines, or one pipeline over several links, with alternating trials
     Compare(Box<compare_cmd::CompareArgs>),
     /// Show what changed between records, or between two commands with alternating trials
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run_cmd::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Why(args) => why_cmd::run(&args),
+        Command::Tune(args) => tune_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, RecordHead, RunRecord, StudyRecord,
-    TopRecord, WhyRecord,
+    TopRecord, TuneRecord, WhyRecord,
 };
 
 /// Each kind: its variant and its type; and the value of `kind` in JSON, which is the command that makes it.
@@ -67,6 +67,7 @@ kinds! {
     Top(TopRecord) "top",
     Fleet(FleetRecord) "fleet",
     Why(WhyRecord) "why",
+    Tune(TuneRecord) "tune",
 }
 
 impl Record {
@@ -77,6 +78,7 @@ impl Record {
             Self::Compare(record) => record.interrupted,
             Self::Study(record) => record.interrupted,
             Self::Diff(record) => record.interrupted,
+            Self::Tune(record) => record.interrupted,
             Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) | Self::Why(_) => false,
         }
     }

@@ -35,6 +35,7 @@ mod spec;
 mod study;
 mod system;
 mod top;
+mod tune;
 mod typed;
 mod why;
 mod worker;
@@ -84,5 +85,6 @@ pub use top::{
     TopRecord, TopSnapshot,
 };
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
+pub use tune::{TuneChange, TuneLeftOut, TuneReason, TuneRecord};
 pub use why::{WhyAnswer, WhyCause, WhyEdge, WhyHolder, WhyRecord, WhyVerdict};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

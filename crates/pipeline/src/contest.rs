@@ -33,6 +33,8 @@ pub struct Contest<'a> {
     pub seed: u64,
     /// Whether a status other than 0 is an error: a pipeline that fails at once would be the fastest.
     pub must_succeed: bool,
+    /// Whether what the first run of each says on standard error is shown.
+    pub shows_messages: bool,
 }
 
 /// A pipeline over one link, and its result so far.
@@ -157,7 +159,8 @@ impl Contest<'_> {
                     return Ok(None);
                 }
                 let contender = &mut contenders[index];
-                let stderr = if number == 0 { TrialStderr::Shown } else { TrialStderr::Hidden };
+                let is_shown = number == 0 && self.shows_messages;
+                let stderr = if is_shown { TrialStderr::Shown } else { TrialStderr::Hidden };
                 let mut made = None;
                 follower.turn(&contender.result, turn / turns, &mut || {
                     let fails = contender.result.error.is_some();
@@ -298,7 +301,7 @@ mod tests {
             };
             let is_enough = &|rounds: u32, _: &[&CompareResult]| rounds == 2;
             let (start, until) = (start(), None);
-            let contest = Contest { start, warmup: 1, trials: 9, until, is_enough, seed: 1, must_succeed };
+            let contest = Contest { start, warmup: 1, trials: 9, until, is_enough, seed: 1, must_succeed, shows_messages: true };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(texts.map(contender).into(), &mut turns), turns.0)
         };

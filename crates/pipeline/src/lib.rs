@@ -29,6 +29,7 @@ mod stuck;
 mod testing;
 mod tips;
 mod trial;
+pub mod tune;
 
 pub use capture::Output;
 pub use keep::{Keep, KeepProblem};

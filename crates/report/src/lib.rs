@@ -58,6 +58,7 @@ mod tail;
 mod unsteady;
 mod verdict;
 mod view;
+pub mod tune;
 pub mod why;
 
 pub use advice::advice;

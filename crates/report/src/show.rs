@@ -35,6 +35,7 @@ pub(crate) fn kind_of(record: &Record) -> &dyn Show {
         Record::Top(record) => record,
         Record::Fleet(record) => record,
         Record::Why(record) => record,
+        Record::Tune(record) => record,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::terminal;
 /// Interval of the lines, and the shortest comparison that has them.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-pub(super) struct CompareProgress<'a> {
+pub(crate) struct CompareProgress<'a> {
     bar: Bar,
     began: Instant,
     /// `None` on a terminal, which has the bar.
@@ -23,7 +23,7 @@ pub(super) struct CompareProgress<'a> {
 
 impl<'a> CompareProgress<'a> {
     /// The progress of at most `runs` runs, in which no round begins after `time`.
-    pub(super) fn new(runs: u64, time: Option<Duration>, stop: &'a StopRequest) -> Self {
+    pub(crate) fn new(runs: u64, time: Option<Duration>, stop: &'a StopRequest) -> Self {
         let bar = Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}");
         bar.tick_every(Duration::from_millis(200));
         let lines = (!stderr().is_terminal()).then(|| ProgressLines::new(runs, time));

@@ -54,6 +54,7 @@ mod spread_ssh;
 mod suites;
 mod tips;
 mod top;
+mod tune;
 mod versus;
 mod why;
 mod windows;

@@ -49,6 +49,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         until: Instant::now().checked_add(run.left()),
         seed: run.request.seed,
         must_succeed: false,
+        shows_messages: true,
         is_enough: &|_, _| false,
     };
     let (results, signal) = contest.run(contenders, run)?;

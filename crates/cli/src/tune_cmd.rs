@@ -1,0 +1,111 @@
+//! `hosepipe tune`: what makes a pipeline faster, the output proven the same.
+
+mod part;
+mod search;
+mod variant;
+mod whole;
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use model::TuneRecord;
+use pipeline::tune::safety;
+use report::Style;
+use report::read::Loaded;
+use report::tune::comments;
+
+use self::search::{Outcome, Search};
+use crate::destination::{Destination, OUTPUTS};
+use crate::outputs::Outputs;
+use crate::signals::StopRequest;
+use crate::terminal::{self, usage};
+use crate::{record, script, typed};
+
+/// Exit status if nothing faster was found.
+const NOTHING: u8 = 1;
+/// Part of the time after which a run that has not ended is ended.
+const PATIENCE: u32 = 2;
+
+/// Find what makes a pipeline faster, and prove that its output stays the same
+#[derive(Debug, Args)]
+#[command(after_help = include_str!("help/tune.txt"))]
+pub(crate) struct TuneArgs {
+    /// The pipeline, in the syntax of the shell
+    #[arg(value_name = "PIPELINE")]
+    text: String,
+
+    /// Begin no more trials after this time
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = typed::positive_duration)]
+    time: Duration,
+
+    /// Run it although it writes, removes, sends or asks: it is run many times
+    #[arg(long)]
+    yes: bool,
+
+    /// Also show what was tried and left out, and why
+    #[arg(long)]
+    explain: bool,
+
+    /// The shell that runs it
+    #[arg(long, value_name = "SHELL", default_value = "bash")]
+    shell: OsString,
+
+    /// Write the faster pipeline as a shell script with comments (- is standard output)
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
+    script: Option<Destination>,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// Searches, prints the answer and writes the records.
+pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
+    let shell = script::shell(&args.shell)?;
+    script::check_syntax(&args.text, &shell)?;
+    args.outputs.check()?;
+    args.script.as_ref().map_or(Ok(()), Destination::check)?;
+    if let Some(word) = safety::stops(&args.text).filter(|_| !args.yes) {
+        return usage(format!(
+            "`{word}`: tune runs the pipeline many times, and this may write, remove, send or ask each time. Leave it out, or add --yes \
+             if that does no harm"
+        ));
+    }
+    let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
+    let head = record::begin(true);
+    let stop = StopRequest::listen()?;
+    let began = Instant::now();
+    let watchdog = search::Watchdog::start(args.time * PATIENCE);
+    let search = Search::new(&args.text, &shell, &hosepipe, &stop, began, args.time);
+    let outcome = search.run()?;
+    let is_over = watchdog.is_over();
+    let found = match outcome {
+        Outcome::Refused(problem) => return usage(problem),
+        Outcome::Done(found) => found,
+    };
+    let search_s = began.elapsed().as_secs_f64();
+    let interrupted = stop.is_set() && !is_over;
+    let record = TuneRecord { head, search_s, interrupted, ..*found };
+    let is_faster = record.is_faster();
+    let script = args.script.as_ref().map_or(Ok(()), |file| file.write(&script_of(&record)));
+    let style = Style { explain: args.explain, ..terminal::style() };
+    args.outputs.show(Loaded::new("this run", record), &style)?;
+    script?;
+    if interrupted {
+        return Ok(stop.exit_code(true));
+    }
+    Ok(if is_faster { ExitCode::SUCCESS } else { NOTHING.into() })
+}
+
+/// A shell script that runs the faster pipeline, with what was changed as comments.
+fn script_of(record: &TuneRecord) -> String {
+    let mut script = format!("#!/usr/bin/env {}\n", record.shell);
+    for line in comments(record) {
+        // A format that is written to a string cannot fail.
+        let _ = writeln!(script, "# {}", model::one_line(&line));
+    }
+    script + &record.text + "\n"
+}

@@ -1,0 +1,381 @@
+//! The rules of `rules.toml`: which stages each is for, and what it makes of them.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use model::file_on_path;
+use serde::Deserialize;
+
+use super::text::{Pipeline, Stage, Word};
+
+/// What may make a stage, or several in a row, faster.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// What it does, in Markdown.
+    pub what: String,
+    /// Why the output is the same, by construction; `None` if that is only so for the input at hand.
+    pub equal: Option<String>,
+    /// On which input the output would be another one.
+    pub differs: Option<String>,
+    /// Where what it relies on is documented.
+    pub source: String,
+    /// A program that it needs.
+    needs: Option<String>,
+    stage: Vec<Part>,
+}
+
+/// What one of the stages must be, and what becomes of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Part {
+    programs: Vec<String>,
+    options: Option<Vec<String>>,
+    arguments: Option<Vec<String>>,
+    with: Vec<String>,
+    lacks: Vec<String>,
+    operands: Option<usize>,
+    literal: bool,
+    file: bool,
+    count: bool,
+    variables: Vec<String>,
+    insert: Vec<String>,
+    drop: Vec<String>,
+    program: Option<String>,
+    words: Vec<String>,
+    before: Vec<String>,
+    unwrap: bool,
+    remove: bool,
+    input: bool,
+}
+
+/// What the stages of a rule say to each other.
+#[derive(Debug, Default)]
+struct Found {
+    /// A word, as typed.
+    file: Option<String>,
+    count: Option<String>,
+}
+
+/// All rules.
+pub fn rules() -> &'static [Rule] {
+    #[derive(Default, Deserialize)]
+    struct Rules {
+        rule: Vec<Rule>,
+    }
+    // A test reads the file; a program whose file cannot be read has no rules.
+    static RULES: LazyLock<Rules> =
+        LazyLock::new(|| toml::from_str(include_str!("rules.toml")).unwrap_or_default());
+    &RULES.rule
+}
+
+/// The programs that a rule starts and that are not on every machine.
+const FROM_PACKAGES: &[&str] = &["awk"];
+
+impl Rule {
+    /// Number of stages that it is for, in a row.
+    pub fn stages(&self) -> usize {
+        self.stage.len()
+    }
+
+    /// Whether the programs are there that it needs, and not in use under another name already.
+    pub fn is_available(&self) -> bool {
+        let needs = self.needs.iter().map(String::as_str);
+        let starts = self.stage.iter().flat_map(|part| [part.words.first(), part.before.first()]).flatten();
+        let starts = starts.map(String::as_str).filter(|name| FROM_PACKAGES.contains(name));
+        needs.chain(starts).all(|name| file_on_path(name).is_some())
+    }
+
+    /// The pipeline with this rule applied at a place; `None` where it does not hold.
+    pub fn apply(&self, pipeline: &Pipeline, place: usize) -> Option<Pipeline> {
+        let stages: Option<Vec<&Stage>> = (place..place + self.stages()).map(|at| pipeline.at(at)).collect();
+        let stages = stages?;
+        let mut found = Found::default();
+        let parts = || self.stage.iter().zip(&stages);
+        if !parts().all(|(part, stage)| part.holds(stage, &mut found)) || self.is_in_use(&stages) {
+            return None;
+        }
+        let mut changed = pipeline.clone();
+        for (at, (part, stage)) in (place..).zip(parts()) {
+            changed.places[at] = part.change(stage, &found)?;
+        }
+        Some(changed)
+    }
+
+    /// Whether a name such as `awk` is already that of the program that would replace it.
+    fn is_in_use(&self, stages: &[&Stage]) -> bool {
+        let real = |name: &str| file_on_path(name)?.canonicalize().ok();
+        self.stage.iter().zip(stages).any(|(part, stage)| {
+            part.program.as_deref().and_then(real).is_some_and(|new| stage.program().and_then(real) == Some(new))
+        })
+    }
+}
+
+impl Part {
+    fn holds(&self, stage: &Stage, found: &mut Found) -> bool {
+        let Some(program) = stage.program() else { return self.programs.is_empty() && self.input && !stage.has_input() };
+        if !self.programs.is_empty() && !self.programs.iter().any(|name| name == program) {
+            return false;
+        }
+        let arguments: Option<Vec<&str>> = stage.arguments().iter().map(|word| word.value.as_deref()).collect();
+        // What only the shell knows may be an operand, or part of one; it may not decide anything.
+        let known: Vec<&str> = stage.arguments().iter().map(|word| word.value.as_deref().unwrap_or("?")).collect();
+        let begins = |with: &[String]| {
+            known.iter().any(|word| with.iter().any(|beginning| word.starts_with(beginning.as_str())))
+        };
+        let is_option = |word: &str| word.len() > 1 && word.starts_with('-');
+        let operands: Vec<&Word> = operands(stage).collect();
+        let only = |allowed: &Vec<String>| {
+            known.iter().filter(|word| is_option(word)).all(|word| allowed.iter().any(|one| one == word))
+        };
+        let is_line = |lines: &Vec<String>| {
+            arguments.as_ref().is_some_and(|words| lines.contains(&words.join(" ")))
+        };
+        let holds = self.options.as_ref().is_none_or(only)
+            && self.arguments.as_ref().is_none_or(is_line)
+            && (self.with.is_empty() || begins(&self.with))
+            && !begins(&self.lacks)
+            && self.operands.is_none_or(|most| operands.len() <= most)
+            && (!self.literal || operands.first().is_some_and(|word| is_literal(word)))
+            && (!self.input || !stage.has_input());
+        if self.file {
+            let is_regular = |word: &&&Word| word.value.as_ref().is_some_and(|name| Path::new(name).is_file());
+            let only = (operands.len() == 1 && !stage.has_input()).then_some(operands[0]);
+            found.file = only.as_ref().filter(is_regular).map(|word| word.text.clone());
+        }
+        if self.count {
+            found.count = arguments.as_deref().and_then(lines_of_head);
+        }
+        holds && (!self.file || found.file.is_some()) && (!self.count || found.count.is_some())
+    }
+
+    /// What takes the place of a stage; `None` if nothing would change, but for a stage that is only looked at.
+    fn change(&self, stage: &Stage, found: &Found) -> Option<Vec<Stage>> {
+        if self.remove {
+            return Some(Vec::new());
+        }
+        let mut new = stage.clone();
+        let filled = |texts: &[String]| -> Vec<Word> { texts.iter().flat_map(|text| fill(text, stage, found)).collect() };
+        let mut before = Vec::new();
+        if !self.before.is_empty() {
+            let (input, others) =
+                stage.redirections.iter().cloned().partition(|typed: &String| typed.starts_with('<'));
+            before.push(Stage { words: filled(&self.before), redirections: input, ..stage.clone() });
+            new.words.retain(|word| operands(stage).all(|operand| operand != word));
+            new.redirections = others;
+        }
+        if !self.words.is_empty() {
+            new.words = filled(&self.words);
+        }
+        if let Some(program) = &self.program {
+            *new.words.first_mut()? = Word::new(program);
+        }
+        let at_front = new.words.len().min(1);
+        new.words.splice(at_front..at_front, filled(&self.insert));
+        if !self.drop.is_empty() {
+            new.words = without(&new.words, &self.drop)?;
+        }
+        if self.unwrap {
+            let inner = new.words.iter().skip(1).position(|word| !word.text.starts_with('-'))?;
+            new.words.drain(..=inner);
+        }
+        for variable in &self.variables {
+            if new.variables.contains(variable) {
+                return None;
+            }
+            new.variables.push(variable.clone());
+        }
+        if self.input {
+            new.redirections.push(format!("<{}", found.file.as_ref()?));
+        }
+        before.push(new);
+        Some(before)
+    }
+}
+
+/// The arguments that are no options.
+fn operands(stage: &Stage) -> impl Iterator<Item = &Word> {
+    stage.arguments().iter().filter(|word| !word.text.starts_with('-') || word.text == "-")
+}
+
+/// A text of a rule as words.
+fn fill(text: &str, stage: &Stage, found: &Found) -> Vec<Word> {
+    if text == "{operands}" {
+        return operands(stage).cloned().collect();
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    let text = text.replace("{cpus}", &cpus.to_string());
+    vec![Word::new(&text.replace("{count}", found.count.as_deref().unwrap_or_default()))]
+}
+
+/// Whether no regular expression has more characters for it than those it consists of.
+fn is_literal(word: &Word) -> bool {
+    let Some(pattern) = &word.value else { return false };
+    !pattern.is_empty() && !pattern.contains(['\\', '.', '*', '[', ']', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\n'])
+}
+
+/// The number of lines that `head` prints with these arguments.
+fn lines_of_head(arguments: &[&str]) -> Option<String> {
+    let number = match arguments {
+        [] => "10",
+        ["-n", number] => number,
+        [one] => one.strip_prefix("-n").or_else(|| one.strip_prefix('-'))?,
+        _ => return None,
+    };
+    let is_number = number.bytes().all(|letter| letter.is_ascii_digit());
+    number.parse::<u32>().ok().filter(|lines| is_number && *lines > 0).map(|lines| lines.to_string())
+}
+
+/// Words without these, of which some have a value in a word of its own; `None` if there is none of them.
+fn without(words: &[Word], dropped: &[String]) -> Option<Vec<Word>> {
+    let found = |at: usize, text: &String| {
+        let parts = text.split(' ').count();
+        let here = words.get(at..at + parts)?;
+        let typed: Vec<&str> = here.iter().map(|word| word.text.as_str()).collect();
+        (typed.join(" ") == *text).then_some(parts)
+    };
+    let (mut kept, mut at) = (Vec::new(), 0);
+    while let Some(word) = words.get(at) {
+        match dropped.iter().filter(|_| at > 0).find_map(|text| found(at, text)) {
+            Some(parts) => at += parts,
+            None => {
+                kept.push(word.clone());
+                at += 1;
+            }
+        }
+    }
+    (kept.len() < words.len()).then_some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Rules {
+        rule: Vec<Rule>,
+    }
+
+    /// All that the rules make of a text.
+    fn all(text: &str) -> Vec<(String, String)> {
+        let pipeline = Pipeline::parse(text).expect("plain");
+        let places = 0..pipeline.places.len();
+        let tried = places.flat_map(|place| rules().iter().map(move |rule| (place, rule)));
+        tried
+            .filter_map(|(place, rule)| {
+                Some((format!("{}@{}", rule.name, place + 1), rule.apply(&pipeline, place)?.to_string()))
+            })
+            .collect()
+    }
+
+    fn made(text: &str, rule: &str) -> Option<String> {
+        all(text).into_iter().find_map(|(name, text)| (name == rule).then_some(text))
+    }
+
+    #[test]
+    fn the_table_can_be_read_and_each_rule_says_whether_the_output_is_the_same() {
+        let read: Rules = toml::from_str(include_str!("rules.toml")).expect("the table");
+        assert!(read.rule.len() > 20);
+        for rule in &read.rule {
+            assert!(rule.equal.is_some() != rule.differs.is_some(), "{}: one of the two", rule.name);
+            assert!(!rule.stage.is_empty() && !rule.source.is_empty(), "{}", rule.name);
+        }
+    }
+
+    /// docs/TUNE.md has a row for each rule.
+    #[test]
+    fn the_page_has_every_rule() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/TUNE.md");
+        let row = |rule: &Rule| {
+            let equal = rule.equal.as_ref().map(|because| format!("always: {because}"));
+            let here = rule.differs.as_ref().map(|differs| format!("here; {differs}"));
+            let cells = [format!("`{}`", rule.name), rule.what.clone(), equal.or(here).unwrap_or_default(), rule.source.clone()];
+            format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+        };
+        let rows: String = rules().iter().map(row).collect();
+        let page = std::fs::read_to_string(&file).expect("docs/TUNE.md");
+        let head = "| rule | what | the output is the same | source |\n|---|---|---|---|\n";
+        let (before, rest) = page.split_once(head).expect("the table");
+        let behind = rest.split_once("\n\n").map_or("", |(_, behind)| behind);
+        let made = format!("{before}{head}{rows}\n{behind}");
+        if std::env::var_os("HOSEPIPE_WRITE_TUNE").is_some() {
+            std::fs::write(&file, &made).expect("written");
+        }
+        let kept = std::fs::read_to_string(&file).expect("docs/TUNE.md");
+        assert!(kept == made, "docs/TUNE.md is stale: HOSEPIPE_WRITE_TUNE=1 cargo test -p hosepipe-pipeline --lib tune");
+    }
+
+    #[test]
+    fn sorted_counts_become_counts_by_hash() {
+        let text = r#"cut -d" " -f7 | sort | uniq -c | sort -rn"#;
+        let awk = r#"awk '{n[$0]++} END {for (line in n) printf "%7d %s\n", n[line], line}'"#;
+        assert_eq!(
+            made(text, "count-by-hash-and-order@2").as_deref(),
+            Some(&*format!(r#"cut -d" " -f7 | {awk} | sort -rn"#))
+        );
+        assert_eq!(
+            made(text, "count-by-hash@2").as_deref(),
+            Some(&*format!(r#"cut -d" " -f7 | {awk} | sort -k1.9 | sort -rn"#))
+        );
+        assert_eq!(made("sort -k2 | uniq -c", "count-by-hash@1"), None, "only whole lines are counted");
+        assert_eq!(made("sort f | uniq", "sort-unique@1").as_deref(), Some("sort -u f"));
+        assert_eq!(
+            made("sort -u f <g 2>/dev/null", "sort-unique-by-hash@1").as_deref(),
+            Some("awk '!n[$0]++' f <g | sort -u 2>/dev/null")
+        );
+    }
+
+    #[test]
+    fn each_kind_of_change_is_made_where_it_holds() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let name = file.path().display().to_string();
+        assert_eq!(
+            made(&format!("cat {name} | wc -l"), "input-from-file@1"),
+            Some(format!("wc -l <{name}"))
+        );
+        assert_eq!(made("cat /nonexistent | wc -l", "input-from-file@1"), None);
+        assert_eq!(made(&format!("cat -n {name} | wc -l"), "input-from-file@1"), None);
+        assert_eq!(made(&format!("cat {name} {name} | wc -l"), "input-from-file@1"), None);
+        let text = "x=1 grep -v GET log | wc -l";
+        assert_eq!(made(text, "count-matches@1").as_deref(), Some("x=1 grep -c -v GET log"));
+        assert_eq!(made(text, "literal@1").as_deref(), Some("x=1 grep -F -v GET log | wc -l"));
+        assert_eq!(made(text, "bytes@1").as_deref(), Some("x=1 LC_ALL=C grep -v GET log | wc -l"));
+        assert_eq!(made("LC_ALL=C grep x", "bytes@1"), None);
+        assert_eq!(made("grep -o x | wc -l", "count-matches@1"), None, "-o prints several of a line");
+        assert_eq!(made("grep x a b | wc -l", "count-matches@1"), None, "-c prints one for each file");
+        assert_eq!(made("grep x | head -n5", "first-matches@1").as_deref(), Some("grep -m 5 x"));
+        assert_eq!(made("grep x | head -c5", "first-matches@1"), None);
+        assert_eq!(made("grep x | head -n -5", "first-matches@1"), None);
+        assert_eq!(made("grep 'a.b'", "literal@1"), None);
+        assert_eq!(
+            made("grep --line-buffered -v x | cat", "no-line-buffer@1").as_deref(),
+            Some("grep -v x | cat")
+        );
+        assert_eq!(made("stdbuf -oL tr a b", "no-stdbuf@1").as_deref(), Some("tr a b"));
+        assert_eq!(made("xargs -n 1 echo", "more-arguments@1").as_deref(), Some("xargs echo"));
+        assert_eq!(made("dd if=f", "blocks@1").as_deref(), Some("dd bs=128K if=f"));
+        assert_eq!(made("dd if=f bs=4k", "blocks@1"), None);
+        assert_eq!(made("sort -S1G", "sort-memory@1"), None);
+    }
+
+    #[test]
+    fn what_only_the_shell_knows_decides_nothing() {
+        assert_eq!(made("grep $x log | wc -l", "literal@1"), None);
+        assert_eq!(made("sort $x | uniq $y", "sort-unique@1"), None);
+        assert_eq!(made("$sort | uniq -c", "count-by-hash@1"), None);
+    }
+
+    #[test]
+    fn a_changed_pipeline_can_be_changed_again() {
+        let pipeline = Pipeline::parse("sort | uniq -c | sort -rn").expect("plain");
+        let rule = |name: &str| rules().iter().find(|rule| rule.name == name).expect("a rule");
+        let once = rule("count-by-hash-and-order").apply(&pipeline, 0).expect("it holds");
+        let twice = rule("bytes").apply(&once, 0).expect("it holds");
+        assert!(twice.to_string().starts_with("LC_ALL=C awk"));
+        assert!(rule("count-by-hash").apply(&once, 0).is_none());
+        assert!(rule("bytes").apply(&once, 1).is_none(), "nothing is left there");
+        assert!(rule("bytes").apply(&once, 2).is_some());
+    }
+}
