@@ -19,7 +19,7 @@ use crate::destination::OUTPUTS;
 use crate::live::Live;
 use crate::outputs::Outputs;
 use crate::terminal::{self, UsageError, usage};
-use crate::{copies, script, typed};
+use crate::{copies, script, tune_cmd, typed};
 
 /// Run a pipeline in bash, or another shell, over any link
 #[derive(Debug, Args)]
@@ -147,7 +147,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             latency: args.latency.then(|| ran.summary.latency.clone()),
             ..record(head, args.text.to_string_lossy().into_owned(), &via, &ran)
         };
+        let text = is_shown.then(|| tune_cmd::suggestion(&record)).flatten();
         let saved = args.outputs.show_on_stderr(Loaded::new("this run", record), is_shown);
+        text.iter().for_each(|text| terminal::remark(text));
         if (args.meter || args.lines) && ran.summary.links.is_empty() {
             terminal::remark(
                 "Nothing was counted: bytes and lines are counted in links, and there was none.",

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use model::TuneRecord;
+use model::{RunRecord, TuneRecord, shell_quoted};
 use pipeline::tune::safety;
 use report::Style;
 use report::read::Loaded;
 use report::tune::comments;
 
 use self::search::{Outcome, Search};
+use self::variant::Variant;
 use crate::destination::{Destination, OUTPUTS};
 use crate::outputs::Outputs;
 use crate::signals::StopRequest;
@@ -98,6 +99,20 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
         return Ok(stop.exit_code(true));
     }
     Ok(if is_faster { ExitCode::SUCCESS } else { NOTHING.into() })
+}
+
+/// Shortest run that is worth a search.
+const WORTH_NS: u64 = 500_000_000;
+
+/// What to try where a stage holds up the pipeline of a run and there is a rule for it; `None` where there is none, or the text must not be run
+/// several times.
+pub(crate) fn suggestion(record: &RunRecord) -> Option<String> {
+    let stage = record.stages.get(record.bottleneck.as_ref()?.stage?)?;
+    let has_rule = Variant::new(&stage.command).has_idea();
+    let text = &record.pipeline;
+    let is_tunable = record.wall_ns >= WORTH_NS && has_rule && safety::stops(text).is_none();
+    is_tunable
+        .then(|| format!("`hosepipe tune {}` tries what makes it faster.", shell_quoted(text.as_bytes())))
 }
 
 /// A shell script that runs the faster pipeline, with what was changed as comments.

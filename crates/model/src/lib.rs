@@ -84,7 +84,7 @@ pub use top::{
     Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Jobserver, JobserverMake, StageActivity,
     TopRecord, TopSnapshot,
 };
-pub use typed::{nearest, script_word, shell_line, shell_quoted};
 pub use tune::{TuneChange, TuneLeftOut, TuneReason, TuneRecord};
+pub use typed::{nearest, script_word, shell_line, shell_quoted};
 pub use why::{WhyAnswer, WhyCause, WhyEdge, WhyHolder, WhyRecord, WhyVerdict};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

@@ -301,7 +301,16 @@ mod tests {
             };
             let is_enough = &|rounds: u32, _: &[&CompareResult]| rounds == 2;
             let (start, until) = (start(), None);
-            let contest = Contest { start, warmup: 1, trials: 9, until, is_enough, seed: 1, must_succeed, shows_messages: true };
+            let contest = Contest {
+                start,
+                warmup: 1,
+                trials: 9,
+                until,
+                is_enough,
+                seed: 1,
+                must_succeed,
+                shows_messages: true,
+            };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(texts.map(contender).into(), &mut turns), turns.0)
         };

@@ -55,10 +55,10 @@ mod stages;
 mod statuses;
 mod sweep;
 mod tail;
+pub mod tune;
 mod unsteady;
 mod verdict;
 mod view;
-pub mod tune;
 pub mod why;
 
 pub use advice::advice;

@@ -11,7 +11,8 @@ use crate::value::Value;
 use crate::words::count;
 
 /// Fields of a change in CSV.
-const FIELDS: &str = "rule stage before after ratio=ratio/median low=ratio/low high=ratio/high equal_because differs";
+const FIELDS: &str =
+    "rule stage before after ratio=ratio/median low=ratio/low high=ratio/high equal_because differs";
 
 impl Show for TuneRecord {
     fn sections(&self, context: &Context) -> Vec<Section> {
@@ -73,12 +74,16 @@ fn between(interval: &Ratio) -> String {
 
 fn changes(record: &TuneRecord) -> Table {
     let mut sheet = Sheet::new(&record.changes);
-    sheet.add(col("stage").right(), |change| Some(change.stage.map_or("all".into(), |stage| stage.to_string().into())));
+    sheet.add(col("stage").right(), |change| {
+        Some(change.stage.map_or("all".into(), |stage| stage.to_string().into()))
+    });
     sheet.add(col("before").fit(Fit::Command), |change| Some(one_line(&change.before).into()));
     sheet.add(col("after").fit(Fit::Command), |change| {
         Some(if change.after.is_empty() { "(left out)".into() } else { one_line(&change.after).into() })
     });
-    sheet.add(col("time").right(), |change| change.ratio.map(|found| Value::from(format!("× {}", ratio(found.median)))));
+    sheet.add(col("time").right(), |change| {
+        change.ratio.map(|found| Value::from(format!("× {}", ratio(found.median))))
+    });
     sheet.add(col("interval").drop(1), |change| change.ratio.map(|found| Value::from(between(&found))));
     sheet.add(col("rule").drop(2), |change| Some(change.rule.clone().into()));
     sheet.table()
@@ -92,8 +97,12 @@ fn conditions(record: &TuneRecord) -> Vec<String> {
 fn condition(change: &TuneChange) -> String {
     let place = change.stage.map_or(String::new(), |stage| format!("Stage {stage}, "));
     match (&change.equal_because, &change.differs) {
-        (Some(because), _) => format!("{place}{}: the output is the same on every input: {because}.", change.rule),
-        (None, Some(differs)) => format!("{place}{}: the output is the same on this input; {differs}.", change.rule),
+        (Some(because), _) => {
+            format!("{place}{}: the output is the same on every input: {because}.", change.rule)
+        }
+        (None, Some(differs)) => {
+            format!("{place}{}: the output is the same on this input; {differs}.", change.rule)
+        }
         (None, None) => format!("{place}{}: the output is the same on this input.", change.rule),
     }
 }

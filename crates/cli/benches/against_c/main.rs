@@ -27,6 +27,7 @@ mod target;
 mod targets;
 mod tops;
 mod trips;
+mod tuned;
 mod workers;
 
 use std::io::IsTerminal;

@@ -17,7 +17,7 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{GIB, Laboratory, RUN_S, Target, skip};
 use crate::{
     aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, rings, scripts,
-    spreading, tops, trips, workers,
+    spreading, tops, trips, tuned, workers,
 };
 
 /// Rounds against C, unless asked otherwise.
@@ -110,6 +110,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(workers::TARGETS.iter().copied())
         .chain(prompt::TARGETS.iter().copied())
         .chain(tops::TARGETS.iter().copied())
+        .chain(tuned::TARGETS.iter().copied())
         .chain(recommended::TARGETS.iter().copied())
         .chain(programs::targets())
         .chain(changes::TARGETS.iter().copied())

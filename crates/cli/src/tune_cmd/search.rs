@@ -129,7 +129,9 @@ impl<'a> Search<'a> {
         let original_s = second.wall.as_secs_f64();
         record.original_s = Some(original_s);
         if self.shell.kind == Kind::Fish {
-            return Ok(Outcome::Refused("texts of fish are not read: --shell names another shell".to_owned()));
+            return Ok(Outcome::Refused(
+                "texts of fish are not read: --shell names another shell".to_owned(),
+            ));
         }
         let mut best = Variant::new(self.text);
         self.improve(&mut best, original_s, &mut record)?;
@@ -168,7 +170,9 @@ impl<'a> Search<'a> {
                         has_changed = true;
                     }
                     Verdict::LeftOut(reason) => {
-                        record.left_out.extend(variant.changes.last().map(|change| left_out(change, reason, Some(ratio))));
+                        record.left_out.extend(
+                            variant.changes.last().map(|change| left_out(change, reason, Some(ratio))),
+                        );
                     }
                 }
             }
@@ -201,7 +205,8 @@ impl<'a> Search<'a> {
         let Some(base) = results.first() else { return Ok(Vec::new()) };
         let (mut promising, memory_bytes) = (Vec::new(), memory_bytes());
         for ((idea, variant), result) in fresh.iter().zip(&results[1..]) {
-            let ratios: Vec<f64> = result.times_s.iter().zip(&base.times_s).map(|(new, old)| new / old).collect();
+            let ratios: Vec<f64> =
+                result.times_s.iter().zip(&base.times_s).map(|(new, old)| new / old).collect();
             let ratio = stats::estimate::median(&ratios);
             let reason = match ratio {
                 _ if result.error.is_some() => Some(TuneReason::Status),
@@ -215,7 +220,9 @@ impl<'a> Search<'a> {
             match reason {
                 None => promising.extend(ratio.map(|ratio| (*idea, ratio))),
                 Some(reason) => {
-                    record.left_out.extend(variant.changes.last().map(|change| left_out(change, reason, ratio)));
+                    record
+                        .left_out
+                        .extend(variant.changes.last().map(|change| left_out(change, reason, ratio)));
                 }
             }
         }
@@ -247,7 +254,8 @@ impl<'a> Search<'a> {
         if text == self.text {
             return Ok(());
         }
-        let until = Instant::now() + Duration::from_secs_f64((self.time.as_secs_f64() * LAST_SHARE).max(self.left_s()));
+        let until = Instant::now()
+            + Duration::from_secs_f64((self.time.as_secs_f64() * LAST_SHARE).max(self.left_s()));
         let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until)?;
         let [original, tuned] = &results[..] else { return Ok(()) };
         let rounds = original.times_s.len().min(tuned.times_s.len());

@@ -35,11 +35,17 @@ impl Variant {
     /// Every rule at every place.
     pub(super) fn ideas(&self) -> Vec<Idea> {
         let pipelines = self.script.pipelines();
-        let places = pipelines.iter().enumerate().flat_map(|(pipeline, found)| {
-            (0..found.places.len()).map(move |place| (pipeline, place))
-        });
+        let places = pipelines
+            .iter()
+            .enumerate()
+            .flat_map(|(pipeline, found)| (0..found.places.len()).map(move |place| (pipeline, place)));
         let rules = || rules().iter().filter(|rule| rule.is_available());
         places.flat_map(|(pipeline, place)| rules().map(move |rule| Idea { rule, pipeline, place })).collect()
+    }
+
+    /// Whether a rule holds somewhere.
+    pub(super) fn has_idea(&self) -> bool {
+        self.ideas().into_iter().any(|idea| self.with(idea).is_some())
     }
 
     /// What its last change is.
@@ -68,7 +74,8 @@ impl Variant {
             differs: rule.differs.clone(),
         };
         let changes = self.changes.iter().cloned().chain([change]).collect();
-        let script = self.script.map(|at, pipeline| if at == number { new.clone() } else { pipeline.clone() });
+        let script =
+            self.script.map(|at, pipeline| if at == number { new.clone() } else { pipeline.clone() });
         Some(Self { script, changes })
     }
 }

@@ -10,8 +10,10 @@ use pipeline::tune::text::{Pipeline, Stage};
 use crate::copies;
 
 /// Programs that may treat each line, or each byte, by itself.
-const BY_LINE: &[&str] =
-    &["grep", "egrep", "fgrep", "cut", "tr", "sed", "awk", "gawk", "mawk", "rev", "jq", "jaq", "gojq", "iconv", "fold", "expand"];
+const BY_LINE: &[&str] = &[
+    "grep", "egrep", "fgrep", "cut", "tr", "sed", "awk", "gawk", "mawk", "rev", "jq", "jaq", "gojq", "iconv",
+    "fold", "expand",
+];
 /// Arguments of grep with which its lines are not those of its parts.
 const ACROSS_LINES: &[&str] = &["-c", "-m", "-n", "-q", "-l", "-L", "-A", "-B", "-C", "-b"];
 /// Parts for each CPU: the last one to end is then a small one.
@@ -94,9 +96,14 @@ fn spread(pipeline: &Pipeline) -> Option<Whole> {
 fn without_input(stage: &Stage) -> Option<(String, Option<Stage>)> {
     let mut without = stage.clone();
     if let [typed] = stage.redirections.as_slice() {
-        let one = Pipeline { places: vec![vec![Stage { redirections: vec![typed.clone()], ..Stage::default() }]] };
+        let one =
+            Pipeline { places: vec![vec![Stage { redirections: vec![typed.clone()], ..Stage::default() }]] };
         without.redirections.clear();
-        return typed.starts_with('<').then(|| one.names().next()).flatten().map(|file| (file, Some(without)));
+        return typed
+            .starts_with('<')
+            .then(|| one.names().next())
+            .flatten()
+            .map(|file| (file, Some(without)));
     }
     let last = stage.words.last().filter(|_| stage.words.len() > 1 && stage.redirections.is_empty())?;
     let file = last.value.clone().filter(|name| fs::metadata(name).is_ok_and(|found| found.is_file()))?;
@@ -117,11 +124,14 @@ fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
             && !(is_grep && stage.arguments().iter().any(|word| across(&word.text)))
     };
     let mut mapped = stages.iter().take_while(is_by_line).count();
-    let arguments = |stage: &Stage| stage.arguments().iter().map(|word| word.text.clone()).collect::<Vec<_>>();
+    let arguments =
+        |stage: &Stage| stage.arguments().iter().map(|word| word.text.clone()).collect::<Vec<_>>();
     let sum = match stages.get(mapped) {
         Some(next) if counts(next) => Some(SUM_COUNTS),
         Some(next) if next.program() == Some("wc") && arguments(next) == ["-l"] => Some(SUM),
-        Some(next) if next.program() == Some("grep") && arguments(next).contains(&"-c".to_owned()) => Some(SUM),
+        Some(next) if next.program() == Some("grep") && arguments(next).contains(&"-c".to_owned()) => {
+            Some(SUM)
+        }
         _ => None,
     };
     mapped += usize::from(sum.is_some());
@@ -147,10 +157,7 @@ mod tests {
     #[test]
     fn the_longest_beginning_that_treats_lines_runs_over_parts() {
         let made = |text| parts(text).map(|(map, reduce)| format!("{map} / {reduce}"));
-        assert_eq!(
-            made("grep a | cut -f1 | sort | head").as_deref(),
-            Some("grep a | cut -f1 / sort | head")
-        );
+        assert_eq!(made("grep a | cut -f1 | sort | head").as_deref(), Some("grep a | cut -f1 / sort | head"));
         assert_eq!(made("tr a b | grep c").as_deref(), Some("tr a b | grep c || [ $? -eq 1 ] / cat"));
         assert_eq!(made("tr a b | wc -l").as_deref(), Some(&*format!("tr a b | wc -l / {SUM}")));
         assert_eq!(made("grep -c x").as_deref(), Some(&*format!("grep -c x || [ $? -eq 1 ] / {SUM}")));

@@ -37,6 +37,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("why 4711", "a process of another name: why.rs"),
     ("why backup.sh", "a script that hangs: why.rs"),
     ("hosepipe demo", "demo.rs runs it"),
+    ("hosepipe tune", "finds nothing faster in a small file: tune.rs"),
     ("--resume data/", "goes on with the one before it: spread.rs"),
     ("perf record", "a profiler"),
     ("a | b", "a placeholder"),

@@ -12,7 +12,8 @@ fn log(lab: &Lab, name: &str, lines: u32) -> String {
     let mut text = String::new();
     for line in 0..lines {
         let word = (line * 7919) % 101;
-        writeln!(text, "{line} {} /page/{word} é{}", if line % 3 == 0 { "GET" } else { "POST" }, word * word).expect("a text");
+        writeln!(text, "{line} {} /page/{word} é{}", if line % 3 == 0 { "GET" } else { "POST" }, word * word)
+            .expect("a text");
     }
     let path = lab.here(name);
     fs::write(&path, text).expect("a file");
@@ -37,7 +38,9 @@ fn what_is_printed_gives_the_same_output() {
     let file = log(&lab, "log", 20_000);
     for text in [
         format!("cat {file} | grep GET | cut -d\" \" -f3 | sort | uniq -c | sort -rn | head -n 5"),
-        format!("for f in {file} {file}; do x=\"$f\"; cut -d' ' -f3 \"$x\" | sort | uniq -d; done | sort -u | wc -l"),
+        format!(
+            "for f in {file} {file}; do x=\"$f\"; cut -d' ' -f3 \"$x\" | sort | uniq -d; done | sort -u | wc -l"
+        ),
         format!("sort {file} | uniq | grep -v POST | wc -l"),
         format!("grep -c nothing {file}"),
     ] {

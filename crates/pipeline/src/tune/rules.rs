@@ -108,20 +108,27 @@ impl Rule {
     fn is_in_use(&self, stages: &[&Stage]) -> bool {
         let real = |name: &str| file_on_path(name)?.canonicalize().ok();
         self.stage.iter().zip(stages).any(|(part, stage)| {
-            part.program.as_deref().and_then(real).is_some_and(|new| stage.program().and_then(real) == Some(new))
+            part.program
+                .as_deref()
+                .and_then(real)
+                .is_some_and(|new| stage.program().and_then(real) == Some(new))
         })
     }
 }
 
 impl Part {
     fn holds(&self, stage: &Stage, found: &mut Found) -> bool {
-        let Some(program) = stage.program() else { return self.programs.is_empty() && self.input && !stage.has_input() };
+        let Some(program) = stage.program() else {
+            return self.programs.is_empty() && self.input && !stage.has_input();
+        };
         if !self.programs.is_empty() && !self.programs.iter().any(|name| name == program) {
             return false;
         }
-        let arguments: Option<Vec<&str>> = stage.arguments().iter().map(|word| word.value.as_deref()).collect();
+        let arguments: Option<Vec<&str>> =
+            stage.arguments().iter().map(|word| word.value.as_deref()).collect();
         // What only the shell knows may be an operand, or part of one; it may not decide anything.
-        let known: Vec<&str> = stage.arguments().iter().map(|word| word.value.as_deref().unwrap_or("?")).collect();
+        let known: Vec<&str> =
+            stage.arguments().iter().map(|word| word.value.as_deref().unwrap_or("?")).collect();
         let begins = |with: &[String]| {
             known.iter().any(|word| with.iter().any(|beginning| word.starts_with(beginning.as_str())))
         };
@@ -130,9 +137,8 @@ impl Part {
         let only = |allowed: &Vec<String>| {
             known.iter().filter(|word| is_option(word)).all(|word| allowed.iter().any(|one| one == word))
         };
-        let is_line = |lines: &Vec<String>| {
-            arguments.as_ref().is_some_and(|words| lines.contains(&words.join(" ")))
-        };
+        let is_line =
+            |lines: &Vec<String>| arguments.as_ref().is_some_and(|words| lines.contains(&words.join(" ")));
         let holds = self.options.as_ref().is_none_or(only)
             && self.arguments.as_ref().is_none_or(is_line)
             && (self.with.is_empty() || begins(&self.with))
@@ -141,7 +147,8 @@ impl Part {
             && (!self.literal || operands.first().is_some_and(|word| is_literal(word)))
             && (!self.input || !stage.has_input());
         if self.file {
-            let is_regular = |word: &&&Word| word.value.as_ref().is_some_and(|name| Path::new(name).is_file());
+            let is_regular =
+                |word: &&&Word| word.value.as_ref().is_some_and(|name| Path::new(name).is_file());
             let only = (operands.len() == 1 && !stage.has_input()).then_some(operands[0]);
             found.file = only.as_ref().filter(is_regular).map(|word| word.text.clone());
         }
@@ -157,7 +164,9 @@ impl Part {
             return Some(Vec::new());
         }
         let mut new = stage.clone();
-        let filled = |texts: &[String]| -> Vec<Word> { texts.iter().flat_map(|text| fill(text, stage, found)).collect() };
+        let filled = |texts: &[String]| -> Vec<Word> {
+            texts.iter().flat_map(|text| fill(text, stage, found)).collect()
+        };
         let mut before = Vec::new();
         if !self.before.is_empty() {
             let (input, others) =
@@ -213,7 +222,8 @@ fn fill(text: &str, stage: &Stage, found: &Found) -> Vec<Word> {
 /// Whether no regular expression has more characters for it than those it consists of.
 fn is_literal(word: &Word) -> bool {
     let Some(pattern) = &word.value else { return false };
-    !pattern.is_empty() && !pattern.contains(['\\', '.', '*', '[', ']', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\n'])
+    !pattern.is_empty()
+        && !pattern.contains(['\\', '.', '*', '[', ']', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\n'])
 }
 
 /// The number of lines that `head` prints with these arguments.
@@ -291,7 +301,12 @@ mod tests {
         let row = |rule: &Rule| {
             let equal = rule.equal.as_ref().map(|because| format!("always: {because}"));
             let here = rule.differs.as_ref().map(|differs| format!("here; {differs}"));
-            let cells = [format!("`{}`", rule.name), rule.what.clone(), equal.or(here).unwrap_or_default(), rule.source.clone()];
+            let cells = [
+                format!("`{}`", rule.name),
+                rule.what.clone(),
+                equal.or(here).unwrap_or_default(),
+                rule.source.clone(),
+            ];
             format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
         };
         let rows: String = rules().iter().map(row).collect();
@@ -304,7 +319,10 @@ mod tests {
             std::fs::write(&file, &made).expect("written");
         }
         let kept = std::fs::read_to_string(&file).expect("docs/TUNE.md");
-        assert!(kept == made, "docs/TUNE.md is stale: HOSEPIPE_WRITE_TUNE=1 cargo test -p hosepipe-pipeline --lib tune");
+        assert!(
+            kept == made,
+            "docs/TUNE.md is stale: HOSEPIPE_WRITE_TUNE=1 cargo test -p hosepipe-pipeline --lib tune"
+        );
     }
 
     #[test]
@@ -331,10 +349,7 @@ mod tests {
     fn each_kind_of_change_is_made_where_it_holds() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let name = file.path().display().to_string();
-        assert_eq!(
-            made(&format!("cat {name} | wc -l"), "input-from-file@1"),
-            Some(format!("wc -l <{name}"))
-        );
+        assert_eq!(made(&format!("cat {name} | wc -l"), "input-from-file@1"), Some(format!("wc -l <{name}")));
         assert_eq!(made("cat /nonexistent | wc -l", "input-from-file@1"), None);
         assert_eq!(made(&format!("cat -n {name} | wc -l"), "input-from-file@1"), None);
         assert_eq!(made(&format!("cat {name} {name} | wc -l"), "input-from-file@1"), None);

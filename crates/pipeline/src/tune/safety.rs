@@ -3,20 +3,124 @@
 
 /// Programs that write, remove, send or ask, whatever their arguments are.
 const STOP: &[&str] = &[
-    "tee", "rm", "mv", "cp", "ln", "mkdir", "rmdir", "touch", "truncate", "install", "shred", "unlink", "split", "csplit", "chmod", "chown", "chgrp",
-    "mkfifo", "mknod", "mktemp", "rename", "curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "socat", "telnet", "ftp", "mail",
-    "mailx", "sendmail", "logger", "wall", "write", "sudo", "su", "doas", "pkexec", "kill", "pkill", "killall", "reboot", "shutdown", "git", "hg", "svn",
-    "apt", "apt-get", "dpkg", "dnf", "yum", "rpm", "apk", "pacman", "pip", "pip3", "npm", "cargo", "docker", "podman", "kubectl", "helm", "systemctl",
-    "service", "mount", "umount", "dd_rescue", "mkfs", "fdisk", "parted", "psql", "mysql", "sqlite3", "redis-cli", "mongo", "aws", "gcloud", "az",
-    "make", "ninja", "passwd", "less", "more", "most", "vi", "vim", "nano", "emacs", "fzf", "dialog", "whiptail", "top", "htop", "crontab", "at",
-    "batch", "unzip", "cpio", "patch", "ed", "ex", "mkdosfs", "sponge", "vipe", "hosepipe",
+    "tee",
+    "rm",
+    "mv",
+    "cp",
+    "ln",
+    "mkdir",
+    "rmdir",
+    "touch",
+    "truncate",
+    "install",
+    "shred",
+    "unlink",
+    "split",
+    "csplit",
+    "chmod",
+    "chown",
+    "chgrp",
+    "mkfifo",
+    "mknod",
+    "mktemp",
+    "rename",
+    "curl",
+    "wget",
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "telnet",
+    "ftp",
+    "mail",
+    "mailx",
+    "sendmail",
+    "logger",
+    "wall",
+    "write",
+    "sudo",
+    "su",
+    "doas",
+    "pkexec",
+    "kill",
+    "pkill",
+    "killall",
+    "reboot",
+    "shutdown",
+    "git",
+    "hg",
+    "svn",
+    "apt",
+    "apt-get",
+    "dpkg",
+    "dnf",
+    "yum",
+    "rpm",
+    "apk",
+    "pacman",
+    "pip",
+    "pip3",
+    "npm",
+    "cargo",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "systemctl",
+    "service",
+    "mount",
+    "umount",
+    "dd_rescue",
+    "mkfs",
+    "fdisk",
+    "parted",
+    "psql",
+    "mysql",
+    "sqlite3",
+    "redis-cli",
+    "mongo",
+    "aws",
+    "gcloud",
+    "az",
+    "make",
+    "ninja",
+    "passwd",
+    "less",
+    "more",
+    "most",
+    "vi",
+    "vim",
+    "nano",
+    "emacs",
+    "fzf",
+    "dialog",
+    "whiptail",
+    "top",
+    "htop",
+    "crontab",
+    "at",
+    "batch",
+    "unzip",
+    "cpio",
+    "patch",
+    "ed",
+    "ex",
+    "mkdosfs",
+    "sponge",
+    "vipe",
+    "hosepipe",
 ];
 /// What a shell does itself that is not known before, or asks a person.
 const OF_SHELLS: &[&str] = &["eval", "exec", "source", ".", "read"];
 /// Programs that start the one that is named behind their options.
 const STARTERS: &[&str] = &[
-    "env", "nice", "nohup", "time", "timeout", "stdbuf", "unbuffer", "xargs", "parallel", "setsid", "ionice", "taskset", "chrt", "command", "builtin", "find", "bash", "sh",
-    "dash", "zsh", "busybox", "flock", "watch",
+    "env", "nice", "nohup", "time", "timeout", "stdbuf", "unbuffer", "xargs", "parallel", "setsid", "ionice",
+    "taskset", "chrt", "command", "builtin", "find", "bash", "sh", "dash", "zsh", "busybox", "flock",
+    "watch",
 ];
 /// Programs, and the beginnings of arguments with which they write into files.
 const WRITES: &[(&[&str], &[&str])] = &[
@@ -29,10 +133,25 @@ const WRITES: &[(&[&str], &[&str])] = &[
     (&["yq", "xmlstarlet"], &["-i", "--inplace", "-L"]),
 ];
 /// Programs that replace the files that they are given, unless an argument begins so.
-const REPLACE: &[(&[&str], &[&str])] = &[
-    (&["gzip", "gunzip", "pigz", "bzip2", "bunzip2", "lbzip2", "xz", "unxz", "lzma", "zstd", "unzstd", "lz4", "compress", "uncompress"],
-     &["-c", "-dc", "-cd", "-kc", "-ck", "--stdout", "--to-stdout", "-t", "-l"]),
-];
+const REPLACE: &[(&[&str], &[&str])] = &[(
+    &[
+        "gzip",
+        "gunzip",
+        "pigz",
+        "bzip2",
+        "bunzip2",
+        "lbzip2",
+        "xz",
+        "unxz",
+        "lzma",
+        "zstd",
+        "unzstd",
+        "lz4",
+        "compress",
+        "uncompress",
+    ],
+    &["-c", "-dc", "-cd", "-kc", "-ck", "--stdout", "--to-stdout", "-t", "-l"],
+)];
 
 /// The word for which a text must not be run several times; `None` if there is none.
 pub fn stops(text: &str) -> Option<String> {
@@ -77,9 +196,14 @@ pub fn stops(text: &str) -> Option<String> {
             (None, '>') => {
                 let target: String = letters.clone().collect();
                 let target = target.trim_start_matches(['>', '|', ' ', '\t']);
-                let is_harmless = target.starts_with("/dev/null") || target.starts_with("/dev/stderr") || is_descriptor(target);
+                let is_harmless = target.starts_with("/dev/null")
+                    || target.starts_with("/dev/stderr")
+                    || is_descriptor(target);
                 if !is_harmless {
-                    return Some(format!("> {}", target.split([' ', ';', '|', '&', ')']).next().unwrap_or_default()));
+                    return Some(format!(
+                        "> {}",
+                        target.split([' ', ';', '|', '&', ')']).next().unwrap_or_default()
+                    ));
                 }
                 if let Some('&' | '>') = letters.peek() {
                     letters.next();
@@ -94,7 +218,9 @@ pub fn stops(text: &str) -> Option<String> {
 
 /// `>&1`, `>&-`.
 fn is_descriptor(target: &str) -> bool {
-    target.strip_prefix('&').is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '-'))
+    target
+        .strip_prefix('&')
+        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '-'))
 }
 
 fn end_word(commands: &mut [Vec<String>], word: &mut String, was_quoted: &mut bool) {
@@ -140,7 +266,11 @@ fn stops_program(words: &[String]) -> Option<String> {
     }
     // A program in awk or Perl that writes or starts something.
     let is_interpreter = ["awk", "gawk", "mawk", "nawk"].contains(&name);
-    let starts = |word: &&String| ["system(", "| \"", "print >", "print>", "printf >", "> \"", ">> \"", ">\""].iter().any(|part| word.contains(part));
+    let starts = |word: &&String| {
+        ["system(", "| \"", "print >", "print>", "printf >", "> \"", ">> \"", ">\""]
+            .iter()
+            .any(|part| word.contains(part))
+    };
     if let Some(word) = arguments.iter().filter(|_| is_interpreter).find(starts) {
         return Some(format!("{name} {word}"));
     }

@@ -100,7 +100,9 @@ fn parts(text: &str) -> Vec<(bool, &str)> {
                 parts.extend([(false, &text[from..at]), (true, &text[at..at + 2])]);
                 from = at + 2;
             }
-            (None, ';' | '&' | '(' | ')' | '\n') if depth == 0 && !(letter == '\n' && continues(&text[from..at])) => {
+            (None, ';' | '&' | '(' | ')' | '\n')
+                if depth == 0 && !(letter == '\n' && continues(&text[from..at])) =>
+            {
                 parts.extend([(false, &text[from..at]), (true, &text[at..=at])]);
                 from = at + 1;
             }

@@ -102,10 +102,12 @@ impl Pipeline {
             }
         }
         stages.push(stage);
-        let is_simple = |stage: &Stage| {
-            stage.words.first().is_some_and(|word| !KEYWORDS.contains(&word.text.as_str()))
-        };
-        stages.iter().all(is_simple).then(|| Self { places: stages.into_iter().map(|stage| vec![stage]).collect() })
+        let is_simple =
+            |stage: &Stage| stage.words.first().is_some_and(|word| !KEYWORDS.contains(&word.text.as_str()));
+        stages
+            .iter()
+            .all(is_simple)
+            .then(|| Self { places: stages.into_iter().map(|stage| vec![stage]).collect() })
     }
 
     /// The stages that are left, with what took the place of others.
@@ -155,13 +157,16 @@ impl Display for Pipeline {
 
 /// With these a compound command begins, or something else than a command that is executed.
 pub(super) const KEYWORDS: &[&str] = &[
-    "!", "{", "}", "if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "time", "coproc", "[[",
+    "!", "{", "}", "if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
+    "select", "function", "time", "coproc", "[[",
 ];
 
 fn is_assignment(word: &str) -> bool {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(is_of_name) && !name.starts_with(|letter: char| letter.is_ascii_digit())
+        !name.is_empty()
+            && name.chars().all(is_of_name)
+            && !name.starts_with(|letter: char| letter.is_ascii_digit())
     })
 }
 
@@ -203,15 +208,20 @@ fn word(letters: &mut Peekable<Chars<'_>>) -> Option<Word> {
                     return None;
                 }
                 let keeps = quote.is_some() && !matches!(escaped, '$' | '`' | '"' | '\\');
-                value.iter_mut().for_each(|value| value.extend(keeps.then_some('\\').into_iter().chain([escaped])));
+                value
+                    .iter_mut()
+                    .for_each(|value| value.extend(keeps.then_some('\\').into_iter().chain([escaped])));
             }
             (None | Some('"'), '$') => {
                 text.extend(letters.next());
                 // A command, and strings with escapes or translations.
-                if letters.peek() == Some(&'(') || quote.is_none() && matches!(letters.peek(), Some('\'' | '"')) {
+                if letters.peek() == Some(&'(')
+                    || quote.is_none() && matches!(letters.peek(), Some('\'' | '"'))
+                {
                     return None;
                 }
-                let is_alone = letters.peek().is_none_or(|next| matches!(next, ' ' | '\'' | '"' | '|' | '/' | ')'));
+                let is_alone =
+                    letters.peek().is_none_or(|next| matches!(next, ' ' | '\'' | '"' | '|' | '/' | ')'));
                 match is_alone {
                     true => value.iter_mut().for_each(|value| value.push('$')),
                     false => value = None,
@@ -250,17 +260,33 @@ mod tests {
         let pipeline = Pipeline::parse(r#"a\ b 'c d'"e\n" $x "p$" x=1 "\"" *.c"#).expect("plain");
         let values: Vec<Option<&str>> =
             pipeline.places[0][0].words.iter().map(|word| word.value.as_deref()).collect();
-        assert_eq!(
-            values,
-            [Some("a b"), Some("c de\\n"), None, Some("p$"), Some("x=1"), Some("\""), None]
-        );
+        assert_eq!(values, [Some("a b"), Some("c de\\n"), None, Some("p$"), Some("x=1"), Some("\""), None]);
     }
 
     #[test]
     fn what_only_a_shell_can_parse_is_not_plain() {
         for text in [
-            "a; b", "a && b", "a || b", "a |& b", "a &", "(a) | b", "for x in y; do z; done | b", "{ a; } | b", "! a | b", "time a | b",
-            "a $(b)", "a `b`", "a \"$(b)\"", "a <(b)", "a <<x", "a <<<x", "a # b", "a 'b", "a |", "a $'b'", "while read x",
+            "a; b",
+            "a && b",
+            "a || b",
+            "a |& b",
+            "a &",
+            "(a) | b",
+            "for x in y; do z; done | b",
+            "{ a; } | b",
+            "! a | b",
+            "time a | b",
+            "a $(b)",
+            "a `b`",
+            "a \"$(b)\"",
+            "a <(b)",
+            "a <<x",
+            "a <<<x",
+            "a # b",
+            "a 'b",
+            "a |",
+            "a $'b'",
+            "while read x",
         ] {
             assert_eq!(Pipeline::parse(text), None, "{text}");
         }
@@ -282,13 +308,12 @@ mod tests {
     fn words_are_those_of_bash() {
         for text in [r#"'a b'"c d"e\ f g\'h"#, r#""a\b" "a\"" 'x"y' "p$" a$"#, r"\\ \$x '$y' x=1"] {
             let pipeline = Pipeline::parse(&format!("x {text}")).expect("plain");
-            let printed = std::process::Command::new("bash")
-                .args(["-c", &format!("printf '%s\\n' {text}")])
-                .output()
-                .expect("bash");
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-c", &format!("printf '%s\\n' {text}")]).stdout(std::process::Stdio::piped());
+            let (_, printed) = process::output(&mut bash).expect("bash");
             let ours: Vec<&str> =
                 pipeline.places[0][0].arguments().iter().filter_map(|word| word.value.as_deref()).collect();
-            assert_eq!(ours, String::from_utf8_lossy(&printed.stdout).lines().collect::<Vec<_>>(), "{text}");
+            assert_eq!(ours, String::from_utf8_lossy(&printed).lines().collect::<Vec<_>>(), "{text}");
         }
     }
 }
