@@ -17,7 +17,7 @@ pub struct TuneRecord {
     pub shell: String,
     /// The text that is faster; the given one where nothing faster was found.
     pub text: String,
-    /// Whether every run of `text` gave the output and the status of every run of `pipeline`.
+    /// Whether every run of `text` in the last contest gave the output and the status of `pipeline`; false where that was not held.
     pub equal: bool,
     /// Median time of the given text in the last contest, in seconds; `null` if it was not held.
     pub original_s: Option<f64>,
@@ -25,7 +25,7 @@ pub struct TuneRecord {
     pub tuned_s: Option<f64>,
     /// The time of `text` as a multiple of that of `pipeline`, from rounds of both; 1 where nothing faster was found.
     pub ratio: f64,
-    /// Its 95 % interval; `null` where nothing faster was found, or after too few rounds.
+    /// Its 95 % interval, after fewer than six rounds the smallest and the largest; `null` where nothing faster was found.
     pub interval: Option<Ratio>,
     /// Rounds of the last contest.
     pub rounds: u32,

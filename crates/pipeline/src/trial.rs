@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use model::StageRecord;
 use process::{Cleaner, Reach, Refused, Supervisor, Used, VARIABLE, shown_status, spawn_refusing};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -30,6 +31,8 @@ pub struct TrialOptions {
     pub align_buffers: bool,
     /// Whether the time of lines is measured; only over a link.
     pub latency: bool,
+    /// Whether its stages are sampled; only over a link.
+    pub stats: bool,
 }
 
 /// The programs that trials start.
@@ -56,6 +59,8 @@ pub struct Trial {
     pub latency: Option<Duration>,
     /// What its processes used.
     pub used: Used,
+    /// Its stages, if they were sampled.
+    pub stages: Vec<StageRecord>,
     /// The first failure of a link.
     pub trouble: Option<String>,
     /// The signal to hosepipe, or to its terminal, that ended the run; hosepipe ends too.
@@ -114,11 +119,12 @@ pub fn trial(
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =
             model::from_json(reported).map_err(|_| RunError::Silent(status))?;
-        let Summary { links, latency, .. } = reported.map_err(RunError::Reported)?;
+        let Summary { stages, links, latency, .. } = reported.map_err(RunError::Reported)?;
         let best_known = latency.into_iter().map(|known| known.whole).max_by_key(|whole| whole.count);
         trial.latency = best_known.map(|whole| Duration::from_nanos(whole.p50_ns));
         trial.stored_bytes =
             links.iter().filter_map(|link| link.stored_bytes).reduce(|sum, bytes| sum + bytes);
+        trial.stages = stages;
         trial.trouble = links.into_iter().find_map(|link| link.trouble);
     }
     Ok(trial)
@@ -135,7 +141,11 @@ fn over_link(
     shell.push(&start.shell.path);
     let options = [format!("--outcome={outcome}"), format!("--via={via}")];
     let without = trial_options.without.as_ref().map(|refused| format!("--without={refused}"));
-    let flags = [(trial_options.latency, "--latency"), (trial_options.align_buffers, "--align-buffers")];
+    let flags = [
+        (trial_options.latency, "--latency"),
+        (trial_options.stats, "--stats"),
+        (trial_options.align_buffers, "--align-buffers"),
+    ];
     let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag.to_owned());
     let options = options.into_iter().chain(without).chain(flags).map(OsString::from);
     let before = ["hosepipe", "run"].map(OsString::from).into_iter().chain(options);

@@ -51,6 +51,10 @@ fn result(record: &TuneRecord) -> String {
             count(record.rounds as usize, "round"),
             size(record.output_bytes),
         ),
+        None if record.is_faster() => format!(
+            "What was faster until then: about {} of the time. It was not run against the original, and may give another output.",
+            ratio(record.ratio)
+        ),
         None => format!(
             "Nothing faster was found in {searched}; it takes {}, and writes {}.",
             seconds(record.original_s),
@@ -60,12 +64,7 @@ fn result(record: &TuneRecord) -> String {
 }
 
 fn remark(record: &TuneRecord) -> Option<String> {
-    let differs = "What was faster in trials gave another output in the last contest, and is left out.";
-    match (record.interrupted, record.equal) {
-        (true, _) => Some("The search was interrupted: this is what was known by then.".to_owned()),
-        (false, false) => Some(differs.to_owned()),
-        (false, true) => None,
-    }
+    record.interrupted.then(|| "The search was interrupted: this is what was known by then.".to_owned())
 }
 
 fn between(interval: &Ratio) -> String {

@@ -1,6 +1,7 @@
 //! The search: one change at a time, on a part of the input where it is large; then the winners together, each accepted in a contest with
 //! the pipeline without it; at last the result against the original.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use model::{CompareResult, Ratio, TuneChange, TuneLeftOut, TuneReason, TuneRecord};
 use pipeline::contest::{Contender, Contest, SHELL};
+use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 use stats::{BothSides, shifts};
@@ -31,9 +33,17 @@ const STAGE_WORTH: f64 = 0.05;
 const ROUNDS: u32 = 7;
 /// Rounds of a contest that there is little time for.
 const ROUNDS_MIN: u32 = 3;
-/// Shares of the time for the first trial of each change, and for the last contest.
+/// Shares of the time for the first trials of all changes, for one contest, and for the last one.
 const FIRST_SHARE: f64 = 0.35;
+const DUEL_SHARE: f64 = 0.15;
 const LAST_SHARE: f64 = 0.25;
+/// Where the input can be cut, a trial before the last contest takes about this share of the time.
+const TRIAL_SHARE: f64 = 1.0 / 60.0;
+/// A change with fewer than [`ROUNDS_MIN`] rounds must take at most this part of the time in each.
+const CLEARLY: f64 = 0.85;
+
+/// The name, among what was left out, of all accepted changes in the last contest.
+const ALL_TOGETHER: &str = "all-together";
 
 /// What came out.
 pub(super) enum Outcome {
@@ -134,15 +144,16 @@ impl<'a> Search<'a> {
             ));
         }
         let mut best = Variant::new(self.text);
-        self.improve(&mut best, original_s, &mut record)?;
+        let ground = Ground::new(&best, original_s, self.time.as_secs_f64() * TRIAL_SHARE);
+        self.improve(&mut best, &ground, &mut record)?;
         let text = self.improve_whole(&mut best, &mut record)?;
-        self.conclude(text, &best.changes, &mut record)?;
+        self.conclude(text, best.changes, &mut record)?;
         Ok(Outcome::Done(Box::new(record)))
     }
 
     /// Applies rules to stages, as long as one makes it faster.
-    fn improve(&self, best: &mut Variant, original_s: f64, record: &mut TuneRecord) -> anyhow::Result<()> {
-        let mut tried = BTreeSet::new();
+    fn improve(&self, best: &mut Variant, ground: &Ground, record: &mut TuneRecord) -> anyhow::Result<()> {
+        let (mut tried, mut order) = (BTreeSet::new(), None);
         // What a change makes possible is tried after it.
         loop {
             let mut fresh: Vec<(Idea, Variant)> = Vec::new();
@@ -150,10 +161,21 @@ impl<'a> Search<'a> {
                 let variant = best.with(idea).filter(|variant| tried.insert(variant.last_change()));
                 fresh.extend(variant.map(|variant| (idea, variant)));
             }
-            if fresh.is_empty() || self.stop.is_set() {
+            let affordable = (self.first_s() / ground.trial_s) as usize;
+            if fresh.len() >= affordable {
+                let order = order.get_or_insert_with(|| self.busiest_stages(best));
+                // Rules that make several stages simpler gain most.
+                let place =
+                    |idea: &Idea| order.iter().position(|stage| *stage == idea.place).unwrap_or(order.len());
+                fresh.sort_by_key(|(idea, _)| (place(idea), Reverse(idea.rule.stages())));
+                let late = fresh.split_off(fresh.len().min(affordable.saturating_sub(1).max(1)));
+                let changes = late.iter().filter_map(|(_, variant)| variant.changes.last());
+                record.left_out.extend(changes.map(|change| left_out(change, TuneReason::NoTime, None)));
+            }
+            if fresh.is_empty() || self.stop.is_set() || self.left_s() <= 0.0 {
                 return Ok(());
             }
-            let mut promising = self.first_trials(best, fresh, original_s, record)?;
+            let mut promising = self.first_trials(best, fresh, ground, record)?;
             // Of about equal ones first the one that makes more stages simpler.
             let rank = |(idea, ratio): &(Idea, f64)| ratio - STAGE_WORTH * idea.rule.stages() as f64;
             promising.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
@@ -161,7 +183,7 @@ impl<'a> Search<'a> {
             for (idea, ratio) in promising {
                 let Some(variant) = best.with(idea) else { continue };
                 tried.insert(variant.last_change());
-                match self.duel(&best.text(), &variant.text())? {
+                match self.duel(&ground.text(best), &ground.text(&variant))? {
                     Verdict::Faster(ratio) => {
                         *best = variant;
                         if let Some(change) = best.changes.last_mut() {
@@ -170,9 +192,8 @@ impl<'a> Search<'a> {
                         has_changed = true;
                     }
                     Verdict::LeftOut(reason) => {
-                        record.left_out.extend(
-                            variant.changes.last().map(|change| left_out(change, reason, Some(ratio))),
-                        );
+                        let change = variant.changes.last();
+                        record.left_out.extend(change.map(|change| left_out(change, reason, Some(ratio))));
                     }
                 }
             }
@@ -182,25 +203,30 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tries each change, on a part of the input where there is too little time for all of it. Returns those that seem faster, with
-    /// their times as multiples of the time without them.
+    /// The stages of a plain pipeline from 0, the one that used most CPU time first.
+    fn busiest_stages(&self, best: &Variant) -> Vec<usize> {
+        let options =
+            TrialOptions { via: LinkSpec::parse("pipe").ok(), stats: true, ..TrialOptions::default() };
+        let Ok(made) = trial(&self.start(), &best.text(), &options, TrialStderr::Hidden) else {
+            return Vec::new();
+        };
+        self.stop.note(made.ended_by);
+        let mut order: Vec<usize> = (0..made.stages.len()).collect();
+        model::sort_by_key(&mut order, |at| Reverse(made.stages[*at].user_ns + made.stages[*at].system_ns));
+        order
+    }
+
+    /// Tries each change. Returns those that seem faster, with their times as multiples of the time without them.
     fn first_trials(
         &self,
         best: &Variant,
         fresh: Vec<(Idea, Variant)>,
-        original_s: f64,
+        ground: &Ground,
         record: &mut TuneRecord,
     ) -> anyhow::Result<Vec<(Idea, f64)>> {
-        let budget_s = (self.time.as_secs_f64() * FIRST_SHARE).min(self.left_s() / 2.0);
-        let share = budget_s / (original_s * (fresh.len() + 1) as f64);
-        let part = Part::of(&best.script, share);
-        let shown = |variant: &Variant| match &part {
-            Some(part) => variant.script.map(|_, pipeline| pipeline.with_files(&part.files)).to_string(),
-            None => variant.text(),
-        };
         let all: Vec<&Variant> = [best].into_iter().chain(fresh.iter().map(|(_, variant)| variant)).collect();
-        let texts: Vec<String> = all.iter().map(|variant| shown(variant)).collect();
-        let until = Instant::now() + Duration::from_secs_f64(budget_s.max(0.0));
+        let texts: Vec<String> = all.iter().map(|variant| ground.text(variant)).collect();
+        let until = Instant::now() + Duration::from_secs_f64(self.first_s().max(0.0));
         let results = self.contest(&texts, FIRST_ROUNDS, until)?;
         let Some(base) = results.first() else { return Ok(Vec::new()) };
         let (mut promising, memory_bytes) = (Vec::new(), memory_bytes());
@@ -250,26 +276,42 @@ impl<'a> Search<'a> {
     }
 
     /// Runs the result and the original in turns, on all of the input: what is printed is what was compared.
-    fn conclude(&self, text: String, changes: &[TuneChange], record: &mut TuneRecord) -> anyhow::Result<()> {
-        if text == self.text {
+    fn conclude(
+        &self,
+        text: String,
+        changes: Vec<TuneChange>,
+        record: &mut TuneRecord,
+    ) -> anyhow::Result<()> {
+        if changes.is_empty() {
             return Ok(());
         }
-        let until = Instant::now()
-            + Duration::from_secs_f64((self.time.as_secs_f64() * LAST_SHARE).max(self.left_s()));
+        let left_s = (self.time.as_secs_f64() * LAST_SHARE).max(self.left_s());
+        let until = Instant::now() + Duration::from_secs_f64(left_s);
         let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until)?;
         let [original, tuned] = &results[..] else { return Ok(()) };
-        let rounds = original.times_s.len().min(tuned.times_s.len());
-        record.equal = is_equal(original, tuned);
-        record.rounds = rounds as u32;
-        let Some(ratio) = ratio(original, tuned).filter(|_| record.equal) else { return Ok(()) };
-        if ratio.high < 1.0 {
-            record.original_s = stats::estimate::median(&original.times_s);
-            record.tuned_s = stats::estimate::median(&tuned.times_s);
-            record.ratio = ratio.median;
-            record.interval = Some(ratio);
-            record.text = text;
-            record.changes = changes.to_vec();
+        let found = ratio(original, tuned);
+        if found.is_none() && self.stop.is_set() {
+            // What is known: each change was faster in its own contest.
+            let ratios = changes.iter().filter_map(|change| change.ratio);
+            record.ratio = ratios.map(|ratio| ratio.median).product();
+            (record.text, record.changes, record.equal) = (text, changes, false);
+            return Ok(());
         }
+        record.rounds = original.times_s.len().min(tuned.times_s.len()) as u32;
+        let reason = match found.filter(|found| is_faster(found, record.rounds)) {
+            _ if !is_equal(original, tuned) => TuneReason::Output,
+            None => TuneReason::NotFaster,
+            Some(found) => {
+                record.original_s = stats::estimate::median(&original.times_s);
+                record.tuned_s = stats::estimate::median(&tuned.times_s);
+                record.ratio = found.median;
+                record.interval = Some(found);
+                (record.text, record.changes) = (text, changes);
+                return Ok(());
+            }
+        };
+        let all = TuneChange { rule: ALL_TOGETHER.to_owned(), after: text, ..TuneChange::default() };
+        record.left_out.push(left_out(&all, reason, found.map(|found| found.median)));
         Ok(())
     }
 
@@ -279,9 +321,11 @@ impl<'a> Search<'a> {
         if left_s <= 0.0 || self.stop.is_set() {
             return Ok(Verdict::LeftOut(TuneReason::NoTime));
         }
-        let until = Instant::now() + Duration::from_secs_f64(left_s / 2.0);
+        let until = Instant::now()
+            + Duration::from_secs_f64((left_s / 2.0).min(self.time.as_secs_f64() * DUEL_SHARE));
         let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until)?;
         let [old, new] = &results[..] else { return Ok(Verdict::LeftOut(TuneReason::NoTime)) };
+        let rounds = old.times_s.len().min(new.times_s.len()) as u32;
         if new.error.is_some() || old.status != new.status {
             return Ok(Verdict::LeftOut(TuneReason::Status));
         }
@@ -292,9 +336,14 @@ impl<'a> Search<'a> {
             return Ok(Verdict::LeftOut(TuneReason::Memory));
         }
         Ok(match ratio(old, new) {
-            Some(ratio) if ratio.high < 1.0 && ratio.median < WORTHWHILE => Verdict::Faster(ratio),
+            Some(ratio) if is_faster(&ratio, rounds) && ratio.median < WORTHWHILE => Verdict::Faster(ratio),
             _ => Verdict::LeftOut(TuneReason::NotFaster),
         })
+    }
+
+    /// Seconds that first trials may take now.
+    fn first_s(&self) -> f64 {
+        (self.time.as_secs_f64() * FIRST_SHARE).min(self.left_s())
     }
 
     /// Seconds until only the last contest may begin.
@@ -363,17 +412,43 @@ fn is_equal(old: &CompareResult, new: &CompareResult) -> bool {
 }
 
 /// The times of `new` as multiples of those of `old` within rounds; after few rounds the interval is from the smallest to the largest.
-/// `None` before there are some.
+/// `None` without a round.
 fn ratio(old: &CompareResult, new: &CompareResult) -> Option<Ratio> {
     let rounds = old.times_s.len().min(new.times_s.len());
     let (old, new) = (&old.times_s[..rounds], &new.times_s[..rounds]);
     let found = shifts(&[BothSides { old, new, paired: true }], 1).pop().flatten()?;
-    if let Some((low, high)) = found.interval {
-        return Some(Ratio { median: found.ratio, low, high });
-    }
     let of_rounds = || old.iter().zip(new).map(|(old, new)| new / old);
-    let (low, high) = (of_rounds().fold(f64::INFINITY, f64::min), of_rounds().fold(0.0, f64::max));
-    (rounds >= ROUNDS_MIN as usize).then_some(Ratio { median: found.ratio, low, high })
+    let all = (of_rounds().fold(f64::INFINITY, f64::min), of_rounds().fold(0.0, f64::max));
+    let (low, high) = found.interval.unwrap_or(all);
+    Some(Ratio { median: found.ratio, low, high })
+}
+
+fn is_faster(ratio: &Ratio, rounds: u32) -> bool {
+    ratio.high < if rounds < ROUNDS_MIN { CLEARLY } else { 1.0 }
+}
+
+/// The input of trials before the last contest.
+struct Ground {
+    part: Option<Part>,
+    /// About how long the original takes on it.
+    trial_s: f64,
+}
+
+impl Ground {
+    /// A part of the input, with which a trial takes about `wanted_s`; all of it where it cannot be cut, or is small.
+    fn new(original: &Variant, original_s: f64, wanted_s: f64) -> Self {
+        let share = wanted_s / original_s;
+        let part = Part::of(&original.script, share);
+        let trial_s = if part.is_some() { wanted_s } else { original_s };
+        Self { part, trial_s: trial_s.max(1e-6) }
+    }
+
+    fn text(&self, variant: &Variant) -> String {
+        match &self.part {
+            Some(part) => variant.script.map(|_, pipeline| pipeline.with_files(&part.files)).to_string(),
+            None => variant.text(),
+        }
+    }
 }
 
 enum Verdict {

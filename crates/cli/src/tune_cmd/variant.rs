@@ -17,7 +17,7 @@ pub(super) struct Variant {
 pub(super) struct Idea {
     pub(super) rule: &'static Rule,
     pipeline: usize,
-    place: usize,
+    pub(super) place: usize,
 }
 
 /// A change to certain stages: the number of the first one, and what they were and are.
