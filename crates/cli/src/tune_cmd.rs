@@ -1,5 +1,6 @@
 //! `hosepipe tune`: what makes a pipeline faster, the output proven the same.
 
+mod judge;
 mod part;
 mod search;
 mod variant;

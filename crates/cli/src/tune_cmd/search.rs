@@ -13,34 +13,28 @@ use pipeline::contest::{Contender, Contest, SHELL};
 use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
-use stats::{BothSides, shifts};
 
+use super::judge::{compare, is_decided};
 use super::part::Part;
 use super::variant::{Idea, Variant};
 use super::whole::wholes;
 use crate::compare_cmd::progress::CompareProgress;
 use crate::signals::StopRequest;
 
-/// Most rounds of first trials.
-const FIRST_ROUNDS: u32 = 3;
 /// A change whose first trials take more than this part of the time without it is not tried again.
 const PROMISING: f64 = 0.98;
-/// A change must save at least this much to be worth a longer text.
-const WORTHWHILE: f64 = 0.97;
+/// Most rounds of first trials.
+const FIRST_ROUNDS: u32 = 3;
 /// A rule for one stage more is preferred where it takes at most this part of the time more.
 const STAGE_WORTH: f64 = 0.05;
 /// Rounds after which there is an interval, and the most.
 const ROUNDS: u32 = 7;
-/// Rounds of a contest that there is little time for.
-const ROUNDS_MIN: u32 = 3;
 /// Shares of the time for the first trials of all changes, for one contest, and for the last one.
 const FIRST_SHARE: f64 = 0.35;
 const DUEL_SHARE: f64 = 0.15;
 const LAST_SHARE: f64 = 0.25;
 /// Where the input can be cut, a trial before the last contest takes about this share of the time.
 const TRIAL_SHARE: f64 = 1.0 / 60.0;
-/// A change with fewer than [`ROUNDS_MIN`] rounds must take at most this part of the time in each.
-const CLEARLY: f64 = 0.85;
 
 /// The name, among what was left out, of all accepted changes in the last contest.
 const ALL_TOGETHER: &str = "all-together";
@@ -83,19 +77,6 @@ pub(super) struct Search<'a> {
     stop: &'a StopRequest,
     began: Instant,
     time: Duration,
-}
-
-/// What a pipeline must give in every trial.
-#[derive(PartialEq, Eq)]
-struct Expected {
-    hash: Option<String>,
-    status: Option<i32>,
-}
-
-impl Expected {
-    fn of(result: &CompareResult) -> Self {
-        Self { hash: result.output_hash.clone(), status: result.status }
-    }
 }
 
 impl<'a> Search<'a> {
@@ -229,28 +210,19 @@ impl<'a> Search<'a> {
         let until = Instant::now() + Duration::from_secs_f64(self.first_s().max(0.0));
         let results = self.contest(&texts, FIRST_ROUNDS, until)?;
         let Some(base) = results.first() else { return Ok(Vec::new()) };
-        let (mut promising, memory_bytes) = (Vec::new(), memory_bytes());
+        let mut promising = Vec::new();
         for ((idea, variant), result) in fresh.iter().zip(&results[1..]) {
-            let ratios: Vec<f64> =
-                result.times_s.iter().zip(&base.times_s).map(|(new, old)| new / old).collect();
-            let ratio = stats::estimate::median(&ratios);
+            let ratio = compare(base, result).map(|found| found.ratio.median);
             let reason = match ratio {
-                _ if result.error.is_some() => Some(TuneReason::Status),
-                None => Some(TuneReason::NoTime),
-                Some(_) if result.status != base.status => Some(TuneReason::Status),
-                Some(_) if Expected::of(result) != Expected::of(base) => Some(TuneReason::Output),
-                Some(_) if result.max_rss_bytes > Some(memory_bytes) => Some(TuneReason::Memory),
-                Some(ratio) if ratio > PROMISING => Some(TuneReason::NotFaster),
-                Some(_) => None,
-            };
-            match reason {
-                None => promising.extend(ratio.map(|ratio| (*idea, ratio))),
-                Some(reason) => {
-                    record
-                        .left_out
-                        .extend(variant.changes.last().map(|change| left_out(change, reason, ratio)));
+                Err(reason) => reason,
+                Ok(ratio) if ratio > PROMISING => TuneReason::NotFaster,
+                Ok(ratio) => {
+                    promising.push((*idea, ratio));
+                    continue;
                 }
-            }
+            };
+            let change = variant.changes.last();
+            record.left_out.extend(change.map(|change| left_out(change, reason, ratio.ok())));
         }
         Ok(promising)
     }
@@ -289,29 +261,28 @@ impl<'a> Search<'a> {
         let until = Instant::now() + Duration::from_secs_f64(left_s);
         let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until)?;
         let [original, tuned] = &results[..] else { return Ok(()) };
-        let found = ratio(original, tuned);
-        if found.is_none() && self.stop.is_set() {
+        let found = compare(original, tuned);
+        if self.stop.is_set() && found.is_err() {
             // What is known: each change was faster in its own contest.
             let ratios = changes.iter().filter_map(|change| change.ratio);
             record.ratio = ratios.map(|ratio| ratio.median).product();
             (record.text, record.changes, record.equal) = (text, changes, false);
             return Ok(());
         }
-        record.rounds = original.times_s.len().min(tuned.times_s.len()) as u32;
-        let reason = match found.filter(|found| is_faster(found, record.rounds)) {
-            _ if !is_equal(original, tuned) => TuneReason::Output,
-            None => TuneReason::NotFaster,
-            Some(found) => {
+        let (reason, ratio) = match found {
+            Err(reason) => (reason, None),
+            Ok(found) if !found.is_faster() => (TuneReason::NotFaster, Some(found.ratio.median)),
+            Ok(found) => {
                 record.original_s = stats::estimate::median(&original.times_s);
                 record.tuned_s = stats::estimate::median(&tuned.times_s);
-                record.ratio = found.median;
-                record.interval = Some(found);
+                (record.ratio, record.rounds) = (found.ratio.median, found.rounds);
+                record.interval = Some(found.ratio);
                 (record.text, record.changes) = (text, changes);
                 return Ok(());
             }
         };
         let all = TuneChange { rule: ALL_TOGETHER.to_owned(), after: text, ..TuneChange::default() };
-        record.left_out.push(left_out(&all, reason, found.map(|found| found.median)));
+        record.left_out.push(left_out(&all, reason, ratio));
         Ok(())
     }
 
@@ -325,19 +296,10 @@ impl<'a> Search<'a> {
             + Duration::from_secs_f64((left_s / 2.0).min(self.time.as_secs_f64() * DUEL_SHARE));
         let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until)?;
         let [old, new] = &results[..] else { return Ok(Verdict::LeftOut(TuneReason::NoTime)) };
-        let rounds = old.times_s.len().min(new.times_s.len()) as u32;
-        if new.error.is_some() || old.status != new.status {
-            return Ok(Verdict::LeftOut(TuneReason::Status));
-        }
-        if !is_equal(old, new) {
-            return Ok(Verdict::LeftOut(TuneReason::Output));
-        }
-        if new.max_rss_bytes > Some(memory_bytes()) {
-            return Ok(Verdict::LeftOut(TuneReason::Memory));
-        }
-        Ok(match ratio(old, new) {
-            Some(ratio) if is_faster(&ratio, rounds) && ratio.median < WORTHWHILE => Verdict::Faster(ratio),
-            _ => Verdict::LeftOut(TuneReason::NotFaster),
+        Ok(match compare(old, new) {
+            Ok(found) if found.is_worthwhile() => Verdict::Faster(found.ratio),
+            Ok(_) => Verdict::LeftOut(TuneReason::NotFaster),
+            Err(reason) => Verdict::LeftOut(reason),
         })
     }
 
@@ -389,42 +351,6 @@ impl<'a> Search<'a> {
         self.stop.note(signal);
         Ok(results)
     }
-}
-
-/// Half of the memory that is free.
-fn memory_bytes() -> u64 {
-    host::memory().map_or(u64::MAX, |memory| memory.available_bytes / 2)
-}
-
-/// Whether more rounds are in vain: the second of two differs from the first, or is clearly not faster.
-fn is_decided(made: u32, results: &[&CompareResult]) -> bool {
-    let [old, new] = results else { return false };
-    let is_slower = || {
-        let pairs = old.times_s.iter().zip(&new.times_s);
-        made >= ROUNDS_MIN && pairs.filter(|(old, new)| new >= old).count() * 2 > made as usize
-    };
-    !is_equal(old, new) || is_slower()
-}
-
-fn is_equal(old: &CompareResult, new: &CompareResult) -> bool {
-    let is_steady = |result: &CompareResult| result.equal != Some(false) && result.error.is_none();
-    is_steady(old) && is_steady(new) && Expected::of(old) == Expected::of(new)
-}
-
-/// The times of `new` as multiples of those of `old` within rounds; after few rounds the interval is from the smallest to the largest.
-/// `None` without a round.
-fn ratio(old: &CompareResult, new: &CompareResult) -> Option<Ratio> {
-    let rounds = old.times_s.len().min(new.times_s.len());
-    let (old, new) = (&old.times_s[..rounds], &new.times_s[..rounds]);
-    let found = shifts(&[BothSides { old, new, paired: true }], 1).pop().flatten()?;
-    let of_rounds = || old.iter().zip(new).map(|(old, new)| new / old);
-    let all = (of_rounds().fold(f64::INFINITY, f64::min), of_rounds().fold(0.0, f64::max));
-    let (low, high) = found.interval.unwrap_or(all);
-    Some(Ratio { median: found.ratio, low, high })
-}
-
-fn is_faster(ratio: &Ratio, rounds: u32) -> bool {
-    ratio.high < if rounds < ROUNDS_MIN { CLEARLY } else { 1.0 }
 }
 
 /// The input of trials before the last contest.

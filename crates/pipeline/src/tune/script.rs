@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Display};
 
+use super::lexer::{Kind, Token, tokens};
 use super::text::{KEYWORDS, Pipeline};
 
 /// A text in pieces.
@@ -18,19 +19,20 @@ enum Piece {
 impl Script {
     /// Reads a text.
     pub fn parse(text: &str) -> Self {
+        let tokens = tokens(text).unwrap_or_default();
         let mut pieces = Vec::new();
-        for (is_separator, part) in parts(text) {
-            if is_separator {
-                pieces.push(Piece::Kept(part.to_owned()));
-                continue;
-            }
-            let (before, pipeline, behind) = middle(part);
-            let parsed = Pipeline::parse(pipeline).filter(|parsed| parsed.to_string() == pipeline);
-            let kept = |text: &str| (!text.is_empty()).then(|| Piece::Kept(text.to_owned()));
-            pieces.extend(kept(before));
-            pieces.push(parsed.map_or_else(|| Piece::Kept(pipeline.to_owned()), Piece::Changeable));
-            pieces.extend(kept(behind));
+        let mut kept_from = 0;
+        let ends = |token: &Token<'_>| token.kind == Kind::Operator && token.text != "|";
+        for part in tokens.split(ends) {
+            let part = middle(part);
+            let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
+            let end = last.at + last.text.len();
+            let Some(parsed) = Pipeline::of(part) else { continue };
+            pieces.extend([Piece::Kept(text[kept_from..first.at].to_owned()), Piece::Changeable(parsed)]);
+            kept_from = end;
         }
+        pieces.push(Piece::Kept(text[kept_from..].to_owned()));
+        pieces.retain(|piece| !matches!(piece, Piece::Kept(text) if text.is_empty()));
         Self(pieces)
     }
 
@@ -80,68 +82,16 @@ impl Piece {
     }
 }
 
-/// The parts of a text between `;`, `&&`, `||`, `&`, parentheses and line ends, and these themselves.
-fn parts(text: &str) -> Vec<(bool, &str)> {
-    let (mut parts, mut from, mut quote, mut depth) = (Vec::new(), 0, None, 0);
-    let mut letters = text.char_indices().peekable();
-    let mut before = ' ';
-    while let Some((at, letter)) = letters.next() {
-        let next = letters.peek().map(|(_, next)| *next);
-        match (quote, letter) {
-            (Some(open), _) if open == letter => quote = None,
-            (None, '\'' | '"' | '`') => quote = Some(letter),
-            (None | Some('"' | '`'), '\\') => drop(letters.next()),
-            // The command in `$(…)` and `<(…)` is a part of a word.
-            (None, '(') if matches!(before, '$' | '<' | '>') || depth > 0 => depth += 1,
-            (None, ')') if depth > 0 => depth -= 1,
-            (None, '&') if matches!(before, '>' | '<') || next == Some('>') => {}
-            (None, '|') if depth == 0 && next == Some('|') => {
-                letters.next();
-                parts.extend([(false, &text[from..at]), (true, &text[at..at + 2])]);
-                from = at + 2;
-            }
-            (None, ';' | '&' | '(' | ')' | '\n')
-                if depth == 0 && !(letter == '\n' && continues(&text[from..at])) =>
-            {
-                parts.extend([(false, &text[from..at]), (true, &text[at..=at])]);
-                from = at + 1;
-            }
-            _ => {}
-        }
-        before = letter;
-    }
-    parts.push((false, &text[from..]));
-    parts.retain(|(_, part)| !part.is_empty());
-    parts
-}
-
-/// Whether the next line belongs to this part.
-fn continues(part: &str) -> bool {
-    part.trim_end().ends_with('|')
-}
-
-/// A part as what stands before a pipeline in it, the pipeline, and what stands behind it: words such as `do`, a `|` before or behind a
-/// compound command, and that command's first word.
-fn middle(part: &str) -> (&str, &str, &str) {
-    let mut from = part.len() - part.trim_start().len();
-    loop {
-        let rest = &part[from..];
-        let word = rest.split([' ', '\t', '\n', '|']).next().unwrap_or_default();
-        let skipped = match rest.starts_with('|') {
-            true => 1,
-            false if KEYWORDS.contains(&word) && !HEADS.contains(&word) => word.len(),
-            false => break,
-        };
-        from += skipped;
-        from += part[from..].len() - part[from..].trim_start().len();
-    }
-    let rest = part[from..].trim_end();
-    let compound = rest.rmatch_indices('|').find(|(at, _)| {
-        let word = rest[at + 1..].split_whitespace().next().unwrap_or_default();
-        word.is_empty() || KEYWORDS.contains(&word)
-    });
-    let end = compound.map_or(rest, |(at, _)| rest[..at].trim_end()).len();
-    (&part[..from], &part[from..from + end], &part[from + end..])
+/// The tokens of a pipeline without what stands before it (words such as `do`, a `|` behind a compound command) and behind it: a `|` before a
+/// compound command, and that command's first words.
+fn middle<'a, 't>(part: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    let is_keyword = |token: &Token<'_>| KEYWORDS.contains(&token.text) && !HEADS.contains(&token.text);
+    let from = part.iter().take_while(|token| token.kind == Kind::Operator || is_keyword(token)).count();
+    let part = &part[from..];
+    let is_pipe = |at: &usize| part[*at].kind == Kind::Operator;
+    let before_compound = |at: &usize| part.get(at + 1).is_none_or(|next| KEYWORDS.contains(&next.text));
+    let end = (0..part.len()).filter(is_pipe).find(before_compound).unwrap_or(part.len());
+    &part[..end]
 }
 
 /// Keywords behind which there is no command.
