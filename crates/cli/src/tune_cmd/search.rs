@@ -30,9 +30,9 @@ const STAGE_WORTH: f64 = 0.05;
 /// Rounds after which there is an interval, and the most.
 const ROUNDS: u32 = 7;
 /// Shares of the time for the first trials of all changes, for one contest, and for the last one.
-const FIRST_SHARE: f64 = 0.35;
-const DUEL_SHARE: f64 = 0.15;
-const LAST_SHARE: f64 = 0.25;
+const FIRST_SHARE: f64 = 0.3;
+const DUEL_SHARE: f64 = 0.12;
+const LAST_SHARE: f64 = 0.4;
 /// Where the input can be cut, a trial before the last contest takes about this share of the time.
 const TRIAL_SHARE: f64 = 1.0 / 60.0;
 
