@@ -8,6 +8,7 @@ mod whole;
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use pipeline::tune::safety;
 use report::Style;
 use report::read::Loaded;
 use report::tune::comments;
+use rustix::fs::FileType;
 
 use self::search::{Outcome, Search};
 use self::variant::Variant;
@@ -70,11 +72,18 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     script::check_syntax(&args.text, &shell)?;
     args.outputs.check()?;
     args.script.as_ref().map_or(Ok(()), Destination::check)?;
+    if args.script == Some(Destination::Stdout) && args.outputs.has_stdout() {
+        return usage("--script and a format cannot share standard output: give one a file");
+    }
     if let Some(word) = safety::stops(&args.text).filter(|_| !args.yes) {
         return usage(format!(
-            "`{word}`: tune runs the pipeline many times, and this may write, remove, send or ask each time. Leave it out, or add --yes \
-             if that does no harm"
+            "`{}`: tune runs the pipeline many times, and this may write, remove, send or ask each time. Leave it out, or add --yes \
+             if that does no harm",
+            model::one_line(&word)
         ));
+    }
+    if !std::io::stdin().is_terminal() && has_input() {
+        terminal::remark("tune gives the pipeline no input: name a file in it.");
     }
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let head = record::begin(true);
@@ -100,6 +109,12 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
         return Ok(stop.exit_code(true));
     }
     Ok(if is_faster { ExitCode::SUCCESS } else { NOTHING.into() })
+}
+
+/// Whether standard input is a file or a pipe, from which somebody may expect the pipeline to read.
+fn has_input() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    kind.is_ok_and(|kind| matches!(kind, FileType::RegularFile | FileType::Fifo))
 }
 
 /// Shortest run that is worth a search.

@@ -25,7 +25,17 @@ impl Show for TuneRecord {
             section.blocks.push(Block::Paragraph("The pipeline to paste:".to_owned()));
             section.blocks.push(Block::Code(self.text.clone()));
         }
-        let tried: Vec<String> = self.left_out.iter().map(tried).collect();
+        let (late, judged): (Vec<_>, Vec<_>) =
+            self.left_out.iter().partition(|one| one.reason == TuneReason::NoTime);
+        let late = (!late.is_empty()).then(|| {
+            let why = if self.interrupted {
+                "the search was interrupted"
+            } else {
+                "there was too little time (--time gives more)"
+            };
+            format!("Not tried, or not often enough, as {why}: {}.", count(late.len(), "change"))
+        });
+        let tried: Vec<String> = late.into_iter().chain(judged.into_iter().map(tried)).collect();
         section.blocks.extend((!tried.is_empty()).then_some(Block::Remarks(tried)));
         vec![section]
     }
@@ -55,6 +65,9 @@ fn result(record: &TuneRecord) -> String {
             "What was faster until then: about {} of the time. It was not run against the original, and may give another output.",
             ratio(record.ratio)
         ),
+        None if record.original_s.is_none() => {
+            format!("The pipeline did not end in {searched}: nothing was tried (--time gives more).")
+        }
         None => format!(
             "Nothing faster was found in {searched}; it takes {}, and writes {}.",
             seconds(record.original_s),
@@ -114,7 +127,7 @@ fn tried(one: &TuneLeftOut) -> String {
         TuneReason::Status => "the exit status is another one".to_owned(),
         TuneReason::Memory => "it needs more than half of the free memory".to_owned(),
         TuneReason::NotFaster => format!("it is not certainly faster{with}"),
-        TuneReason::NoTime => "there was no time to try it (--time gives more)".to_owned(),
+        TuneReason::NoTime => "there was no time to try it".to_owned(),
     };
     format!("Left out: {place}{}: {why}: {}", one.rule, one_line(&one.after))
 }
@@ -123,7 +136,9 @@ fn tried(one: &TuneLeftOut) -> String {
 pub fn comments(record: &TuneRecord) -> Vec<String> {
     let seconds = |time_s: Option<f64>| time_s.map_or("?".to_owned(), |time_s| time(time_s * 1e9));
     let mut lines = vec![format!("Before: {}", record.pipeline)];
-    if record.is_faster() {
+    if !record.is_faster() {
+        lines.push("Nothing faster was found.".to_owned());
+    } else {
         lines.push(format!(
             "{} instead of {}: {} of the time.",
             seconds(record.tuned_s),

@@ -21,6 +21,11 @@ impl Compared {
         self.ratio.high < if self.rounds < ROUNDS_MIN { CLEARLY } else { 1.0 }
     }
 
+    /// Whether it seems faster, and more rounds might show it.
+    pub(super) fn is_open(&self) -> bool {
+        self.rounds < ROUNDS_MIN && self.ratio.median < WORTHWHILE
+    }
+
     /// Whether it also saves enough for a longer text.
     pub(super) fn is_worthwhile(&self) -> bool {
         self.is_faster() && self.ratio.median < WORTHWHILE

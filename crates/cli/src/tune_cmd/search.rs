@@ -33,11 +33,16 @@ const ROUNDS: u32 = 7;
 const FIRST_SHARE: f64 = 0.3;
 const DUEL_SHARE: f64 = 0.12;
 const LAST_SHARE: f64 = 0.4;
+/// A contest has the time of so many runs of the original, if there is as much.
+const DUEL_TRIALS: f64 = 6.0;
 /// Where the input can be cut, a trial before the last contest takes about this share of the time.
 const TRIAL_SHARE: f64 = 1.0 / 60.0;
 
 /// The name, among what was left out, of all accepted changes in the last contest.
 const ALL_TOGETHER: &str = "all-together";
+
+/// A trial that does not end then is killed.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What came out.
 pub(super) enum Outcome {
@@ -59,7 +64,12 @@ impl Watchdog {
         std::thread::spawn(move || {
             std::thread::sleep(time);
             noted.store(true, Relaxed);
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+            // The first request is passed on to the trial, the second kills it.
+            for _ in 0..2 {
+                let _ =
+                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+                std::thread::sleep(GRACE);
+            }
         });
         Self(is_over)
     }
@@ -101,10 +111,13 @@ impl<'a> Search<'a> {
             ratio: 1.0,
             ..TuneRecord::default()
         };
+        if self.shell.kind == Kind::Fish {
+            return Ok(Outcome::Refused(
+                "texts of fish are not read: --shell names another shell".to_owned(),
+            ));
+        }
         // The first run warms the caches; the second shows whether the output is always the same.
         let first = self.once(self.text, TrialStderr::Shown)?;
-        record.output_bytes = first.output.bytes;
-        record.original_s = Some(first.wall.as_secs_f64());
         if self.stop.is_set() {
             return Ok(Outcome::Done(Box::new(record)));
         }
@@ -112,22 +125,24 @@ impl<'a> Search<'a> {
         if self.stop.is_set() {
             return Ok(Outcome::Done(Box::new(record)));
         }
-        if (&first.output, first.status) != (&second.output, second.status) {
-            return Ok(Outcome::Refused(
-                "its output is another one each time it is run: that another pipeline gives the same cannot be shown".to_owned(),
-            ));
+        let differs = |what| {
+            Ok(Outcome::Refused(format!(
+                "its {what} is another one each time it is run: that another pipeline gives the same cannot be shown"
+            )))
+        };
+        if first.output != second.output {
+            return differs("output");
+        }
+        if first.status != second.status {
+            return differs("exit status");
         }
         let original_s = second.wall.as_secs_f64();
         record.original_s = Some(original_s);
-        if self.shell.kind == Kind::Fish {
-            return Ok(Outcome::Refused(
-                "texts of fish are not read: --shell names another shell".to_owned(),
-            ));
-        }
+        record.output_bytes = second.output.bytes;
         let mut best = Variant::new(self.text);
         let ground = Ground::new(&best, original_s, self.time.as_secs_f64() * TRIAL_SHARE);
         self.improve(&mut best, &ground, &mut record)?;
-        let text = self.improve_whole(&mut best, &mut record)?;
+        let text = self.improve_whole(&mut best, original_s, &mut record)?;
         self.conclude(text, best.changes, &mut record)?;
         Ok(Outcome::Done(Box::new(record)))
     }
@@ -164,7 +179,7 @@ impl<'a> Search<'a> {
             for (idea, ratio) in promising {
                 let Some(variant) = best.with(idea) else { continue };
                 tried.insert(variant.last_change());
-                match self.duel(&ground.text(best), &ground.text(&variant))? {
+                match self.duel(&ground.text(best), &ground.text(&variant), ground.trial_s)? {
                     Verdict::Faster(ratio) => {
                         *best = variant;
                         if let Some(change) = best.changes.last_mut() {
@@ -228,14 +243,19 @@ impl<'a> Search<'a> {
     }
 
     /// Tries links between the stages, and parts of the input at once. Returns the text that is the fastest.
-    fn improve_whole(&self, best: &mut Variant, record: &mut TuneRecord) -> anyhow::Result<String> {
+    fn improve_whole(
+        &self,
+        best: &mut Variant,
+        original_s: f64,
+        record: &mut TuneRecord,
+    ) -> anyhow::Result<String> {
         let mut text = best.text();
-        for whole in wholes(&best.script) {
+        for whole in wholes(&best.script, self.shell) {
             if self.stop.is_set() {
                 break;
             }
             let mut change = TuneChange { before: text.clone(), after: whole.text.clone(), ..whole.change() };
-            match self.duel(&text, &whole.text)? {
+            match self.duel(&text, &whole.text, original_s)? {
                 Verdict::Faster(ratio) => {
                     change.ratio = Some(ratio);
                     text = whole.text;
@@ -287,17 +307,18 @@ impl<'a> Search<'a> {
     }
 
     /// Whether a text is faster than another one, and gives the same.
-    fn duel(&self, old: &str, new: &str) -> anyhow::Result<Verdict> {
+    fn duel(&self, old: &str, new: &str, trial_s: f64) -> anyhow::Result<Verdict> {
         let left_s = self.left_s();
         if left_s <= 0.0 || self.stop.is_set() {
             return Ok(Verdict::LeftOut(TuneReason::NoTime));
         }
-        let until = Instant::now()
-            + Duration::from_secs_f64((left_s / 2.0).min(self.time.as_secs_f64() * DUEL_SHARE));
+        let enough_s = (self.time.as_secs_f64() * DUEL_SHARE).max(trial_s * DUEL_TRIALS);
+        let until = Instant::now() + Duration::from_secs_f64(left_s.min(enough_s));
         let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until)?;
         let [old, new] = &results[..] else { return Ok(Verdict::LeftOut(TuneReason::NoTime)) };
         Ok(match compare(old, new) {
             Ok(found) if found.is_worthwhile() => Verdict::Faster(found.ratio),
+            Ok(found) if found.is_open() => Verdict::LeftOut(TuneReason::NoTime),
             Ok(_) => Verdict::LeftOut(TuneReason::NotFaster),
             Err(reason) => Verdict::LeftOut(reason),
         })

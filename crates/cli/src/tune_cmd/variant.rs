@@ -64,14 +64,16 @@ impl Variant {
             stages.map(Stage::to_string).collect::<Vec<_>>().join(" | ")
         };
         let before: usize = pipelines[..number].iter().map(|pipeline| pipeline.places.len()).sum();
+        let is_known = rule.knows_words(old, place);
+        let unknown = "a word that only the shell knows could be an option, or several files";
         let change = TuneChange {
             rule: rule.name.clone(),
             stage: Some(before + place + 1),
             before: shown(old),
             after: shown(&new),
             ratio: None,
-            equal_because: rule.equal.clone(),
-            differs: rule.differs.clone(),
+            equal_because: rule.equal.clone().filter(|_| is_known),
+            differs: rule.differs.clone().or_else(|| (!is_known).then(|| unknown.to_owned())),
         };
         let changes = self.changes.iter().cloned().chain([change]).collect();
         let script =

@@ -2,8 +2,10 @@
 //! on all CPUs. Whether a stage gives the same over parts is tried, not known.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use model::{ByteSize, TuneChange, shell_quoted};
+use pipeline::shell::{Kind, Shell};
 use pipeline::tune::script::Script;
 use pipeline::tune::text::{Pipeline, Stage};
 
@@ -46,17 +48,22 @@ impl Whole {
     }
 }
 
-/// What can be tried with a text.
-pub(super) fn wholes(script: &Script) -> Vec<Whole> {
-    let text = script.to_string();
+/// What can be tried with a plain pipeline, which `shell` runs.
+pub(super) fn wholes(script: &Script, shell: &Shell) -> Vec<Whole> {
+    let Some(pipeline) = script.as_pipeline() else { return Vec::new() };
+    let text = pipeline.to_string();
+    let own = match shell.kind {
+        Kind::Bash => String::new(),
+        _ => format!("--shell {} ", shell_quoted(shell.name.as_bytes())),
+    };
     let run = |rule, options: &str| Whole {
         rule,
-        text: format!("hosepipe run {options}{}", shell_quoted(text.as_bytes())),
+        text: format!("hosepipe run {own}{options}{}", shell_quoted(text.as_bytes())),
         equal: Some("links pass every byte on"),
         differs: None,
     };
-    let mut all: Vec<Whole> = script.as_pipeline().and_then(spread).into_iter().collect();
-    if script.pipelines().iter().any(|pipeline| pipeline.stages().count() > 1) {
+    let mut all: Vec<Whole> = spread(pipeline, &own).into_iter().collect();
+    if pipeline.stages().count() > 1 {
         all.push(run("larger-pipes", ""));
         all.push(run("tmpfile-links", "--via tmpfile "));
     }
@@ -67,7 +74,7 @@ pub(super) fn wholes(script: &Script) -> Vec<Whole> {
 }
 
 /// The pipeline over parts of its only input file.
-fn spread(pipeline: &Pipeline) -> Option<Whole> {
+fn spread(pipeline: &Pipeline, own: &str) -> Option<Whole> {
     let stages: Vec<&Stage> = pipeline.stages().collect();
     let (file, first) = without_input(stages.first()?)?;
     let bytes = fs::metadata(&file).ok().filter(fs::Metadata::is_file)?.len();
@@ -86,9 +93,11 @@ fn spread(pipeline: &Pipeline) -> Option<Whole> {
     let file = model::shell_line(&[file]);
     Some(Whole {
         rule: "parts-on-all-cpus",
-        text: format!("hosepipe spread --split {} --map {map} --reduce {reduce} {file}", ByteSize(part)),
+        text: format!("hosepipe spread {own}--split {} --map {map} --reduce {reduce} {file}", ByteSize(part)),
         equal: None,
-        differs: Some("a stage that looks beyond a line could differ at the ends of parts"),
+        differs: Some(
+            "a stage that looks beyond a line would differ with other data, and without a match the status could be another one",
+        ),
     })
 }
 
@@ -112,18 +121,32 @@ fn without_input(stage: &Stage) -> Option<(String, Option<Stage>)> {
     Some((file, (!only_copies).then_some(without)))
 }
 
+fn is_grep(stage: &Stage) -> bool {
+    stage.program().is_some_and(|name| name.ends_with("grep"))
+}
+
+/// Whether it is the table of the rule `count-by-hash`.
+fn counts(stage: &Stage) -> bool {
+    stage.words.iter().any(|word| word.text.contains(COUNTS))
+}
+
+/// Whether a stage may treat each line by itself: no numbers of lines, no ends of files, no tables of what came before.
+fn is_by_line(stage: &&Stage) -> bool {
+    const BEYOND: &[&str] = &["NR", "END", "BEGIN", "[$", "getline"];
+    let Some(name) = stage.program().filter(|name| BY_LINE.contains(name)) else { return false };
+    let looks_beyond = |text: &str| match name {
+        _ if name.ends_with("awk") => BEYOND.iter().any(|part| text.contains(part)),
+        _ if name.ends_with("grep") => ACROSS_LINES.iter().any(|option| text.starts_with(option)),
+        "sed" => text.starts_with(|letter: char| letter.is_ascii_digit() || letter == '$'),
+        _ => false,
+    };
+    stage.arguments().iter().all(|word| word.value.as_deref().is_some_and(|text| !looks_beyond(text)))
+}
+
 /// What runs over each part, and over all its outputs, one behind the other.
 fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
     let text = |stages: &[Stage]| stages.iter().map(Stage::to_string).collect::<Vec<_>>().join(" | ");
-    let counts = |stage: &Stage| stage.words.iter().any(|word| word.text.contains(COUNTS));
-    let is_by_line = |stage: &&Stage| {
-        let across = |word: &str| ACROSS_LINES.iter().any(|option| word.starts_with(option));
-        let is_grep = stage.program().is_some_and(|name| name.ends_with("grep"));
-        stage.program().is_some_and(|name| BY_LINE.contains(&name))
-            && !counts(stage)
-            && !(is_grep && stage.arguments().iter().any(|word| across(&word.text)))
-    };
-    let mut mapped = stages.iter().take_while(is_by_line).count();
+    let mut mapped = stages.iter().take_while(is_by_line).take_while(|stage| !counts(stage)).count();
     let arguments =
         |stage: &Stage| stage.arguments().iter().map(|word| word.text.clone()).collect::<Vec<_>>();
     let sum = match stages.get(mapped) {
@@ -135,7 +158,6 @@ fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
         _ => None,
     };
     mapped += usize::from(sum.is_some());
-    let is_grep = |stage: &Stage| stage.program().is_some_and(|name| name.ends_with("grep"));
     let last = stages[..mapped].last()?;
     // A part without a match is no failure.
     let end = if is_grep(last) { " || [ $? -eq 1 ]" } else { "" };
@@ -162,6 +184,8 @@ mod tests {
         assert_eq!(made("tr a b | wc -l").as_deref(), Some(&*format!("tr a b | wc -l / {SUM}")));
         assert_eq!(made("grep -c x").as_deref(), Some(&*format!("grep -c x || [ $? -eq 1 ] / {SUM}")));
         assert_eq!(made("sort | uniq"), None);
+        assert_eq!(made("awk '!n[$0]++' | sort"), None, "a table of what came before");
+        assert_eq!(made("sed 1d | sort"), None);
         assert_eq!(made("grep -n x | sort"), None, "numbers of lines are not those of parts");
     }
 

@@ -21,7 +21,7 @@ fn log(lab: &Lab, name: &str, lines: u32) -> String {
 }
 
 fn tune(lab: &Lab, text: &str, more: &[&str]) -> (Done, Option<TuneRecord>) {
-    let done = lab.run(&[&["tune", "--time", "2s", "--json", "-"], more, &["--", text]].concat());
+    let done = lab.run(&[&["tune", "--json", "-", "--time", "2s"], more, &["--", text]].concat());
     let record = model::from_json(&done.stdout).ok();
     (done, record)
 }
@@ -96,6 +96,25 @@ fn a_pipeline_without_an_end_is_ended() {
     let lab = Lab::new();
     let output = lab.run(&["tune", "--time", "500ms", "sleep 1000 | cat"]);
     assert_eq!(Some(output.code()), Some(1), "{}", output.stderr);
+}
+
+/// Expected: it ends. Happened: a text that ignores SIGTERM ran on for minutes.
+#[test]
+fn a_pipeline_that_ignores_requests_to_end_is_killed() {
+    let lab = Lab::new();
+    let done = lab.run(&["tune", "--yes", "--time", "200ms", "trap '' INT TERM; sleep 1778; sleep 1778"]);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    assert!(done.stdout.contains("did not end"), "{}", done.stdout);
+}
+
+/// Expected: a result. Happened: a panic where `cat` has no operand.
+#[test]
+fn a_stage_without_operands_is_looked_at() {
+    let lab = Lab::new();
+    for text in ["cat | wc -l", "seq 9 | cat | sort", "xargs", "sort", "grep | head", "stdbuf -oL", "awk"] {
+        let (done, _) = tune(&lab, text, &[]);
+        assert!(done.code() <= 1 && !done.stderr.contains("panicked"), "{text}: {}", done.stderr);
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ struct Part {
     arguments: Option<Vec<String>>,
     with: Vec<String>,
     lacks: Vec<String>,
+    lacks_programs: Vec<String>,
     operands: Option<usize>,
     literal: bool,
     file: bool,
@@ -88,6 +89,12 @@ impl Rule {
         needs.chain(starts).all(|name| file_on_path(name).is_some())
     }
 
+    /// Whether all words of the stages at a place are known: else one of them may be an option.
+    pub fn knows_words(&self, pipeline: &Pipeline, place: usize) -> bool {
+        let stages = (place..place + self.stages()).filter_map(|at| pipeline.at(at));
+        stages.flat_map(|stage| &stage.words).all(|word| word.value.is_some())
+    }
+
     /// The pipeline with this rule applied at a place; `None` where it does not hold.
     pub fn apply(&self, pipeline: &Pipeline, place: usize) -> Option<Pipeline> {
         let stages: Option<Vec<&Stage>> = (place..place + self.stages()).map(|at| pipeline.at(at)).collect();
@@ -121,7 +128,8 @@ impl Part {
         let Some(program) = stage.program() else {
             return self.programs.is_empty() && self.input && !stage.has_input();
         };
-        if !self.programs.is_empty() && !self.programs.iter().any(|name| name == program) {
+        let is_among = |names: &[String]| names.iter().any(|name| name == program);
+        if !self.programs.is_empty() && !is_among(&self.programs) || is_among(&self.lacks_programs) {
             return false;
         }
         let arguments: Option<Vec<&str>> =
@@ -147,9 +155,10 @@ impl Part {
             && (!self.literal || operands.first().is_some_and(|word| is_literal(word)))
             && (!self.input || !stage.has_input());
         if self.file {
-            let is_regular =
-                |word: &&&Word| word.value.as_ref().is_some_and(|name| Path::new(name).is_file());
-            let only = (operands.len() == 1 && !stage.has_input()).then_some(operands[0]);
+            // `-` is the standard input for cat.
+            let is_file = |name: &&String| *name != "-" && Path::new(name).is_file();
+            let is_regular = |word: &&&Word| word.value.as_ref().filter(is_file).is_some();
+            let only = (operands.len() == 1 && !stage.has_input()).then(|| operands[0]);
             found.file = only.as_ref().filter(is_regular).map(|word| word.text.clone());
         }
         if self.count {
@@ -164,31 +173,31 @@ impl Part {
             return Some(Vec::new());
         }
         let mut new = stage.clone();
-        let filled = |texts: &[String]| -> Vec<Word> {
-            texts.iter().flat_map(|text| fill(text, stage, found)).collect()
+        let filled = |texts: &[String]| -> Option<Vec<Word>> {
+            let words: Option<Vec<Vec<Word>>> = texts.iter().map(|text| fill(text, stage, found)).collect();
+            words.map(|words| words.concat())
         };
         let mut before = Vec::new();
         if !self.before.is_empty() {
             let (input, others) =
                 stage.redirections.iter().cloned().partition(|typed: &String| typed.starts_with('<'));
-            before.push(Stage { words: filled(&self.before), redirections: input, ..stage.clone() });
+            before.push(Stage { words: filled(&self.before)?, redirections: input, ..stage.clone() });
             new.words.retain(|word| operands(stage).all(|operand| operand != word));
             new.redirections = others;
         }
         if !self.words.is_empty() {
-            new.words = filled(&self.words);
+            new.words = filled(&self.words)?;
         }
         if let Some(program) = &self.program {
             *new.words.first_mut()? = Word::new(program);
         }
         let at_front = new.words.len().min(1);
-        new.words.splice(at_front..at_front, filled(&self.insert));
+        new.words.splice(at_front..at_front, filled(&self.insert)?);
         if !self.drop.is_empty() {
             new.words = without(&new.words, &self.drop)?;
         }
         if self.unwrap {
-            let inner = new.words.iter().skip(1).position(|word| !word.text.starts_with('-'))?;
-            new.words.drain(..=inner);
+            new.words = unwrapped(&new.words)?;
         }
         for variable in &self.variables {
             if new.variables.contains(variable) {
@@ -209,14 +218,15 @@ fn operands(stage: &Stage) -> impl Iterator<Item = &Word> {
     stage.arguments().iter().filter(|word| !word.text.starts_with('-') || word.text == "-")
 }
 
-/// A text of a rule as words.
-fn fill(text: &str, stage: &Stage, found: &Found) -> Vec<Word> {
+/// A text of a rule as words. `None` for operands that awk(1) would take for assignments.
+fn fill(text: &str, stage: &Stage, found: &Found) -> Option<Vec<Word>> {
     if text == "{operands}" {
-        return operands(stage).cloned().collect();
+        let operands: Vec<Word> = operands(stage).cloned().collect();
+        return operands.iter().all(|word| !word.text.contains('=')).then_some(operands);
     }
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
     let text = text.replace("{cpus}", &cpus.to_string());
-    vec![Word::new(&text.replace("{count}", found.count.as_deref().unwrap_or_default()))]
+    Some(vec![Word::new(&text.replace("{count}", found.count.as_deref().unwrap_or_default()))])
 }
 
 /// Whether no regular expression has more characters for it than those it consists of.
@@ -238,17 +248,29 @@ fn lines_of_head(arguments: &[&str]) -> Option<String> {
     number.parse::<u32>().ok().filter(|lines| is_number && *lines > 0).map(|lines| lines.to_string())
 }
 
-/// Words without these, of which some have a value in a word of its own; `None` if there is none of them.
+/// The command that stdbuf(1) starts; `None` where a shell would run it itself.
+fn unwrapped(words: &[Word]) -> Option<Vec<Word>> {
+    const OF_SHELLS: &[&str] = &["printf", "echo", "time", "kill", "test", "[", "pwd"];
+    let mut at = 1;
+    while let Some(option) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        at += if ["-i", "-o", "-e"].contains(&option.text.as_str()) { 2 } else { 1 };
+    }
+    let inner = words.get(at..)?.to_vec();
+    let name = inner.first()?.value.as_deref()?;
+    (!OF_SHELLS.contains(&name)).then_some(inner)
+}
+
+/// Words without these options, of which some have a value in a word of its own; `None` if there is none of them. What stands behind the first
+/// operand may be an option of something else.
 fn without(words: &[Word], dropped: &[String]) -> Option<Vec<Word>> {
     let found = |at: usize, text: &String| {
         let parts = text.split(' ').count();
-        let here = words.get(at..at + parts)?;
-        let typed: Vec<&str> = here.iter().map(|word| word.text.as_str()).collect();
+        let typed: Vec<&str> = words.get(at..at + parts)?.iter().map(|word| word.text.as_str()).collect();
         (typed.join(" ") == *text).then_some(parts)
     };
-    let (mut kept, mut at) = (Vec::new(), 0);
-    while let Some(word) = words.get(at) {
-        match dropped.iter().filter(|_| at > 0).find_map(|text| found(at, text)) {
+    let (mut kept, mut at) = (words[..words.len().min(1)].to_vec(), 1);
+    while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        match dropped.iter().find_map(|text| found(at, text)) {
             Some(parts) => at += parts,
             None => {
                 kept.push(word.clone());
@@ -256,6 +278,7 @@ fn without(words: &[Word], dropped: &[String]) -> Option<Vec<Word>> {
             }
         }
     }
+    kept.extend_from_slice(&words[at.min(words.len())..]);
     (kept.len() < words.len()).then_some(kept)
 }
 
@@ -349,7 +372,10 @@ mod tests {
     fn each_kind_of_change_is_made_where_it_holds() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let name = file.path().display().to_string();
-        assert_eq!(made(&format!("cat {name} | wc -l"), "input-from-file@1"), Some(format!("wc -l <{name}")));
+        assert_eq!(
+            made(&format!("cat {name} | wc -l"), "input-from-file-here@1"),
+            Some(format!("wc -l <{name}"))
+        );
         assert_eq!(made("cat /nonexistent | wc -l", "input-from-file@1"), None);
         assert_eq!(made(&format!("cat -n {name} | wc -l"), "input-from-file@1"), None);
         assert_eq!(made(&format!("cat {name} {name} | wc -l"), "input-from-file@1"), None);
@@ -369,6 +395,16 @@ mod tests {
             Some("grep -v x | cat")
         );
         assert_eq!(made("stdbuf -oL tr a b", "no-stdbuf@1").as_deref(), Some("tr a b"));
+        assert_eq!(made("stdbuf -o L -i0 tr a b", "no-stdbuf@1").as_deref(), Some("tr a b"));
+        assert_eq!(made("stdbuf -oL printf %q 'a b'", "no-stdbuf@1"), None, "a shell has its own");
+        assert_eq!(
+            made("sort x=1 | uniq -c", "count-by-hash@1"),
+            None,
+            "awk would take it for an assignment"
+        );
+        assert_eq!(made("python3 x.py -u", "no-buffer-python@1"), None, "an option of x.py");
+        assert_eq!(made("cat | wc -l", "input-from-file@1"), None);
+        assert_eq!(made("cat - | wc -l", "input-from-file@1"), None);
         assert_eq!(made("xargs -n 1 echo", "more-arguments@1").as_deref(), Some("xargs echo"));
         assert_eq!(made("dd if=f", "blocks@1").as_deref(), Some("dd bs=128K if=f"));
         assert_eq!(made("dd if=f bs=4k", "blocks@1"), None);

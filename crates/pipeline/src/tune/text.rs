@@ -152,12 +152,13 @@ pub(super) const KEYWORDS: &[&str] = &[
     "select", "function", "time", "coproc", "[[",
 ];
 
-fn is_assignment(word: &str) -> bool {
+/// Whether a word is `NAME=value`, `NAME+=value` or `NAME[…]=value`.
+pub(super) fn is_assignment(word: &str) -> bool {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(is_of_name)
-            && !name.starts_with(|letter: char| letter.is_ascii_digit())
+        let name = name.trim_end_matches('+').split('[').next().unwrap_or_default();
+        let begins_well = name.starts_with(|letter: char| !letter.is_ascii_digit());
+        begins_well && name.chars().all(is_of_name)
     })
 }
 
