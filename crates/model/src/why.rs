@@ -108,11 +108,13 @@ causes! {
     Frozen "frozen" Stuck,
     FifoOpen "fifo-open" Stuck,
     Lock "lock" Stuck,
+    MutexLeft "mutex-left" Stuck,
     SelfHeld "self-held" Stuck,
     ParentHolds "parent-holds" Stuck,
     DeadlockStderr "deadlock-stderr" Stuck,
     DeadlockChild "deadlock-child" Stuck,
     DeadlockLock "deadlock-lock" Stuck,
+    DeadlockThreads "deadlock-threads" Stuck,
     DeadlockInput "deadlock-input" Stuck,
     Deadlock "deadlock" Stuck,
     MessageQueue "message-queue" Stuck,
@@ -125,7 +127,9 @@ causes! {
     ReaderLeft "reader-left" Stuck,
     FifoBusy "fifo-busy" Stuck,
     NonBlocking "non-blocking" Stuck,
+    EndOfFile "end-of-file" Stuck,
     HeldInBuffer "held-in-buffer" Stuck,
+    MayHold "may-hold" Stuck,
     TokensLost "tokens-lost" Stuck,
     SharedMemory "shared-memory" Stuck,
     TerminalKey "terminal-key" Stuck,
@@ -138,6 +142,7 @@ causes! {
     TwoReaders "two-readers" Stuck,
     PeerSilent "peer-silent" Stuck,
     WriterSilent "writer-silent" Stuck,
+    Mutex "mutex" Stuck,
     Hidden "hidden" Unknown,
     FifoBoth "fifo-both" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
@@ -158,8 +163,12 @@ causes! {
 impl WhyCause {
     /// Whether processes wait for each other.
     pub fn is_circle(self) -> bool {
-        use WhyCause::{Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds};
-        [Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds].contains(&self)
+        use WhyCause::{
+            Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, DeadlockThreads,
+            ParentHolds,
+        };
+        [Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, DeadlockThreads, ParentHolds]
+            .contains(&self)
     }
 }
 

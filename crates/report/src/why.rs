@@ -83,8 +83,13 @@ fn section(record: &WhyRecord, context: &Context) -> Section {
     section
 }
 
+/// What was wrong with a run before it was ended.
+pub fn at_last_look(answer: &WhyAnswer) -> String {
+    format!("At the last look nothing moved: {}", cause(answer))
+}
+
 /// What is wrong, in one sentence.
-pub(crate) fn cause(answer: &WhyAnswer) -> String {
+fn cause(answer: &WhyAnswer) -> String {
     let said = ROWS.get(answer.cause.name()).map_or("", |row| row.says.as_str());
     filled(said, answer).unwrap_or_default()
 }
@@ -149,14 +154,15 @@ fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
     };
     let by = list(&answer.by, named);
     let all = [std::slice::from_ref(&answer.who), &answer.by].concat();
+    let alive: Vec<NamedProcess> = answer.by.iter().filter(|by| !by.command.is_empty()).cloned().collect();
     let values = [
         ("{who}", named(&answer.who)),
         ("{who_pid}", answer.who.pid.to_string()),
         ("{who_name}", one_line(&answer.who.command)),
         ("{by}", by),
         ("{all}", list(&all, named)),
-        ("{by_pid}", pids(&answer.by)),
-        ("{by_first}", pids(answer.by.get(..1).unwrap_or_default())),
+        ("{by_pid}", pids(&alive)),
+        ("{by_first}", pids(alive.get(..1).unwrap_or_default())),
         ("{asked}", named(&answer.asked)),
         ("{asked_pid}", answer.asked.pid.to_string()),
         ("{what}", one_line(&answer.what)),

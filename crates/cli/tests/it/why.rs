@@ -304,6 +304,96 @@ while 1:
     ),
     Hangs(WhyCause::TwoReaders, "cat", "sed", "mkfifo f; cat f & sed p f & exec 3>f; sleep 100"),
     Hangs(
+        WhyCause::Lock,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import fcntl, os, signal, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+f = open(\"l\", \"w\"); fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+if os.fork() == 0:
+    f.close(); open(\"l\"); os._exit(0)
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::MutexLeft,
+        "python3",
+        "",
+        "exec python3 -c '
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None); mutex = ctypes.create_string_buffer(64)
+def lock(): libc.pthread_mutex_lock(mutex); time.sleep(100)
+threading.Thread(target=lock, daemon=True).start(); time.sleep(0.3)
+if os.fork() == 0: libc.pthread_mutex_lock(mutex)
+os.wait()'",
+    ),
+    Hangs(
+        WhyCause::DeadlockThreads,
+        "python3",
+        "",
+        "exec python3 -c 'import threading; l = threading.Lock(); l.acquire(); l.acquire()'",
+    ),
+    Hangs(
+        WhyCause::DeadlockThreads,
+        "python3",
+        "",
+        "exec python3 -c '
+import ctypes, threading, time
+libc = ctypes.CDLL(None); mutexes = [ctypes.create_string_buffer(64) for _ in range(2)]
+def lock(first, second):
+    libc.pthread_mutex_lock(first); time.sleep(0.3); libc.pthread_mutex_lock(second)
+threading.Thread(target=lock, args=mutexes).start(); threading.Thread(target=lock, args=mutexes[::-1]).start()
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::Mutex,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import ctypes, threading, time
+libc = ctypes.CDLL(None); mutex = ctypes.create_string_buffer(64)
+def lock(): libc.pthread_mutex_lock(mutex); time.sleep(100)
+threading.Thread(target=lock, daemon=True).start(); time.sleep(0.3); lock()'",
+    ),
+    Hangs(
+        WhyCause::DaemonHolds,
+        "python3",
+        "sleep",
+        "{ echo started; sleep 100 & } | python3 -c '
+import os, select
+p = select.poll(); p.register(0, select.POLLIN)
+while not p.poll(200) or os.read(0, 100): pass'",
+    ),
+    Hangs(
+        WhyCause::MayHold,
+        "python3",
+        "cat",
+        "env -u PYTHONUNBUFFERED python3 -c '
+import time
+while 1: print(\"tick\"); time.sleep(0.2)' | cat",
+    ),
+    Hangs(WhyCause::MayHold, "perl", "cat", "(echo a; echo b; exec sleep 100) | perl -ne print | cat"),
+    Hangs(
+        WhyCause::EndOfFile,
+        "python3",
+        "",
+        "exec python3 -c '
+import os
+f = os.open(\"l\", os.O_RDWR | os.O_CREAT); os.write(f, b\"x\" * 100)
+o = os.open(\"o\", os.O_WRONLY | os.O_CREAT)
+while 1: os.sendfile(o, f, 100, 900)'",
+    ),
+    Hangs(
+        WhyCause::TerminalQuestion,
+        "bash",
+        "",
+        "exec python3 -c '
+import pty, os
+pid, fd = pty.fork()
+if pid == 0: os.execlp(\"bash\", \"bash\", \"-c\", \"read -p Continue? x\")
+while 1: os.read(fd, 1000)'",
+    ),
+    Hangs(
         WhyCause::Zombie,
         "python3",
         "python3",
@@ -364,6 +454,36 @@ msgsnd($q, pack(\"l! a*\", 1, \"x\" x 4000), 0) for 1..100'";
     let id = std::fs::read_to_string(scene.folder().join("id")).expect("the queue");
     assert!(answer.what.ends_with(&id) && answer.detail.starts_with("full"), "{answer:#?}");
     assert!(Command::new("ipcrm").args(["-q", &id]).status().expect("ipcrm").success());
+}
+
+/// Expected: a semaphore is named with the one that lowered it and sleeps, also where the other waits again and again with a time limit.
+#[test]
+fn a_semaphore_whose_holder_sleeps_is_named() {
+    let system_v = "exec perl -e '
+$s = semget(0, 1, 0600 | 512); open F, \">\", \"id\"; print F $s; close F;
+if (fork() == 0) { select undef, undef, undef, 0.3; semop($s, pack(\"s!3\", 0, -1, 0)); exit }
+semop($s, pack(\"s!3\", 0, 1, 0)); semop($s, pack(\"s!3\", 0, -1, 0)); sleep 100'";
+    let posix = "exec python3 -c '
+import ctypes, os, time
+libc = ctypes.CDLL(None); libc.sem_open.restype = ctypes.c_void_p; name = f\"hosepipe-test-{os.getpid()}\"
+s = ctypes.c_void_p(libc.sem_open(b\"/\" + name.encode(), os.O_CREAT, 0o600, 1)); open(\"id\", \"w\").write(name)
+libc.sem_wait(s)
+if os.fork() == 0:
+    while 1: libc.sem_timedwait(s, (ctypes.c_long * 2)(int(time.time()) + 1, 0))
+time.sleep(100)'";
+    if let Some(program) = missing("perl ipcrm python3") {
+        return skip(&format!("no {program}"));
+    }
+    for script in [system_v, posix] {
+        let scene = Scene::new(script);
+        let answer = answer(&scene, WhyCause::Semaphore);
+        let id = std::fs::read_to_string(scene.folder().join("id")).expect("the semaphore");
+        assert!(answer.what.ends_with(&id) && answer.by[0].pid == scene.pid(), "{answer:#?}");
+        match script == system_v {
+            true => assert!(Command::new("ipcrm").args(["-s", &id]).status().expect("ipcrm").success()),
+            false => std::fs::remove_file(format!("/dev/shm/sem.{id}")).expect("removed"),
+        }
+    }
 }
 
 /// Expected: the sentence holds the words that a user searches for, and the remedy is below it.

@@ -69,7 +69,7 @@ impl<'a> Graph<'a> {
     /// Watches the processes that are asked about, and those for which they wait.
     pub(super) fn watch(scene: &'a Scene, questions: &[Vec<i32>], time: Duration) -> Self {
         let sockets = sockets::read();
-        let needs = Needs { scene, sockets: &sockets };
+        let needs = Needs::new(scene, &sockets);
         let mut before: BTreeMap<i32, Vec<Thread>> = BTreeMap::new();
         let mut waiting: VecDeque<i32> = questions.iter().flatten().copied().collect();
         while let Some(pid) = waiting.pop_front() {
@@ -100,6 +100,7 @@ impl<'a> Graph<'a> {
             }
         }
         let elapsed_ns = monotonic_ns() - began_ns;
+        let needs = Needs::new(scene, &sockets);
         let mut watched = BTreeMap::new();
         for (pid, before) in before {
             let after = threads(pid);
@@ -110,8 +111,8 @@ impl<'a> Graph<'a> {
             if !process::proc::Stat::of(pid).is_some_and(is_same) {
                 continue;
             }
-            let mut one = watch_one(&needs, pid, &before, after, elapsed_ns);
-            one.calls = Calls::of(pid).zip(calls.get(&pid)).map(|(now, then)| now.since(*then));
+            let calls = Calls::of(pid).zip(calls.get(&pid)).map(|(now, then)| now.since(*then));
+            let mut one = watch_one(&needs, pid, &before, after, elapsed_ns, calls);
             one.held_back = held.remove(&pid);
             watched.insert(pid, one);
         }
@@ -149,7 +150,11 @@ impl<'a> Graph<'a> {
         if !one.slept {
             return true;
         }
-        let is_own = |need: &Need| need.resource == Resource::Memory { is_shared: false };
+        let is_own = |need: &Need| match need.resource {
+            Resource::Memory { is_shared } => !is_shared,
+            Resource::Mutex { owner } => one.threads.iter().any(|(thread, _)| thread.id == owner),
+            _ => false,
+        };
         let is_idle = |thread: &Thread| matches!(thread.wait, Wait::Signal | Wait::Futex { timed: true, .. });
         // Threads that only wait for a signal or for each other do not end what another one waits for.
         let waits = |(thread, need): &&(Thread, Need)| !is_own(need) && !is_idle(thread);
@@ -283,6 +288,7 @@ impl<'a> Graph<'a> {
                 )
             }
             Resource::Semaphore => format!("waits for a semaphore{}", about("")),
+            Resource::Mutex { owner } => format!("waits for a mutex that thread {owner} holds"),
             Resource::Memory { is_shared: true } => {
                 format!("waits at an address of shared memory{}", about(""))
             }
@@ -307,10 +313,20 @@ pub(super) fn stream(fd: i32) -> String {
     }
 }
 
-fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, elapsed_ns: u64) -> Watched {
+fn watch_one(
+    needs: &Needs,
+    pid: i32,
+    before: &[Thread],
+    after: Vec<Thread>,
+    elapsed_ns: u64,
+    calls: Option<Calls>,
+) -> Watched {
     let then: HashMap<i32, &Thread> = before.iter().map(|thread| (thread.id, thread)).collect();
+    let moved_nothing = calls.is_some_and(|calls| calls.read_bytes + calls.written_bytes == 0);
     let has_slept = |now: &Thread, then: &Thread| {
-        now.slept_since(then) || (after.len() > 1 && now.ticks_since(then, elapsed_ns))
+        now.slept_since(then)
+            || (moved_nothing && now.waits_since(then, elapsed_ns))
+            || (after.len() > 1 && now.ticks_since(then, elapsed_ns))
     };
     let slept = after.iter().all(|now| then.get(&now.id).is_some_and(|then| has_slept(now, then)));
     let pairs = || after.iter().filter_map(|now| Some((now, *then.get(&now.id)?)));
@@ -326,7 +342,7 @@ fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, ela
         .collect();
     model::sort_by_key(&mut threads, |(_, need)| weight(need));
     let turns_per_s = turns as f64 * 1e9 / elapsed_ns.max(1) as f64;
-    Watched { threads, slept, cpus, queued, turns_per_s, calls: None, held_back: None }
+    Watched { threads, slept, cpus, queued, turns_per_s, calls, held_back: None }
 }
 
 /// Which of a process's waits says most: one that a single other process can end.
@@ -334,6 +350,7 @@ fn weight(need: &Need) -> usize {
     match need.resource {
         Resource::Lock | Resource::Fifo { .. } | Resource::MessageQueue { .. } | Resource::ListenQueue => 0,
         Resource::Datagrams | Resource::Memory { is_shared: true } | Resource::Semaphore => 0,
+        Resource::Mutex { .. } => 0,
         Resource::Pipe { writes: true, .. } => 1,
         Resource::Socket { writes: true, .. } | Resource::Terminal { writes: true, .. } => 1,
         Resource::Pipe { .. } => 2,

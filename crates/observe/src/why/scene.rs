@@ -74,16 +74,7 @@ impl Scene {
 
     /// A process and its descendants, the process first.
     pub(super) fn tree(&self, root: i32) -> Vec<i32> {
-        let mut tree = vec![root];
-        let mut at = 0;
-        while let Some(pid) = tree.get(at).copied() {
-            let children = self.processes.get(&pid).map_or(&[][..], |process| &process.children);
-            // A number that was used again while they were read may be below itself.
-            let new: Vec<i32> = children.iter().copied().filter(|child| !tree.contains(child)).collect();
-            tree.extend(new);
-            at += 1;
-        }
-        tree
+        proc::tree(&[root], |pid| self.processes.get(&pid).map_or_else(Vec::new, |one| one.children.clone()))
     }
 
     /// Its ancestors, the parent first; 0 above the first process.

@@ -3,12 +3,19 @@
 use std::collections::HashSet;
 
 use model::{WhyCause, WhyEdge};
+use process::is_shell;
+use process::proc::field_value;
 
 use super::{Case, Finding};
 use crate::endpoint::IpcFile;
 use crate::why::graph::{Graph, Watched, stream};
 use crate::why::needs::{Need, Resource};
-use crate::why::wait::Wait;
+use crate::why::wait::{Thread, Wait};
+
+/// Most threads that are listed.
+const THREADS_SHOWN: usize = 8;
+/// SIGINT, and the signals with which glibc ends threads and changes their rights (signal(7), "Real-time signals").
+const NO_HANDLERS: u64 = 1 << (libc::SIGINT - 1) | 1 << 31 | 1 << 32;
 
 /// A reader that has the writing end of its own input open, and no other writer can go on.
 pub(super) fn self_held(case: &Case) -> Option<Finding> {
@@ -26,6 +33,47 @@ pub(super) fn self_held(case: &Case) -> Option<Finding> {
     Some(Finding { detail, ..finding })
 }
 
+/// Threads of one process that wait for each other, so that none of them can go on.
+pub(super) fn threads(case: &Case) -> Option<Finding> {
+    case.each().filter(|(_, one)| one.slept).find_map(|(pid, one)| {
+        let holder_of = |thread: i32| {
+            let (_, need) = one.threads.iter().find(|(one, _)| one.id == thread)?;
+            match need.resource {
+                Resource::Mutex { owner } => Some(owner),
+                _ => None,
+            }
+        };
+        let comes_back = |thread: i32| {
+            let mut way = std::iter::successors(holder_of(thread), |thread| holder_of(*thread));
+            way.by_ref().take(one.threads.len()).any(|next| next == thread)
+        };
+        let all = || one.threads.iter().map(|(thread, _)| thread.id);
+        let circle: Vec<i32> = all().filter(|thread| comes_back(*thread)).collect();
+        let are_lost = || one.threads.iter().all(|one| only_own(one, pid)) && !catches_signals(pid);
+        let lost: Vec<i32> = if circle.is_empty() && are_lost() { all().collect() } else { circle };
+        let shown: Vec<String> = lost.iter().take(THREADS_SHOWN).map(i32::to_string).collect();
+        (!lost.is_empty())
+            .then(|| Finding { detail: shown.join(" "), ..Finding::new(WhyCause::DeadlockThreads, pid) })
+    })
+}
+
+/// Whether a thread waits, without a time limit, for something that only threads of its process can give.
+fn only_own((thread, need): &(Thread, Need), pid: i32) -> bool {
+    let is_own = match need.resource {
+        Resource::Memory { is_shared } => !is_shared,
+        Resource::Mutex { .. } => need.wakers.iter().all(|holder| holder.pid == pid),
+        _ => false,
+    };
+    is_own && matches!(thread.wait, Wait::Futex { timed: false, .. })
+}
+
+/// Whether a handler of signals may wake a thread: other signals than that of Ctrl-C, and those of the C library.
+fn catches_signals(pid: i32) -> bool {
+    let caught = field_value(&format!("/proc/{pid}/status"), "SigCgt");
+    let mask = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    mask.is_none_or(|mask| mask & !NO_HANDLERS != 0)
+}
+
 /// Processes that wait for each other: none of those behind the nearest one can go on.
 pub(super) fn deadlock(case: &Case) -> Option<Finding> {
     let graph = case.graph;
@@ -34,6 +82,9 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
         |(pid, one): &(i32, &Watched)| one.slept && !graph.is_alive(*pid) && !one.threads.is_empty();
     let waits = case.each().filter(is_stuck).find_map(|(pid, _)| circle(graph, pid))?;
     let circle = Circle { graph, waits };
+    if circle.is_shell_kept() {
+        return None;
+    }
     let finding = circle.finding();
     let edges: Vec<WhyEdge> =
         circle.waits.iter().map(|(pid, thread, to)| graph.edge(*pid, *thread, Some(*to))).collect();
@@ -62,6 +113,16 @@ impl<'a> Circle<'a> {
         self.each().all(|(_, need, _)| is_meant(&need.resource))
     }
 
+    /// A program that watches the output of a shell, which it keeps for later commands.
+    fn is_shell_kept(&self) -> bool {
+        let is_idle = |(pid, need, _): Wanted| {
+            let reads = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
+            reads && self.graph.process(pid).is_some_and(|process| is_shell(&process.name))
+        };
+        let watches = |(_, need, _): Wanted| need.resource == Resource::Several;
+        self.waits.len() == 2 && self.each().any(is_idle) && self.each().any(watches)
+    }
+
     /// The kind of circle, the most telling first.
     fn finding(&self) -> Finding {
         let named = self.terminal().or_else(|| self.stderr()).or_else(|| self.parent_and_child());
@@ -70,7 +131,8 @@ impl<'a> Circle<'a> {
                 use Resource::{Child, Pipe, Socket};
                 matches!(resource, Pipe { writes: false, .. } | Socket { writes: false, .. } | Child)
             };
-            let cause = if self.is_all(|resource| *resource == Resource::Lock) {
+            let cause = if self.is_all(|resource| matches!(resource, Resource::Lock | Resource::Mutex { .. }))
+            {
                 WhyCause::DeadlockLock
             } else if self.is_all(reads) {
                 WhyCause::DeadlockInput
