@@ -63,6 +63,16 @@ pub struct WhyHolder {
     pub fd: Option<i32>,
 }
 
+/// The usual name of a descriptor.
+pub fn descriptor_name(fd: i32) -> String {
+    match fd {
+        0 => "stdin".to_owned(),
+        1 => "stdout".to_owned(),
+        2 => "stderr".to_owned(),
+        fd => format!("fd {fd}"),
+    }
+}
+
 /// Whether something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -145,6 +155,7 @@ causes! {
     Mutex "mutex" Stuck,
     Hidden "hidden" Unknown,
     FifoBoth "fifo-both" NotStuck,
+    DatagramsDropped "datagrams-dropped" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
     Zombie "zombie" NotStuck,
     CloseWait "close-wait" NotStuck,

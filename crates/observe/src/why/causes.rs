@@ -6,7 +6,7 @@ mod rest;
 
 use std::time::Duration;
 
-use model::{WhyAnswer, WhyCause, WhyEdge};
+use model::{WhyAnswer, WhyCause, WhyEdge, descriptor_name};
 use process::is_shell;
 use process::proc::field_value;
 
@@ -77,6 +77,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     mutex,
     rest::hidden,
     rest::fifo_both,
+    rest::dropped,
     rest::not_stuck,
 ];
 
@@ -215,20 +216,19 @@ fn stop_signal(case: &Case, pid: i32) -> (WhyCause, String) {
     };
     let call = Call::parse(&String::from_utf8_lossy(&call)).filter(is_terminal).map(|call| call.number);
     let is_background = job.foreground.is_some_and(|group| group != job.group);
-    let reads = "SIGTTIN: it reads from the terminal in the background";
-    let writes = "SIGTTOU: it sets or writes to the terminal in the background";
-    match (job.stopped_by, call) {
-        (libc::SIGTTIN, _) => (WhyCause::StoppedInBackground, reads.to_owned()),
-        (libc::SIGTTOU, _) => (WhyCause::StoppedInBackground, writes.to_owned()),
-        (libc::SIGSTOP, _) => (WhyCause::Stopped, "SIGSTOP".to_owned()),
-        (libc::SIGTSTP, _) => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z".to_owned()),
-        (_, Some(libc::SYS_read)) if is_background => (WhyCause::StoppedInBackground, reads.to_owned()),
+    let (cause, detail) = match (job.stopped_by, call) {
+        (libc::SIGTTIN, _) => (WhyCause::StoppedInBackground, "SIGTTIN"),
+        (libc::SIGTTOU, _) => (WhyCause::StoppedInBackground, "SIGTTOU"),
+        (libc::SIGSTOP, _) => (WhyCause::Stopped, "SIGSTOP"),
+        (libc::SIGTSTP, _) => (WhyCause::Stopped, "SIGTSTP"),
+        (_, Some(libc::SYS_read)) if is_background => (WhyCause::StoppedInBackground, "SIGTTIN"),
         (_, Some(libc::SYS_write | libc::SYS_ioctl)) if is_background => {
-            (WhyCause::StoppedInBackground, writes.to_owned())
+            (WhyCause::StoppedInBackground, "SIGTTOU")
         }
-        _ if is_background => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z, or SIGSTOP".to_owned()),
-        _ => (WhyCause::Stopped, "SIGSTOP or a like signal".to_owned()),
-    }
+        _ if is_background => (WhyCause::Stopped, "SIGTSTP or SIGSTOP"),
+        _ => (WhyCause::Stopped, "SIGSTOP or another signal"),
+    };
+    (cause, detail.to_owned())
 }
 
 fn fifo_open(case: &Case) -> Option<Finding> {
@@ -242,7 +242,7 @@ fn fifo_open(case: &Case) -> Option<Finding> {
 fn lock(case: &Case) -> Option<Finding> {
     let (pid, need) = case.waits().find(|(_, need)| need.resource == Resource::Lock)?;
     let mut fds: Vec<String> =
-        need.wakers.iter().filter_map(|holder| holder.fd).map(super::graph::stream).collect();
+        need.wakers.iter().filter_map(|holder| holder.fd).map(descriptor_name).collect();
     fds.dedup();
     // Who waits for a lock of one that waits for it is in a circle.
     let is_circle = !need.wakers.is_empty()
@@ -385,6 +385,7 @@ const COMMAND_TAKERS: &[&str] = &[
     "bc",
     "dc",
     "ed",
+    "emacs",
     "expect",
     "ftp",
     "gdb",
@@ -396,32 +397,31 @@ const COMMAND_TAKERS: &[&str] = &[
     "nano",
     "node",
     "octave",
-    "perl",
     "php",
     "psql",
-    "python",
     "R",
     "redis-cli",
-    "ruby",
     "sftp",
     "sqlite",
+    "ssh",
     "tclsh",
     "telnet",
-    "ssh",
     "vi",
     "vim",
-    "emacs",
 ];
-/// Whether a program that reads its terminal waits for a command: a shell or an interpreter without a script, and programs that talk to another one.
-fn takes_commands(pid: i32, name: &str) -> bool {
-    let short = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
+/// Whether a program is a shell or an interpreter without a script: it takes commands from its terminal.
+fn is_bare_interpreter(pid: i32, name: &str) -> bool {
+    let line = process::proc::command_line(pid);
+    let is_script =
+        |word: &str| ["-c", "-e"].contains(&word) || !(word.is_empty() || word.starts_with(['-', '+']));
+    (is_shell(name) || line_buffering::is_interpreter(name)) && !line.split(' ').skip(1).any(is_script)
+}
+
+/// Whether a program that is no interpreter takes commands from its standard input.
+fn takes_commands(name: &str) -> bool {
     let is_interpreter = is_shell(name) || line_buffering::is_interpreter(name);
-    let mut words = process::proc::command_line(pid);
-    words = words.split_once(' ').map_or_else(String::new, |(_, words)| words.to_owned());
-    let has_script = words
-        .split(' ')
-        .any(|word| word == "-c" || word == "-e" || !(word.is_empty() || word.starts_with(['-', '+'])));
-    (is_interpreter && !has_script) || (!is_interpreter && COMMAND_TAKERS.contains(&short))
+    let short = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
+    !is_interpreter && COMMAND_TAKERS.contains(&short)
 }
 
 /// Something that only a person at the terminal ends.
@@ -441,9 +441,8 @@ fn terminal(case: &Case) -> Option<Finding> {
             return Some(case.of_need(WhyCause::TerminalInput, pid, need));
         }
         // A question is asked at the terminal itself, wherever standard input comes from, or is one of a program that does not take commands.
-        if is_call
-            && (fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(pid, name)))
-        {
+        let asks = fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(name));
+        if is_call && asks && !is_bare_interpreter(pid, name) {
             return Some(case.of_need(WhyCause::TerminalQuestion, pid, need));
         }
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use model::{HeldBack, NamedProcess, WhyEdge, WhyHolder, monotonic_ns};
+use model::{HeldBack, NamedProcess, WhyEdge, WhyHolder, descriptor_name, monotonic_ns};
 
 use super::needs::{Need, Needs, Resource};
 use super::scene::{Process, Scene};
@@ -265,11 +265,13 @@ impl<'a> Graph<'a> {
                     false if fill.held_bytes == 0 => "empty".to_owned(),
                     false => format!("{} bytes", fill.held_bytes),
                 });
-                format!("{} {}{}", verb(*writes), stream(*fd), about(&held.unwrap_or_default()))
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about(&held.unwrap_or_default()))
             }
-            Resource::Socket { fd, writes, .. } => format!("{} {}{}", verb(*writes), stream(*fd), about("")),
+            Resource::Socket { fd, writes, .. } => {
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about(""))
+            }
             Resource::Terminal { fd, writes, .. } => {
-                format!("{} {}{}", verb(*writes), stream(*fd), about("terminal"))
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about("terminal"))
             }
             Resource::Several => "waits until one of several descriptors is ready".to_owned(),
             Resource::Fifo { writes } => {
@@ -301,16 +303,6 @@ impl<'a> Graph<'a> {
 
 fn verb(writes: bool) -> &'static str {
     if writes { "writes to" } else { "reads" }
-}
-
-/// The usual name of a descriptor.
-pub(super) fn stream(fd: i32) -> String {
-    match fd {
-        0 => "stdin".to_owned(),
-        1 => "stdout".to_owned(),
-        2 => "stderr".to_owned(),
-        fd => format!("fd {fd}"),
-    }
 }
 
 fn watch_one(

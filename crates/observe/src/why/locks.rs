@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use process::proc::descriptors;
+use process::proc::{descriptors, read_short_file};
 
 use super::needs::{Need, Resource};
 use super::scene::{Holder, Scene};
@@ -68,8 +68,9 @@ fn with_holders(scene: &Scene) -> Vec<Awaited> {
     // The owner in the table is the process that has made the lock. One of flock(2) belongs to the open file, which others may have got.
     for pid in scene.processes.keys() {
         for fd in descriptors(*pid).filter(|fd| scene.end(*pid, *fd).is_none()) {
-            let about = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-            for line in about.lines().filter_map(|line| line.strip_prefix("lock:")) {
+            let about = read_short_file(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            for line in String::from_utf8_lossy(&about).lines().filter_map(|line| line.strip_prefix("lock:"))
+            {
                 let lock = parse(line.split_whitespace().skip(1));
                 let held = awaited.iter_mut().find(|one| Some(&one.lock) == lock.as_ref());
                 if let Some(one) = held.filter(|one| one.holders.last().is_none_or(|last| last.pid != *pid)) {

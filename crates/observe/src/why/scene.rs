@@ -7,7 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use model::NamedProcess;
 use process::proc::{self, Job, Stat};
 
-use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, nameless, process_files};
+use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, first_files, nameless};
+
+/// Largest number of descriptors of one process that are read: an end that is not seen makes a wrong answer.
+const DESCRIPTORS_MAX: usize = 65_536;
 
 /// A process.
 pub(super) struct Process {
@@ -47,7 +50,8 @@ impl Scene {
             if stat.is_kernel_thread {
                 continue;
             }
-            let files = process_files(pid).ok();
+            let mut files = first_files(pid, DESCRIPTORS_MAX).ok();
+            files.iter_mut().for_each(|files| model::sort_by_key(&mut files.endpoints, |end| end.fd));
             scene.unseen += usize::from(files.is_none() && !stat.has_ended());
             for end in files.iter().flat_map(|files| files.endpoints.iter().chain(&files.terminals)) {
                 scene.ends.entry(end.ipc_file).or_default().push((pid, *end));
@@ -85,12 +89,19 @@ impl Scene {
     /// The end that a process has as this descriptor.
     pub(super) fn end(&self, pid: i32, fd: i32) -> Option<Endpoint> {
         let files = self.processes.get(&pid)?.files.as_ref()?;
-        files.endpoints.iter().chain(&files.terminals).find(|end| end.fd == fd).copied()
+        let at = files.endpoints.binary_search_by_key(&fd, |end| end.fd);
+        let terminal = || files.terminals.iter().find(|end| end.fd == fd);
+        at.ok().map(|at| &files.endpoints[at]).or_else(terminal).copied()
     }
 
     /// Every descriptor for an end of a file, with its process.
     pub(super) fn ends(&self, file: IpcFile) -> &[(i32, Endpoint)] {
         self.ends.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// All ends of all files, with their processes.
+    pub(super) fn all_ends(&self) -> impl Iterator<Item = (i32, Endpoint)> {
+        self.ends.values().flatten().copied()
     }
 
     /// Those who can write to a pipe, or read from it, each once.

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use model::{WhyCause, WhyEdge};
+use model::{WhyCause, WhyEdge, descriptor_name};
 use process::is_shell;
 use process::proc::field_value;
 
 use super::{Case, Finding};
 use crate::endpoint::IpcFile;
-use crate::why::graph::{Graph, Watched, stream};
+use crate::why::graph::{Graph, Watched};
 use crate::why::needs::{Need, Resource};
 use crate::why::wait::{Thread, Wait};
 
@@ -26,7 +26,7 @@ pub(super) fn self_held(case: &Case) -> Option<Finding> {
     });
     let (pid, need, fd, own) = found?;
     let is_both = case.graph.scene.end(pid, fd).is_some_and(|end| end.reads && end.writes);
-    let own = own.map_or_else(String::new, stream);
+    let own = own.map_or_else(String::new, descriptor_name);
     let detail = if is_both { format!("{own}, opened for reading and writing") } else { own };
     let mut finding = case.of_need(WhyCause::SelfHeld, pid, need);
     finding.by.retain(|other| *other != pid);
@@ -177,7 +177,7 @@ impl<'a> Circle<'a> {
             return Some(Finding { by: vec![child], ..Finding::new(WhyCause::DeadlockChild, parent) });
         }
         let held = need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
-        let (what, detail) = (need.what.clone(), held.map_or_else(String::new, stream));
+        let (what, detail) = (need.what.clone(), held.map_or_else(String::new, descriptor_name));
         Some(Finding { by: vec![parent], what, detail, ..Finding::new(WhyCause::ParentHolds, child) })
     }
 
@@ -186,7 +186,7 @@ impl<'a> Circle<'a> {
         let copy = |(_, need, to): Wanted| {
             need.pipe().filter(|(_, _, writes)| !writes)?;
             let fd = need.wakers.iter().find(|holder| holder.pid == to)?.fd.filter(|fd| *fd > 2)?;
-            Some(format!("process {to} has it open as {}", stream(fd)))
+            Some(format!("process {to} has it open as {}", descriptor_name(fd)))
         };
         let copies: Vec<String> = self.each().filter_map(copy).collect();
         if self.waits.len() > 2 { copies.join(", ") } else { String::new() }

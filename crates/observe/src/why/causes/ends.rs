@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::WhyCause;
+use model::{WhyCause, WhyEdge, descriptor_name};
 use process::is_shell;
 use process::proc::{descriptors, field_value};
 use rustix::fs::FileType;
@@ -12,8 +12,9 @@ use crate::brief_pipe::is_unread;
 use crate::endpoint::{Endpoint, IpcFile, nameless, path_of};
 use crate::flow::Calls;
 use crate::line_buffering;
-use crate::open_file::found_at;
-use crate::why::graph::{Watched, stream};
+use crate::open_file::{Identity, found_at};
+use crate::quota::largest_holder;
+use crate::why::graph::Watched;
 use crate::why::needs::{Need, Resource};
 use crate::why::wait::{Thread, Wait, threads};
 
@@ -75,7 +76,7 @@ pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
             continue;
         }
         let fds = need.wakers.iter().filter(|holder| by.contains(&holder.pid)).filter_map(|holder| holder.fd);
-        let mut fds: Vec<String> = fds.map(stream).collect();
+        let mut fds: Vec<String> = fds.map(descriptor_name).collect();
         fds.dedup();
         let detail = fds.join(", ");
         return Some(Finding { by, detail, ..case.of_need(cause, pid, need) });
@@ -140,7 +141,7 @@ pub(super) fn spins(case: &Case) -> Option<Finding> {
         let is_over = |end: &&Endpoint| end.reads && case.graph.scene.holders(end.ipc_file, true).is_empty();
         let found = |end: &Endpoint| Finding {
             what: path_of(pid, end.fd).unwrap_or_default(),
-            detail: stream(end.fd),
+            detail: descriptor_name(end.fd),
             ..Finding::new(WhyCause::FifoBusy, pid)
         };
         if let Some(end) = pipes().find(is_over).filter(|_| reads_nothing) {
@@ -186,7 +187,8 @@ pub(super) fn reads_nothing(case: &Case) -> Option<Finding> {
         .filter_map(|fd| regular_file(pid, fd).map(|(path, is_at_end)| (fd, path, is_at_end)))
         .collect();
     model::sort_by_key(&mut files, |(_, _, is_at_end)| !is_at_end);
-    let (detail, what) = files.into_iter().next().map(|(fd, path, _)| (stream(fd), path)).unwrap_or_default();
+    let (detail, what) =
+        files.into_iter().next().map(|(fd, path, _)| (descriptor_name(fd), path)).unwrap_or_default();
     Some(Finding { what, detail, ..Finding::new(WhyCause::EndOfFile, pid) })
 }
 
@@ -313,9 +315,23 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
             }
             _ => does,
         };
-        return Some(Finding { detail, ..case.of_need(cause, pid, need) });
+        let edges = (cause == WhyCause::SmallPipe).then(|| {
+            let mut edges = case.way_to(pid);
+            edges.extend(need.pipe().and_then(|(pipe, ..)| quota_holder(case, pipe)));
+            edges
+        });
+        return Some(Finding { detail, edges, ..case.of_need(cause, pid, need) });
     }
     None
+}
+
+/// The process that has most pages of the quota for which a pipe is small.
+fn quota_holder(case: &Case, pipe: Identity) -> Option<WhyEdge> {
+    let (pid, pages, quota) = largest_holder(case.graph.scene.all_ends(), pipe)?;
+    let does = format!(
+        "has {pages} pages of pipes, the most of its user, whose quota is {quota} (fs.pipe-user-pages-soft)"
+    );
+    Some(WhyEdge { from: case.graph.named(pid), does, to: Vec::new() })
 }
 
 /// Whether a reader has read a part, and sleeps for some seconds before it reads more.

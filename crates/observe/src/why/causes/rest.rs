@@ -133,6 +133,16 @@ pub(super) fn fifo_both(case: &Case) -> Option<Finding> {
     Some(case.of_need(WhyCause::FifoBoth, pid, need))
 }
 
+/// A receiver of datagrams of which some were dropped, as its queue was full.
+pub(super) fn dropped(case: &Case) -> Option<Finding> {
+    let (pid, need, dropped) = case.waits().find_map(|(pid, need)| {
+        let Resource::Socket { inode, writes: false, .. } = need.resource else { return None };
+        let dropped = case.graph.sockets.get(&inode)?.dropped;
+        (dropped > 0).then_some((pid, need, dropped))
+    })?;
+    Some(Finding { detail: dropped.to_string(), ..case.of_need(WhyCause::DatagramsDropped, pid, need) })
+}
+
 /// What a process does that is not stuck: of all behind the question the one that works.
 pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
