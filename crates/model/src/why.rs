@@ -120,6 +120,7 @@ causes! {
     Lock "lock" Stuck,
     MutexLeft "mutex-left" Stuck,
     SelfHeld "self-held" Stuck,
+    SelfFull "self-full" Stuck,
     ParentHolds "parent-holds" Stuck,
     DeadlockStderr "deadlock-stderr" Stuck,
     DeadlockChild "deadlock-child" Stuck,

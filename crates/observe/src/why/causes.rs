@@ -55,6 +55,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     lock,
     mutex_left,
     circle::self_held,
+    circle::self_full,
     circle::threads,
     circle::deadlock,
     queue,

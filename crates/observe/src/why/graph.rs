@@ -9,7 +9,7 @@ use model::{HeldBack, NamedProcess, WhyEdge, WhyHolder, descriptor_name, monoton
 use super::needs::{Need, Needs, Resource};
 use super::scene::{Process, Scene};
 use super::sockets::{self, Socket};
-use super::wait::{Thread, Wait, threads};
+use super::wait::{Thread, Wait, threads, threads_later};
 use crate::endpoint::IpcFile;
 use crate::flow::Calls;
 use crate::fullness::{Fill, Gauge};
@@ -103,7 +103,7 @@ impl<'a> Graph<'a> {
         let needs = Needs::new(scene, &sockets);
         let mut watched = BTreeMap::new();
         for (pid, before) in before {
-            let after = threads(pid);
+            let after = threads_later(pid, &before);
             let started_ticks = scene.processes[&pid].stat.started_ticks;
             let is_same = |stat: process::proc::Stat| {
                 stat.started_ticks == started_ticks && (!after.is_empty() || stat.state == 'Z')

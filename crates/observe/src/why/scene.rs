@@ -125,8 +125,13 @@ impl Scene {
         let top = self.ancestors(reader).take_while(reads).last().unwrap_or(reader);
         let mut above = self.ancestors(top).skip(1);
         let parent = self.processes.get(&holder).map(|holder| holder.stat.parent);
+        // The way up to process 1 may be hidden (proc(5), hidepid).
+        let is_init_above = self.ancestors(top).next().is_some_and(|parent| parent > 1);
         let is_relative = self.ancestors(reader).any(|ancestor| ancestor == holder);
-        !is_relative && parent.is_some_and(|parent| above.any(|ancestor| ancestor == parent))
+        !is_relative
+            && parent.is_some_and(|parent| {
+                above.any(|ancestor| ancestor == parent) || (parent == 1 && is_init_above)
+            })
     }
 }
 
@@ -137,4 +142,29 @@ pub(super) fn absolute(pid: i32, path: &str) -> String {
     }
     let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
     folder.join(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: a daemon is one that was left behind also where its reader's ancestors are hidden. Happened: it was one that works.
+    #[test]
+    fn a_daemon_is_known_where_the_way_to_process_1_is_hidden() {
+        let pipe = IpcFile::Pipe((nameless().expect("pipefs"), 7));
+        let end = |fd, writes: bool| Endpoint { fd, ipc_file: pipe, reads: !writes, writes };
+        let with_parents = |reader: i32, holder: i32| {
+            let mut scene = Scene::default();
+            for (pid, parent) in [(20, reader), (21, holder)] {
+                let stat = Stat { parent, ..Stat::default() };
+                let (name, job, children) = Default::default();
+                scene.processes.insert(pid, Process { name, stat, job, children, files: None, uid: 0 });
+            }
+            scene.ends.insert(pipe, vec![(20, end(0, false)), (21, end(1, true))]);
+            scene.is_left_behind(21, 20, pipe)
+        };
+        assert!(with_parents(10, 1));
+        assert!(!with_parents(1, 1), "both were started by process 1");
+        assert!(!with_parents(10, 11));
+    }
 }

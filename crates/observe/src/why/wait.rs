@@ -1,7 +1,7 @@
 //! What each thread waits for, in more detail than [`crate::waits`]: also locks, queues, connections, children, opens of FIFOs.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use process::Pinned;
 use process::proc::{self, read_short_file};
@@ -15,6 +15,9 @@ const TEXT_BYTES_MAX: u64 = 256;
 const OPERATIONS_MAX: u64 = 64;
 /// Most threads of a process that are looked at.
 const THREADS_MAX: usize = 512;
+/// How often, and after which pause, a thread is looked at again that has just woken up.
+const LOOKS_MAX: u32 = 5;
+const LOOK_PAUSE: Duration = Duration::from_millis(3);
 /// Largest share of a CPU of a thread that only wakes up again and again.
 const TICKER_CPU_MAX: f64 = 0.01;
 /// `sun_path` begins after two bytes (unix(7)).
@@ -148,7 +151,7 @@ impl Thread {
     pub(super) fn waits_since(&self, before: &Self, elapsed_ns: u64) -> bool {
         let again = || {
             self.id == before.id
-                && self.wait == before.wait
+                && (self.wait == before.wait || before.wait == Wait::Runs)
                 && self.wait.wakes_up()
                 && self.cpu_since(before, elapsed_ns) < TICKER_CPU_MAX
         };
@@ -186,6 +189,19 @@ impl Thread {
 /// The threads of a process; none if it has ended.
 pub(super) fn threads(pid: i32) -> Vec<Thread> {
     proc::threads(pid).take(THREADS_MAX).filter_map(|(id, folder)| thread(pid, id, &folder)).collect()
+}
+
+/// The same at a later moment. A thread that woke up to wait again is looked at until it does.
+pub(super) fn threads_later(pid: i32, before: &[Thread]) -> Vec<Thread> {
+    let waited = |id: i32| before.iter().any(|then| then.id == id && then.wait.wakes_up());
+    for _ in 0..LOOKS_MAX {
+        let now = threads(pid);
+        if !now.iter().any(|thread| thread.wait == Wait::Runs && waited(thread.id)) {
+            return now;
+        }
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    threads(pid)
 }
 
 fn thread(pid: i32, id: i32, folder: &str) -> Option<Thread> {

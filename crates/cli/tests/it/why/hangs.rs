@@ -107,6 +107,12 @@ if os.fork() == 0:
 os.close(w); os.wait()'",
     ),
     Hangs(WhyCause::SelfHeld, "cat", "bash", "mkfifo f; exec 3<>f; cat <&3 | sort"),
+    Hangs(
+        WhyCause::SelfFull,
+        "python3",
+        "",
+        "exec python3 -c 'import os; r, w = os.pipe(); os.write(w, b\"x\" * 100000)'",
+    ),
     Hangs(WhyCause::FifoOpen, "cat", "", "mkfifo f; cat f; :"),
     Hangs(WhyCause::FifoOpen, "bash", "", "mkfifo f; echo hello >f"),
     Hangs(WhyCause::Lock, "flock", "sleep", "( flock 9; sleep 100 & ) 9>l; flock l true; :"),

@@ -17,6 +17,17 @@ const THREADS_SHOWN: usize = 8;
 /// SIGINT, and the signals with which glibc ends threads and changes their rights (signal(7), "Real-time signals").
 const NO_HANDLERS: u64 = 1 << (libc::SIGINT - 1) | 1 << 31 | 1 << 32;
 
+/// A writer to a full pipe that only it could read.
+pub(super) fn self_full(case: &Case) -> Option<Finding> {
+    let (pid, need, own) = case.thread_waits().find_map(|(pid, wait, need)| {
+        need.pipe().filter(|(.., writes)| *writes && matches!(wait, Wait::Stream(_)))?;
+        let [own] = need.wakers[..] else { return None };
+        (own.pid == pid && !case.graph.is_alive(pid)).then_some((pid, need, own))
+    })?;
+    let detail = own.fd.map_or_else(String::new, descriptor_name);
+    Some(Finding { by: Vec::new(), detail, ..case.of_need(WhyCause::SelfFull, pid, need) })
+}
+
 /// A reader that has the writing end of its own input open, and no other writer can go on.
 pub(super) fn self_held(case: &Case) -> Option<Finding> {
     let found = case.thread_waits().find_map(|(pid, wait, need)| {
