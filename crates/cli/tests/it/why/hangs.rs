@@ -330,7 +330,6 @@ while not p.poll(200) or os.read(0, 100): pass'",
 import time
 while 1: print(\"tick\"); time.sleep(0.2)' | cat",
     ),
-    Hangs(WhyCause::MayHold, "perl", "cat", "(echo a; echo b; exec sleep 100) | perl -ne print | cat"),
     Hangs(
         WhyCause::EndOfFile,
         "python3",

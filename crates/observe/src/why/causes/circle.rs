@@ -7,7 +7,7 @@ use process::is_shell;
 use process::proc::field_value;
 
 use super::{Case, Finding};
-use crate::endpoint::IpcFile;
+use crate::endpoint::{IpcFile, endpoint};
 use crate::why::graph::{Graph, Watched};
 use crate::why::needs::{Need, Resource};
 use crate::why::wait::{Thread, Wait};
@@ -33,6 +33,8 @@ pub(super) fn self_held(case: &Case) -> Option<Finding> {
     let found = case.thread_waits().find_map(|(pid, wait, need)| {
         let (_, fd, writes) = need.pipe().filter(|_| matches!(wait, Wait::Stream(_)))?;
         let own = need.wakers.iter().find(|holder| holder.pid == pid).filter(|_| !writes)?;
+        // One that has just closed it waits for its child only.
+        own.fd.filter(|fd| endpoint(pid, *fd) == case.graph.scene.end(pid, *fd))?;
         (!case.graph.is_alive(pid)).then_some((pid, need, fd, own.fd))
     });
     let (pid, need, fd, own) = found?;
