@@ -138,14 +138,13 @@ impl Live {
             None if stage.has_link => "?".to_owned(),
             shown => shown.unwrap_or_default(),
         };
-        let so_far = stage.bytes.map(|(bytes, is)| numbers::with_certainty(is, numbers::decimal_size(bytes)));
+        let so_far = stage.bytes.map(|(bytes, is)| is.sign().to_owned() + &numbers::decimal_size(bytes));
         // The difference of two lower bounds is treated as a lower bound of the rate, and that of two upper bounds as an upper bound.
         let new = |(now, is): (u64, Certainty)| {
             let (then, was) = before.bytes.unwrap_or((0, is));
             (was == is).then(|| (now.saturating_sub(then) as f64 / since.as_secs_f64(), is))
         };
-        let rate =
-            stage.bytes.and_then(new).map(|(rate, is)| numbers::with_certainty(is, numbers::speed(rate)));
+        let rate = stage.bytes.and_then(new).map(|(rate, is)| is.sign().to_owned() + &numbers::speed(rate));
         let lines = stage.lines.map(|lines| {
             let new = lines.saturating_sub(before.lines.unwrap_or(0));
             format!(" {:>8} lines/s", numbers::amount(new as f64 / since.as_secs_f64()))

@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RecordHead, RunRecord};
+use pipeline::stuck::StuckWatch;
 use process::{Cleaner, TemporaryPath};
 use remote::launcher::Launcher;
 use remote::spread::{self, Blocks, Derived, InputFile, Range, SpreadJob, SpreadPlan, Work};
@@ -320,11 +321,18 @@ impl Runs<'_> {
         // The number of blocks of standard input is not known.
         let count = if blocks.is_some() { 0 } else { job.count() as u64 };
         let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
+        let mut stuck = StuckWatch::new(None);
         let mut on_progress = |finished, running| {
+            stuck.look();
             bar.set_position(finished as u64, &format!("{running} running"));
             self.stop.is_set()
         };
-        job.map(blocks, &mut on_progress, &mut terminal::remark).context("running the partitions")
+        let mapped =
+            job.map(blocks, &mut on_progress, &mut terminal::remark).context("running the partitions");
+        if let Some(answer) = self.stop.is_set().then(|| stuck.finish()).flatten() {
+            terminal::remark(&report::why::at_last_look(&answer));
+        }
+        mapped
     }
 
     /// Runs a sample of the inputs as a whole and in parts. Returns the exit status if the outputs differ.

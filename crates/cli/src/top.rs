@@ -3,6 +3,7 @@
 mod chain_filter;
 mod interactive;
 mod screen;
+mod still;
 mod view;
 
 use std::io::{IsTerminal, stdout};
@@ -10,9 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use model::{Chain, ChainStage, TopRecord, TopSnapshot, WhyVerdict};
+use model::TopRecord;
 use observe::chains::ChainSampler;
-use observe::why::{Asked, explain};
 use report::read::Loaded;
 
 use crate::copies::CostsOnDemand;
@@ -26,8 +26,6 @@ use chain_filter::ChainFilter;
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Default time that --once samples for.
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
-/// Largest share of a CPU of a stage that counts as doing nothing.
-const STILL_CPUS_MAX: f64 = 0.005;
 /// Samples of --once: several, because one shows only what each stage did at that moment, and not which stage the others waited for.
 const SAMPLES: u32 = 5;
 
@@ -71,32 +69,6 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     once(args, &filter, &stop)
 }
 
-/// Notes why, for each chain in which nothing flows.
-fn explain_still_chains(snapshot: &mut TopSnapshot) {
-    let is_still = |chain: &&mut Chain| {
-        let rests = |stage: &ChainStage| stage.cpus < STILL_CPUS_MAX;
-        chain.stages.iter().all(rests)
-            && chain.links.iter().all(|link| link.bytes_per_s.unwrap_or(0.0) == 0.0)
-    };
-    let mut still: Vec<&mut Chain> = snapshot.chains.iter_mut().filter(is_still).collect();
-    let pids = |chain: &Chain| -> Vec<i32> {
-        chain.stages.iter().flat_map(|stage| &stage.processes).map(|process| process.pid).collect()
-    };
-    let all: Vec<i32> = still.iter().flat_map(|chain| pids(chain)).collect();
-    if all.is_empty() {
-        return;
-    }
-    let answers = explain(&Asked::Each(all), &[]).answers;
-    for chain in &mut still {
-        let own = pids(chain);
-        let of_chain = answers.iter().filter(|answer| own.contains(&answer.asked.pid));
-        // The cause that outranks the others.
-        let first =
-            of_chain.filter(|answer| answer.verdict == WhyVerdict::Stuck).min_by_key(|answer| answer.cause);
-        chain.why = first.cloned();
-    }
-}
-
 fn once(args: &TopArgs, filter: &ChainFilter, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let head = args.outputs.begin();
     let mut sampler = ChainSampler::start();
@@ -107,7 +79,7 @@ fn once(args: &TopArgs, filter: &ChainFilter, stop: &StopRequest) -> anyhow::Res
     let mut snapshot = sampler.snapshot();
     snapshot.chains.retain(|chain| filter.matches(chain));
     CostsOnDemand::default().judge_all(&mut snapshot);
-    explain_still_chains(&mut snapshot);
+    still::explain_still(&mut snapshot);
     let text = if args.dot {
         Some(report::dot(&snapshot))
     } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RecordHead;
+use crate::{RecordHead, WhyAnswer};
 
 /// The record of `hosepipe compare`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +98,9 @@ pub struct CompareResult {
     pub same_output: Option<bool>,
     /// Why there are no figures, or fewer than requested.
     pub error: Option<String>,
+    /// Why the trial did not go on that was interrupted; absent if it moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyAnswer>,
 }
 
 /// The names, among the links, of a shell with its own pipes; the last one is for every other shell.

@@ -86,5 +86,5 @@ pub use top::{
 };
 pub use tune::{TuneChange, TuneLeftOut, TuneReason, TuneRecord};
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
-pub use why::{WhyAnswer, WhyCause, WhyEdge, WhyHolder, WhyRecord, WhyVerdict};
+pub use why::{WhyAnswer, WhyCause, WhyEdge, WhyHolder, WhyRecord, WhyVerdict, descriptor_name};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

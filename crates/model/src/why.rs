@@ -63,6 +63,16 @@ pub struct WhyHolder {
     pub fd: Option<i32>,
 }
 
+/// The usual name of a descriptor.
+pub fn descriptor_name(fd: i32) -> String {
+    match fd {
+        0 => "stdin".to_owned(),
+        1 => "stdout".to_owned(),
+        2 => "stderr".to_owned(),
+        fd => format!("fd {fd}"),
+    }
+}
+
 /// Whether something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,11 +118,14 @@ causes! {
     Frozen "frozen" Stuck,
     FifoOpen "fifo-open" Stuck,
     Lock "lock" Stuck,
+    MutexLeft "mutex-left" Stuck,
     SelfHeld "self-held" Stuck,
+    SelfFull "self-full" Stuck,
     ParentHolds "parent-holds" Stuck,
     DeadlockStderr "deadlock-stderr" Stuck,
     DeadlockChild "deadlock-child" Stuck,
     DeadlockLock "deadlock-lock" Stuck,
+    DeadlockThreads "deadlock-threads" Stuck,
     DeadlockInput "deadlock-input" Stuck,
     Deadlock "deadlock" Stuck,
     MessageQueue "message-queue" Stuck,
@@ -125,7 +138,9 @@ causes! {
     ReaderLeft "reader-left" Stuck,
     FifoBusy "fifo-busy" Stuck,
     NonBlocking "non-blocking" Stuck,
+    EndOfFile "end-of-file" Stuck,
     HeldInBuffer "held-in-buffer" Stuck,
+    MayHold "may-hold" Stuck,
     TokensLost "tokens-lost" Stuck,
     SharedMemory "shared-memory" Stuck,
     TerminalKey "terminal-key" Stuck,
@@ -138,8 +153,10 @@ causes! {
     TwoReaders "two-readers" Stuck,
     PeerSilent "peer-silent" Stuck,
     WriterSilent "writer-silent" Stuck,
+    Mutex "mutex" Stuck,
     Hidden "hidden" Unknown,
     FifoBoth "fifo-both" NotStuck,
+    DatagramsDropped "datagrams-dropped" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
     Zombie "zombie" NotStuck,
     CloseWait "close-wait" NotStuck,
@@ -158,8 +175,12 @@ causes! {
 impl WhyCause {
     /// Whether processes wait for each other.
     pub fn is_circle(self) -> bool {
-        use WhyCause::{Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds};
-        [Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, ParentHolds].contains(&self)
+        use WhyCause::{
+            Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, DeadlockThreads,
+            ParentHolds,
+        };
+        [Deadlock, DeadlockChild, DeadlockInput, DeadlockLock, DeadlockStderr, DeadlockThreads, ParentHolds]
+            .contains(&self)
     }
 }
 

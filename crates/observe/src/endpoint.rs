@@ -76,8 +76,16 @@ const DESCRIPTORS_MAX: usize = 4096;
 /// # Errors
 /// As [`endpoints`].
 pub fn process_files(pid: i32) -> io::Result<ProcessFiles> {
+    first_files(pid, DESCRIPTORS_MAX)
+}
+
+/// Those with the smallest descriptors, `most` in total, by their numbers.
+///
+/// # Errors
+/// As [`endpoints`].
+pub(crate) fn first_files(pid: i32, most: usize) -> io::Result<ProcessFiles> {
     let mut process_files = ProcessFiles::default();
-    for fd in numbers(pid)?.take(DESCRIPTORS_MAX) {
+    for fd in numbers(pid)?.take(most) {
         let path = format!("/proc/{pid}/fd/{fd}");
         let Some(shown_as) = fs::read_link(&path).ok() else { continue };
         if let Some(end) = endpoint_shown(fd, &path, &shown_as) {
@@ -172,7 +180,9 @@ fn endpoint_shown(fd: i32, path: &str, shown_as: &Path) -> Option<Endpoint> {
     let shown_as = shown_as.to_string_lossy();
     let number = |kind: &str| shown_as.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
     let ipc_file = match number("socket:[") {
-        Some(inode) => IpcFile::Socket(inode),
+        Some(inode) => {
+            return Some(Endpoint { fd, ipc_file: IpcFile::Socket(inode), reads: true, writes: true });
+        }
         // A file with a path may be a FIFO. Without a path only `pipe:[INODE]` is a pipe.
         None if shown_as.starts_with('/') => IpcFile::Pipe(pipe(path)?),
         None => IpcFile::Pipe((nameless()?, number("pipe:[")?)),

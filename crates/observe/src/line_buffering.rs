@@ -92,10 +92,14 @@ pub fn known_program(file: &str) -> Option<&'static KnownProgram> {
     KNOWN_PROGRAMS.iter().find(|program| program.names.contains(&file) || program.names.contains(&name))
 }
 
+/// Whether a program runs a script, and has a buffer of its own for its output.
+pub(crate) fn is_interpreter(file: &str) -> bool {
+    known_program(file).is_some_and(|program| matches!(program.method, Variable(..) | Terminal))
+}
+
 /// Whether a program is known to pass its standard input on, or a part of it, and to ask its user nothing.
 pub(crate) fn is_filter(file: &str) -> bool {
-    let asks = |program: &KnownProgram| matches!(program.method, Variable(..) | Terminal);
-    let is_known = known_program(file).is_some_and(|program| !asks(program)) && !["bc", "dc"].contains(&file);
+    let is_known = known_program(file).is_some() && !is_interpreter(file) && !["bc", "dc"].contains(&file);
     ["cat", "tee"].contains(&file) || writes_blocks(file) || is_known
 }
 

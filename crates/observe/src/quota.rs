@@ -1,7 +1,7 @@
 //! The quota of pipe pages (pipe(7), "/proc files"), and how much of it users have used. The kernel charges a pipe to the user who made it, with
 //! its capacity in pages, even if the pipe is empty.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -74,6 +74,33 @@ impl ChargedPipes {
         let PipeLimits { soft_pages, hard_pages, .. } = PipeLimits::read();
         Some(PipeQuota { uid, used_pages, soft_pages, hard_pages })
     }
+}
+
+/// The process that has most pages of pipes open of those for which the user of this pipe is charged, the pages, and the quota; `None` unless it is used up.
+pub(crate) fn largest_holder(
+    ends: impl Iterator<Item = (i32, Endpoint)>,
+    pipe: Identity,
+) -> Option<(i32, u64, u64)> {
+    let mut charges: HashMap<Identity, Option<(u32, u64)>> = HashMap::new();
+    let mut held: BTreeMap<i32, HashSet<Identity>> = BTreeMap::new();
+    for (pid, end) in ends {
+        let Some(pipe) = end.ipc_file.pipe() else { continue };
+        let charge = charges.entry(pipe).or_default();
+        *charge = charge.or_else(|| charged(pid, &end, pipe));
+        held.entry(pid).or_default().insert(pipe);
+    }
+    let (user, _) = charges.get(&pipe).copied().flatten()?;
+    let pages = |pipe: &Identity| {
+        charges.get(pipe).copied().flatten().filter(|(uid, _)| *uid == user).map_or(0, |(_, pages)| pages)
+    };
+    let quota = PipeLimits::read().soft_pages;
+    let used: u64 = charges.keys().map(pages).sum();
+    let (pid, most) = held
+        .iter()
+        .map(|(pid, pipes)| (*pid, pipes.iter().map(pages).sum()))
+        .max_by_key(|(_, pages)| *pages)?;
+    // Some may have been closed since.
+    (quota > 0 && used > quota / 2).then_some((pid, most, quota))
 }
 
 /// The user who is charged for a pipe, and its pages. A FIFO is opened only if it has a reader: opening it would wake a writer that waits for one.

@@ -93,21 +93,17 @@ impl Sampler {
     /// ended.
     pub fn sample_tree(&mut self, root: i32, except: &[i32], most: usize) -> Vec<i32> {
         let is_known = self.processes.contains_key(&root);
-        let mut pids = Vec::new();
-        let mut waiting = vec![root];
-        let mut seen: HashSet<i32> = except.iter().copied().collect();
-        while let Some(pid) = waiting.pop() {
+        let mut sampled = Vec::new();
+        ::process::proc::tree(&[root], |pid| {
             // A child that was not there in the last round began after it.
             let began_after = (is_known && pid != root).then_some(self.round_ns);
-            if !seen.insert(pid) || !self.sample_process(pid, began_after) {
-                continue;
+            if except.contains(&pid) || sampled.len() >= most || !self.sample_process(pid, began_after) {
+                return Vec::new();
             }
-            pids.push(pid);
-            let room = most.saturating_sub(pids.len() + waiting.len());
-            let children = self.processes.get_mut(&pid).map_or(&[][..], SampledProcess::children);
-            waiting.extend(children.iter().filter(|child| !seen.contains(child)).take(room));
-        }
-        pids
+            sampled.push(pid);
+            self.processes.get_mut(&pid).map_or_else(Vec::new, |process| process.children().to_vec())
+        });
+        sampled
     }
 
     /// The processes that were sampled in the last round, not yet in this one, and are still there: their parents have ended.

@@ -13,6 +13,7 @@
 mod causes;
 mod graph;
 mod locks;
+mod memory;
 mod needs;
 mod queues;
 mod scene;
@@ -42,17 +43,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn of(pid: i32) -> Self {
-        let mut progress = Self { processes: vec![pid], ..Self::default() };
-        let mut at = 0;
-        while let Some(pid) = progress.processes.get(at).copied() {
-            progress.processes.extend(process::proc::children(pid));
-            progress.cpu_ticks +=
-                process::proc::Stat::of(pid).map_or(0, |stat| stat.cpu_ticks + stat.children_cpu_ticks);
-            progress.moved_bytes += Calls::of(pid).map_or(0, |calls| calls.read_bytes + calls.written_bytes);
-            at += 1;
-        }
-        progress
+    /// Of these processes and their descendants.
+    pub fn of(roots: &[i32]) -> Self {
+        let processes = process::proc::tree(roots, process::proc::children);
+        let stats = processes.iter().filter_map(|pid| process::proc::Stat::of(*pid));
+        let cpu_ticks = stats.map(|stat| stat.cpu_ticks + stat.children_cpu_ticks).sum();
+        let calls = processes.iter().filter_map(|pid| Calls::of(*pid));
+        let moved_bytes = calls.map(|calls| calls.read_bytes + calls.written_bytes).sum();
+        Self { processes, cpu_ticks, moved_bytes }
     }
 }
 

@@ -170,7 +170,10 @@ impl Contest<'_> {
                 match made.transpose() {
                     Err(NotPrepared::Stopped(signal)) => return Ok(Some(signal)),
                     Err(problem) => return Err(problem),
-                    Ok(Some(Ok(Trial { ended_by: Some(signal), .. }))) => return Ok(Some(signal)),
+                    Ok(Some(Ok(Trial { ended_by: Some(signal), why, .. }))) => {
+                        contender.result.why = why;
+                        return Ok(Some(signal));
+                    }
                     Ok(Some(made)) => self.take(contender, made, is_timed),
                     Ok(None) => {}
                 }

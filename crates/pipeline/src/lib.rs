@@ -24,7 +24,7 @@ mod run;
 mod serve;
 pub mod shell;
 mod shell_run;
-mod stuck;
+pub mod stuck;
 #[cfg(test)]
 mod testing;
 mod tips;

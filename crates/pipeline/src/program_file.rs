@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::file_on_path;
 use observe::elf::Elf;
-use process::open_regular;
+use process::{is_shell, open_regular};
 
 /// Symbols that a program takes from the C library if it writes to standard output with stdio(3).
 const STDIO: [&str; 6] = ["stdout", "puts", "putchar", "printf", "__printf_chk", "vprintf"];
@@ -18,8 +18,6 @@ const LINE_BYTES_MAX: u64 = 256;
 /// Programs that only start others, in the same environment.
 const STARTERS: &[&str] =
     &["env", "nice", "nohup", "timeout", "time", "stdbuf", "xargs", "setsid", "ionice", "taskset", "chrt"];
-/// Shells, which write their own output at the end of each command.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "yash", "ksh", "mksh"];
 
 /// A program that is about to be executed.
 pub(crate) struct Program {
@@ -76,7 +74,7 @@ impl Program {
 
     /// Whether it mainly starts others, in the same environment.
     pub(crate) fn starts_others(&self) -> bool {
-        SHELLS.contains(&self.name.as_str()) || STARTERS.contains(&self.name.as_str())
+        is_shell(&self.name) || STARTERS.contains(&self.name.as_str())
     }
 
     /// Whether one of these letters is among the options before its first operand.

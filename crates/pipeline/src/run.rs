@@ -310,7 +310,7 @@ impl Running {
         stream.write_all(Message::Shell.packet(started).0.as_bytes()).map_err(|_| RunError::Killed)?;
         // Where the text writes elsewhere, standard output is for the record.
         release_descriptors(!shell_run.streams.is_empty());
-        let mut stuck = shell_run.watched.is_some().then(|| StuckWatch::new(self.pid));
+        let mut stuck = shell_run.watched.is_some().then(|| StuckWatch::new(Some(self.pid)));
         let ended = self.supervisor.wait(Some(stream.as_fd()), &mut || stuck.as_mut().map(StuckWatch::look));
         let why = stuck.and_then(StuckWatch::finish);
         let (ended, _) = ended.map_err(|source| match source.kind() {

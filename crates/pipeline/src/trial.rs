@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::StageRecord;
+use model::{StageRecord, WhyAnswer};
 use process::{Cleaner, Reach, Refused, Supervisor, Used, VARIABLE, shown_status, spawn_refusing};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -19,6 +19,10 @@ use crate::capture::{Capture, Output};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
 use crate::shell_run::{RunError, Summary, text_arguments};
+use crate::stuck::StuckWatch;
+
+/// Time at the start of a trial in which it is not looked whether it moves: most trials end before.
+const UNWATCHED: Duration = Duration::from_secs(1);
 
 /// How a text is run.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +69,8 @@ pub struct Trial {
     pub trouble: Option<String>,
     /// The signal to hosepipe, or to its terminal, that ended the run; hosepipe ends too.
     pub ended_by: Option<i32>,
+    /// Why nothing moved before that signal.
+    pub why: Option<WhyAnswer>,
 }
 
 /// The standard error of a trial.
@@ -112,9 +118,9 @@ pub fn trial(
         (trial_options.align_buffers && trial_options.via.is_none()).then(align::own_variable).flatten();
     let made = time(program, &words, start.shell, streams, (refused, variable));
     let output = capture.finish();
-    let Timed { wall, ended, ended_by, used } = made?;
+    let Timed { wall, ended, ended_by, why, used } = made?;
     let status = shown_status(ended);
-    let mut trial = Trial { wall, status, output, used, ended_by, ..Trial::default() };
+    let mut trial = Trial { wall, status, output, used, ended_by, why, ..Trial::default() };
     if trial_options.via.is_some() && ended_by.is_none() {
         let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
         let reported: Result<Summary, String> =
@@ -184,8 +190,9 @@ fn streams(writing: OwnedFd, stderr: TrialStderr<'_>) -> io::Result<Vec<(OwnedFd
 struct Timed {
     wall: Duration,
     ended: ExitStatus,
-    /// As [`Trial::ended_by`].
+    /// As [`Trial::ended_by`] and [`Trial::why`].
     ended_by: Option<i32>,
+    why: Option<WhyAnswer>,
     /// What its processes used.
     used: Used,
 }
@@ -207,8 +214,13 @@ fn time(
     let environment = environment.chain(mark).chain(variable.clone()).collect();
     let began = Instant::now();
     let started = spawn_refusing(program, words, &environment, &streams, refused);
-    supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
+    let pid = started.map_err(shell.refused("posix_spawn"))?;
+    supervisor.watch(pid).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
-    let (ended, ended_by) = supervisor.wait(None, &mut || None).map_err(shell.refused("wait4"))?;
-    Ok(Timed { wall: began.elapsed(), ended, ended_by, used: supervisor.used() })
+    let mut stuck = StuckWatch::new(Some(pid));
+    let mut look = || Some(if began.elapsed() < UNWATCHED { UNWATCHED } else { stuck.look() });
+    let (ended, ended_by) = supervisor.wait(None, &mut look).map_err(shell.refused("wait4"))?;
+    let wall = began.elapsed();
+    let why = ended_by.and_then(|_| stuck.finish());
+    Ok(Timed { wall, ended, ended_by, why, used: supervisor.used() })
 }

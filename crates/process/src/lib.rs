@@ -18,6 +18,7 @@ mod refused;
 mod regular;
 mod remove;
 mod retry;
+mod shells;
 pub mod signals;
 mod spawn;
 mod supervise;
@@ -37,11 +38,12 @@ pub use private::{
     close_to_others, create_at, is_open_to_others, make_own_folder, make_private_folder, open_own,
     why_open_to_others, write_anew,
 };
-pub use queue::{QueueName, TemporaryQueue};
+pub use queue::{QueueName, TemporaryQueue, semaphore_changed_by, semaphore_value};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use refused::{Refused, spawn_refusing};
 pub use regular::open_regular;
 pub use retry::{Retries, retry_rare};
+pub use shells::is_shell;
 pub use signals::{leave, spawn_thread};
 pub use spawn::{Environment, become_program, command, spawn, ssh_words};
 pub use supervise::{Reach, Supervisor, Used, adopt_orphans, kill_children_except, reap_children_except};

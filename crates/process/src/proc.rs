@@ -1,5 +1,6 @@
 //! Reads processes and their threads from /proc (proc(5)).
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -68,6 +69,19 @@ fn children_in(folder: &str, are_listed: bool) -> Vec<i32> {
 /// The children of all threads of a process.
 pub fn children(pid: i32) -> Vec<i32> {
     threads(pid).flat_map(|(_, folder)| children_of_thread(&folder)).collect()
+}
+
+/// Processes and what is below them, each once, the nearest first.
+pub fn tree(roots: &[i32], mut children: impl FnMut(i32) -> Vec<i32>) -> Vec<i32> {
+    let mut tree = roots.to_vec();
+    let mut seen: HashSet<i32> = roots.iter().copied().collect();
+    let mut at = 0;
+    while let Some(pid) = tree.get(at).copied() {
+        // A number that was used again while they were read may be below itself.
+        tree.extend(children(pid).into_iter().filter(|child| seen.insert(*child)));
+        at += 1;
+    }
+    tree
 }
 
 /// A process with its name; `None` if it has ended.

@@ -1,4 +1,5 @@
-//! Message queues that outlive their users unless they are removed. Each is owned by a value, and announced to the cleaner while it may exist.
+//! Message queues that outlive their users unless they are removed, and System V semaphores, which are only read. Each queue is owned by a value, and announced to
+//! the cleaner while it may exist.
 //!
 //! Their names are random: two runs in containers that share the IPC namespace may have the same PID, and a run removes only what it made.
 #![allow(unsafe_code)]
@@ -161,6 +162,18 @@ fn remove_by_key(key: i32) -> io::Result<()> {
         answer(unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) })?;
     }
     Ok(())
+}
+
+/// The value of a System V semaphore (semctl(2), GETVAL); `None` if there is none, or this user may not read it.
+pub fn semaphore_value(set: i32, number: u16) -> Option<i32> {
+    // SAFETY: plain integers in and out.
+    answer(unsafe { libc::semctl(set, number.into(), libc::GETVAL) }).ok()
+}
+
+/// The process that changed a System V semaphore last (semctl(2), GETPID).
+pub fn semaphore_changed_by(set: i32, number: u16) -> Option<i32> {
+    // SAFETY: plain integers in and out.
+    answer(unsafe { libc::semctl(set, number.into(), libc::GETPID) }).ok().filter(|pid| *pid > 0)
 }
 
 /// What a call of the C library answered.

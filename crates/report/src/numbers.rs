@@ -1,7 +1,7 @@
 //! Numbers as text for people: three significant digits and the unit. A number that is not finite is shown as
 //! a dash, and a huge one with an exponent.
 
-use model::{ByteSize, Certainty};
+use model::ByteSize;
 
 use crate::value::ABSENT;
 
@@ -27,11 +27,6 @@ pub fn speed(bytes_per_s: f64) -> String {
 /// Bytes per second in binary units, as in "22.4 GiB/s".
 pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
-}
-
-/// A figure after the sign of its certainty: `≥1.00 GB`.
-pub fn with_certainty(certainty: Certainty, figure: String) -> String {
-    certainty.sign().to_owned() + &figure
 }
 
 /// An amount in decimal units, as in "1.00 GB".

@@ -38,8 +38,7 @@ fn section(record: &RunRecord, context: &Context) -> Section {
     } else if !record.stages.is_empty() {
         section.blocks.push(Block::Table(table::table(&folded)));
     }
-    let why =
-        record.why.as_ref().map(|answer| format!("At the last look nothing moved: {}", why::cause(answer)));
+    let why = record.why.as_ref().map(why::at_last_look);
     let mut sentences: Vec<String> = why.into_iter().chain(sentences(record, &folded.record)).collect();
     if folded.counts.iter().any(|count| *count > 1) {
         sentences.push(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use model::{NamedProcess, WhyAnswer, WhyCause, WhyEdge, WhyRecord, WhyVerdict, one_line};
+use model::{NamedProcess, WhyAnswer, WhyCause, WhyEdge, WhyRecord, WhyVerdict, descriptor_name, one_line};
 use serde::Deserialize;
 
 use crate::document::{Block, Context, Section};
@@ -29,6 +29,9 @@ struct Row {
     /// Where the kernel's behaviour is documented.
     source: String,
     example: String,
+    /// What `detail` means, where it is a name that does not say it.
+    #[serde(default)]
+    details: BTreeMap<String, String>,
 }
 
 static ROWS: LazyLock<BTreeMap<String, Row>> =
@@ -83,8 +86,13 @@ fn section(record: &WhyRecord, context: &Context) -> Section {
     section
 }
 
+/// What was wrong with a run before it was ended.
+pub fn at_last_look(answer: &WhyAnswer) -> String {
+    format!("At the last look nothing moved: {}", cause(answer))
+}
+
 /// What is wrong, in one sentence.
-pub(crate) fn cause(answer: &WhyAnswer) -> String {
+fn cause(answer: &WhyAnswer) -> String {
     let said = ROWS.get(answer.cause.name()).map_or("", |row| row.says.as_str());
     filled(said, answer).unwrap_or_default()
 }
@@ -104,13 +112,7 @@ fn remedies(answer: &WhyAnswer) -> Vec<String> {
 /// One line of the chain: who does what, and who could end it.
 fn step(edge: &WhyEdge) -> String {
     let holder = |holder: &model::WhyHolder| {
-        let fd = match holder.fd {
-            None => String::new(),
-            Some(0) => ", stdin".to_owned(),
-            Some(1) => ", stdout".to_owned(),
-            Some(2) => ", stderr".to_owned(),
-            Some(fd) => format!(", fd {fd}"),
-        };
+        let fd = holder.fd.map_or_else(String::new, |fd| format!(", {}", descriptor_name(fd)));
         format!("{}{fd}", named(&holder.process))
     };
     let to: Vec<String> = edge.to.iter().take(NAMED_MAX).map(holder).collect();
@@ -149,18 +151,21 @@ fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
     };
     let by = list(&answer.by, named);
     let all = [std::slice::from_ref(&answer.who), &answer.by].concat();
+    let alive: Vec<NamedProcess> = answer.by.iter().filter(|by| !by.command.is_empty()).cloned().collect();
+    let details = ROWS.get(answer.cause.name()).map(|row| &row.details);
+    let detail = details.and_then(|details| details.get(&answer.detail)).unwrap_or(&answer.detail);
     let values = [
         ("{who}", named(&answer.who)),
         ("{who_pid}", answer.who.pid.to_string()),
         ("{who_name}", one_line(&answer.who.command)),
         ("{by}", by),
         ("{all}", list(&all, named)),
-        ("{by_pid}", pids(&answer.by)),
-        ("{by_first}", pids(answer.by.get(..1).unwrap_or_default())),
+        ("{by_pid}", pids(&alive)),
+        ("{by_first}", pids(alive.get(..1).unwrap_or_default())),
         ("{asked}", named(&answer.asked)),
         ("{asked_pid}", answer.asked.pid.to_string()),
         ("{what}", one_line(&answer.what)),
-        ("{detail}", one_line(&answer.detail)),
+        ("{detail}", one_line(detail)),
     ];
     let fill = |part: &str| {
         let is_lacking = values.iter().any(|(name, value)| value.is_empty() && part.contains(name));
@@ -183,7 +188,7 @@ pub fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let row = |cause: &WhyCause| {
         let row = ROWS.get(cause.name()).cloned().unwrap_or_default();
-        let Row { sign, says, fix, source, example } = row;
+        let Row { sign, says, fix, source, example, details: _ } = row;
         let says = says.replace(['[', ']'], "");
         format!(
             "### {}\n\n{says}\n\n| | |\n|---|---|\n| seen by | {} |\n| ends it | {} |\n| source | {} |\n\n```\n{example}\n```\n",

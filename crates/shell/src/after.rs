@@ -4,7 +4,7 @@ use std::io::stderr;
 
 use model::{Certainty, LinkRecord, StageRecord, visible};
 use nu_ansi_term::Style;
-use report::numbers::{decimal_size, time, with_certainty};
+use report::numbers::{decimal_size, time};
 use rustix::termios::{isatty, tcgetwinsize};
 
 /// The line after a pipeline, dim where colours are wanted. On a terminal it begins a new line even if a program's output did
@@ -31,7 +31,7 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
         if index + 1 < stages.len() {
             let carried = links.get(index).and_then(LinkRecord::flowed);
             let shown = |(bytes, certainty): (u64, Certainty)| {
-                format!(" →{}→ ", with_certainty(certainty, decimal_size(bytes)))
+                format!(" →{}{}→ ", certainty.sign(), decimal_size(bytes))
             };
             text.push_str(&carried.map_or(" → ".to_owned(), shown));
         }

@@ -20,6 +20,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::chain_filter::ChainFilter;
 use super::screen::{KeyAction, Screen};
+use super::still::LiveSearch;
 use super::view;
 use crate::copies::CostsOnDemand;
 use crate::signals::StopRequest;
@@ -89,6 +90,7 @@ fn show(
     let mut sampler = ChainSampler::start();
     let mut screen = Screen::new(filter);
     let costs = CostsOnDemand::default();
+    let mut causes = LiveSearch::default();
     // The first sample comes sooner than `interval`, so that rates appear soon.
     let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);
     let mut draw = true;
@@ -108,6 +110,7 @@ fn show(
             if !screen.paused {
                 let mut snapshot = sampler.snapshot();
                 costs.judge_all(&mut snapshot);
+                causes.explain_still(&mut snapshot);
                 screen.add_sample(snapshot);
                 draw = true;
             }

@@ -82,6 +82,12 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chains: &[&Chain]) {
             let style = if at == selected { SELECTED } else { Style::new() };
             lines.push(line_of(before, line, style));
         }
+        // That processes wait for each other is not to be overlooked.
+        if chain.why.as_ref().is_some_and(|answer| answer.cause.is_circle()) {
+            let width = usize::from(area.width).saturating_sub(BEFORE_COLUMNS);
+            let said = wrap(&chains::sentence(chain), width);
+            lines.extend(said.into_iter().map(|line| Line::styled(" ".repeat(BEFORE_COLUMNS) + &line, BOLD)));
+        }
         if at == selected {
             ends_at = lines.len();
         }
@@ -121,7 +127,7 @@ fn detail(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
     let mut lines: Vec<Line<'_>> = drawn.flat_map(|line| wrapped(line, width)).collect();
     let sentences = chains::sentences(chain, screen.snapshot.elapsed_ns);
     let said = sentences.iter().flat_map(|sentence| wrap(sentence, width));
-    lines.extend(said.map(|line| Line::styled(line, BOLD)));
+    lines.extend(said.into_iter().map(|line| Line::styled(line, BOLD)));
     lines.push(Line::raw(""));
     let plain = report::Style { width: width.max(20), ..report::Style::default() };
     lines.extend(chains::table(chain).terminal(&plain).lines().map(|line| Line::raw(line.to_owned())));

@@ -46,7 +46,7 @@ impl Watch<'_> {
             }
             return pause;
         }
-        let progress = Progress::of(self.pid);
+        let progress = Progress::of(&[self.pid]);
         if progress != self.progress {
             (self.progress, self.moved) = (progress, Some(Instant::now()));
             return pause;
@@ -55,7 +55,7 @@ impl Watch<'_> {
             return pause;
         }
         let record = super::record(self.head.clone(), &Asked::Process(self.pid));
-        if Progress::of(self.pid) != self.progress {
+        if Progress::of(&[self.pid]) != self.progress {
             return pause;
         }
         self.moved = None;

@@ -6,15 +6,17 @@ mod rest;
 
 use std::time::Duration;
 
-use model::{WhyAnswer, WhyCause, WhyEdge};
+use model::{WhyAnswer, WhyCause, WhyEdge, descriptor_name};
+use process::is_shell;
 use process::proc::field_value;
 
 use super::graph::{Graph, Watched};
+use super::memory::SEMAPHORES;
 use super::needs::{Need, Resource};
 use super::scene::Process;
 use super::wait::Wait;
 use crate::endpoint::{Endpoint, IpcFile, path_of};
-use crate::line_buffering::is_filter;
+use crate::line_buffering::{self, is_filter};
 use crate::waits::Call;
 
 /// A question: the processes that it is about, and all behind them, nearest first.
@@ -51,14 +53,19 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     stopped,
     fifo_open,
     lock,
+    mutex_left,
     circle::self_held,
+    circle::self_full,
+    circle::threads,
     circle::deadlock,
     queue,
     listen_queue,
     ends::held_by_others,
     ends::reader_left,
     ends::spins,
+    ends::reads_nothing,
     ends::held_in_buffer,
+    ends::may_hold,
     tokens_lost,
     shared_memory,
     terminal,
@@ -68,8 +75,10 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::zombie,
     rest::descriptor_leak,
     rest::silent,
+    mutex,
     rest::hidden,
     rest::fifo_both,
+    rest::dropped,
     rest::not_stuck,
 ];
 
@@ -208,20 +217,19 @@ fn stop_signal(case: &Case, pid: i32) -> (WhyCause, String) {
     };
     let call = Call::parse(&String::from_utf8_lossy(&call)).filter(is_terminal).map(|call| call.number);
     let is_background = job.foreground.is_some_and(|group| group != job.group);
-    let reads = "SIGTTIN: it reads from the terminal in the background";
-    let writes = "SIGTTOU: it sets or writes to the terminal in the background";
-    match (job.stopped_by, call) {
-        (libc::SIGTTIN, _) => (WhyCause::StoppedInBackground, reads.to_owned()),
-        (libc::SIGTTOU, _) => (WhyCause::StoppedInBackground, writes.to_owned()),
-        (libc::SIGSTOP, _) => (WhyCause::Stopped, "SIGSTOP".to_owned()),
-        (libc::SIGTSTP, _) => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z".to_owned()),
-        (_, Some(libc::SYS_read)) if is_background => (WhyCause::StoppedInBackground, reads.to_owned()),
+    let (cause, detail) = match (job.stopped_by, call) {
+        (libc::SIGTTIN, _) => (WhyCause::StoppedInBackground, "SIGTTIN"),
+        (libc::SIGTTOU, _) => (WhyCause::StoppedInBackground, "SIGTTOU"),
+        (libc::SIGSTOP, _) => (WhyCause::Stopped, "SIGSTOP"),
+        (libc::SIGTSTP, _) => (WhyCause::Stopped, "SIGTSTP"),
+        (_, Some(libc::SYS_read)) if is_background => (WhyCause::StoppedInBackground, "SIGTTIN"),
         (_, Some(libc::SYS_write | libc::SYS_ioctl)) if is_background => {
-            (WhyCause::StoppedInBackground, writes.to_owned())
+            (WhyCause::StoppedInBackground, "SIGTTOU")
         }
-        _ if is_background => (WhyCause::Stopped, "SIGTSTP, as by Ctrl-Z, or SIGSTOP".to_owned()),
-        _ => (WhyCause::Stopped, "SIGSTOP or a like signal".to_owned()),
-    }
+        _ if is_background => (WhyCause::Stopped, "SIGTSTP or SIGSTOP"),
+        _ => (WhyCause::Stopped, "SIGSTOP or another signal"),
+    };
+    (cause, detail.to_owned())
 }
 
 fn fifo_open(case: &Case) -> Option<Finding> {
@@ -235,29 +243,58 @@ fn fifo_open(case: &Case) -> Option<Finding> {
 fn lock(case: &Case) -> Option<Finding> {
     let (pid, need) = case.waits().find(|(_, need)| need.resource == Resource::Lock)?;
     let mut fds: Vec<String> =
-        need.wakers.iter().filter_map(|holder| holder.fd).map(super::graph::stream).collect();
+        need.wakers.iter().filter_map(|holder| holder.fd).map(descriptor_name).collect();
     fds.dedup();
-    // Who waits for a lock of one that waits for it is in a circle; workers of one server take turns.
+    // Who waits for a lock of one that waits for it is in a circle.
     let is_circle = !need.wakers.is_empty()
         && !case.graph.is_alive(pid)
         && need.wakers.iter().all(|holder| holder.pid != pid);
+    (!is_circle && !takes_turns(case, pid, need))
+        .then(|| Finding { detail: fds.join(", "), ..case.of_need(WhyCause::Lock, pid, need) })
+}
+
+/// Whether workers of one server take turns: the one that holds a lock waits for connections.
+fn takes_turns(case: &Case, pid: i32, need: &Need) -> bool {
     let serves = |one: &Watched| {
         one.needs()
             .any(|need| matches!(need.resource, Resource::Connections | Resource::Several) && need.outside)
     };
-    let takes_turns = need.wakers.iter().any(|holder| {
+    need.wakers.iter().any(|holder| {
         case.are_workers(pid, holder.pid) && case.graph.watched.get(&holder.pid).is_some_and(serves)
-    });
-    (!is_circle && !takes_turns)
-        .then(|| Finding { detail: fds.join(", "), ..case.of_need(WhyCause::Lock, pid, need) })
+    })
+}
+
+/// A mutex of a thread that is not there: fork(2) copies a locked mutex, and not the thread that would unlock it; or that has ended.
+fn mutex_left(case: &Case) -> Option<Finding> {
+    let is_left = |need: &Need| matches!(need.resource, Resource::Mutex { .. }) && need.wakers.is_empty();
+    let (pid, need) = case.waits().find(|(_, need)| is_left(need))?;
+    let Resource::Mutex { owner } = need.resource else { return None };
+    Some(Finding { detail: owner.to_string(), ..case.of_need(WhyCause::MutexLeft, pid, need) })
+}
+
+/// A mutex whose holder waits for something else.
+fn mutex(case: &Case) -> Option<Finding> {
+    let is_still = |pid: i32| case.graph.watched.get(&pid).is_some_and(|one| one.slept);
+    let (pid, need) = case.waits().find(|(pid, need)| {
+        matches!(need.resource, Resource::Mutex { .. })
+            && need.wakers.iter().all(|holder| is_still(holder.pid))
+            && !takes_turns(case, *pid, need)
+    })?;
+    let Resource::Mutex { owner } = need.resource else { return None };
+    Some(Finding { detail: owner.to_string(), ..case.of_need(WhyCause::Mutex, pid, need) })
 }
 
 fn queue(case: &Case) -> Option<Finding> {
     let is_queue = |need: &Need| matches!(need.resource, Resource::MessageQueue { .. } | Resource::Semaphore);
-    let (pid, need) = case.waits().find(|(_, need)| is_queue(need))?;
+    let (pid, need) = case.waits().find(|(_, need)| is_queue(need) || is_named_semaphore(need))?;
+    if is_named_semaphore(need) {
+        let what = format!("POSIX semaphore {}", need.what.trim_start_matches(SEMAPHORES));
+        return Some(Finding { what, ..case.of_need(WhyCause::Semaphore, pid, need) });
+    }
     if need.resource == Resource::Semaphore {
-        let has_other_worker = case.graph.watched.keys().any(|other| case.are_workers(pid, *other));
-        return (!has_other_worker).then(|| case.of_need(WhyCause::Semaphore, pid, need));
+        let is_worker = case.graph.watched.keys().any(|other| case.are_workers(pid, *other));
+        let is_turn = if need.wakers.is_empty() { is_worker } else { takes_turns(case, pid, need) };
+        return (!is_turn).then(|| case.of_need(WhyCause::Semaphore, pid, need));
     }
     let sends = need.resource == Resource::MessageQueue { sends: true };
     let state = if sends { "full" } else { "empty" };
@@ -275,6 +312,12 @@ fn queue(case: &Case) -> Option<Finding> {
         finding.cause = WhyCause::QueueEmpty;
     }
     Some(Finding { detail, ..finding })
+}
+
+/// A POSIX semaphore that programs find by its name (sem_overview(7)), as they do to keep each other out. Others are mostly for orders.
+fn is_named_semaphore(need: &Need) -> bool {
+    let is_named = need.what.starts_with(SEMAPHORES) && !need.what.ends_with("(deleted)");
+    need.resource == Resource::Memory { is_shared: true } && !need.wakers.is_empty() && is_named
 }
 
 fn listen_queue(case: &Case) -> Option<Finding> {
@@ -309,8 +352,7 @@ fn tokens_lost(case: &Case) -> Option<Finding> {
         ends.any(|end| path_of(pid, end.fd).as_ref() == Some(&what))
     };
     let is_user = |pid: &i32| {
-        let is_shell =
-            case.graph.process(*pid).is_some_and(|one| ["sh", "bash", "dash"].contains(&one.name.as_str()));
+        let is_shell = case.graph.process(*pid).is_some_and(|one| is_shell(&one.name));
         !is_make(pid) && !is_shell && holds(*pid)
     };
     if case.graph.scene.processes.keys().any(is_user) {
@@ -339,6 +381,50 @@ fn shared_memory(case: &Case) -> Option<Finding> {
 
 /// Programs that show a page and wait for a key.
 const PAGERS: [&str; 4] = ["less", "more", "most", "pg"];
+/// Programs that wait for commands at a terminal, as a shell does.
+const COMMAND_TAKERS: &[&str] = &[
+    "bc",
+    "dc",
+    "ed",
+    "emacs",
+    "expect",
+    "ftp",
+    "gdb",
+    "ghci",
+    "irb",
+    "lftp",
+    "lua",
+    "mysql",
+    "nano",
+    "node",
+    "octave",
+    "php",
+    "psql",
+    "R",
+    "redis-cli",
+    "sftp",
+    "sqlite",
+    "ssh",
+    "tclsh",
+    "telnet",
+    "vi",
+    "vim",
+];
+/// Whether a program is a shell or an interpreter without a script: it takes commands from its terminal.
+fn is_bare_interpreter(pid: i32, name: &str) -> bool {
+    let line = process::proc::command_line(pid);
+    let is_script =
+        |word: &str| ["-c", "-e"].contains(&word) || !(word.is_empty() || word.starts_with(['-', '+']));
+    (is_shell(name) || line_buffering::is_interpreter(name)) && !line.split(' ').skip(1).any(is_script)
+}
+
+/// Whether a program that is no interpreter takes commands from its standard input.
+fn takes_commands(name: &str) -> bool {
+    let is_interpreter = is_shell(name) || line_buffering::is_interpreter(name);
+    let short = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
+    !is_interpreter && COMMAND_TAKERS.contains(&short)
+}
+
 /// Something that only a person at the terminal ends.
 fn terminal(case: &Case) -> Option<Finding> {
     let reads =
@@ -355,8 +441,9 @@ fn terminal(case: &Case) -> Option<Finding> {
         if is_call && is_filter(name) {
             return Some(case.of_need(WhyCause::TerminalInput, pid, need));
         }
-        // A question is asked at the terminal itself, wherever standard input comes from.
-        if is_call && (fd > 2 || need.what == "/dev/tty") {
+        // A question is asked at the terminal itself, wherever standard input comes from, or is one of a program that does not take commands.
+        let asks = fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(name));
+        if is_call && asks && !is_bare_interpreter(pid, name) {
             return Some(case.of_need(WhyCause::TerminalQuestion, pid, need));
         }
     }

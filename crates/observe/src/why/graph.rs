@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use model::{HeldBack, NamedProcess, WhyEdge, WhyHolder, monotonic_ns};
+use model::{HeldBack, NamedProcess, WhyEdge, WhyHolder, descriptor_name, monotonic_ns};
 
 use super::needs::{Need, Needs, Resource};
 use super::scene::{Process, Scene};
 use super::sockets::{self, Socket};
-use super::wait::{Thread, Wait, threads};
+use super::wait::{Thread, Wait, threads, threads_later};
 use crate::endpoint::IpcFile;
 use crate::flow::Calls;
 use crate::fullness::{Fill, Gauge};
@@ -69,7 +69,7 @@ impl<'a> Graph<'a> {
     /// Watches the processes that are asked about, and those for which they wait.
     pub(super) fn watch(scene: &'a Scene, questions: &[Vec<i32>], time: Duration) -> Self {
         let sockets = sockets::read();
-        let needs = Needs { scene, sockets: &sockets };
+        let needs = Needs::new(scene, &sockets);
         let mut before: BTreeMap<i32, Vec<Thread>> = BTreeMap::new();
         let mut waiting: VecDeque<i32> = questions.iter().flatten().copied().collect();
         while let Some(pid) = waiting.pop_front() {
@@ -100,9 +100,10 @@ impl<'a> Graph<'a> {
             }
         }
         let elapsed_ns = monotonic_ns() - began_ns;
+        let needs = Needs::new(scene, &sockets);
         let mut watched = BTreeMap::new();
         for (pid, before) in before {
-            let after = threads(pid);
+            let after = threads_later(pid, &before);
             let started_ticks = scene.processes[&pid].stat.started_ticks;
             let is_same = |stat: process::proc::Stat| {
                 stat.started_ticks == started_ticks && (!after.is_empty() || stat.state == 'Z')
@@ -110,8 +111,8 @@ impl<'a> Graph<'a> {
             if !process::proc::Stat::of(pid).is_some_and(is_same) {
                 continue;
             }
-            let mut one = watch_one(&needs, pid, &before, after, elapsed_ns);
-            one.calls = Calls::of(pid).zip(calls.get(&pid)).map(|(now, then)| now.since(*then));
+            let calls = Calls::of(pid).zip(calls.get(&pid)).map(|(now, then)| now.since(*then));
+            let mut one = watch_one(&needs, pid, &before, after, elapsed_ns, calls);
             one.held_back = held.remove(&pid);
             watched.insert(pid, one);
         }
@@ -149,7 +150,11 @@ impl<'a> Graph<'a> {
         if !one.slept {
             return true;
         }
-        let is_own = |need: &Need| need.resource == Resource::Memory { is_shared: false };
+        let is_own = |need: &Need| match need.resource {
+            Resource::Memory { is_shared } => !is_shared,
+            Resource::Mutex { owner } => one.threads.iter().any(|(thread, _)| thread.id == owner),
+            _ => false,
+        };
         let is_idle = |thread: &Thread| matches!(thread.wait, Wait::Signal | Wait::Futex { timed: true, .. });
         // Threads that only wait for a signal or for each other do not end what another one waits for.
         let waits = |(thread, need): &&(Thread, Need)| !is_own(need) && !is_idle(thread);
@@ -260,11 +265,13 @@ impl<'a> Graph<'a> {
                     false if fill.held_bytes == 0 => "empty".to_owned(),
                     false => format!("{} bytes", fill.held_bytes),
                 });
-                format!("{} {}{}", verb(*writes), stream(*fd), about(&held.unwrap_or_default()))
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about(&held.unwrap_or_default()))
             }
-            Resource::Socket { fd, writes, .. } => format!("{} {}{}", verb(*writes), stream(*fd), about("")),
+            Resource::Socket { fd, writes, .. } => {
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about(""))
+            }
             Resource::Terminal { fd, writes, .. } => {
-                format!("{} {}{}", verb(*writes), stream(*fd), about("terminal"))
+                format!("{} {}{}", verb(*writes), descriptor_name(*fd), about("terminal"))
             }
             Resource::Several => "waits until one of several descriptors is ready".to_owned(),
             Resource::Fifo { writes } => {
@@ -283,6 +290,7 @@ impl<'a> Graph<'a> {
                 )
             }
             Resource::Semaphore => format!("waits for a semaphore{}", about("")),
+            Resource::Mutex { owner } => format!("waits for a mutex that thread {owner} holds"),
             Resource::Memory { is_shared: true } => {
                 format!("waits at an address of shared memory{}", about(""))
             }
@@ -297,20 +305,20 @@ fn verb(writes: bool) -> &'static str {
     if writes { "writes to" } else { "reads" }
 }
 
-/// The usual name of a descriptor.
-pub(super) fn stream(fd: i32) -> String {
-    match fd {
-        0 => "stdin".to_owned(),
-        1 => "stdout".to_owned(),
-        2 => "stderr".to_owned(),
-        fd => format!("fd {fd}"),
-    }
-}
-
-fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, elapsed_ns: u64) -> Watched {
+fn watch_one(
+    needs: &Needs,
+    pid: i32,
+    before: &[Thread],
+    after: Vec<Thread>,
+    elapsed_ns: u64,
+    calls: Option<Calls>,
+) -> Watched {
     let then: HashMap<i32, &Thread> = before.iter().map(|thread| (thread.id, thread)).collect();
+    let moved_nothing = calls.is_some_and(|calls| calls.read_bytes + calls.written_bytes == 0);
     let has_slept = |now: &Thread, then: &Thread| {
-        now.slept_since(then) || (after.len() > 1 && now.ticks_since(then, elapsed_ns))
+        now.slept_since(then)
+            || (moved_nothing && now.waits_since(then, elapsed_ns))
+            || (after.len() > 1 && now.ticks_since(then, elapsed_ns))
     };
     let slept = after.iter().all(|now| then.get(&now.id).is_some_and(|then| has_slept(now, then)));
     let pairs = || after.iter().filter_map(|now| Some((now, *then.get(&now.id)?)));
@@ -326,7 +334,7 @@ fn watch_one(needs: &Needs, pid: i32, before: &[Thread], after: Vec<Thread>, ela
         .collect();
     model::sort_by_key(&mut threads, |(_, need)| weight(need));
     let turns_per_s = turns as f64 * 1e9 / elapsed_ns.max(1) as f64;
-    Watched { threads, slept, cpus, queued, turns_per_s, calls: None, held_back: None }
+    Watched { threads, slept, cpus, queued, turns_per_s, calls, held_back: None }
 }
 
 /// Which of a process's waits says most: one that a single other process can end.
@@ -334,6 +342,7 @@ fn weight(need: &Need) -> usize {
     match need.resource {
         Resource::Lock | Resource::Fifo { .. } | Resource::MessageQueue { .. } | Resource::ListenQueue => 0,
         Resource::Datagrams | Resource::Memory { is_shared: true } | Resource::Semaphore => 0,
+        Resource::Mutex { .. } => 0,
         Resource::Pipe { writes: true, .. } => 1,
         Resource::Socket { writes: true, .. } | Resource::Terminal { writes: true, .. } => 1,
         Resource::Pipe { .. } => 2,

@@ -1,11 +1,11 @@
 //! What a thread needs in order to go on, and who can give it.
 
 use std::collections::HashMap;
-use std::fs;
 use std::net::SocketAddr;
 
-use super::locks;
-use super::queues;
+use super::locks::Locks;
+use super::memory::Memory;
+use super::queues::{Queues, semaphore};
 use super::scene::{Holder, Scene, absolute};
 use super::sockets::Socket;
 use super::wait::{Address, Wait};
@@ -49,6 +49,10 @@ pub(super) enum Resource {
         sends: bool,
     },
     Semaphore,
+    /// A mutex of the C library that this thread holds.
+    Mutex {
+        owner: i32,
+    },
     /// An address in memory that other processes share, or that is the process's own.
     Memory {
         is_shared: bool,
@@ -101,13 +105,21 @@ impl Need {
     }
 }
 
-/// Finds what threads need.
+/// Finds what threads need at one moment.
 pub(super) struct Needs<'a> {
-    pub(super) scene: &'a Scene,
-    pub(super) sockets: &'a HashMap<u64, Socket>,
+    scene: &'a Scene,
+    sockets: &'a HashMap<u64, Socket>,
+    locks: Locks,
+    queues: Queues,
+    memory: Memory,
 }
 
-impl Needs<'_> {
+impl<'a> Needs<'a> {
+    pub(super) fn new(scene: &'a Scene, sockets: &'a HashMap<u64, Socket>) -> Self {
+        let (locks, queues, memory) = Default::default();
+        Self { scene, sockets, locks, queues, memory }
+    }
+
     pub(super) fn of(&self, pid: i32, wait: &Wait) -> Need {
         let named = |resource, what: String| Need { what, ..Need::new(resource) };
         match wait {
@@ -121,18 +133,22 @@ impl Needs<'_> {
             Wait::OpenFifo { path, writes } => {
                 named(Resource::Fifo { writes: *writes }, path.clone().unwrap_or_default())
             }
-            Wait::Lock { fd } => locks::need(self.scene, pid, *fd),
+            Wait::Lock { fd } => self.locks.need(self.scene, pid, *fd),
             Wait::Connect { fd, to } => self.of_connect(pid, *fd, to.as_ref()),
             Wait::Accept { fd } => {
                 let what = self.socket(pid, *fd).map_or_else(String::new, |socket| socket.name.clone());
                 Need { outside: true, ..named(Resource::Connections, what) }
             }
-            Wait::Queue { queue, sends } => queues::need(self.scene, pid, queue, *sends),
-            Wait::Semaphore { id } => queues::semaphore(*id),
-            Wait::Futex { address, is_private, timed } => self.of_futex(pid, *address, *is_private, *timed),
+            Wait::Queue { queue, sends } => self.queues.need(self.scene, pid, queue, *sends),
+            Wait::Semaphore { id, operations, timed } => {
+                Need { timed: *timed, ..semaphore(pid, *id, operations) }
+            }
+            Wait::Futex { address, is_private, timed } => {
+                Need { timed: *timed, ..self.memory.need(self.scene, pid, *address, *is_private) }
+            }
             Wait::Child(child) => self.of_child(pid, *child),
             Wait::Vfork => self.of_child(pid, None),
-            Wait::Time(_) => Need { outside: false, timed: true, ..Need::nothing() },
+            Wait::Time { .. } => Need { outside: false, timed: true, ..Need::nothing() },
             Wait::Runs | Wait::Disk | Wait::Stopped | Wait::Frozen | Wait::Signal | Wait::Other => {
                 Need::nothing()
             }
@@ -310,33 +326,4 @@ impl Needs<'_> {
         let owner = self.scene.ends(IpcFile::Socket(inode)).first().map(|(pid, _)| *pid);
         owner.map_or_else(|| socket.name.clone(), |owner| absolute(owner, &socket.name))
     }
-
-    /// Who has the same memory: the process itself, or those that have mapped the same file.
-    fn of_futex(&self, pid: i32, address: u64, is_private: bool, timed: bool) -> Need {
-        let shared = (!is_private).then(|| shared_mapping(pid, address)).flatten();
-        let Some((file, name)) = shared else {
-            let wakers = vec![Holder { pid, fd: None }];
-            return Need { wakers, timed, ..Need::new(Resource::Memory { is_shared: false }) };
-        };
-        let others = self.scene.processes.keys().filter(|other| **other != pid && maps(**other, &file));
-        let wakers = others.map(|pid| Holder { pid: *pid, fd: None }).collect();
-        Need { what: name, wakers, timed, ..Need::new(Resource::Memory { is_shared: true }) }
-    }
-}
-
-/// The device and inode of the file that is mapped at an address and shared (proc_pid_maps(5)), and its name.
-fn shared_mapping(pid: i32, address: u64) -> Option<(String, String)> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    maps.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [range, access, _, device, inode, ref name @ ..] = words[..] else { return None };
-        let (from, to) = range.split_once('-')?;
-        let at = |text: &str| u64::from_str_radix(text, 16).ok();
-        let holds = (at(from)?..at(to)?).contains(&address) && access.ends_with('s') && inode != "0";
-        holds.then(|| (format!(" {device} {inode} "), name.join(" ")))
-    })
-}
-
-fn maps(pid: i32, file: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(file))
 }

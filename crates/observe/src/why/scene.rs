@@ -7,7 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use model::NamedProcess;
 use process::proc::{self, Job, Stat};
 
-use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, nameless, process_files};
+use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, first_files, nameless};
+
+/// Largest number of descriptors of one process that are read: an end that is not seen makes a wrong answer.
+const DESCRIPTORS_MAX: usize = 65_536;
 
 /// A process.
 pub(super) struct Process {
@@ -47,7 +50,8 @@ impl Scene {
             if stat.is_kernel_thread {
                 continue;
             }
-            let files = process_files(pid).ok();
+            let mut files = first_files(pid, DESCRIPTORS_MAX).ok();
+            files.iter_mut().for_each(|files| model::sort_by_key(&mut files.endpoints, |end| end.fd));
             scene.unseen += usize::from(files.is_none() && !stat.has_ended());
             for end in files.iter().flat_map(|files| files.endpoints.iter().chain(&files.terminals)) {
                 scene.ends.entry(end.ipc_file).or_default().push((pid, *end));
@@ -74,16 +78,7 @@ impl Scene {
 
     /// A process and its descendants, the process first.
     pub(super) fn tree(&self, root: i32) -> Vec<i32> {
-        let mut tree = vec![root];
-        let mut at = 0;
-        while let Some(pid) = tree.get(at).copied() {
-            let children = self.processes.get(&pid).map_or(&[][..], |process| &process.children);
-            // A number that was used again while they were read may be below itself.
-            let new: Vec<i32> = children.iter().copied().filter(|child| !tree.contains(child)).collect();
-            tree.extend(new);
-            at += 1;
-        }
-        tree
+        proc::tree(&[root], |pid| self.processes.get(&pid).map_or_else(Vec::new, |one| one.children.clone()))
     }
 
     /// Its ancestors, the parent first; 0 above the first process.
@@ -94,12 +89,19 @@ impl Scene {
     /// The end that a process has as this descriptor.
     pub(super) fn end(&self, pid: i32, fd: i32) -> Option<Endpoint> {
         let files = self.processes.get(&pid)?.files.as_ref()?;
-        files.endpoints.iter().chain(&files.terminals).find(|end| end.fd == fd).copied()
+        let at = files.endpoints.binary_search_by_key(&fd, |end| end.fd);
+        let terminal = || files.terminals.iter().find(|end| end.fd == fd);
+        at.ok().map(|at| &files.endpoints[at]).or_else(terminal).copied()
     }
 
     /// Every descriptor for an end of a file, with its process.
     pub(super) fn ends(&self, file: IpcFile) -> &[(i32, Endpoint)] {
         self.ends.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// All ends of all files, with their processes.
+    pub(super) fn all_ends(&self) -> impl Iterator<Item = (i32, Endpoint)> {
+        self.ends.values().flatten().copied()
     }
 
     /// Those who can write to a pipe, or read from it, each once.
@@ -123,8 +125,13 @@ impl Scene {
         let top = self.ancestors(reader).take_while(reads).last().unwrap_or(reader);
         let mut above = self.ancestors(top).skip(1);
         let parent = self.processes.get(&holder).map(|holder| holder.stat.parent);
+        // The way up to process 1 may be hidden (proc(5), hidepid).
+        let is_init_above = self.ancestors(top).next().is_some_and(|parent| parent > 1);
         let is_relative = self.ancestors(reader).any(|ancestor| ancestor == holder);
-        !is_relative && parent.is_some_and(|parent| above.any(|ancestor| ancestor == parent))
+        !is_relative
+            && parent.is_some_and(|parent| {
+                above.any(|ancestor| ancestor == parent) || (parent == 1 && is_init_above)
+            })
     }
 }
 
@@ -135,4 +142,29 @@ pub(super) fn absolute(pid: i32, path: &str) -> String {
     }
     let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
     folder.join(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: a daemon is one that was left behind also where its reader's ancestors are hidden. Happened: it was one that works.
+    #[test]
+    fn a_daemon_is_known_where_the_way_to_process_1_is_hidden() {
+        let pipe = IpcFile::Pipe((nameless().expect("pipefs"), 7));
+        let end = |fd, writes: bool| Endpoint { fd, ipc_file: pipe, reads: !writes, writes };
+        let with_parents = |reader: i32, holder: i32| {
+            let mut scene = Scene::default();
+            for (pid, parent) in [(20, reader), (21, holder)] {
+                let stat = Stat { parent, ..Stat::default() };
+                let (name, job, children) = Default::default();
+                scene.processes.insert(pid, Process { name, stat, job, children, files: None, uid: 0 });
+            }
+            scene.ends.insert(pipe, vec![(20, end(0, false)), (21, end(1, true))]);
+            scene.is_left_behind(21, 20, pipe)
+        };
+        assert!(with_parents(10, 1));
+        assert!(!with_parents(1, 1), "both were started by process 1");
+        assert!(!with_parents(10, 11));
+    }
 }

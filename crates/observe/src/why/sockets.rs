@@ -27,6 +27,8 @@ pub(super) struct Socket {
     pub(super) address: Option<SocketAddr>,
     /// Bytes that can be read; of one that listens the connections that wait.
     pub(super) waiting: u32,
+    /// Datagrams to it that were dropped since it was made, as its queue was full.
+    pub(super) dropped: u64,
     /// Of one that listens: how many may wait.
     pub(super) waiting_max: u32,
 }
@@ -66,6 +68,7 @@ pub(super) fn read() -> HashMap<u64, Socket> {
         socket.name = socket.peer.and_then(|peer| names.get(&peer).cloned()).unwrap_or_default();
     }
     sockets.extend(tcp_sockets());
+    sockets.extend(udp_sockets());
     sockets
 }
 
@@ -84,6 +87,18 @@ fn tcp_sockets() -> HashMap<u64, Socket> {
         (*inode, Socket { peer, is_accepted, ..socket.clone() })
     };
     found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
+}
+
+/// The UDP sockets of /proc/net. Those that are bound are servers: datagrams come from any.
+fn udp_sockets() -> HashMap<u64, Socket> {
+    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let one = |line: &str| {
+        let TcpRow { addresses: (address, _), inode, .. } = TcpRow::parse(line)?;
+        let dropped = line.split_whitespace().last()?.parse().ok()?;
+        let name = address.to_string();
+        Some((inode, Socket { name, is_datagram: true, is_accepted: true, dropped, ..Socket::default() }))
+    };
+    tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(one).collect()
 }
 
 fn tcp_line(line: &str) -> Option<(Addresses, (u64, Socket))> {

@@ -1,6 +1,7 @@
 //! What each thread waits for, in more detail than [`crate::waits`]: also locks, queues, connections, children, opens of FIFOs.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, UNIX_EPOCH};
 
 use process::Pinned;
 use process::proc::{self, read_short_file};
@@ -10,8 +11,13 @@ use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
 
 /// Longest path or address that is read from a process's memory.
 const TEXT_BYTES_MAX: u64 = 256;
+/// Most operations of semop(2) that are read.
+const OPERATIONS_MAX: u64 = 64;
 /// Most threads of a process that are looked at.
 const THREADS_MAX: usize = 512;
+/// How often, and after which pause, a thread is looked at again that has just woken up.
+const LOOKS_MAX: u32 = 5;
+const LOOK_PAUSE: Duration = Duration::from_millis(3);
 /// Largest share of a CPU of a thread that only wakes up again and again.
 const TICKER_CPU_MAX: f64 = 0.01;
 /// `sun_path` begins after two bytes (unix(7)).
@@ -79,8 +85,11 @@ pub(super) enum Wait {
         queue: Queue,
         sends: bool,
     },
+    /// The semaphores of a set, with what is to be added to each (semop(2)).
     Semaphore {
         id: i32,
+        operations: Vec<(u16, i16)>,
+        timed: bool,
     },
     /// An address of its memory; `timed` as above.
     Futex {
@@ -92,10 +101,24 @@ pub(super) enum Wait {
     Child(Option<i32>),
     /// The end, or an execve(2), of the child that uses its memory.
     Vfork,
-    /// Time to pass, in total, if that can be read.
-    Time(Option<u64>),
+    /// Time to pass, if that can be read: in total, or of a time by a clock what is left.
+    Time {
+        ns: Option<u64>,
+        is_rest: bool,
+    },
     Signal,
     Other,
+}
+
+impl Wait {
+    /// Whether it ends after a time, so that a program that still needs the same waits again. (The kernel wakes those who wait for a lease.)
+    fn wakes_up(&self) -> bool {
+        match self {
+            Self::Poll { timed, .. } | Self::Futex { timed, .. } | Self::Semaphore { timed, .. } => *timed,
+            Self::Queue { .. } | Self::Lock { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// A thread at one moment.
@@ -124,6 +147,17 @@ impl Thread {
             && self.wait != Wait::Runs
     }
 
+    /// Whether it has only waited between two moments, for the same: it slept, or woke up after its time limit and waited again.
+    pub(super) fn waits_since(&self, before: &Self, elapsed_ns: u64) -> bool {
+        let again = || {
+            self.id == before.id
+                && (self.wait == before.wait || before.wait == Wait::Runs)
+                && self.wait.wakes_up()
+                && self.cpu_since(before, elapsed_ns) < TICKER_CPU_MAX
+        };
+        self.slept_since(before) || again()
+    }
+
     /// Its share of a CPU since an earlier moment.
     pub(super) fn cpu_since(&self, before: &Self, elapsed_ns: u64) -> f64 {
         self.run_ns.saturating_sub(before.run_ns) as f64 / elapsed_ns.max(1) as f64
@@ -147,7 +181,7 @@ impl Thread {
 
     /// Whether it does nothing but wake up again and again, as the clocks of a virtual machine do.
     pub(super) fn ticks_since(&self, before: &Self, elapsed_ns: u64) -> bool {
-        let is_timed = matches!(self.wait, Wait::Futex { timed: true, .. } | Wait::Time(_));
+        let is_timed = matches!(self.wait, Wait::Futex { timed: true, .. } | Wait::Time { .. });
         is_timed && self.id == before.id && self.cpu_since(before, elapsed_ns) < TICKER_CPU_MAX
     }
 }
@@ -155,6 +189,19 @@ impl Thread {
 /// The threads of a process; none if it has ended.
 pub(super) fn threads(pid: i32) -> Vec<Thread> {
     proc::threads(pid).take(THREADS_MAX).filter_map(|(id, folder)| thread(pid, id, &folder)).collect()
+}
+
+/// The same at a later moment. A thread that woke up to wait again is looked at until it does.
+pub(super) fn threads_later(pid: i32, before: &[Thread]) -> Vec<Thread> {
+    let waited = |id: i32| before.iter().any(|then| then.id == id && then.wait.wakes_up());
+    for _ in 0..LOOKS_MAX {
+        let now = threads(pid);
+        if !now.iter().any(|thread| thread.wait == Wait::Runs && waited(thread.id)) {
+            return now;
+        }
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    threads(pid)
 }
 
 fn thread(pid: i32, id: i32, folder: &str) -> Option<Thread> {
@@ -211,11 +258,17 @@ fn wait(pid: i32, folder: &str, state: char) -> Wait {
         // Where the call is hidden, a sleeping thread may show no function either.
         Some(Blocked::Nothing) if call_is_shown => Wait::Runs,
         Some(Blocked::On(fds)) => match call.as_ref().filter(|call| is_poll(call.number)) {
+            // Without descriptors it is a sleep.
+            Some(call) if fds.is_empty() && is_timed(call) => {
+                Wait::Time { ns: limit_ns(pid, call), is_rest: false }
+            }
             Some(call) => Wait::Poll { fds, timed: is_timed(call) },
             None => Wait::Stream(fds),
         },
         Some(Blocked::Children) => Wait::Child(None),
-        Some(Blocked::Time) => Wait::Time(None),
+        Some(Blocked::Time) => {
+            Wait::Time { ns: call.as_ref().and_then(|call| limit_ns(pid, call)), is_rest: false }
+        }
         // Where the arguments are hidden, the function says what kind of wait it is.
         _ if call.is_none() => by_function(pid, &function),
         _ => Wait::Other,
@@ -240,7 +293,11 @@ fn by_call(pid: i32, call: &Call) -> Option<Wait> {
         libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
             Wait::Queue { queue: Queue::Posix(fd(0)), sends: call.number == libc::SYS_mq_timedsend }
         }
-        libc::SYS_semop | libc::SYS_semtimedop => Wait::Semaphore { id: fd(0) },
+        libc::SYS_semop | libc::SYS_semtimedop => Wait::Semaphore {
+            id: fd(0),
+            operations: operations(pid, call.argument(1), call.argument(2)),
+            timed: call.number == libc::SYS_semtimedop && call.argument(3) != 0,
+        },
         libc::SYS_futex if FUTEX_WAITS.contains(&(call.argument(1) & FUTEX_COMMAND)) => Wait::Futex {
             address: call.argument(0),
             is_private: call.argument(1) & FUTEX_PRIVATE != 0,
@@ -248,10 +305,12 @@ fn by_call(pid: i32, call: &Call) -> Option<Wait> {
         },
         libc::SYS_wait4 => Wait::Child(Some(fd(0)).filter(|child| *child > 0)),
         libc::SYS_waitid => Wait::Child(Some(fd(1)).filter(|_| call.argument(0) == u64::from(libc::P_PID))),
-        libc::SYS_nanosleep => Wait::Time(duration(pid, call.argument(0))),
+        libc::SYS_nanosleep => Wait::Time { ns: duration(pid, call.argument(0)), is_rest: false },
         libc::SYS_clock_nanosleep => {
-            let is_relative = call.argument(1) == 0;
-            Wait::Time(duration(pid, call.argument(2)).filter(|_| is_relative))
+            let is_rest = fd(1) & libc::TIMER_ABSTIME != 0;
+            let ns = duration(pid, call.argument(2));
+            let until = |ns: u64| Some(ns.saturating_sub(clock_ns(fd(0))?));
+            Wait::Time { ns: if is_rest { ns.and_then(until) } else { ns }, is_rest }
         }
         libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Wait::Signal,
         #[cfg(target_arch = "x86_64")]
@@ -290,7 +349,7 @@ fn by_function(pid: i32, function: &str) -> Wait {
         _ if is_in(&["msgsnd", "msgrcv"]) => {
             Wait::Queue { queue: Queue::SystemV(-1), sends: function.contains("snd") }
         }
-        _ if is_in(&["semtimedop"]) => Wait::Semaphore { id: -1 },
+        _ if is_in(&["semtimedop"]) => Wait::Semaphore { id: -1, operations: Vec::new(), timed: false },
         _ if is_in(&["futex"]) => Wait::Futex { address: 0, is_private: true, timed: false },
         _ if is_in(&["sigsuspend", "sigtimedwait", "do_pause"]) => Wait::Signal,
         _ if is_in(&["poll", "select", "ep_"]) => Wait::Poll { fds: Vec::new(), timed: true },
@@ -322,6 +381,17 @@ fn is_timed(call: &Call) -> bool {
         libc::SYS_ppoll => call.argument(2) != 0,
         libc::SYS_pselect6 => call.argument(4) != 0,
         _ => false,
+    }
+}
+
+/// The time after which poll(2) or select(2) end by themselves.
+fn limit_ns(pid: i32, call: &Call) -> Option<u64> {
+    match call.number {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => u64::try_from(call.argument(2) as i32).ok().map(|ms| ms * 1_000_000),
+        libc::SYS_ppoll => duration(pid, call.argument(2)),
+        libc::SYS_pselect6 => duration(pid, call.argument(4)),
+        _ => None,
     }
 }
 
@@ -375,6 +445,25 @@ fn address(pid: i32, at: u64, length: u64) -> Option<Address> {
         _ if family != libc::AF_UNIX => None,
         [0, name @ ..] => Some(Address::Unix(format!("@{}", text(name)))),
         name => Some(Address::Unix(text(name.split(|byte| *byte == 0).next()?))),
+    }
+}
+
+/// Those of semop(2): `struct sembuf` has a number, a change and flags.
+fn operations(pid: i32, address: u64, count: u64) -> Vec<(u16, i16)> {
+    let bytes = memory(pid, address, count.min(OPERATIONS_MAX) * 6).unwrap_or_default();
+    let one = |bytes: &[u8]| {
+        let number = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        (number(0), number(2).cast_signed())
+    };
+    bytes.chunks_exact(6).map(one).collect()
+}
+
+/// The time of a clock now; `None` of one that counts CPU time.
+fn clock_ns(clock: i32) -> Option<u64> {
+    match clock {
+        libc::CLOCK_MONOTONIC => Some(model::monotonic_ns()),
+        libc::CLOCK_REALTIME => Some(UNIX_EPOCH.elapsed().ok()?.as_nanos() as u64),
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
 use crate::unit::Unit;
 use crate::value::Value;
+use crate::why;
 use crate::words::count;
 
 /// Longest text of a pipeline in a sentence, unless another one has the same beginning.
@@ -104,7 +105,8 @@ pub(super) fn named_times(
 pub(super) fn with_errors(sheet: Sheet<&CompareResult>, results: &[&CompareResult]) -> Table {
     let mut table = sheet.table();
     for (row, result) in table.rows.iter_mut().zip(results) {
-        row.reasons = result.error.iter().cloned().collect();
+        row.reasons =
+            result.error.iter().cloned().chain(result.why.as_ref().map(why::at_last_look)).collect();
     }
     table
 }

@@ -82,6 +82,17 @@ fn chains_are_shown_filtered_sorted_and_looked_into() {
     assert_eq!(viewer.person.leaves().code(), Some(0));
 }
 
+/// Expected: a deadlock is named in the list, and in the detail of the chain.
+#[test]
+fn a_deadlock_is_named_while_it_is_watched() {
+    let scene = Scene::new("mkfifo f; (echo 1; cat f) | sed -u 's/.*/&1\\n&2/' | cat >f");
+    let mut viewer = Viewer::new(&[&scene.pid().to_string()]);
+    viewer.types("", &["are in a deadlock", "1 chain"], &[]);
+    viewer.types("\r", &["are in a deadlock", "what it does"], &[]);
+    viewer.person.types("q");
+    assert_eq!(viewer.person.leaves().code(), Some(0));
+}
+
 #[test]
 fn the_terminal_is_given_back_however_it_ends() {
     for (keys, signal, status) in

@@ -24,6 +24,29 @@ for i in range(3):
         f = open(\"l\", \"a\"); fcntl.lockf(f, fcntl.LOCK_EX); s.accept()
 os.wait()'",
     ),
+    (
+        WhyCause::Sleeps,
+        "yes | python3 -c '
+import os, time
+while 1: os.read(0, 100000); time.sleep(2)'",
+    ),
+    (
+        WhyCause::Works,
+        "exec python3 -c '
+import threading
+while not threading.Event().wait(0.2): pass'",
+    ),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import selectors, subprocess as s
+p = s.Popen([\"bash\"], stdin=-1, stdout=-1, stderr=-1); x = selectors.DefaultSelector()
+x.register(p.stdout, 1); x.register(p.stderr, 1); x.select()'",
+    ),
+    (
+        WhyCause::Rests,
+        "{ python3 -c 'import socket; s = socket.socket(); s.listen(); s.accept()' & } | cat >>log",
+    ),
     (WhyCause::ByteReads, "yes | while read -r line; do :; done"),
     (WhyCause::Rests, "echo x >log; tail -f log | cat"),
     (WhyCause::Rests, "exec python3 -c 'import socket; s = socket.socket(); s.listen(); s.accept()'"),

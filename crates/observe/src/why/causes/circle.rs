@@ -2,28 +2,89 @@
 
 use std::collections::HashSet;
 
-use model::{WhyCause, WhyEdge};
+use model::{WhyCause, WhyEdge, descriptor_name};
+use process::is_shell;
+use process::proc::field_value;
 
 use super::{Case, Finding};
-use crate::endpoint::IpcFile;
-use crate::why::graph::{Graph, Watched, stream};
+use crate::endpoint::{IpcFile, endpoint};
+use crate::why::graph::{Graph, Watched};
 use crate::why::needs::{Need, Resource};
-use crate::why::wait::Wait;
+use crate::why::wait::{Thread, Wait};
+
+/// Most threads that are listed.
+const THREADS_SHOWN: usize = 8;
+/// SIGINT, and the signals with which glibc ends threads and changes their rights (signal(7), "Real-time signals").
+const NO_HANDLERS: u64 = 1 << (libc::SIGINT - 1) | 1 << 31 | 1 << 32;
+
+/// A writer to a full pipe that only it could read.
+pub(super) fn self_full(case: &Case) -> Option<Finding> {
+    let (pid, need, own) = case.thread_waits().find_map(|(pid, wait, need)| {
+        need.pipe().filter(|(.., writes)| *writes && matches!(wait, Wait::Stream(_)))?;
+        let [own] = need.wakers[..] else { return None };
+        (own.pid == pid && !case.graph.is_alive(pid)).then_some((pid, need, own))
+    })?;
+    let detail = own.fd.map_or_else(String::new, descriptor_name);
+    Some(Finding { by: Vec::new(), detail, ..case.of_need(WhyCause::SelfFull, pid, need) })
+}
 
 /// A reader that has the writing end of its own input open, and no other writer can go on.
 pub(super) fn self_held(case: &Case) -> Option<Finding> {
     let found = case.thread_waits().find_map(|(pid, wait, need)| {
         let (_, fd, writes) = need.pipe().filter(|_| matches!(wait, Wait::Stream(_)))?;
         let own = need.wakers.iter().find(|holder| holder.pid == pid).filter(|_| !writes)?;
+        // One that has just closed it waits for its child only.
+        own.fd.filter(|fd| endpoint(pid, *fd) == case.graph.scene.end(pid, *fd))?;
         (!case.graph.is_alive(pid)).then_some((pid, need, fd, own.fd))
     });
     let (pid, need, fd, own) = found?;
     let is_both = case.graph.scene.end(pid, fd).is_some_and(|end| end.reads && end.writes);
-    let own = own.map_or_else(String::new, stream);
+    let own = own.map_or_else(String::new, descriptor_name);
     let detail = if is_both { format!("{own}, opened for reading and writing") } else { own };
     let mut finding = case.of_need(WhyCause::SelfHeld, pid, need);
     finding.by.retain(|other| *other != pid);
     Some(Finding { detail, ..finding })
+}
+
+/// Threads of one process that wait for each other, so that none of them can go on.
+pub(super) fn threads(case: &Case) -> Option<Finding> {
+    case.each().filter(|(_, one)| one.slept).find_map(|(pid, one)| {
+        let holder_of = |thread: i32| {
+            let (_, need) = one.threads.iter().find(|(one, _)| one.id == thread)?;
+            match need.resource {
+                Resource::Mutex { owner } => Some(owner),
+                _ => None,
+            }
+        };
+        let comes_back = |thread: i32| {
+            let mut way = std::iter::successors(holder_of(thread), |thread| holder_of(*thread));
+            way.by_ref().take(one.threads.len()).any(|next| next == thread)
+        };
+        let all = || one.threads.iter().map(|(thread, _)| thread.id);
+        let circle: Vec<i32> = all().filter(|thread| comes_back(*thread)).collect();
+        let are_lost = || one.threads.iter().all(|one| only_own(one, pid)) && !catches_signals(pid);
+        let lost: Vec<i32> = if circle.is_empty() && are_lost() { all().collect() } else { circle };
+        let shown: Vec<String> = lost.iter().take(THREADS_SHOWN).map(i32::to_string).collect();
+        (!lost.is_empty())
+            .then(|| Finding { detail: shown.join(" "), ..Finding::new(WhyCause::DeadlockThreads, pid) })
+    })
+}
+
+/// Whether a thread waits, without a time limit, for something that only threads of its process can give.
+fn only_own((thread, need): &(Thread, Need), pid: i32) -> bool {
+    let is_own = match need.resource {
+        Resource::Memory { is_shared } => !is_shared,
+        Resource::Mutex { .. } => need.wakers.iter().all(|holder| holder.pid == pid),
+        _ => false,
+    };
+    is_own && matches!(thread.wait, Wait::Futex { timed: false, .. })
+}
+
+/// Whether a handler of signals may wake a thread: other signals than that of Ctrl-C, and those of the C library.
+fn catches_signals(pid: i32) -> bool {
+    let caught = field_value(&format!("/proc/{pid}/status"), "SigCgt");
+    let mask = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    mask.is_none_or(|mask| mask & !NO_HANDLERS != 0)
 }
 
 /// Processes that wait for each other: none of those behind the nearest one can go on.
@@ -34,6 +95,9 @@ pub(super) fn deadlock(case: &Case) -> Option<Finding> {
         |(pid, one): &(i32, &Watched)| one.slept && !graph.is_alive(*pid) && !one.threads.is_empty();
     let waits = case.each().filter(is_stuck).find_map(|(pid, _)| circle(graph, pid))?;
     let circle = Circle { graph, waits };
+    if circle.is_shell_kept() {
+        return None;
+    }
     let finding = circle.finding();
     let edges: Vec<WhyEdge> =
         circle.waits.iter().map(|(pid, thread, to)| graph.edge(*pid, *thread, Some(*to))).collect();
@@ -62,6 +126,16 @@ impl<'a> Circle<'a> {
         self.each().all(|(_, need, _)| is_meant(&need.resource))
     }
 
+    /// A program that watches the output of a shell, which it keeps for later commands.
+    fn is_shell_kept(&self) -> bool {
+        let is_idle = |(pid, need, _): Wanted| {
+            let reads = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
+            reads && self.graph.process(pid).is_some_and(|process| is_shell(&process.name))
+        };
+        let watches = |(_, need, _): Wanted| need.resource == Resource::Several;
+        self.waits.len() == 2 && self.each().any(is_idle) && self.each().any(watches)
+    }
+
     /// The kind of circle, the most telling first.
     fn finding(&self) -> Finding {
         let named = self.terminal().or_else(|| self.stderr()).or_else(|| self.parent_and_child());
@@ -70,7 +144,8 @@ impl<'a> Circle<'a> {
                 use Resource::{Child, Pipe, Socket};
                 matches!(resource, Pipe { writes: false, .. } | Socket { writes: false, .. } | Child)
             };
-            let cause = if self.is_all(|resource| *resource == Resource::Lock) {
+            let cause = if self.is_all(|resource| matches!(resource, Resource::Lock | Resource::Mutex { .. }))
+            {
                 WhyCause::DeadlockLock
             } else if self.is_all(reads) {
                 WhyCause::DeadlockInput
@@ -115,7 +190,7 @@ impl<'a> Circle<'a> {
             return Some(Finding { by: vec![child], ..Finding::new(WhyCause::DeadlockChild, parent) });
         }
         let held = need.wakers.iter().find(|holder| holder.pid == parent).and_then(|holder| holder.fd);
-        let (what, detail) = (need.what.clone(), held.map_or_else(String::new, stream));
+        let (what, detail) = (need.what.clone(), held.map_or_else(String::new, descriptor_name));
         Some(Finding { by: vec![parent], what, detail, ..Finding::new(WhyCause::ParentHolds, child) })
     }
 
@@ -124,7 +199,7 @@ impl<'a> Circle<'a> {
         let copy = |(_, need, to): Wanted| {
             need.pipe().filter(|(_, _, writes)| !writes)?;
             let fd = need.wakers.iter().find(|holder| holder.pid == to)?.fd.filter(|fd| *fd > 2)?;
-            Some(format!("process {to} has it open as {}", stream(fd)))
+            Some(format!("process {to} has it open as {}", descriptor_name(fd)))
         };
         let copies: Vec<String> = self.each().filter_map(copy).collect();
         if self.waits.len() > 2 { copies.join(", ") } else { String::new() }

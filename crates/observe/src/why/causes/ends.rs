@@ -1,15 +1,22 @@
 //! Ends of pipes that the wrong process holds, that no process holds, or that no process uses.
 
-use model::WhyCause;
-use process::proc::field_value;
+use std::path::Path;
+
+use model::{WhyCause, WhyEdge, descriptor_name};
+use process::is_shell;
+use process::proc::{descriptors, field_value};
+use rustix::fs::FileType;
 
 use super::{Case, Finding};
 use crate::brief_pipe::is_unread;
-use crate::endpoint::{Endpoint, IpcFile, nameless};
+use crate::endpoint::{Endpoint, IpcFile, nameless, path_of};
 use crate::flow::Calls;
-use crate::why::graph::stream;
+use crate::line_buffering;
+use crate::open_file::{Identity, found_at};
+use crate::quota::largest_holder;
+use crate::why::graph::Watched;
 use crate::why::needs::{Need, Resource};
-use crate::why::wait::Wait;
+use crate::why::wait::{Thread, Wait, threads};
 
 /// SIGPIPE in a mask of signals (proc_pid_status(5)).
 const SIGPIPE_BIT: u64 = 1 << (libc::SIGPIPE - 1);
@@ -18,9 +25,14 @@ const SPIN_CPU_MIN: f64 = 0.05;
 const SPIN_CALLS_MIN: u64 = 500;
 /// A buffer that is full within this time is written soon.
 const FULL_SOON_NS: u64 = 3_000_000_000;
+/// Shortest life of a reader that got nothing, and the time after its start in which it is loaded.
+const OLD_MIN_NS: u64 = 3_000_000_000;
+const BEGIN_NS: u64 = 1_500_000_000;
+const BEGIN_PARTS: u64 = 8;
 /// A pipe of at most this size has one or two pages.
 const SMALL_BYTES: u64 = 8192;
-const SHELLS: [&str; 8] = ["bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "busybox"];
+/// Longest time for which a program sleeps between two reads that takes its input slowly, or between two writes.
+const PAUSE_MAX_NS: u64 = 10_000_000_000;
 
 /// A reader waits for the end of its input, and all who have its writing end open are no part of what it belongs to: a daemon that was left behind, or a process
 /// that has inherited a copy.
@@ -58,16 +70,27 @@ pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
         let (cause, by) =
             if left.is_empty() { (WhyCause::CopyHeld, copied) } else { (WhyCause::DaemonHolds, left) };
         let is_all = others().all(|holder| by.contains(&holder) || waits_here(holder));
-        if by.is_empty() || !is_all {
+        let is_log =
+            cause == WhyCause::DaemonHolds && is_appended(pid, 1) && by.iter().all(|by| serves(case, *by));
+        if by.is_empty() || !is_all || is_log {
             continue;
         }
         let fds = need.wakers.iter().filter(|holder| by.contains(&holder.pid)).filter_map(|holder| holder.fd);
-        let mut fds: Vec<String> = fds.map(stream).collect();
+        let mut fds: Vec<String> = fds.map(descriptor_name).collect();
         fds.dedup();
         let detail = fds.join(", ");
         return Some(Finding { by, detail, ..case.of_need(cause, pid, need) });
     }
     None
+}
+
+/// Whether a process waits for connections, as a server does.
+fn serves(case: &Case, pid: i32) -> bool {
+    let is_listening = |need: &Need| need.resource == Resource::Connections;
+    case.graph
+        .watched
+        .get(&pid)
+        .is_some_and(|one| one.slept && one.needs().flat_map(Need::each).any(is_listening))
 }
 
 /// A writer whose reader has ended.
@@ -96,7 +119,7 @@ pub(super) fn reader_left(case: &Case) -> Option<Finding> {
         let rests = one.first().is_some_and(|(_, need)| need.outside);
         if (is_ignored && writes) || (one.slept && !rests) {
             let cause = if is_ignored && writes { WhyCause::SigpipeIgnored } else { WhyCause::ReaderLeft };
-            let what = crate::endpoint::path_of(pid, 1).unwrap_or_default();
+            let what = path_of(pid, 1).unwrap_or_default();
             return Some(Finding { by, what, detail: waits, ..Finding::new(cause, pid) });
         }
     }
@@ -117,8 +140,8 @@ pub(super) fn spins(case: &Case) -> Option<Finding> {
         );
         let is_over = |end: &&Endpoint| end.reads && case.graph.scene.holders(end.ipc_file, true).is_empty();
         let found = |end: &Endpoint| Finding {
-            what: crate::endpoint::path_of(pid, end.fd).unwrap_or_default(),
-            detail: stream(end.fd),
+            what: path_of(pid, end.fd).unwrap_or_default(),
+            detail: descriptor_name(end.fd),
             ..Finding::new(WhyCause::FifoBusy, pid)
         };
         if let Some(end) = pipes().find(is_over).filter(|_| reads_nothing) {
@@ -138,13 +161,44 @@ pub(super) fn spins(case: &Case) -> Option<Finding> {
     None
 }
 
-/// Whether a descriptor is in non-blocking mode (proc_pid_fdinfo(5)), which all who share it have in common.
+/// How a file was opened (proc_pid_fdinfo(5)), which all who share it have in common.
+fn open_flags(pid: i32, fd: i32) -> Option<i32> {
+    i32::from_str_radix(&field_value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags")?, 8).ok()
+}
+
 fn is_non_blocking(pid: i32, fd: i32) -> bool {
-    let about = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags
-        .and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok())
-        .is_some_and(|flags| flags & libc::O_NONBLOCK != 0)
+    open_flags(pid, fd).is_some_and(|flags| flags & libc::O_NONBLOCK != 0)
+}
+
+/// Whether a descriptor is a file at whose end all is written, as a log.
+fn is_appended(pid: i32, fd: i32) -> bool {
+    open_flags(pid, fd).is_some_and(|flags| flags & libc::O_APPEND != 0)
+}
+
+/// A program that reads or copies again and again, and gets nothing: each call returns 0, as at the end of a file, or fails.
+pub(super) fn reads_nothing(case: &Case) -> Option<Finding> {
+    let is_it = |one: &Watched| {
+        one.cpus > SPIN_CPU_MIN
+            && one.calls.is_some_and(|calls| calls.reads > SPIN_CALLS_MIN && calls.read_bytes == 0)
+    };
+    let (pid, _) = case.each().find(|(_, one)| is_it(one))?;
+    let mut files: Vec<(i32, String, bool)> = descriptors(pid)
+        .filter(|fd| case.graph.scene.end(pid, *fd).is_none())
+        .filter_map(|fd| regular_file(pid, fd).map(|(path, is_at_end)| (fd, path, is_at_end)))
+        .collect();
+    model::sort_by_key(&mut files, |(_, _, is_at_end)| !is_at_end);
+    let (detail, what) =
+        files.into_iter().next().map(|(fd, path, _)| (descriptor_name(fd), path)).unwrap_or_default();
+    Some(Finding { what, detail, ..Finding::new(WhyCause::EndOfFile, pid) })
+}
+
+/// The path of a regular file that a process may read, and whether nothing is left behind its position. (Calls that have a position of their own leave this one.)
+fn regular_file(pid: i32, fd: i32) -> Option<(String, bool)> {
+    let path = path_of(pid, fd).filter(|path| path.starts_with('/') && !path.starts_with("/dev"))?;
+    let (kind, _, size) = found_at(Path::new(&format!("/proc/{pid}/fd/{fd}")))?;
+    let position: u64 = field_value(&format!("/proc/{pid}/fdinfo/{fd}"), "pos")?.parse().ok()?;
+    let may_read = open_flags(pid, fd)? & libc::O_ACCMODE != libc::O_WRONLY;
+    (kind == FileType::RegularFile && may_read).then_some((path, position >= size))
 }
 
 /// A program that keeps lines in its buffer while its reader waits for them.
@@ -167,6 +221,54 @@ pub(super) fn held_in_buffer(case: &Case) -> Option<Finding> {
     Some(Finding { by, what, detail, ..Finding::new(WhyCause::HeldInBuffer, pid) })
 }
 
+/// A script that works, has written nothing yet, and whose interpreter has a buffer for what it prints. What is in it cannot be seen.
+pub(super) fn may_hold(case: &Case) -> Option<Finding> {
+    let graph = case.graph;
+    let found = case.each().find_map(|(pid, one)| {
+        let is_meant =
+            graph.process(pid).is_some_and(|process| line_buffering::is_interpreter(&process.name));
+        let end =
+            graph.scene.end(pid, 1).filter(|end| is_meant && end.writes && end.ipc_file.pipe().is_some())?;
+        let readers: Vec<i32> =
+            graph.scene.holders(end.ipc_file, false).iter().map(|reader| reader.pid).collect();
+        let is_empty = || graph.fill(pid, 1).is_some_and(|fill| !fill.holds);
+        let has_read = |reader: &i32| !has_slept_since_start(case, *reader);
+        let is_new = readers.is_empty() || readers.iter().any(has_read);
+        (!is_new && is_empty() && (goes_round(one) || has_input(case, pid, one))).then_some((pid, readers))
+    });
+    let (pid, by) = found?;
+    let what = line_buffering::advice(&graph.process(pid)?.name, false)?;
+    Some(Finding { by, what, ..Finding::new(WhyCause::MayHold, pid) })
+}
+
+/// Whether a process has not run since shortly after its start, so that nothing came that it would have read.
+fn has_slept_since_start(case: &Case, pid: i32) -> bool {
+    let age_ns =
+        case.graph.process(pid).map(|one| model::monotonic_ns().saturating_sub(one.stat.started_ns()));
+    let threads = threads(pid);
+    let slept_ns = threads.iter().map(|thread| thread.asleep_ns().unwrap_or(0)).min();
+    age_ns.zip(slept_ns).is_some_and(|(age, slept)| {
+        // On a busy machine it is loaded slowly.
+        age > OLD_MIN_NS && age.saturating_sub(slept) < BEGIN_NS.max(age / BEGIN_PARTS)
+    })
+}
+
+/// Whether a program does something again and again, with pauses.
+fn goes_round(one: &Watched) -> bool {
+    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns: Some(..=PAUSE_MAX_NS), .. });
+    one.threads.iter().any(|(thread, _)| pauses(thread))
+        || (!one.slept && one.turns_per_s > 1.0 && one.cpus < SPIN_CPU_MIN)
+}
+
+/// Whether a program waits for more input, and has read what was written into its input before.
+fn has_input(case: &Case, pid: i32, one: &Watched) -> bool {
+    let input =
+        one.needs().find_map(|need| need.pipe().filter(|(_, fd, writes)| *fd == 0 && !writes).map(|_| need));
+    let has_written = |writer: i32| Calls::of(writer).is_some_and(|calls| calls.written_bytes > 0);
+    let is_empty = || case.graph.fill(pid, 0).is_some_and(|fill| !fill.holds);
+    input.is_some_and(|need| need.wakers.iter().any(|holder| has_written(holder.pid)) && is_empty())
+}
+
 /// A writer without room whose reader does something else.
 pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
     let writes = |need: &Need| match need.resource {
@@ -181,7 +283,12 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
             !one.slept || one.needs().any(writes)
         };
         // One that works is about to read, and one that waits for room itself is not the last.
-        if need.wakers.is_empty() || need.wakers.iter().any(|holder| is_busy(holder.pid)) {
+        if need.wakers.is_empty()
+            || need
+                .wakers
+                .iter()
+                .any(|holder| is_busy(holder.pid) || takes_slowly(case, pid, need, holder.pid))
+        {
             continue;
         }
         let fill = need.pipe().and_then(|(_, fd, _)| case.graph.fill(pid, fd));
@@ -199,7 +306,7 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
             .first()
             .and_then(|holder| Some((holder.pid, case.graph.watched.get(&holder.pid)?.first()?)));
         let does = reader.map_or_else(String::new, |(pid, (thread, need))| match thread.wait {
-            Wait::Time(_) => "sleeps now".to_owned(),
+            Wait::Time { .. } => "sleeps now".to_owned(),
             _ => case.graph.describe(pid, need),
         });
         let detail = match (cause, fill) {
@@ -208,9 +315,33 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
             }
             _ => does,
         };
-        return Some(Finding { detail, ..case.of_need(cause, pid, need) });
+        let edges = (cause == WhyCause::SmallPipe).then(|| {
+            let mut edges = case.way_to(pid);
+            edges.extend(need.pipe().and_then(|(pipe, ..)| quota_holder(case, pipe)));
+            edges
+        });
+        return Some(Finding { detail, edges, ..case.of_need(cause, pid, need) });
     }
     None
+}
+
+/// The process that has most pages of the quota for which a pipe is small.
+fn quota_holder(case: &Case, pipe: Identity) -> Option<WhyEdge> {
+    let (pid, pages, quota) = largest_holder(case.graph.scene.all_ends(), pipe)?;
+    let does = format!(
+        "has {pages} pages of pipes, the most of its user, whose quota is {quota} (fs.pipe-user-pages-soft)"
+    );
+    Some(WhyEdge { from: case.graph.named(pid), does, to: Vec::new() })
+}
+
+/// Whether a reader has read a part, and sleeps for some seconds before it reads more.
+fn takes_slowly(case: &Case, writer: i32, need: &Need, reader: i32) -> bool {
+    let held =
+        need.pipe().and_then(|(_, fd, _)| case.graph.fill(writer, fd)).map_or(0, |fill| fill.capacity_bytes);
+    let has_read = || Calls::of(writer).is_some_and(|calls| calls.written_bytes > held);
+    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns: Some(..=PAUSE_MAX_NS), .. });
+    case.graph.watched.get(&reader).is_some_and(|one| one.threads.iter().any(|(thread, _)| pauses(thread)))
+        && has_read()
 }
 
 /// A program in the body of a loop that reads the loop's input.
@@ -222,8 +353,7 @@ pub(super) fn loop_input(case: &Case) -> Option<Finding> {
             return None;
         }
         let reads_bytes = |shell: i32| {
-            let is_shell =
-                graph.process(shell).is_some_and(|process| SHELLS.contains(&process.name.as_str()));
+            let is_shell = graph.process(shell).is_some_and(|process| is_shell(&process.name));
             let has_it = graph.scene.end(shell, 0).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe));
             let calls = || Calls::of(shell).is_some_and(|calls| calls.reads > 1 && calls.are_of_bytes());
             is_shell && has_it && calls()
@@ -246,7 +376,7 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
         let readers: Vec<i32> =
             graph.scene.holders(end.ipc_file, false).iter().map(|holder| holder.pid).collect();
         let blocked = |reader: &&i32| {
-            super::super::wait::threads(**reader).iter().any(|thread| match &thread.wait {
+            threads(**reader).iter().any(|thread| match &thread.wait {
                 Wait::Stream(fds) => fds.iter().any(|watched| {
                     watched.reads
                         && graph
@@ -259,9 +389,9 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
         };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
         // Loops of a shell that read lines of one FIFO share its orders.
-        let is_shell = |pid: &i32| graph.process(*pid).is_some_and(|one| SHELLS.contains(&one.name.as_str()));
-        if waiting.len() > 1 && !waiting.iter().all(is_shell) {
-            let what = crate::endpoint::path_of(pid, end.fd).unwrap_or_default();
+        let takes_orders = |pid: &i32| graph.process(*pid).is_some_and(|one| is_shell(&one.name));
+        if waiting.len() > 1 && !waiting.iter().all(takes_orders) {
+            let what = path_of(pid, end.fd).unwrap_or_default();
             return Some(Finding {
                 by: waiting[1..].to_vec(),
                 what,

@@ -93,7 +93,8 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
                 // What it has written already was an answer.
                 let is_above = is_above && Calls::of(pid).is_some_and(|calls| calls.writes == 0);
                 let polls = |one: &Watched| {
-                    one.slept && one.threads.iter().all(|(thread, _)| !matches!(thread.wait, Wait::Time(_)))
+                    one.slept
+                        && one.threads.iter().all(|(thread, _)| !matches!(thread.wait, Wait::Time { .. }))
                 };
                 is_above && graph.watched.get(&parent).is_some_and(polls)
             };
@@ -132,6 +133,16 @@ pub(super) fn fifo_both(case: &Case) -> Option<Finding> {
     Some(case.of_need(WhyCause::FifoBoth, pid, need))
 }
 
+/// A receiver of datagrams of which some were dropped, as its queue was full.
+pub(super) fn dropped(case: &Case) -> Option<Finding> {
+    let (pid, need, dropped) = case.waits().find_map(|(pid, need)| {
+        let Resource::Socket { inode, writes: false, .. } = need.resource else { return None };
+        let dropped = case.graph.sockets.get(&inode)?.dropped;
+        (dropped > 0).then_some((pid, need, dropped))
+    })?;
+    Some(Finding { detail: dropped.to_string(), ..case.of_need(WhyCause::DatagramsDropped, pid, need) })
+}
+
 /// What a process does that is not stuck: of all behind the question the one that works.
 pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
@@ -147,6 +158,7 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
         });
     }
     let share = |one: &Watched| format!("{:.0} %", one.cpus * 100.0);
+    let turns = |one: &Watched| format!("{}, {:.0} times a second", share(one), one.turns_per_s);
     if one.cpus > 0.05
         && let Some((group, max)) = held_back_group(pid)
     {
@@ -163,17 +175,17 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
         return Some(Finding { detail: share(one), ..Finding::new(WhyCause::Queues, pid) });
     }
     if let Some((pid, one)) = case.each().find(|(_, one)| !one.slept && one.turns_per_s > 1.0) {
-        let detail = format!("{}, {:.0} times a second", share(one), one.turns_per_s);
-        return Some(Finding { detail, ..Finding::new(WhyCause::Works, pid) });
+        return Some(Finding { detail: turns(one), ..Finding::new(WhyCause::Works, pid) });
     }
     let sleeper = case.each().find_map(|(pid, one)| {
         one.threads.iter().find_map(|(thread, _)| match thread.wait {
-            Wait::Time(time) => Some((pid, time)),
+            Wait::Time { ns, is_rest } => Some((pid, ns, is_rest)),
             _ => None,
         })
     });
-    if let Some((pid, time)) = sleeper {
-        let detail = time.map_or_else(String::new, |ns| format!("{:.1} s in all", ns as f64 / 1e9));
+    if let Some((pid, ns, is_rest)) = sleeper {
+        let what = if is_rest { "more" } else { "in all" };
+        let detail = ns.map_or_else(String::new, |ns| format!("{:.1} s {what}", ns as f64 / 1e9));
         return Some(Finding { detail, ..Finding::new(WhyCause::Sleeps, pid) });
     }
     // The last one behind the question is what all others wait for.
@@ -183,7 +195,10 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let is_known = |one: &Watched| {
         one.threads.iter().any(|(thread, _)| !matches!(thread.wait, Wait::Other | Wait::Futex { .. }))
     };
-    let (pid, one) = case.each().filter(|(_, one)| rests(one) && is_known(one)).last()?;
+    let Some((pid, one)) = case.each().filter(|(_, one)| rests(one) && is_known(one)).last() else {
+        let (pid, one) = case.each().find(|(_, one)| one.turns_per_s > 1.0)?;
+        return Some(Finding { detail: turns(one), ..Finding::new(WhyCause::Works, pid) });
+    };
     let (_, need) =
         one.threads.iter().find(|(_, need)| need.outside || need.resource == Resource::Several)?;
     // Who waits for room in a pipe does not rest.
