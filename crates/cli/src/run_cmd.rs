@@ -187,7 +187,7 @@ pub(crate) fn record(head: RecordHead, text: String, via: &LinkSpec, ran: &Ran) 
     let summary = &ran.summary;
     let last = summary.stages.last().map(|stage| stage.pipeline);
     let last_stages = summary.stages.iter().filter(|stage| Some(stage.pipeline) == last);
-    RunRecord {
+    report::with_sentence(RunRecord {
         head,
         pipeline: text,
         via: via.to_string(),
@@ -201,5 +201,5 @@ pub(crate) fn record(head: RecordHead, text: String, via: &LinkSpec, ran: &Ran) 
         why: ran.why.clone(),
         stages: with_slow_copies(summary),
         links: summary.links.clone(),
-    }
+    })
 }

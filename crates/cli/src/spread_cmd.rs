@@ -180,13 +180,13 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let maps = if runs.records() { work.results() } else { BTreeMap::new() };
     let reduced = is_whole.then(|| work.record()).flatten();
     if let Some(record) = spread::merged(maps.into_values().filter_map(|result| result.record), reduced) {
-        let record = RunRecord {
+        let record = report::with_sentence(RunRecord {
             head: RecordHead { host: record.head.host, ..head },
             pipeline: format!("{}, then {}", plan.map, plan.reduce),
             wall_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             status,
             ..record
-        };
+        });
         args.outputs.show_on_stderr(Loaded::new("this run", record), args.stats)?;
     }
     if !is_whole {

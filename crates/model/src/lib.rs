@@ -4,6 +4,7 @@
 mod alignment;
 mod axes;
 mod boost;
+mod bottleneck;
 mod case;
 mod case_axes;
 mod compare;
@@ -43,6 +44,7 @@ mod worker;
 pub use alignment::Alignment;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
 pub use boost::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer};
+pub use bottleneck::{Bottleneck, Cause, NoPipeline, StageShare, Tip};
 pub use case::{Amount, Case, Load, Role};
 pub use case_axes::{AXES, Axis, AxisDisplay, AxisGroup, AxisValue};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
@@ -66,8 +68,7 @@ pub use record::{
 pub use rounds::{Round, RoundLimits, Rounds};
 pub use row::{Row, TrialMaker, Turn};
 pub use run::{
-    Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord,
-    UnseenEnd,
+    Certainty, Delays, LatencyRecord, LinkRecord, Matched, RunRecord, StageLatency, StageRecord, UnseenEnd,
 };
 pub use sample::{EndUsage, SIXTEENTHS, Sample, Share};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HeldBack, RecordHead, SlowCopies, WhyAnswer};
+use crate::{Bottleneck, HeldBack, RecordHead, SlowCopies, WhyAnswer};
 
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -301,18 +301,6 @@ pub struct StageLatency {
     pub delays: Delays,
     /// Its mean as a share of the sum of all stages' means, some of which may be lower bounds; `null` if that sum is 0.
     pub share: Option<f64>,
-}
-
-/// The bottleneck of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Bottleneck {
-    /// The index of the stage in `stages`, in JSON from 1; `null` if it was a link, or no single stage.
-    #[serde(with = "crate::one_based")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<usize>"))]
-    pub stage: Option<usize>,
-    /// A sentence for the user: the bottleneck, and what would help.
-    pub sentence: String,
 }
 
 #[cfg(test)]

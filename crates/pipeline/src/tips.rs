@@ -9,16 +9,15 @@
 
 use std::path::PathBuf;
 
-use model::file_on_path;
+use model::{Tip, file_on_path};
 use observe::locale::{Letters, Locale};
 
 /// A tip for the stage that the others wait for.
-struct Tip {
+struct Row {
     /// The programs' file names.
     programs: &'static [&'static str],
     holds: fn(&Busy<'_>) -> bool,
-    /// What to try.
-    text: &'static str,
+    tip: Tip,
     saves: Saves,
 }
 
@@ -45,57 +44,51 @@ pub(crate) struct Busy<'a> {
     pub(crate) shares_cpus: bool,
 }
 
-const fn tip(
-    programs: &'static [&'static str],
-    holds: fn(&Busy<'_>) -> bool,
-    text: &'static str,
-    saves: Saves,
-) -> Tip {
-    Tip { programs, holds, text, saves }
+const fn row(programs: &'static [&'static str], holds: fn(&Busy<'_>) -> bool, tip: Tip, saves: Saves) -> Row {
+    Row { programs, holds, tip, saves }
 }
 
-const TIPS: &[Tip] = &[
+const ROWS: &[Row] = &[
     // en_US.UTF-8, `sort`: 2.17 → 0.51; `sort -k6`: 4.56 → 1.06. C.UTF-8 has the order of C already: 1.42 → 1.06, ranges overlap. `sort -sn`: none.
-    tip(&["sort"], sorts_by_language, "LC_ALL=C, which orders by bytes instead of the language", CpuTime),
+    row(&["sort"], sorts_by_language, Tip::OrderByBytes, CpuTime),
     // C.UTF-8, `grep -o 'host[0-9]*'`: 0.60 → 0.30; `-oE '[0-9]{3} [0-9]+'`: 3.58 → 1.03; `-c '^[^ ]* host1[0-9] .*GET'`: 0.79 → 0.12;
     // `-o '.*GET'`: 0.81 → 0.36. None for `-o GET`, `-on GET` and `-oi get`.
-    tip(&["grep", "egrep"], greps_characters, "LC_ALL=C, if the text is ASCII", CpuTime),
+    row(&["grep", "egrep"], greps_characters, Tip::TextIsAscii, CpuTime),
     // `sed 's/.*GET//'`: 1.54 → 0.61; `'s/[0-9][0-9]*/N/g'`: 3.97 → 1.65; `-E 's/([^ ]*) ([^ ]*)/\2 \1/'`: 4.04 → 2.38. None for
     // `-E 's/ +/ /g'`, `s/GET/PUT/`, `s/GET/[&]/`, `s/[.]/,/`, `s/nginx.//` and `-n '/ERROR.*404/p'`.
-    tip(&["sed"], replaces_characters, "LC_ALL=C, if the text is ASCII", CpuTime),
+    row(&["sed"], replaces_characters, Tip::TextIsAscii, CpuTime),
     // C.UTF-8, `gawk '{gsub(/[0-9]+/,"N"); print}'`: 4.87 → 1.71, and 0.86 with mawk; `{sub(/GET.*/,""); print}`: 1.13 → 0.57, and 0.19.
     // `{print $6}`, `{n+=$9}`, `{n[$6]++}`: none with either.
-    tip(&["awk", "gawk"], substitutes_characters, "LC_ALL=C, if the text is ASCII", CpuTime),
-    tip(&["awk", "gawk"], substitutes, "mawk, which takes each byte for a letter", CpuTime),
+    row(&["awk", "gawk"], substitutes_characters, Tip::TextIsAscii, CpuTime),
+    row(&["awk", "gawk"], substitutes, Tip::Mawk, CpuTime),
     // 2.17 → 0.51 with zstd; with pigz 1.88, and 3.50 → 1.44 of wall time (again, over seven rounds: 2.57 → 1.94).
-    tip(&["gzip"], compresses, "zstd, if the format is yours to choose", CpuTime),
-    tip(&["gzip"], compresses, "pigz, which uses every CPU", IdleCpus),
+    row(&["gzip"], compresses, Tip::Zstd, CpuTime),
+    row(&["gzip"], compresses, Tip::Pigz, IdleCpus),
     // 7.50 → 4.11.
-    tip(&["bzip2"], compresses, "lbzip2", CpuTime),
+    row(&["bzip2"], compresses, Tip::Lbzip2, CpuTime),
     // 0.42 → 0.15.
-    tip(&["gzip", "gunzip", "zcat"], unpacks, "zstd, if the format is yours to choose", CpuTime),
+    row(&["gzip", "gunzip", "zcat"], unpacks, Tip::Zstd, CpuTime),
     // 0.18 → 0.03 (b3sum), 0.02 (xxhsum).
-    tip(&["md5sum"], makes_a_sum, "b3sum or xxhsum, if the sum is yours to choose", CpuTime),
+    row(&["md5sum"], makes_a_sum, Tip::B3sumOrXxhsum, CpuTime),
     // 0.16 → 0.03, 0.32 → 0.03, on a CPU with instructions for SHA.
-    tip(&["sha1sum", "sha256sum"], makes_a_sum, "b3sum, if the sum is yours to choose", CpuTime),
+    row(&["sha1sum", "sha256sum"], makes_a_sum, Tip::B3sum, CpuTime),
     // `cat log | wc -l`, `| grep -c`: 0.065 → 0.032, 0.062 → 0.028; `| wc -c`, `| tail -n 3`, which seek in a file: 0.07 → 0.003.
-    tip(&["cat"], hands_one_file_on, "giving the file to the next stage with `<`: cat only copies", CpuTime),
+    row(&["cat"], hands_one_file_on, Tip::RedirectInput, CpuTime),
 ];
 
-/// What to try for a stage; `None` if no tip holds. Its name may be a link to another program (awk to mawk, gzip to pigz).
-pub(crate) fn tips_for(busy: &Busy<'_>, real_name: fn(&str) -> Option<String>) -> Option<String> {
-    let program = busy.command.split(' ').next()?;
+/// What to try for a stage. Its name may be a link to another program (awk to mawk, gzip to pigz).
+pub(crate) fn tips_for(busy: &Busy<'_>, real_name: fn(&str) -> Option<String>) -> Vec<Tip> {
+    let program = busy.command.split(' ').next().unwrap_or_default();
     let name = file_name(program);
     let real_name = real_name(program);
-    let holds = |tip: &&Tip| {
-        let is_it = |name: &str| tip.programs.contains(&name);
+    let holds = |row: &&Row| {
+        let is_it = |name: &str| row.programs.contains(&name);
         is_it(name)
             && real_name.as_deref().is_none_or(is_it)
-            && (tip.saves == CpuTime || !busy.shares_cpus)
-            && (tip.holds)(busy)
+            && (row.saves == CpuTime || !busy.shares_cpus)
+            && (row.holds)(busy)
     };
-    let texts: Vec<&str> = TIPS.iter().filter(holds).map(|tip| tip.text).collect();
-    (!texts.is_empty()).then(|| texts.join("; or "))
+    ROWS.iter().filter(holds).map(|row| row.tip).collect()
 }
 
 /// Whether a tip may depend on the locale of this program.
@@ -204,8 +197,8 @@ mod tests {
 
     const ALONE: Busy<'_> = Busy { command: "", locale: None, is_before_others: false, shares_cpus: false };
 
-    fn asked(busy: Busy<'_>, real_name: fn(&str) -> Option<String>) -> String {
-        tips_for(&busy, real_name).unwrap_or_default()
+    fn asked(busy: Busy<'_>) -> Vec<Tip> {
+        tips_for(&busy, |_| None)
     }
 
     /// Expected: a tip that was measured and holds. Happened: `wc -w` took 1.6 times as long with LC_ALL=C, `wc -m` gave another answer, and
@@ -213,47 +206,48 @@ mod tests {
     #[test]
     fn a_tip_holds() {
         for (command, expected) in [
-            ("sort", "LC_ALL=C"),
-            ("/usr/bin/sort -k2,2 -t: -u", "LC_ALL=C"),
-            ("sort -t: -k3n", ""),
-            ("sort -m a b", ""),
-            ("sort --check f", ""),
-            ("uniq -c", ""),
-            ("wc -w", ""),
-            ("wc -m", ""),
-            ("cut -d: -f1", ""),
-            ("tr a-z A-Z", ""),
-            ("grep ERROR", ""),
-            ("grep -E 'host1.*(404|500)'", ""),
-            ("grep 'x -o y'", ""),
-            ("grep -oE '[0-9]+'", "LC_ALL=C, if"),
-            ("grep -Fo x", ""),
-            ("grep -oi get", ""),
-            ("grep -o '.*GET'", "LC_ALL=C, if"),
-            ("grep -c '^[^ ]* host'", "LC_ALL=C, if"),
-            ("sed 's/.*GET//'", "LC_ALL=C, if"),
-            ("sed -E 's/ +/ /g'", ""),
-            ("sed 's/GET/[&]/'", ""),
-            ("sed 's/[.]/,/;s/news/b.*/'", ""),
-            ("sed 's/[^/]*//'", "LC_ALL=C, if"),
-            ("sed -e 's/a/b/' -e 's,/path/[0-9]*,x,'", "LC_ALL=C, if"),
-            ("sed -n '/ERROR.*404/p'", ""),
-            ("gawk '{print $6, substr($1, 2)}'", ""),
-            ("gawk '{gsub(/[0-9]+/, \"\"); print}'", "mawk"),
-            ("gzip -c", "pigz"),
-            ("gzip -1", ""),
-            ("gzip -dc f.gz", "zstd, if"),
-            ("bzip2", "lbzip2"),
-            ("bzip2 -dc f.bz2", ""),
-            ("xz", ""),
-            ("zstd", ""),
-            ("md5sum", "b3sum"),
-            ("md5sum -c f", ""),
-            ("frobnicate", ""),
+            ("sort", Some(Tip::OrderByBytes)),
+            ("/usr/bin/sort -k2,2 -t: -u", Some(Tip::OrderByBytes)),
+            ("sort -t: -k3n", None),
+            ("sort -m a b", None),
+            ("sort --check f", None),
+            ("uniq -c", None),
+            ("wc -w", None),
+            ("wc -m", None),
+            ("cut -d: -f1", None),
+            ("tr a-z A-Z", None),
+            ("grep ERROR", None),
+            ("grep -E 'host1.*(404|500)'", None),
+            ("grep 'x -o y'", None),
+            ("grep -oE '[0-9]+'", Some(Tip::TextIsAscii)),
+            ("grep -Fo x", None),
+            ("grep -oi get", None),
+            ("grep -o '.*GET'", Some(Tip::TextIsAscii)),
+            ("grep -c '^[^ ]* host'", Some(Tip::TextIsAscii)),
+            ("sed 's/.*GET//'", Some(Tip::TextIsAscii)),
+            ("sed -E 's/ +/ /g'", None),
+            ("sed 's/GET/[&]/'", None),
+            ("sed 's/[.]/,/;s/news/b.*/'", None),
+            ("sed 's/[^/]*//'", Some(Tip::TextIsAscii)),
+            ("sed -e 's/a/b/' -e 's,/path/[0-9]*,x,'", Some(Tip::TextIsAscii)),
+            ("sed -n '/ERROR.*404/p'", None),
+            ("gawk '{print $6, substr($1, 2)}'", None),
+            ("gawk '{gsub(/[0-9]+/, \"\"); print}'", Some(Tip::Mawk)),
+            ("gzip -c", Some(Tip::Pigz)),
+            ("gzip -1", None),
+            ("gzip -dc f.gz", Some(Tip::Zstd)),
+            ("bzip2", Some(Tip::Lbzip2)),
+            ("bzip2 -dc f.bz2", None),
+            ("xz", None),
+            ("zstd", None),
+            ("md5sum", Some(Tip::B3sumOrXxhsum)),
+            ("md5sum -c f", None),
+            ("frobnicate", None),
         ] {
             let busy = Busy { command, locale: locale(Letters::Language), ..ALONE };
-            let tips = asked(busy, |_| None);
-            assert!(tips.contains(expected) && tips.is_empty() == expected.is_empty(), "{command}: {tips}");
+            let tips = asked(busy);
+            let is_it = expected.map_or(tips.is_empty(), |tip| tips.contains(&tip));
+            assert!(is_it, "{command}: {tips:?}");
         }
     }
 
@@ -267,20 +261,19 @@ mod tests {
             (locale(Letters::Characters), [false, true]),
             (locale(Letters::Language), [true, true]),
         ] {
-            let has_tip = |command| !asked(Busy { command, locale: letters, ..ALONE }, |_| None).is_empty();
+            let has_tip = |command| !asked(Busy { command, locale: letters, ..ALONE }).is_empty();
             assert_eq!(["sort", "sed 's/.*x//'"].map(has_tip), expected, "{letters:?}");
         }
         let gsub = Busy { command: "awk '{gsub(/x/, \"\")}'", ..ALONE };
-        assert_eq!(asked(gsub, |_| Some("mawk".to_owned())), "");
-        assert!(asked(gsub, |_| Some("gawk".to_owned())).contains("mawk"));
+        assert_eq!(tips_for(&gsub, |_| Some("mawk".to_owned())), []);
+        assert_eq!(tips_for(&gsub, |_| Some("gawk".to_owned())), [Tip::Mawk]);
     }
 
     /// Expected: on a CPU that is shared what saves CPU time, its best case. Happened: no tip.
     #[test]
     fn a_shared_cpu_has_the_tips_that_save_cpu_time() {
-        let shared = |command| asked(Busy { command, shares_cpus: true, ..ALONE }, |_| None);
-        let gzip = shared("gzip");
-        assert!(gzip.contains("zstd") && !gzip.contains("pigz"), "{gzip}");
+        let shared = |command| asked(Busy { command, shares_cpus: true, ..ALONE });
+        assert_eq!(shared("gzip"), [Tip::Zstd]);
         assert!(!shared("md5sum").is_empty());
     }
 
@@ -294,8 +287,8 @@ mod tests {
             ("cat -n f", true, false),
             ("cat", true, false),
         ] {
-            let tips = asked(Busy { command, is_before_others, ..ALONE }, |_| None);
-            assert_eq!(tips.contains("`<`"), expected, "{command}: {tips}");
+            let tips = asked(Busy { command, is_before_others, ..ALONE });
+            assert_eq!(tips == [Tip::RedirectInput], expected, "{command}: {tips:?}");
         }
     }
 

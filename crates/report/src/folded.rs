@@ -108,7 +108,7 @@ mod tests {
         pipelines.extend([["sleep 1"].as_slice(), &["sleep 2"], &["sleep 3"], &["sleep 4"]]);
         let mut run = record(&pipelines);
         let last = run.stages.len() - 5;
-        run.bottleneck = Some(Bottleneck { stage: Some(last), sentence: String::new() });
+        run.bottleneck = Some(Bottleneck { stage: Some(last), ..Bottleneck::default() });
         let Folded { record, counts } = Folded::new(&run);
         let shown: Vec<(usize, &str, u64)> = counts
             .iter()

@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use model::{
-    ByteSize, Certainty, LatencyRecord, LinkRecord, Matched, RunRecord, Spec, StageLatency, StageRecord,
+    Bottleneck, ByteSize, Certainty, LatencyRecord, LinkRecord, Matched, RunRecord, Spec, StageLatency,
+    StageRecord,
 };
 
 mod table;
 
+use crate::cause::sentence;
 use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
 use crate::folded::Folded;
@@ -23,7 +25,7 @@ use crate::words::{self, AT_LEAST, NOT_KNOWN, grouped_count};
 use crate::{held_back, slow_copies, why};
 
 /// Longest command in a sentence.
-const COMMAND_CHARACTERS_MAX: usize = 40;
+pub(crate) const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// Smallest time that is shown; a shorter one is shown as absent.
 const SHOWN_NS_MIN: u64 = 1_000_000;
@@ -71,9 +73,15 @@ impl Show for RunRecord {
     }
 
     fn check(&self) -> Result<(), String> {
-        let stage = self.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-        indexes("`bottleneck.stage`", 1, stage, "stages", self.stages.len())
+        let (found, end) = (self.bottleneck.as_ref(), self.stages.len());
+        indexes("`bottleneck.stage`", 1, found.and_then(|found| found.stage), "stages", end)?;
+        indexes("a stage of `bottleneck`", 1, found.into_iter().flat_map(Bottleneck::stages), "stages", end)
     }
+}
+
+/// A stage in a sentence.
+pub(crate) fn stage_name(stage: &StageRecord) -> String {
+    format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
 }
 
 /// The command of a stage, after the number of stages of which it is the sum.
@@ -165,12 +173,12 @@ fn sentences(record: &RunRecord, shown: &RunRecord) -> Vec<String> {
         .map(|count| format!(", of {} together", words::count(count as usize, "partition")))
         .unwrap_or_default();
     let bottleneck = record.bottleneck.as_ref();
-    let bottleneck = bottleneck.map(|found| format!(" {}{}", longest_pipeline(record), found.sentence));
+    let bottleneck =
+        bottleneck.map(|found| format!(" {}{}", longest_pipeline(record), sentence(record, found)));
     let whole = time(record.wall_ns as f64);
     let mut sentences = vec![format!("{whole}{over}{sums}.{}", bottleneck.unwrap_or_default())];
     for stage in &record.stages {
-        let name =
-            format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1);
+        let name = stage_name(stage);
         sentences.extend(stage.held_back.as_ref().map(|held| held_back::past(&name, held)));
         sentences.extend(stage.slow_copies.as_ref().map(|slow| slow_copies::past(&name, slow)));
     }
@@ -209,10 +217,7 @@ fn sentences(record: &RunRecord, shown: &RunRecord) -> Vec<String> {
 fn saved_by_size(record: &RunRecord) -> Option<String> {
     let mut links = links_behind(record).into_iter().enumerate();
     let (at, left_bytes) = links.find_map(|(at, link)| Some((at, link?.left_bytes?)))?;
-    let [writer, reader] = [at, at + 1].map(|at| {
-        let stage = &record.stages[at];
-        format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
-    });
+    let [writer, reader] = [at, at + 1].map(|at| stage_name(&record.stages[at]));
     let left = decimal_size(left_bytes);
     Some(format!(
         "{writer} wrote {left} more than {reader} read, and ended well, as the link holds more than a shell's own pipe. If the reader left \

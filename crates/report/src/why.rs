@@ -11,6 +11,7 @@ use crate::numbers::time;
 use crate::sheet::Sheet;
 use crate::show::Show;
 use crate::table::Table;
+use crate::template;
 use crate::words::count_of;
 
 /// Shortest wait that is shown.
@@ -144,43 +145,32 @@ fn list(processes: &[NamedProcess], shown: fn(&NamedProcess) -> String) -> Strin
     }
 }
 
-/// A text with its placeholders filled. A part in brackets is left out if one of its placeholders is empty; the whole is `None` if one outside of them is.
+/// A text of `causes.toml` for an answer.
 fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
     let pids = |processes: &[NamedProcess]| {
         processes.iter().map(|process| process.pid.to_string()).collect::<Vec<_>>().join(" ")
     };
-    let by = list(&answer.by, named);
-    let all = [std::slice::from_ref(&answer.who), &answer.by].concat();
     let alive: Vec<NamedProcess> = answer.by.iter().filter(|by| !by.command.is_empty()).cloned().collect();
     let details = ROWS.get(answer.cause.name()).map(|row| &row.details);
     let detail = details.and_then(|details| details.get(&answer.detail)).unwrap_or(&answer.detail);
-    let values = [
-        ("{who}", named(&answer.who)),
-        ("{who_pid}", answer.who.pid.to_string()),
-        ("{who_name}", one_line(&answer.who.command)),
-        ("{by}", by),
-        ("{all}", list(&all, named)),
-        ("{by_pid}", pids(&alive)),
-        ("{by_first}", pids(alive.get(..1).unwrap_or_default())),
-        ("{asked}", named(&answer.asked)),
-        ("{asked_pid}", answer.asked.pid.to_string()),
-        ("{what}", one_line(&answer.what)),
-        ("{detail}", one_line(detail)),
-    ];
-    let fill = |part: &str| {
-        let is_lacking = values.iter().any(|(name, value)| value.is_empty() && part.contains(name));
-        (!is_lacking)
-            .then(|| values.iter().fold(part.to_owned(), |part, (name, value)| part.replace(name, value)))
+    let all = || [std::slice::from_ref(&answer.who), &answer.by].concat();
+    let value = |name: &str| {
+        Some(match name {
+            "who" => named(&answer.who),
+            "who_pid" => answer.who.pid.to_string(),
+            "who_name" => one_line(&answer.who.command),
+            "by" => list(&answer.by, named),
+            "all" => list(&all(), named),
+            "by_pid" => pids(&alive),
+            "by_first" => pids(alive.get(..1).unwrap_or_default()),
+            "asked" => named(&answer.asked),
+            "asked_pid" => answer.asked.pid.to_string(),
+            "what" => one_line(&answer.what),
+            "detail" => one_line(detail),
+            _ => return None,
+        })
     };
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('[') {
-        let (inside, after) = after.split_once(']')?;
-        filled += &fill(before)?;
-        filled += &fill(inside).unwrap_or_default();
-        rest = after;
-    }
-    Some(filled + &fill(rest)?)
+    template::filled(text, &value)
 }
 
 /// docs/WHY.md: the text of `page.md` and all causes.

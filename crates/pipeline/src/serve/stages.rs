@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mechanism::Order;
-use model::{Bottleneck, Certainty, LinkRecord, StageRecord, UnseenEnd};
+use model::{Certainty, LinkRecord, NoPipeline, StageRecord, UnseenEnd};
 use observe::flow::{LinkCounters, Moved};
 use observe::fullness::Fill;
 use process::proc::Stat;
@@ -144,9 +144,13 @@ impl Server<'_> {
             if self.history.is_some() && (has_ended, wall_ns) > judged_last {
                 judged_last = (has_ended, wall_ns);
                 let is_sequential = self.shell_run.via.order() == Order::Sequential && stages.len() > 1;
-                let observed = Observed { stages: &stages, locales: &locales, links: &links, is_sequential };
-                summary.bottleneck = find_bottleneck(&observed)
-                    .map(|found| Bottleneck { stage: found.stage.map(|stage| first + stage), ..found });
+                summary.bottleneck = find_bottleneck(&Observed {
+                    stages: &stages,
+                    first,
+                    locales: &locales,
+                    links: &links,
+                    is_sequential,
+                });
             }
             let lines: Vec<_> =
                 pipeline.links.iter().filter_map(|id| self.links.get(id)?.lines.stamps()).collect();
@@ -155,20 +159,19 @@ impl Server<'_> {
             summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
             summary.links.extend(links);
         }
-        let beside = self.beside_pipelines(&pipelines, ended_ns, pipelines_ns);
-        if let (Some(bottleneck), Some(beside)) = (&mut summary.bottleneck, beside) {
-            bottleneck.sentence.push_str(&beside);
+        if let Some(bottleneck) = &mut summary.bottleneck {
+            bottleneck.no_pipeline = self.no_pipeline(&pipelines, ended_ns, pipelines_ns);
         }
         summary
     }
 
-    /// A sentence if no pipeline ran for most of the time. `pipelines_ns` is the sum of their times.
-    fn beside_pipelines(
+    /// The time in which no pipeline ran, if that is most of it. `pipelines_ns` is the sum of their times.
+    fn no_pipeline(
         &self,
         pipelines: &[Pipeline],
         shell_ended_ns: u64,
         pipelines_ns: u64,
-    ) -> Option<String> {
+    ) -> Option<NoPipeline> {
         let whole_ns = shell_ended_ns.saturating_sub(self.began_ns);
         let rest_ns = whole_ns.saturating_sub(pipelines_ns);
         if rest_ns < BESIDE_MIN_NS || rest_ns < whole_ns / 2 {
@@ -176,12 +179,8 @@ impl Server<'_> {
         }
         let history = self.history.as_ref()?;
         let longest = self.ledger.longest_beside(pipelines, |index| history.last_seen_ns(index));
-        let longest = longest.filter(|(_, ns)| *ns >= rest_ns / 2);
-        let named = longest.map(|(command, _)| format!(": `{command}`")).unwrap_or_default();
-        let percent = 100 * rest_ns / whole_ns.max(1);
-        Some(format!(
-            " For {percent} % of the whole time no pipeline ran: the shell worked itself, or waited for a program that is no stage{named}."
-        ))
+        let command = longest.filter(|(_, ns)| *ns >= rest_ns / 2).map(|(command, _)| command.to_string());
+        Some(NoPipeline { share: rest_ns as f64 / whole_ns.max(1) as f64, command })
     }
 
     /// The record of a stage for whose end the shell did not wait; `None` if no sample shows it.

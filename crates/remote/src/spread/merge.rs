@@ -1,6 +1,6 @@
 //! Merges the records of all partitions into one: the sums of each stage, and the stage that the others waited for.
 
-use model::{Bottleneck, RunRecord, StageRecord};
+use model::{Bottleneck, Cause, RunRecord, StageRecord};
 use observe::blame::stands_out;
 
 /// The records of all partitions and of the reduce as one: times and bytes are sums, memory is the maximum. The stages of the reduce are
@@ -42,11 +42,7 @@ fn find_bottleneck(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> 
     model::sort_by(&mut held, |one, other| other.1.total_cmp(&one.1));
     let (at, longest) = *held.first()?;
     let next = held.get(1).map_or(0.0, |(_, held)| *held);
-    let named = stands_out(longest, next, total_ns).then_some(at);
-    let sentence = named.map(|at| {
-        let (command, percent) = (&stages[at].command, (longest / total_ns * 100.0).min(100.0));
-        format!("`{command}` holds the runs up: {percent:.0} % of their time was up to it.")
-    });
-    let none = "No stage in particular holds the runs up, as far as they were long enough to tell.";
-    Some(Bottleneck { stage: named, sentence: sentence.unwrap_or(none.to_owned()) })
+    let stage = stands_out(longest, next, total_ns).then_some(at);
+    let share = stage.map(|_| (longest / total_ns).min(1.0));
+    Some(Bottleneck { stage, share, cause: Some(Cause::AllPartitions), ..Bottleneck::default() })
 }

@@ -3,14 +3,20 @@
 
 use hdrhistogram::Histogram;
 use model::{
-    BenchRecord, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host, Placement,
-    RecordHead, Role, Sample, Settings, Spec, Tool, Wait, Workload,
+    BenchRecord, Bottleneck, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host,
+    Placement, RecordHead, Role, Sample, Settings, Spec, Tool, Wait, Workload,
 };
 
 /// Trials of each case.
 const TRIALS: u32 = 9;
 /// How far each trial is from the median, in units of the case's spread.
 const PATTERN: [f64; TRIALS as usize] = [0.0, 1.0, -1.0, 0.5, -0.5, 0.25, -0.25, 0.75, -0.75];
+
+/// A bottleneck as in records of version 0.1.
+pub(crate) fn held_up_by_the_second() -> Bottleneck {
+    let sentence = "`sort` holds the pipeline up.".to_owned();
+    Bottleneck { stage: Some(1), sentence, ..Bottleneck::default() }
+}
 
 /// A case in the making.
 #[derive(Debug, Clone)]

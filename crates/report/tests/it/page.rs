@@ -12,10 +12,10 @@ fn render(records: &[Loaded]) -> String {
     page(records).html()
 }
 
-use crate::mock::{Mock, Work, ordinary, record};
+use crate::mock::{Mock, Work, held_up_by_the_second, ordinary, record};
 use model::{
-    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, LinkRecord, Placement,
-    Record, RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
+    BenchRecord, CompareRecord, CompareResult, DataLevel, ErrorKind, LinkRecord, Placement, Record,
+    RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
 use report::Value;
 use report::chart::Chart;
@@ -92,7 +92,7 @@ fn run(pipeline: &str) -> Loaded {
         ],
         links: vec![link(None), link(Some(7190))],
         partitions: None,
-        bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+        bottleneck: Some(held_up_by_the_second()),
         why: None,
     };
     Loaded { name: "run.json".to_owned(), record: Record::Run(record) }

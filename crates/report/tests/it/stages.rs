@@ -1,8 +1,8 @@
 //! The table of `hosepipe run --stats`, at several widths.
 
 use model::{
-    Bottleneck, Certainty, Delays, LatencyRecord, LinkRecord, Matched, Record, RecordHead, RunRecord,
-    StageLatency, StageRecord,
+    Certainty, Delays, LatencyRecord, LinkRecord, Matched, Record, RecordHead, RunRecord, StageLatency,
+    StageRecord,
 };
 use report::read::Loaded;
 use report::study::StudyView;
@@ -71,7 +71,7 @@ fn record() -> RunRecord {
         partitions: None,
         without: None,
         latency: None,
-        bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+        bottleneck: Some(crate::mock::held_up_by_the_second()),
         why: None,
     }
 }
