@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use model::{CompareRecord, CompareResult};
+use model::{CompareRecord, CompareResult, Spec};
 use pipeline::contest::{Contender, Contest, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Start, TrialOptions};
@@ -173,8 +173,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     };
     let vias = links(args.via.as_deref().unwrap_or(default));
     vias.iter().filter(|via| via.contains([' ', ';'])).try_for_each(|via| script::link(via).map(drop))?;
-    let is_shell =
-        |via: &&String| *via == SHELL || *via == shell.kind.word() || via.contains("order=sequential");
+    let is_shell = |via: &&String| {
+        *via == SHELL || *via == shell.kind.word() || Spec::has_option(via, "order", "sequential")
+    };
     if let Some(via) = vias.iter().find(is_shell).filter(|_| by_latency) {
         return usage(format!(
             "--by latency: the time of lines cannot be measured over `{via}`: choose another link, as in --via pipe"

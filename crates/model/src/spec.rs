@@ -25,6 +25,12 @@ impl Spec {
     pub fn plain(mechanism: &str) -> Self {
         Self { mechanism: mechanism.to_owned(), options: BTreeMap::new() }
     }
+
+    /// Whether a text is a spec that has this value of an option.
+    pub fn has_option(text: &str, option: &str, value: &str) -> bool {
+        let spec = text.parse::<Self>();
+        spec.is_ok_and(|spec| spec.options.get(option).is_some_and(|given| given.as_deref() == Some(value)))
+    }
 }
 
 impl FromStr for Spec {

@@ -149,7 +149,9 @@ mod tests {
         find_bottleneck(&observed).expect("stages")
     }
 
-    fn is(found: &Bottleneck, is_it: fn(&Cause) -> bool) -> bool {
+    type IsIt = fn(&Cause) -> bool;
+
+    fn is(found: &Bottleneck, is_it: IsIt) -> bool {
         found.cause.as_ref().is_some_and(is_it)
     }
 
@@ -166,7 +168,7 @@ mod tests {
         let waited_elsewhere_ns = [("sleep 1".to_owned(), 1800.0 * MS)].into();
         let before = Blame { before_ns: 950.0 * MS, ..none() };
         let after = Blame { after_ns: 950.0 * MS, ..none() };
-        let cases: [(_, _, fn(&Cause) -> bool); 10] = [
+        let cases: Vec<(_, _, IsIt)> = vec![
             (
                 among(blame(1900.0, 1800.0)),
                 [Some(1), None],
@@ -226,7 +228,7 @@ mod tests {
     fn cpu_time_outranks_samples_and_few_samples_name_no_stage() {
         let few = |(record, blame): (StageRecord, Blame)| (record, Blame { samples: 3, ..blame });
         let slept = blame(290.0, 0.0);
-        let counted: fn(&Cause) -> bool = |cause| matches!(cause, Cause::MostCpuTime { .. });
+        let counted: IsIt = |cause| matches!(cause, Cause::MostCpuTime { .. });
         for (case, stages, expected, cause) in [
             (
                 "cat copies",

@@ -82,9 +82,8 @@ fn placement(view: &View) -> Option<String> {
     let rankings = || view.rankings.iter().filter(|ranking| ranking.pinned.is_some());
     let rows = || rankings().flat_map(|ranking| &ranking.rows);
     let sentence = |pipe: bool| {
-        let wanted = |row: &&RankedRow| {
-            (row.label == "pipe") == pipe && row.cases().all(|case| case.wait != Wait::Spin)
-        };
+        let wanted =
+            |row: &&RankedRow| row.is_plain_pipe() == pipe && row.cases().all(|case| case.wait != Wait::Spin);
         rows().filter(wanted).find_map(placement_of)
     };
     sentence(true).or_else(|| sentence(false))
@@ -196,11 +195,11 @@ fn limits(view: &View) -> Option<String> {
 
 /// A socket that is faster than the pipe, if the pipe is not bound by wake-ups.
 fn sockets(view: &View) -> Option<String> {
-    let plain = |row: &&RankedRow| row.label == "pipe";
-    let ranking = view.rankings.iter().find(|ranking| ranking.rows.iter().any(|row| plain(&row)))?;
-    let pipe = ranking.rows.iter().find(plain)?.stream().filter(|case| !waits_to_be_woken(case))?;
-    let mut sockets = ranking.rows.iter().filter(|row| row.label.starts_with("unix-stream"));
-    let socket = sockets.find_map(RankedRow::stream)?;
+    let ranking = view.rankings.iter().find(|ranking| ranking.rows.iter().any(RankedRow::is_plain_pipe))?;
+    let pipe = ranking.rows.iter().find(|row| row.is_plain_pipe())?.stream();
+    let pipe = pipe.filter(|case| !waits_to_be_woken(case))?;
+    let mut streams = ranking.rows.iter().filter_map(RankedRow::stream);
+    let socket = streams.find(|case| case.spec.mechanism == "unix-stream")?;
     let (spec, faster) = (&socket.spec, quantity(Workload::Stream).faster(gain(socket, pipe)?));
     Some(format!(
         "`{spec}` {} {faster} as the pipe (hosepipe bench pipe {spec} --place {}).",

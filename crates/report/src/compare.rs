@@ -17,9 +17,7 @@ use crate::sheet::Sheet;
 use crate::show::Show;
 use crate::table::Table;
 use crate::unit::Unit;
-use crate::words::{count, machine};
-
-const INTERRUPTED: &str = "Interrupted: only finished trials are shown.";
+use crate::words::{INTERRUPTED, count, machine, only_finished};
 
 /// For each link a ranking of several pipelines, and for each pipeline its times over several links.
 fn section(record: &CompareRecord, context: &Context) -> Section {
@@ -45,7 +43,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>)
     );
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| via_in_words(links[0].0)));
     let mut blocks = vec![Block::Heading(heading)];
-    blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
+    blocks.extend(interruption(record).map(Block::Notice));
     for (pipeline, results) in of_links {
         blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(links::table(&results))]);
     }
@@ -60,12 +58,16 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>)
     blocks
 }
 
+fn interruption(record: &CompareRecord) -> Option<String> {
+    record.interrupted.then(|| only_finished(INTERRUPTED, "trials"))
+}
+
 /// The sentences on a page.
 fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
     let before = count(record.warmup as usize, "untimed run");
     let mut lead = vec![format!("{}; {before} before them.", trials(record))];
     lead.extend(certainty(record).into_iter().chain(precision(record)));
-    lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
+    lead.extend(interruption(record));
     lead.extend(rankings.iter().flat_map(|(_, results)| pipelines::sentences(record, results)));
     lead.extend(pipelines::remarks(record));
     lead

@@ -20,7 +20,7 @@ use crate::show::Show;
 use crate::table::{Fit, Table};
 use crate::unit::Unit;
 use crate::value::Value;
-use crate::words::{count, machine};
+use crate::words::{INTERRUPTED, count, machine, only_finished};
 
 /// The field of a case that names it.
 const SPEC: &str = "spec";
@@ -83,7 +83,7 @@ fn heading(record: &DiffRecord) -> Vec<String> {
 fn notices(record: &DiffRecord) -> Vec<String> {
     let hosts = (!record.hosts_differ.is_empty())
         .then(|| format!("DIFFERENT HOSTS OR SETTINGS: {}.", record.hosts_differ.join("; ")));
-    let early = record.interrupted.then(|| "Interrupted: only finished trials are shown.".to_owned());
+    let early = record.interrupted.then(|| only_finished(INTERRUPTED, "trials"));
     hosts.into_iter().chain(early).collect()
 }
 

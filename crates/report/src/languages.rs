@@ -59,8 +59,8 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
 pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(heading(record))];
     if record.settings.interrupted {
-        let by = words::stopped_by(record.settings.stopped_by);
-        blocks.push(Block::Notice(format!("Stopped early{by}: only finished trials are shown.")));
+        let stopped = words::stopped_early(record.settings.stopped_by);
+        blocks.push(Block::Notice(words::only_finished(stopped, "trials")));
     }
     let places = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
     if places.is_empty() {

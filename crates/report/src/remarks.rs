@@ -86,12 +86,12 @@ fn of_planned(record: &BenchRecord, was: &str, were: &str) -> String {
 /// A sentence if the run was stopped before its end.
 pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
     let settings = &record.settings;
-    let (range, by) = (trial_range(record), words::stopped_by(settings.stopped_by));
+    let (range, stopped) = (trial_range(record), words::stopped_early(settings.stopped_by));
     settings.interrupted.then(|| match settings.precision_percent {
         Some(percent) => format!(
-            "Stopped early{by}, before every case was within {percent} % of its median: {range} trials of each were made."
+            "{stopped}, before every case was within {percent} % of its median: {range} trials of each were made."
         ),
-        None => format!("Stopped early{by}: {} made.", of_planned(record, "was", "were")),
+        None => format!("{stopped}: {} made.", of_planned(record, "was", "were")),
     })
 }
 

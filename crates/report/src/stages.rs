@@ -232,12 +232,12 @@ fn relays(record: &RunRecord) -> Option<String> {
         "read every byte to note when each line came: lines/s is over the time of the stage that wrote them"
     } else if record.links.iter().any(|link| link.lines.is_some()) {
         "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
-    } else if link.spec.starts_with("pty") {
+    } else if link.spec.parse::<Spec>().is_ok_and(|spec| spec.mechanism == "pty") {
         "copied every byte out of the terminal"
     } else {
         "passed bytes on by splice(2), without looking at them"
     };
-    let relays = if link.spec.contains("ends=pipe") { "Two relays" } else { "A relay" };
+    let relays = if Spec::has_option(&link.spec, "ends", "pipe") { "Two relays" } else { "A relay" };
     Some(format!("{relays} of hosepipe's in each link {does}."))
 }
 

@@ -221,6 +221,11 @@ impl<'a> RankedRow<'a> {
         self.cases[workload as usize][usize::from(pinned)]
     }
 
+    /// Whether it is the pipe without options.
+    pub(crate) fn is_plain_pipe(&self) -> bool {
+        self.cases().next().is_some_and(|case| case.spec == Spec::plain("pipe"))
+    }
+
     pub(crate) fn stream(&self) -> Option<&'a CaseRecord> {
         self.case(Workload::Stream, false)
     }

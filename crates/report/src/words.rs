@@ -14,15 +14,23 @@ pub(crate) const NOT_KNOWN: &str =
 pub(crate) const AT_LEAST: &str =
     "≥: only one end counts its bytes; bytes of splice(2) and similar calls are not counted.";
 
-/// What ended a run early, after "Stopped early": " by Ctrl-C (SIGINT)". Older records do not say which.
-pub fn stopped_by(reason: Option<StopReason>) -> &'static str {
+/// The beginning of a remark on a run that was ended early. Older records do not say by what.
+pub fn stopped_early(reason: Option<StopReason>) -> &'static str {
     match reason {
-        Some(StopReason::Time) => ", as its time was over (--time)",
-        Some(StopReason::Interrupt) => " by Ctrl-C (SIGINT)",
-        Some(StopReason::Terminate) => " by SIGTERM",
-        Some(StopReason::HangUp) => " by SIGHUP",
-        None => ", by --time or Ctrl-C",
+        Some(StopReason::Time) => "Stopped early, as its time was over (--time)",
+        Some(StopReason::Interrupt) => "Stopped early by Ctrl-C (SIGINT)",
+        Some(StopReason::Terminate) => "Stopped early by SIGTERM",
+        Some(StopReason::HangUp) => "Stopped early by SIGHUP",
+        None => "Stopped early, by --time or Ctrl-C",
     }
+}
+
+/// The beginning where the record does not have what ended it.
+pub const INTERRUPTED: &str = "Interrupted";
+
+/// The remark on a run that was ended early, after its beginning.
+pub fn only_finished(stopped: &str, what: &str) -> String {
+    format!("{stopped}: only finished {what} are shown.")
 }
 
 /// The tasks of the ends and their CPUs: "two processes on CPUs 0,1".

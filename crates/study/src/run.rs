@@ -10,7 +10,7 @@ use anyhow::Context;
 use engine::Plan;
 use model::{
     Amount, BenchRecord, ByteSize, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA,
-    StudyPart, StudyRecord, describe_errno, parse_size,
+    Spec, StudyPart, StudyRecord, describe_errno, parse_size,
 };
 use pipeline::shell::Shell;
 
@@ -234,7 +234,7 @@ pub fn failed(part: &StudyPart) -> bool {
     // its output differently (docs/LINKS.md).
     let steady = part.results.first().is_some_and(|first| first.equal == Some(true));
     let differs = |result: &CompareResult| {
-        steady && result.equal == Some(false) && !result.via.contains("order=sequential")
+        steady && result.equal == Some(false) && !Spec::has_option(&result.via, "order", "sequential")
     };
     let result = part.results.iter().any(|result| result.error.is_some() || differs(result));
     let bound = part.cases.iter().any(|case| case.error.is_some());

@@ -31,7 +31,9 @@ pub(crate) struct PartView<'a> {
     pub(crate) entry: &'a Part,
 }
 
-const INTERRUPTED: &str = "Interrupted: only finished measurements are shown.";
+fn interruption() -> String {
+    words::only_finished(words::INTERRUPTED, "measurements")
+}
 
 /// Computes every summary of a record again from its raw samples.
 pub fn summarise(record: &mut StudyRecord) {
@@ -94,7 +96,7 @@ fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
         format!("{}, {}. {}", head.authors, head.published, head.question),
         format!("Here: {}; {scale}.", machine(&record.head.host)),
     ];
-    lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
+    lead.extend(record.interrupted.then(interruption));
     lead
 }
 
@@ -157,7 +159,7 @@ fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
         let runs = if part.series == 1 { "1 run".to_owned() } else { format!("{} runs", part.series) };
         lead.push(format!("{runs} of each case; {}.", settings.join("; ")));
     }
-    lead.extend((!part.complete).then(|| INTERRUPTED.to_owned()));
+    lead.extend((!part.complete).then(interruption));
     let cases = part.cases.iter().map(|case| case.samples.len());
     let shown = part.measures.iter().filter(|one| !one.name.starts_with(START));
     let measures = shown.map(|one| one.samples.len());

@@ -39,8 +39,8 @@ impl Answer<'_> {
     pub(super) fn document(&self, proof: &str) -> Document {
         let mut blocks = Vec::new();
         if let Some(signal) = self.stopped_by {
-            let by = words::stopped_by(Some(signal));
-            blocks.push(Block::Notice(format!("Stopped early{by}: only finished figures are shown.")));
+            let stopped = words::stopped_early(Some(signal));
+            blocks.push(Block::Notice(words::only_finished(stopped, "figures")));
         }
         blocks.push(Block::Title(title(&self.args.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));

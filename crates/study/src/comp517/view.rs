@@ -1,6 +1,6 @@
 //! `comp517`: shows each pipeline's published and new figures as a table and as bars.
 
-use model::{CompareResult, StudyPart, StudyRecord};
+use model::{CompareResult, Spec, StudyPart, StudyRecord};
 use report::chart::{Axis, BarGroup, Scale, Unit};
 use report::document::Block;
 use report::interval;
@@ -63,7 +63,7 @@ fn varies(part: &StudyPart) -> bool {
 /// Whether outputs differ over links that are files for the reader, and over no other links.
 fn sees_a_file(part: &StudyPart) -> bool {
     let (files, others): (Vec<_>, Vec<_>) =
-        part.results.iter().partition(|result| result.via.contains("order=sequential"));
+        part.results.iter().partition(|result| Spec::has_option(&result.via, "order", "sequential"));
     files.into_iter().any(differs) && !others.into_iter().any(differs)
 }
 
