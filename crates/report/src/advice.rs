@@ -33,9 +33,8 @@ pub fn advice(record: &BenchRecord) -> Vec<String> {
 
 /// The mechanism to take; further, suggestions, and how to make intervals narrower.
 pub(crate) fn findings(record: &BenchRecord) -> Findings {
-    // Records of workers have sentences of their own.
     if languages::is_of_workers(record) {
-        return Findings::default();
+        return Findings { answers: Vec::new(), further: languages::sentences(record) };
     }
     let mut findings = Findings::default();
     if offsets::are_swept(record) {

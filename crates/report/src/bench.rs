@@ -42,18 +42,19 @@ impl Show for BenchRecord {
 
 /// The text of a record. A sweep over block sizes is one table in a terminal, and in Markdown one for each size.
 fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
-    if languages::is_of_workers(record) {
-        return languages::blocks(record);
-    }
     let view = View::from_record(record);
-    let mut tables: Vec<Table> = if offsets::are_swept(record) {
+    let of_workers = languages::is_of_workers(record);
+    let mut tables: Vec<Table> = if of_workers {
+        languages::tables(record)
+    } else if offsets::are_swept(record) {
         offsets::tables(record)
     } else {
         let groups =
             if medium == Medium::Terminal { view.groups() } else { view.rankings.chunks(1).collect() };
         groups.into_iter().flat_map(|group| group_tables(&view, group)).collect()
     };
-    tables.extend(view.groups().into_iter().filter_map(|group| costs(&view, group)));
+    let of_sizes = if of_workers { Vec::new() } else { view.groups() };
+    tables.extend(of_sizes.into_iter().filter_map(|group| costs(&view, group)));
     // Notes that are the same below all tables are shown once.
     if tables.windows(2).all(|pair| pair[0].notes == pair[1].notes) {
         let count = tables.len();
@@ -61,7 +62,8 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     }
     tables.extend(load::tables(record));
     tables.extend(data_costs::table(record));
-    let mut blocks = vec![Block::Heading(remarks::heading(&view))];
+    let heading = if of_workers { languages::heading(record) } else { remarks::heading(&view) };
+    let mut blocks = vec![Block::Heading(heading)];
     if let Some(recommendation) = &record.recommendation {
         blocks.push(Block::Title(recommendation.title.clone()));
         blocks.extend(recommended(recommendation));
@@ -70,11 +72,13 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
         remarks::interruption(record).into_iter().chain(remarks::other_load(record)).map(Block::Notice),
     );
     blocks.extend(tables.into_iter().map(Block::Table));
+    blocks.extend(languages::failures(record).into_iter().map(Block::Note));
     blocks.extend(
         remarks::references(record).into_iter().chain(remarks::interval_legend(record)).map(Block::Note),
     );
     let Findings { answers, further } = findings(record);
-    blocks.push(Block::Remarks(further.into_iter().chain(remarks::remarks(&view)).collect()));
+    let remarks = if of_workers { languages::remarks(record) } else { remarks::remarks(&view) };
+    blocks.push(Block::Remarks(further.into_iter().chain(remarks).collect()));
     // The answers are last, because a terminal shows the end of the output.
     let answer = |(number, text)| if number == 0 { Block::Paragraph(text) } else { Block::Line(text) };
     blocks.extend(answers.into_iter().enumerate().map(answer));

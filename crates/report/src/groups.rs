@@ -13,7 +13,7 @@ use crate::estimate::paired_speeds;
 use crate::lists::{grouped, joined};
 use crate::reason::reason;
 use crate::view::{Labels, SWEEP_FROM, ranked, transports};
-use crate::{offsets, words};
+use crate::{languages, offsets, words};
 
 /// The axes, by their columns in CSV, on which cases are equal that are shown in one chart.
 pub(crate) const COMPARED: &[&str] = &["workload", "data", "tasks", "placement", "relays"];
@@ -87,11 +87,11 @@ pub(crate) struct GroupRow<'a> {
 #[derive(Debug)]
 pub(crate) struct Group<'a>(pub(crate) Vec<GroupRow<'a>>);
 
-/// All groups of some records in their order, without cases of workers.
+/// All groups of some records in their order, without the pairs of a matrix, which have a chart of their own.
 pub(crate) fn charted<'a>(sources: &[Source<'a>]) -> Vec<Group<'a>> {
     let rows = sources.iter().flat_map(|source| {
         let labels = Labels::without(source.record, offsets::are_swept(source.record).then_some("align"));
-        let cases = ranked(source.record).filter(|case| case.worker.is_none());
+        let cases = ranked(source.record).filter(|case| !languages::is_of_matrix(case));
         cases.map(move |case| GroupRow { source: *source, name: labels.label(case), case })
     });
     let mut all: Vec<Group> = groups(rows, |row| row.case, COMPARED).into_iter().map(Group).collect();

@@ -1,94 +1,109 @@
-//! One workload in many languages: the tables of `hosepipe bench --workers` and of `--matrix`.
+//! Programs in other languages: the tables of `hosepipe bench --workers` and of `--matrix`, and what is said below them. In charts they are rows as
+//! all others.
 
 mod buffers;
 mod matrix;
 mod notes;
-pub(crate) mod page;
 mod peers;
 mod ranking;
 
-use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
+use std::collections::BTreeSet;
 
+use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
+pub(crate) use notes::{remarks, sentences};
 use stats::figure;
 
-use crate::document::Block;
+use crate::document::{Block, Section, labelled};
 use crate::estimate::speed;
 use crate::groups::{PLACED, groups};
-use crate::lists::{distinct, grouped};
+use crate::lists::{distinct, grouped, joined};
 use crate::reason::text;
+use crate::table::Table;
 use crate::unit::Unit;
 use crate::value::Value;
-use crate::{numbers, remarks, words};
-
-/// The cases whose ends were on the same CPUs: only they may be compared.
-pub(crate) struct PlacedCases<'a>(Vec<&'a CaseRecord>);
-
-impl<'a> PlacedCases<'a> {
-    /// All placements of a record, in its order.
-    pub(crate) fn all(record: &'a BenchRecord) -> Vec<Self> {
-        let cases = record.cases.iter().filter(|case| case.worker.is_some());
-        groups(cases, |case| *case, PLACED).into_iter().map(Self).collect()
-    }
-
-    /// The ends and their CPUs, in words.
-    pub(crate) fn ends(&self) -> String {
-        words::describe_tasks_and_cpus(Tasks::Processes, self.0[0].placement, &self.0[0].cpus)
-    }
-
-    /// The cases with figures in which a worker started its own child, the fastest first.
-    fn ranked(&self) -> Vec<&'a CaseRecord> {
-        let with_speed = self.started_by(WorkerStart::Pair).filter_map(|case| Some((speed(case)?, case)));
-        let mut cases: Vec<(f64, &CaseRecord)> = with_speed.collect();
-        model::sort_by(&mut cases, |(one, _), (other, _)| other.total_cmp(one));
-        cases.into_iter().map(|(_, case)| case).collect()
-    }
-
-    /// The cases whose reader was started in one way.
-    pub(crate) fn started_by(&self, start: WorkerStart) -> impl Iterator<Item = &'a CaseRecord> {
-        let cases = self.0.iter().copied();
-        cases.filter(move |case| worker(case).is_some_and(|worker| worker.start == start))
-    }
-}
+use crate::{numbers, words};
 
 /// Whether a record has cases of workers.
 pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
     record.cases.iter().any(|case| case.worker.is_some())
 }
 
-/// The tables, and sentences on them.
-pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading(heading(record))];
-    if record.settings.interrupted {
-        let stopped = words::stopped_early(record.settings.stopped_by);
-        blocks.push(Block::Notice(words::only_finished(stopped, "trials")));
-    }
-    let places = if peers::is_of_peers(record) { Vec::new() } else { PlacedCases::all(record) };
-    if places.is_empty() {
-        blocks.extend(peers::tables(record).into_iter().map(Block::Table));
-    }
-    for placed in &places {
-        if places.len() > 1 {
-            blocks.push(Block::Title(placed.ends()));
-        }
-        blocks.extend(ranking::table(placed).into_iter().chain(matrix::table(placed)).map(Block::Table));
-    }
-    blocks.extend(failures(record).into_iter().map(Block::Note));
-    blocks.extend(remarks::interval_legend(record).map(Block::Note));
-    blocks.push(Block::Remarks(findings(record)));
-    blocks
+/// Whether a case is one of a matrix: its two ends are two programs.
+pub(crate) fn is_of_matrix(case: &CaseRecord) -> bool {
+    worker(case).is_some_and(|worker| worker.start == WorkerStart::Harness)
 }
 
-/// The sentences and remarks under the tables.
-pub(crate) fn findings(record: &BenchRecord) -> Vec<String> {
+/// The cases of workers whose ends were on the same CPUs: only they may be compared.
+fn places(record: &BenchRecord) -> Vec<Vec<&CaseRecord>> {
+    groups(record.cases.iter().filter(|case| case.worker.is_some()), |case| *case, PLACED)
+}
+
+/// The ends and their CPUs, in words.
+fn ends(placed: &[&CaseRecord]) -> String {
+    words::describe_tasks_and_cpus(Tasks::Processes, placed[0].placement, &placed[0].cpus)
+}
+
+/// The cases with figures in which a worker started its own child, the fastest first.
+fn ranked<'a>(placed: &[&'a CaseRecord]) -> Vec<&'a CaseRecord> {
+    let own = placed.iter().filter(|case| !is_of_matrix(case));
+    let mut cases: Vec<(f64, &CaseRecord)> = own.filter_map(|case| Some((speed(case)?, *case))).collect();
+    model::sort_by(&mut cases, |(one, _), (other, _)| other.total_cmp(one));
+    cases.into_iter().map(|(_, case)| case).collect()
+}
+
+/// The tables of one placement after the other.
+pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
     if peers::is_of_peers(record) {
-        return peers::notes(record);
+        return peers::tables(record);
     }
-    let sentences = notes::idiomatic_costs(record).into_iter();
-    sentences.chain(buffers::slow(record)).chain(notes::remarks(record)).collect()
+    let places = places(record);
+    let of_place = |placed: &Vec<&CaseRecord>| {
+        let mut tables: Vec<Table> =
+            ranking::table(placed).into_iter().chain(matrix::table(placed)).collect();
+        if let Some(first) = tables.first_mut().filter(|_| places.len() > 1) {
+            first.title = joined([ends(placed).as_str(), &first.title]);
+        }
+        tables
+    };
+    places.iter().flat_map(of_place).collect()
+}
+
+/// The section of a page on a record's workers; `None` if it has none.
+pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
+    let mut blocks = Vec::new();
+    if peers::is_of_peers(record) {
+        blocks.extend(peers::tables(record).into_iter().map(|table| Block::Table(table.texts())));
+    } else {
+        let places = places(record);
+        for (place, placed) in places.iter().enumerate() {
+            let apart = if places.len() > 1 { format!("; {}", ends(placed)) } else { String::new() };
+            let title = format!("By language: time, CPU time and start-up{apart}");
+            let ranking = ranking::table(placed).map(|table| Table { title, ..table.texts() });
+            blocks.extend(ranking.map(Block::Table));
+            let id = format!("matrix-{number}-{place}");
+            blocks.extend(matrix::chart(record, placed, id, &apart).map(Block::Chart));
+        }
+    }
+    let mut known = BTreeSet::new();
+    let legends = blocks.iter().filter_map(|block| match block {
+        Block::Table(table) => table.legend(&mut known, |_| true),
+        _ => None,
+    });
+    let lead = "The same bytes from one process to another, by programs in many languages; the idiomatic way and the fastest way of a language \
+                are two rows. Each trial is a fresh launch, timed after its warm-up.";
+    let lead = [lead.to_owned()].into_iter().chain(sentences(record)).chain(remarks(record)).chain(legends);
+    let (title, lead) = (labelled("Languages", label), lead.collect());
+    (!blocks.is_empty()).then(|| Section {
+        id: format!("languages-{number}"),
+        title,
+        lead,
+        code: None,
+        blocks,
+    })
 }
 
 /// The machine and what all rows have in common.
-fn heading(record: &BenchRecord) -> Vec<String> {
+pub(crate) fn heading(record: &BenchRecord) -> Vec<String> {
     let sizes =
         distinct(record.cases.iter().filter(|case| case.worker.is_some()).map(|case| case.block_bytes));
     let blocks = match sizes.as_slice() {
@@ -105,8 +120,8 @@ fn heading(record: &BenchRecord) -> Vec<String> {
     if warmup > 0 {
         pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
     }
-    if let ([placed], false) = (PlacedCases::all(record).as_slice(), peers::is_of_peers(record)) {
-        pieces.push(placed.ends());
+    if let ([placed], false) = (places(record).as_slice(), peers::is_of_peers(record)) {
+        pieces.push(ends(placed));
     }
     pieces
 }
@@ -120,7 +135,7 @@ fn start_up(case: &CaseRecord) -> Option<Value> {
 }
 
 /// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".
-fn title(worker: &WorkerCase) -> String {
+pub(crate) fn title(worker: &WorkerCase) -> String {
     match worker.start {
         WorkerStart::Pair => end(&worker.writer),
         WorkerStart::Harness => format!("{} → {}", end(&worker.writer), end(&worker.reader)),
@@ -135,7 +150,7 @@ fn end(end: &WorkerEnd) -> String {
 }
 
 /// The reasons why cases have no figures, each behind the first case that it applies to.
-fn failures(record: &BenchRecord) -> Vec<String> {
+pub(crate) fn failures(record: &BenchRecord) -> Vec<String> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
     let reasons = grouped(record.cases.iter().filter_map(failed));
     reasons.into_iter().map(|(reason, titles)| format!("{}: {reason}", titles[0])).collect()

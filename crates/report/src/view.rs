@@ -15,7 +15,7 @@ use stats::TrialsByCpus;
 use crate::estimate::{figures_by_cpus, speed};
 use crate::groups::{Pipes, References};
 use crate::lists::{grouped, joined};
-use crate::{numbers, words};
+use crate::{languages, numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
 pub const SWEEP_FROM: usize = 4;
@@ -333,6 +333,9 @@ impl<'a> Labels<'a> {
     }
 
     pub(crate) fn label(&self, case: &CaseRecord) -> String {
+        if let Some(worker) = &case.worker {
+            return languages::title(worker);
+        }
         let mut label = case.spec.to_string();
         for (axis, _, differs) in self.0.get(&case.spec).into_iter().flatten() {
             match (axis.value)(case) {

@@ -31,16 +31,19 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     // Findings and remarks are of the whole record: they are in its first section of figures.
     if let Some(first) = figures.iter_mut().find(|section| !section.blocks.is_empty()) {
         // What several records recommend together is unknown.
-        if let [source] = sources {
+        if let [source] = sources
+            && has_mechanisms(&source)
+        {
             first.lead = advice(source.record);
         }
-        first.blocks.extend(remarks_of(sources));
+        let own: Vec<Source> = sources.iter().filter(has_mechanisms).copied().collect();
+        first.blocks.extend(remarks_of(&own));
     }
     let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
     sections.extend(figures);
     sections.push(section("distribution", "How round trips are distributed", distributions));
     for (at, source) in sources.iter().enumerate() {
-        sections.extend(languages::page::section(source.record, source.label, at));
+        sections.extend(languages::section(source.record, source.label, at));
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
         let figures = load::charts(record, at).into_iter().map(Block::Chart);
@@ -57,14 +60,18 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
             sections.push(section(&format!("{id}-{at}"), &labelled(title, label), blocks));
         }
     }
-    let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
-    let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
+    let tables: Vec<_> = sources.iter().filter(has_mechanisms).flat_map(throughput::tables).collect();
     if !tables.is_empty() {
         let folded = vec![Block::Folded("All figures as tables".to_owned(), tables)];
         sections.push(section("figures", "Every figure", folded));
     }
     sections.retain(|section| !section.blocks.is_empty());
     sections
+}
+
+/// Whether a record has rows that are no programs of other languages.
+fn has_mechanisms(source: &&Source) -> bool {
+    view::ranked(source.record).any(|case| case.worker.is_none())
 }
 
 fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {

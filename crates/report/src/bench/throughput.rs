@@ -80,9 +80,12 @@ fn groups(entries: &[&GroupRow]) -> (Vec<BarGroup>, Option<String>) {
     (groups.collect(), left_out)
 }
 
-/// What limits a stream, how its bytes are passed, and its failure.
+/// What limits a stream, or the toolchain of a worker, whose CPU time has the start in it; how its bytes are passed, and its failure.
 fn note(case: &CaseRecord) -> String {
-    let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
+    let bound = match &case.worker {
+        Some(worker) => worker.writer.toolchain.clone(),
+        None => bound_of(case).map(|bound| format!("bound by {bound}")),
+    };
     let by_reference = case.zero_copy.as_ref().map(words::by_reference);
     let failed = case.error.as_ref().map(reason::text);
     joined_if_any([bound, by_reference, failed].into_iter().flatten(), "; ").unwrap_or_default()

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use model::{CaseRecord, WorkerEnd, WorkerStart};
+use model::{BenchRecord, CaseRecord, WorkerEnd};
 
-use super::{PlacedCases, end, worker};
-use crate::estimate::{estimated, speed};
+use super::{end, is_of_matrix, worker};
+use crate::chart::{Chart, ChartData, Heat, Unit as Axis};
+use crate::estimate::{estimate_cell, estimated, speed};
 use crate::interval::Estimated;
 use crate::layout::shortened;
 use crate::lists::distinct;
@@ -17,16 +18,17 @@ use crate::value::Value;
 /// Width of a heading on a narrow terminal: that of a figure.
 const HEADING_COLUMNS: usize = 7;
 
-pub(crate) struct Matrix<'a> {
-    pub(crate) writers: Vec<&'a WorkerEnd>,
-    pub(crate) readers: Vec<&'a WorkerEnd>,
+struct Matrix<'a> {
+    writers: Vec<&'a WorkerEnd>,
+    readers: Vec<&'a WorkerEnd>,
     cases: HashMap<(&'a WorkerEnd, &'a WorkerEnd), &'a CaseRecord>,
 }
 
 impl<'a> Matrix<'a> {
     /// `None` if no two programs were measured together.
-    pub(crate) fn new(placed: &PlacedCases<'a>) -> Option<Self> {
-        let met = || placed.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
+    fn new(placed: &[&'a CaseRecord]) -> Option<Self> {
+        let pairs = || placed.iter().copied().filter(|case| is_of_matrix(case));
+        let met = || pairs().filter_map(|case| Some((worker(case)?, case)));
         // Of several cases of one pair the first is shown: it is inserted last.
         let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
         (!pairs.is_empty()).then(|| Self {
@@ -36,7 +38,7 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    pub(crate) fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&'a CaseRecord> {
+    fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&'a CaseRecord> {
         self.cases.get(&(writer, reader)).copied()
     }
 
@@ -48,7 +50,7 @@ impl<'a> Matrix<'a> {
 }
 
 /// The matrix in GB/s, each cell with its interval; the fastest cell is bold.
-pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
+pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
     let matrix = Matrix::new(placed)?;
     let fastest = matrix.cases.values().filter_map(|case| speed(case)).fold(0.0, f64::max);
     let rows: Vec<_> = matrix.writers.iter().zip(Matrix::names(&matrix.writers)).collect();
@@ -69,4 +71,31 @@ pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
         row.best = matrix.readers.iter().position(|reader| is_fastest(reader)).map(|at| at + 1);
     }
     Some(table)
+}
+
+/// The matrix on a page; `apart` is what distinguishes it from others.
+pub(super) fn chart(record: &BenchRecord, placed: &[&CaseRecord], id: String, apart: &str) -> Option<Chart> {
+    let matrix = Matrix::new(placed)?;
+    let row = |writer: &&WorkerEnd| {
+        let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
+        let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
+        cases.map(|case| case.map(cell).unwrap_or_default()).collect()
+    };
+    let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
+    Some(Chart {
+        id,
+        title: "Every writer against every reader".to_owned(),
+        caption: format!(
+            "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so that a slow \
+             writer shows as a row and a slow reader as a column{apart}."
+        ),
+        data: ChartData::Heat(Heat {
+            rows_label: "writer".to_owned(),
+            columns_label: "reader".to_owned(),
+            unit: Axis::BytesPerS,
+            rows: names(&matrix.writers),
+            columns: names(&matrix.readers),
+            cells: matrix.writers.iter().map(row).collect(),
+        }),
+    })
 }

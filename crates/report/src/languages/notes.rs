@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::{BenchRecord, CaseRecord, Role};
 use stats::{figure, is_mixed, paired_ratios, ratio_of};
 
-use super::{PlacedCases, buffers, title, worker};
+use super::{buffers, ends, peers, places, ranked, title, worker};
 use crate::estimate::{estimated, speed};
 use crate::groups::References;
 use crate::lists::{distinct, joined_if_any};
@@ -14,24 +14,31 @@ use crate::{numbers, remarks};
 /// Smallest slowdown of idiomatic code that is reported.
 const COST_MIN: f64 = 1.05;
 
+/// Sentences on languages whose idiomatic code is slower than their tuned code, and on slow buffers.
+pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
+    if peers::is_of_peers(record) {
+        return Vec::new();
+    }
+    idiomatic_costs(record).into_iter().chain(buffers::slow(record)).collect()
+}
+
 /// A sentence for each placement and each language whose idiomatic code is slower than its tuned code, the slowest first.
-pub(super) fn idiomatic_costs(record: &BenchRecord) -> Vec<String> {
-    let groups = PlacedCases::all(record);
-    let several = groups.len() > 1;
-    let of_group = |placed: &PlacedCases| {
-        let ends = if several { format!(" ({})", placed.ends()) } else { String::new() };
+fn idiomatic_costs(record: &BenchRecord) -> Vec<String> {
+    let places = places(record);
+    let of_place = |placed: &Vec<&CaseRecord>| {
+        let ends = if places.len() > 1 { format!(" ({})", ends(placed)) } else { String::new() };
         let sentence = |(times, language)| {
             format!("{language} idiomatic{ends} takes {} times as long as tuned.", numbers::ratio(times))
         };
         costs(placed).into_iter().map(sentence).collect::<Vec<String>>()
     };
-    groups.iter().flat_map(of_group).collect()
+    places.iter().flat_map(of_place).collect()
 }
 
 /// How many times as long idiomatic code takes, with its language.
-fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
+fn costs<'a>(placed: &[&'a CaseRecord]) -> Vec<(f64, &'a str)> {
     let of_variant = |variant: &'static str| {
-        placed.ranked().into_iter().filter_map(move |case| {
+        ranked(placed).into_iter().filter_map(move |case| {
             let writer = &worker(case)?.writer;
             (writer.variant == variant).then_some((writer.language.as_str(), case))
         })
@@ -50,7 +57,10 @@ fn costs<'a>(placed: &PlacedCases<'a>) -> Vec<(f64, &'a str)> {
 }
 
 /// Remarks on what the tables do not show; none if nothing was measured.
-pub(super) fn remarks(record: &BenchRecord) -> Vec<String> {
+pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
+    if peers::is_of_peers(record) {
+        return peers::notes(record);
+    }
     let measured = || record.cases.iter().filter(|case| worker(case).is_some() && estimated(case).is_some());
     if measured().next().is_none() {
         return Vec::new();

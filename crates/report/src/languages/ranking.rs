@@ -3,7 +3,7 @@
 use model::{CaseRecord, Workload};
 use stats::{Estimate, figure, trials_by_cpus};
 
-use super::{PlacedCases, start_up, title, worker};
+use super::{ranked, start_up, title, worker};
 use crate::columns::group_value;
 use crate::estimate::{estimate_value, speed};
 use crate::interval::SPREAD_FROM;
@@ -18,8 +18,8 @@ const YARDSTICK: &str = "c:tuned";
 const BAR_COLUMNS: usize = 12;
 
 /// `None` if no worker started its own child.
-pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
-    let ranked = placed.ranked();
+pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
+    let ranked = ranked(placed);
     let best = ranked.first().and_then(|case| speed(case));
     let is_yardstick = |case: &&&CaseRecord| worker(case).is_some_and(|it| it.writer.label() == YARDSTICK);
     let yardstick = ranked.iter().find(is_yardstick).and_then(|case| speed(case));
