@@ -1,8 +1,8 @@
 //! Two programs at the ends of a pipe: one row of a run.
 
 use model::{
-    CaseError, CaseRecord, Check, ErrorKind, PayloadKind, Placement, Spec, Tasks, WorkerCase, WorkerStart,
-    Workload, file_on_path,
+    Case, CaseError, CaseRecord, Check, ErrorKind, PayloadKind, Spec, Tasks, WorkerCase, WorkerStart,
+    file_on_path,
 };
 
 use crate::launcher::Launch;
@@ -18,12 +18,8 @@ pub struct WorkerPair {
     pub reader: Worker,
     /// Which process starts the receiving end.
     pub start: WorkerStart,
-    /// A stream; round trips only if the ends use another transport than a pipe.
-    pub workload: Workload,
-    /// Bytes handed over in one call.
-    pub block_bytes: u64,
-    /// The placement of the ends, as requested.
-    pub placement: Placement,
+    /// What they exchange, and their placement. Round trips only if the ends use another transport than a pipe.
+    pub case: Case,
     /// The writer's CPU and the reader's; empty if the scheduler chooses.
     pub cpus: Vec<u32>,
 }
@@ -40,8 +36,15 @@ impl WorkerPair {
     }
 
     fn new(writer: Worker, reader: Worker, start: WorkerStart, block_bytes: u64) -> Self {
-        let (placement, workload) = (Placement::Any, Workload::Stream);
-        Self { writer, reader, start, workload, block_bytes, placement, cpus: Vec::new() }
+        let mut case = Self::over_a_pipe(block_bytes);
+        case.spec.mechanism = writer.transport.clone().unwrap_or(case.spec.mechanism);
+        Self { writer, reader, start, case, cpus: Vec::new() }
+    }
+
+    /// A stream over a pipe with the payload and the check of workers.
+    pub fn over_a_pipe(block_bytes: u64) -> Case {
+        let pipe = Case::stream(Spec::plain("pipe"));
+        Case { check: Check::Xor, payload: PayloadKind::Sequence, block_bytes, ..pipe }
     }
 
     fn receiver(&self) -> Receiver {
@@ -70,20 +73,15 @@ impl WorkerPair {
             cpus: self.cpus.clone(),
             worker: Some(worker),
             error: missing.cloned().or_else(|| no_taskset().filter(|_| needs_taskset)),
-            check: Some(Check::Xor),
-            payload: PayloadKind::Sequence,
-            placement: self.placement,
-            workload: self.workload,
             tasks: if self.receiver() == Receiver::Thread { Tasks::Threads } else { Tasks::Processes },
-            block_bytes: self.block_bytes,
-            ..CaseRecord::new(Spec::plain(self.writer.transport.as_deref().unwrap_or("pipe")))
+            ..CaseRecord::from(self.case.clone())
         }
     }
 
     /// The programs to be started; `None` if one is missing.
     pub(crate) fn launch(&self) -> Option<Launch<'_>> {
         let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
-        Some(Launch { writer, reader, start: self.start, workload: self.workload, cpus: &self.cpus })
+        Some(Launch { writer, reader, start: self.start, workload: self.case.workload, cpus: &self.cpus })
     }
 }
 

@@ -73,13 +73,13 @@ impl PairTrials {
         match self.amount.stream {
             Amount::Adaptive => None,
             Amount::Bytes(bytes) => Some(bytes),
-            Amount::Blocks(blocks) => Some(blocks.saturating_mul(self.pair.block_bytes)),
+            Amount::Blocks(blocks) => Some(blocks.saturating_mul(self.pair.case.block_bytes)),
         }
     }
 
     /// The bytes of the first launch.
     fn first_bytes(&self) -> u64 {
-        SIZING_BYTES_FIRST.min(self.pair.block_bytes.saturating_mul(SIZING_BLOCKS_FIRST))
+        SIZING_BYTES_FIRST.min(self.pair.case.block_bytes.saturating_mul(SIZING_BLOCKS_FIRST))
     }
 
     /// A launch of this many bytes. One that finds the speed has as many before the clock starts: the program may be slow at first.
@@ -88,7 +88,7 @@ impl PairTrials {
             true => bytes,
             false => self.amount.warmup_bytes_max.min(bytes / WARMUP_PART),
         };
-        TrialSize { bytes, block_bytes: self.pair.block_bytes, warmup_bytes }
+        TrialSize { bytes, block_bytes: self.pair.case.block_bytes, warmup_bytes }
     }
 }
 

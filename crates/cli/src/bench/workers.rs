@@ -6,10 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use engine::Plan;
-use model::{
-    Amount, BenchRecord, Case, Check, Host, PayloadKind, Placement, RecordHead, Settings, Spec, Tasks,
-    Workload,
-};
+use model::{Amount, BenchRecord, Case, Host, Placement, RecordHead, Settings, Spec, Tasks, Workload};
 use report::words;
 use worker::{BuildCache, LanguageVariant, Program, Registry, Worker, WorkerAmount, WorkerPair};
 
@@ -153,13 +150,8 @@ fn matrix_variants<'a>(choices: &[LanguageVariant<'a>], typed: &str) -> Vec<Lang
     choices.iter().filter(|choice| named(choice) || tuned(choice)).copied().collect()
 }
 
-/// Where the ends are, and what they exchange. Every worker is measured in every cell.
-struct Cell {
-    placement: Placement,
-    cpus: Vec<u32>,
-    workload: Workload,
-    block_bytes: u64,
-}
+/// What the ends exchange and where they are, with their CPUs. Every worker is measured in every cell.
+type Cell = (Case, Vec<u32>);
 
 /// The cells of `--place`, `--workload` and `--block`. Default: a stream of one block size, placed by the scheduler, which is what programs
 /// get. For peers: both workloads, several block sizes, and an end on each of two CPUs, if there are two, as some of them spin.
@@ -183,13 +175,11 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for placement in placements {
         let cpus = host::resolve(placement, &cpus)?;
-        for workload in &workloads {
-            cells.extend(blocks.iter().map(|block_bytes| Cell {
-                placement,
-                cpus: cpus.clone(),
-                workload: *workload,
-                block_bytes: *block_bytes,
-            }));
+        for &workload in &workloads {
+            let of_block = |&block_bytes: &u64| {
+                (Case { placement, workload, ..WorkerPair::over_a_pipe(block_bytes) }, cpus.clone())
+            };
+            cells.extend(blocks.iter().map(of_block));
         }
     }
     Ok(cells)
@@ -203,23 +193,19 @@ fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<
     for (spec, tasks) in OWN_MECHANISMS {
         let spec: Spec = spec.parse()?;
         let (mechanism, options) = mechanism::resolve(&spec)?;
-        cases.extend(own_cells.iter().map(|cell| Case {
+        let wait = mechanism.wait(&options);
+        cases.extend(own_cells.iter().map(|(cell, _)| Case {
+            spec: spec.clone(),
             tasks,
-            wait: mechanism.wait(&options),
-            check: Check::Xor,
-            payload: PayloadKind::Sequence,
-            placement: cell.placement,
-            workload: cell.workload,
-            block_bytes: cell.block_bytes,
+            wait,
             amount,
-            ..Case::stream(spec.clone())
+            ..cell.clone()
         }));
     }
     let matrix = args.workers.matrix;
     let trials = args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS });
-    let has_several = cells
-        .iter()
-        .any(|cell| (cell.workload, cell.block_bytes) != (cells[0].workload, cells[0].block_bytes));
+    let exchanged = |(cell, _): &Cell| (cell.workload, cell.block_bytes);
+    let has_several = cells.iter().any(|cell| exchanged(cell) != exchanged(&cells[0]));
     let trial = if matrix || has_several { SHORT_TRIAL } else { TRIAL };
     Ok(Plan {
         // Programs start slowly: shorter trials say nothing of them.
@@ -234,17 +220,18 @@ fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<
 /// The workers of each cell: each with itself, or for a matrix each writer with each reader.
 fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair> {
     let mut rows = Vec::new();
-    for Cell { placement, cpus, workload, block_bytes } in cells {
+    for (Case { placement, workload, block_bytes, .. }, cpus) in cells {
         for writer in workers {
-            let pairs: Vec<WorkerPair> = if args.workers.matrix {
-                let readers = workers.iter().cloned();
-                readers.map(|reader| WorkerPair::between(writer.clone(), reader, *block_bytes)).collect()
-            } else {
-                let pair = WorkerPair::with_itself(writer.clone(), *block_bytes);
-                vec![WorkerPair { workload: *workload, ..pair }]
-            };
-            let placed = |pair| WorkerPair { placement: *placement, cpus: cpus.clone(), ..pair };
-            rows.extend(pairs.into_iter().map(placed));
+            let mut pairs = vec![WorkerPair::with_itself(writer.clone(), *block_bytes)];
+            if args.workers.matrix {
+                let between =
+                    |reader: &Worker| WorkerPair::between(writer.clone(), reader.clone(), *block_bytes);
+                pairs = workers.iter().map(between).collect();
+            }
+            for pair in &mut pairs {
+                (pair.case.placement, pair.case.workload, pair.cpus) = (*placement, *workload, cpus.clone());
+            }
+            rows.append(&mut pairs);
         }
     }
     rows
@@ -252,7 +239,7 @@ fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair
 
 /// How much each trial moves.
 fn amount(args: &BenchArgs, cells: &[Cell]) -> WorkerAmount {
-    let of_count = args.count.map(|count| count.saturating_mul(cells[0].block_bytes));
+    let of_count = args.count.map(|count| count.saturating_mul(cells[0].0.block_bytes));
     match args.bytes.map(|size| size.0).or(of_count) {
         Some(bytes) => {
             WorkerAmount { stream: Amount::Bytes(bytes), warmup_bytes_max: WARMUP_BYTES.min(bytes / 4) }
@@ -275,14 +262,14 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
         true => words::count(names.len() * names.len() * cells.len(), "pair"),
         false => words::count(names.len() * cells.len(), "worker"),
     };
-    let place = |cell: &Cell| match cell.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
+    let place = |(cell, cpus): &Cell| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
         cpus if cpus.is_empty() => cell.placement.to_string(),
         cpus => format!("{} ({cpus})", cell.placement),
     };
     let mut places: Vec<String> = cells.iter().map(place).collect();
     places.dedup();
     let mut blocks: Vec<String> =
-        cells.iter().map(|cell| model::ByteSize(cell.block_bytes).to_string()).collect();
+        cells.iter().map(|cell| model::ByteSize(cell.0.block_bytes).to_string()).collect();
     blocks.sort();
     blocks.dedup();
     Ok(format!(
