@@ -7,20 +7,17 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Bound, bound_of, figure, is_mixed, shared_cpu};
 
 use crate::estimate::quantity;
+use crate::limits::{GAIN_MIN, SUGGESTIONS_MAX};
 use crate::lists::{distinct, first_names};
 use crate::verdict::{Findings, times_as_fast, verdict};
 use crate::view::{RankedRow, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, offsets, words};
 
-/// Most suggestions.
-const SENTENCES_MAX: usize = 3;
 /// Most names in one sentence.
 const NAMES_MAX: usize = 8;
 /// A round trip with at least this many sleeps consists of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
-/// Smallest gain that is reported.
-const GAIN_MIN: f64 = 1.1;
 /// The suggested half width of intervals, in percent.
 const PRECISION_PERCENT: f64 = 5.0;
 
@@ -44,7 +41,7 @@ pub(crate) fn findings(record: &BenchRecord) -> Findings {
         let view = View::from_record(record);
         findings = verdict(&view);
         let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
-        findings.further.extend(rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX));
+        findings.further.extend(rules.iter().filter_map(|rule| rule(&view)).take(SUGGESTIONS_MAX));
     }
     findings.further.extend(wide(record));
     findings

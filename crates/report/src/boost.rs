@@ -4,6 +4,7 @@ use model::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer, one_line};
 
 use crate::document::{Block, Context, Section};
 use crate::layout::shortened;
+use crate::limits::GAIN_MIN;
 use crate::numbers::{grouped, time};
 use crate::sheet::{Sheet, col};
 use crate::show::Show;
@@ -12,8 +13,6 @@ use crate::unit::Unit;
 use crate::value::Value;
 use crate::words::{count, count_of};
 
-/// Smallest factor of a writer's rate that counts as a gain.
-const GAIN_MIN: f64 = 1.1;
 /// Longest command in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 60;
 /// Most pipes that are shown: those that were full longest.

@@ -8,8 +8,9 @@ use model::{Bottleneck, ByteSize, Cause, RunRecord, StageShare};
 use serde_json::Value;
 
 use crate::layout::shortened;
+use crate::limits::COMMAND_COLUMNS;
 use crate::lists::joined_if_any;
-use crate::stages::{COMMAND_CHARACTERS_MAX, stage_name};
+use crate::stages::stage_name;
 use crate::template::filled;
 
 static TEXTS: LazyLock<BTreeMap<String, String>> =
@@ -100,7 +101,7 @@ impl About<'_> {
 
     fn named(&self, at: usize) -> Option<String> {
         let stage = self.record.stages.get(at)?;
-        let alone = || format!("`{}`", shortened(&stage.command, COMMAND_CHARACTERS_MAX));
+        let alone = || format!("`{}`", shortened(&stage.command, COMMAND_COLUMNS));
         Some(if self.is_alone(at) { alone() } else { stage_name(stage) })
     }
 }
@@ -111,7 +112,7 @@ fn shown(field: &str, value: &Value) -> Option<String> {
         ("share", value) => Some(percent(value.as_f64()?)),
         ("ns", value) => Some(milliseconds(value.as_u64()?)),
         ("bytes", value) => Some(ByteSize(value.as_u64()?).to_string()),
-        (_, Value::String(text)) => Some(shortened(text, COMMAND_CHARACTERS_MAX)),
+        (_, Value::String(text)) => Some(shortened(text, COMMAND_COLUMNS)),
         (_, value) => Some(value.as_u64()?.to_string()),
     }
 }

@@ -7,6 +7,7 @@ use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 use crate::estimate::{estimated, quantity, shown};
 use crate::granted;
 use crate::interval::{Estimated, common_unit};
+use crate::limits::BAR_COLUMNS;
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::sheet::{Sheet, col};
@@ -16,9 +17,6 @@ use crate::unit::Unit;
 use crate::value::Value;
 use crate::verdict::cpu_per_block;
 use crate::view::{RankedRow, Ranking};
-
-/// Width of the longest bar.
-const BAR_COLUMNS: usize = 12;
 
 /// The ranking, the best row first. Columns without `pinned` or `on …` in their headings are of the placement that ranks.
 pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {

@@ -44,6 +44,7 @@ mod hosts;
 mod labels;
 mod languages;
 mod layout;
+mod limits;
 mod lists;
 mod load;
 mod machine;

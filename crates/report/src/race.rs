@@ -5,14 +5,10 @@ use stats::choice::{LEAD_TIMES_MIN, ranking_cost_ns};
 use stats::race::SAME_TIMES;
 use stats::{Against, Choice, Demand, RankedCase, trials_by_cpus};
 
+use crate::limits::{FACTOR_MIN, NAMES_MAX};
 use crate::lists::first_names;
 use crate::numbers;
 use crate::words::count;
-
-/// Most names in a list.
-const NAMES_MAX: usize = 4;
-/// A lower bound below this says next to nothing.
-const BOUND_FROM: f64 = 1.05;
 
 /// Cases of which one is taken.
 #[derive(Clone, Copy)]
@@ -93,7 +89,7 @@ impl RaceWords<'_> {
         } else {
             format!("; {} times in total", times(next.totals))
         };
-        let mut text = if low < BOUND_FROM {
+        let mut text = if low < FACTOR_MIN {
             let cpus = self.by_cpus(next.at).map(|cpus| format!("; {cpus}"));
             let [dearer, rounds] = [next.rounds_dearer, next.rounds];
             format!(

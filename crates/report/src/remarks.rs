@@ -6,20 +6,11 @@ use model::{BenchRecord, CaseRecord, Check, DataLevel, PayloadKind, Role, Tasks,
 use stats::{figure, is_mixed};
 
 use crate::estimate::{estimated, figures_by_cpus, mixture, quantity, speed};
+use crate::limits::{DISTURBANCE_FROM, MANY_MAX, PROGRAMS_FROM};
 use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
-
-/// Smallest shares of the CPUs that are reported: a quiet virtual machine has a few percent of either.
-pub(crate) const PROGRAMS_FROM: f64 = 0.15;
-const STOLEN_FROM: f64 = 0.10;
-/// Smallest fall of the frequency that is reported.
-const FELL_FROM: f64 = 0.10;
-/// Most lines of one kind.
-const LINES_MAX: usize = 24;
-/// Most specs in one sentence.
-const NAMES_MAX: usize = 24;
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
@@ -104,9 +95,9 @@ pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
     let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
         format!("Other programs took {others} of the CPUs during this run{largest}: end them, or read the intervals.")
     });
-    let stolen = (load.stolen_share >= STOLEN_FROM)
+    let stolen = (load.stolen_share >= DISTURBANCE_FROM)
         .then(|| format!("The hypervisor gave {guests} of the CPUs to other guests: read the intervals."));
-    let fell = load.frequency_fell.filter(|fell| (FELL_FROM..=1.0).contains(fell)).map(|fell| {
+    let fell = load.frequency_fell.filter(|fell| (DISTURBANCE_FROM..=1.0).contains(fell)).map(|fell| {
         let share = numbers::percent(fell);
         format!("The CPUs became slower during this run: their frequency fell by {share} (heat, or a power limit): read the intervals.")
     });
@@ -165,7 +156,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     let record = view.record;
     let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
     let mut remarks: Vec<String> = empty_sums(record).into_iter().chain(load::remarks(record)).collect();
-    remarks.extend(first_lines(distinct(above), LINES_MAX));
+    remarks.extend(first_lines(distinct(above), MANY_MAX));
     remarks.extend(unsteady::remarks(record));
     remarks.extend(mixtures(view));
     remarks.extend(single_trial(record));
@@ -240,7 +231,7 @@ fn zero_copy(record: &BenchRecord) -> Vec<String> {
         Some(format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.')))
     };
     let sentences = transports(record).filter_map(|case| Some((sentence(case)?, case.spec.to_string())));
-    let named = |specs: Vec<String>| first_of(&distinct(specs), NAMES_MAX, "; ", String::clone);
+    let named = |specs: Vec<String>| first_of(&distinct(specs), MANY_MAX, "; ", String::clone);
     grouped(sentences).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", named(specs))).collect()
 }
 
@@ -264,7 +255,7 @@ fn changed_requests(record: &BenchRecord) -> Vec<String> {
         let asked = granted::requested_size_if_changed(case)?;
         Some(format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case)))
     };
-    first_lines(distinct(transports(record).filter_map(line)), LINES_MAX)
+    first_lines(distinct(transports(record).filter_map(line)), MANY_MAX)
 }
 
 /// The meaning of ±, of an interval in parentheses, and of the two figures of a mixture.
@@ -284,7 +275,7 @@ pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
 fn mixtures(view: &View) -> Option<String> {
     let rows = view.rankings.iter().flat_map(|ranking| &ranking.rows);
     let mixed: Vec<String> = rows.flat_map(two_figures).collect();
-    let named = first_of(&mixed, LINES_MAX, "; ", String::clone);
+    let named = first_of(&mixed, MANY_MAX, "; ", String::clone);
     (!mixed.is_empty()).then(|| format!("On one CPU and on two: {named}."))
 }
 

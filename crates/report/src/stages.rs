@@ -15,6 +15,7 @@ use crate::chart::{Chart, ChartData, Flow, FlowLink, FlowStage};
 use crate::document::{Block, Context, Section};
 use crate::folded::Folded;
 use crate::layout::shortened;
+use crate::limits::COMMAND_COLUMNS;
 use crate::lists::{grouped as grouped_by, joined_if_any};
 use crate::numbers::{decimal_size, percent, size, time};
 use crate::sheet::Sheet;
@@ -23,9 +24,6 @@ use crate::statuses;
 use crate::table::Table;
 use crate::words::{self, AT_LEAST, NOT_KNOWN, grouped_count};
 use crate::{held_back, slow_copies, why};
-
-/// Longest command in a sentence.
-pub(crate) const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// Smallest time that is shown; a shorter one is shown as absent.
 const SHOWN_NS_MIN: u64 = 1_000_000;
@@ -81,7 +79,7 @@ impl Show for RunRecord {
 
 /// A stage in a sentence.
 pub(crate) fn stage_name(stage: &StageRecord) -> String {
-    format!("`{}` (stage {})", shortened(&stage.command, COMMAND_CHARACTERS_MAX), stage.stage + 1)
+    format!("`{}` (stage {})", shortened(&stage.command, COMMAND_COLUMNS), stage.stage + 1)
 }
 
 /// The command of a stage, after the number of stages of which it is the sum.
@@ -130,7 +128,7 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
         let largest = largest_share(stages).map(|(number, share)| {
             let is_it = |stage: &&StageRecord| stage.pipeline == *pipeline && stage.stage == number;
             let command = record.stages.iter().find(is_it).map_or("", |stage| &stage.command);
-            let command = shortened(command, COMMAND_CHARACTERS_MAX);
+            let command = shortened(command, COMMAND_COLUMNS);
             format!(" The largest share, {share}, was in stage {}, `{command}`.", number + 1)
         });
         let at_least = if whole.matched.certainty() == Certainty::Exact { "" } else { "at least " };
@@ -268,7 +266,7 @@ fn longest_pipeline(record: &RunRecord) -> String {
     let Some(stage) = longest.filter(|_| several) else { return String::new() };
     let stages = record.stages.iter().filter(|other| other.pipeline == stage.pipeline);
     let text = stages.map(|other| other.command.as_str()).collect::<Vec<_>>().join(" | ");
-    let (text, wall) = (shortened(&text, COMMAND_CHARACTERS_MAX), time(stage.wall_ns as f64));
+    let (text, wall) = (shortened(&text, COMMAND_COLUMNS), time(stage.wall_ns as f64));
     format!("The longest pipeline, `{text}`, took {wall}. ")
 }
 

@@ -3,13 +3,9 @@
 use model::{RunRecord, StageRecord, UnseenEnd, signal_name};
 
 use crate::layout::{code, shortened};
+use crate::limits::{COMMAND_COLUMNS, SENTENCES_MAX};
 use crate::lists::{distinct, first_names};
 use crate::value::ABSENT;
-
-/// Width of a command in a sentence.
-const COMMAND_COLUMNS: usize = 40;
-/// Most sentences: a loop may have thousands of stages.
-const SENTENCES_MAX: usize = 5;
 
 const SIGPIPE: &str = "SIGPIPE";
 

@@ -3,13 +3,11 @@
 use model::{CaseRecord, Latency};
 use stats::tail::Tail;
 
+use crate::limits::CASES_MAX;
 use crate::lists::{first_names, joined_if_any};
 use crate::unit::Unit;
 use crate::value::{ABSENT, Value};
 use crate::{numbers, unsteady};
-
-/// Most cases whose interval is given.
-const INTERVALS_MAX: usize = 6;
 
 /// The columns, and how many round trips each needs.
 const COLUMNS: [(&str, Tail); 3] = [("p90", Tail::P90), ("p99", Tail::P99), ("p99.9", Tail::P999)];
@@ -44,6 +42,6 @@ pub(crate) fn intervals<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Opti
         Some(format!("{} {range}", unsteady::name(case)))
     });
     let known: Vec<String> = known.collect();
-    let ranges = first_names(&known, INTERVALS_MAX);
+    let ranges = first_names(&known, CASES_MAX);
     (!known.is_empty()).then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
 }

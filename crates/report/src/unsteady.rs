@@ -5,18 +5,16 @@ use model::{BenchRecord, CaseRecord, Workload};
 use stats::{CarryOver, carry_over, states, unlike_halves};
 
 use crate::estimate::quantity;
+use crate::limits::CASES_MAX;
 use crate::lists::first_lines;
 use crate::view::transports;
 use crate::{numbers, words};
 
-/// Most cases of either kind that are named.
-const LINES_MAX: usize = 6;
-
 /// A sentence for each case whose halves differ, whose trials fall into two states, or whose trials differ by what ran before them.
 pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
-    let mut all = first_lines(transports(record).filter_map(two_states).collect(), LINES_MAX);
-    all.extend(first_lines(transports(record).filter_map(two_halves).collect(), LINES_MAX));
-    all.extend(first_lines(after_others(record), LINES_MAX));
+    let mut all = first_lines(transports(record).filter_map(two_states).collect(), CASES_MAX);
+    all.extend(first_lines(transports(record).filter_map(two_halves).collect(), CASES_MAX));
+    all.extend(first_lines(after_others(record), CASES_MAX));
     all
 }
 

@@ -10,6 +10,7 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each,
 
 use crate::estimate::{estimated, paired_speeds, quantity, speed};
 use crate::groups::{OF_ONE_LOAD, groups};
+use crate::limits::{NAMES_MAX, SENTENCES_MAX};
 use crate::lists::{distinct, first_names, first_of};
 use crate::load;
 use crate::numbers;
@@ -19,12 +20,8 @@ use crate::value::Value;
 use crate::view::{Ranking, View, transports};
 use crate::words::{self, whereabouts};
 
-/// Most names in a list of rows.
-const NAMES_MAX: usize = 4;
 /// How others compare with the one that is taken at a size: they surely cost the same within a tenth, that is not known, or they surely cost less.
 const SIZE_LABELS: [&str; 3] = ["Sharing the first place", "Not told apart", "Ahead by at most 3 %"];
-/// Most ranges of sizes in a list.
-const RUNS_MAX: usize = 5;
 /// Fewest rounds from which the number of rounds needed is estimated.
 const FEW_ROUNDS: usize = 20;
 /// Nothing more is asked of a mechanism than to cost little.
@@ -112,7 +109,7 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
         if runs.is_empty() {
             continue;
         }
-        let runs = first_of(&runs, RUNS_MAX, "; ", String::clone);
+        let runs = first_of(&runs, SENTENCES_MAX, "; ", String::clone);
         let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
         let farthest = answers.iter().filter(|one| is_of_kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));

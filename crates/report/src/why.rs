@@ -7,6 +7,7 @@ use model::{NamedProcess, WhyAnswer, WhyCause, WhyEdge, WhyRecord, WhyVerdict, d
 use serde::Deserialize;
 
 use crate::document::{Block, Context, Section};
+use crate::limits::LONG_NAMES_MAX;
 use crate::numbers::time;
 use crate::sheet::Sheet;
 use crate::show::Show;
@@ -16,8 +17,6 @@ use crate::words::count_of;
 
 /// Shortest wait that is shown.
 const SHOWN_NS: u64 = 1_000_000_000;
-/// Most processes that a sentence names.
-const NAMED_MAX: usize = 3;
 
 /// The row of a cause.
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -116,8 +115,8 @@ fn step(edge: &WhyEdge) -> String {
         let fd = holder.fd.map_or_else(String::new, |fd| format!(", {}", descriptor_name(fd)));
         format!("{}{fd}", named(&holder.process))
     };
-    let to: Vec<String> = edge.to.iter().take(NAMED_MAX).map(holder).collect();
-    let more = edge.to.len().saturating_sub(NAMED_MAX);
+    let to: Vec<String> = edge.to.iter().take(LONG_NAMES_MAX).map(holder).collect();
+    let more = edge.to.len().saturating_sub(LONG_NAMES_MAX);
     let more = if more > 0 { format!("; {more} more") } else { String::new() };
     let arrow = if to.is_empty() { String::new() } else { format!(" <- {}{more}", to.join("; ")) };
     format!("{} {}{arrow}", named(&edge.from), one_line(&edge.does))
@@ -131,8 +130,8 @@ fn named(process: &NamedProcess) -> String {
 }
 
 fn list(processes: &[NamedProcess], shown: fn(&NamedProcess) -> String) -> String {
-    let mut all: Vec<String> = processes.iter().take(NAMED_MAX).map(shown).collect();
-    let more = processes.len().saturating_sub(NAMED_MAX);
+    let mut all: Vec<String> = processes.iter().take(LONG_NAMES_MAX).map(shown).collect();
+    let more = processes.len().saturating_sub(LONG_NAMES_MAX);
     if more > 0 {
         all.push(format!("{more} more"));
     }

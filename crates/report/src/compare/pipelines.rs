@@ -7,6 +7,7 @@ use stats::spread::outlier_indices;
 
 use crate::interval::Estimated;
 use crate::layout::{code, shortened};
+use crate::limits::LONG_NAMES_MAX;
 use crate::lists::{first_of, grouped};
 use crate::numbers::{decimal_size, three_digits, time};
 use crate::sheet::{Sheet, col};
@@ -18,8 +19,6 @@ use crate::words::count;
 
 /// Longest text of a pipeline in a sentence, unless another one has the same beginning.
 const NAME_COLUMNS: usize = 48;
-/// Most pipelines in one sentence.
-const NAMES_MAX: usize = 3;
 /// Smallest distance of a reported trial from the median, as a share of the median.
 const FAR_SHARE: f64 = 0.1;
 /// Width of the longest bar.
@@ -173,7 +172,7 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
     let level = ranked.iter().copied().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
     let level: Vec<&CompareResult> = level.collect();
     if level.len() != 1 {
-        let names = first_of(&level, NAMES_MAX, ", ", name);
+        let names = first_of(&level, LONG_NAMES_MAX, ", ", name);
         return Some(format!(
             "Which of {names} is the fastest is not certain: more --trials, or a quieter machine, may show it."
         ));
@@ -201,7 +200,7 @@ fn unlike_outputs(record: &CompareRecord, results: &[&CompareResult]) -> Option<
     let unlike: Vec<&CompareResult> = unlike.collect();
     let via = &results.first().filter(|_| !unlike.is_empty())?.via;
     let reference = record.results.iter().find(|one| one.same_output.is_some() && one.via == *via)?;
-    let unlike = first_of(&unlike, NAMES_MAX, ", ", sized);
+    let unlike = first_of(&unlike, LONG_NAMES_MAX, ", ", sized);
     Some(format!("Not the same output as of {}: {unlike}.", sized(&reference)))
 }
 
@@ -235,8 +234,9 @@ pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
         let start = seconds(start_s);
         format!("Each time includes the start of the shell ({start} with an empty text): without it the factors would be larger.")
     });
-    let named =
-        |lines: Vec<String>| (!lines.is_empty()).then(|| first_of(&lines, NAMES_MAX, "; ", String::clone));
+    let named = |lines: Vec<String>| {
+        (!lines.is_empty()).then(|| first_of(&lines, LONG_NAMES_MAX, "; ", String::clone))
+    };
     let first = named(first).map(|first| {
         format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
     });

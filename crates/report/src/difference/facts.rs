@@ -3,9 +3,9 @@
 use model::{CaseChange, DiffRecord, DiffSide, DiffUnit, OtherLoad, RUNS_MIN};
 
 use super::name;
+use crate::limits::PROGRAMS_FROM;
 use crate::lists::first_names;
 use crate::numbers::{self, percent};
-use crate::remarks::PROGRAMS_FROM;
 
 /// Smallest share of other guests that is reported.
 const STOLEN_FROM: f64 = 0.01;

@@ -8,11 +8,9 @@ use stats::{figure, is_mixed, paired_ratios, ratio_of};
 use super::{buffers, ends, peers, places, ranked, title, worker};
 use crate::estimate::{estimated, speed};
 use crate::groups::References;
+use crate::limits::FACTOR_MIN;
 use crate::lists::{distinct, joined_if_any};
 use crate::{numbers, remarks};
-
-/// Smallest slowdown of idiomatic code that is reported.
-const COST_MIN: f64 = 1.05;
 
 /// Sentences on languages whose idiomatic code is slower than their tuned code, and on slow buffers.
 pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
@@ -49,7 +47,7 @@ fn costs<'a>(placed: &[&'a CaseRecord]) -> Vec<(f64, &'a str)> {
         let disjoint = tuned.throughput.as_ref()?.low > idiomatic.throughput.as_ref()?.high;
         let ratios = paired_ratios(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s);
         let times = speed(tuned)? / speed(idiomatic)?;
-        (disjoint && ratio_of(&ratios)?.low > COST_MIN && times > COST_MIN).then_some((times, language))
+        (disjoint && ratio_of(&ratios)?.low > FACTOR_MIN && times > FACTOR_MIN).then_some((times, language))
     };
     let mut costs: Vec<(f64, &str)> = of_variant("idiomatic").filter_map(cost).collect();
     model::sort_by(&mut costs, |(one, _), (other, _)| other.total_cmp(one));

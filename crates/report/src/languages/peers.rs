@@ -7,14 +7,12 @@ use super::{start_up, worker};
 use crate::estimate::quantity;
 use crate::groups::groups;
 use crate::interval::Estimated;
+use crate::limits::BAR_COLUMNS;
 use crate::sheet::{Sheet, col};
 use crate::table::Table;
 use crate::unit::Unit;
 use crate::value::Value;
 use crate::{numbers, words};
-
-/// Width of the longest bar.
-const BAR_COLUMNS: usize = 12;
 
 /// Whether a record has round trips of workers, or rows of hosepipe's beside them.
 pub(super) fn is_of_peers(record: &BenchRecord) -> bool {

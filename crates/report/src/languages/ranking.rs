@@ -7,6 +7,7 @@ use super::{ranked, start_up, title, worker};
 use crate::columns::group_value;
 use crate::estimate::{estimate_value, speed};
 use crate::interval::SPREAD_FROM;
+use crate::limits::BAR_COLUMNS;
 use crate::sheet::{Sheet, col};
 use crate::table::Table;
 use crate::unit::Unit;
@@ -14,8 +15,6 @@ use crate::value::Value;
 
 /// The label of the row with which all others are compared, if it was measured.
 const YARDSTICK: &str = "c:tuned";
-/// Width of the longest bar.
-const BAR_COLUMNS: usize = 12;
 
 /// `None` if no worker started its own child.
 pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
