@@ -95,23 +95,28 @@ pub struct NoPipeline {
     pub command: Option<String>,
 }
 
-/// What makes a well-known program faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Tip {
-    /// LC_ALL=C for a program that orders by the language.
-    OrderByBytes,
-    /// LC_ALL=C for a program that looks for letters, if the text is ASCII.
-    TextIsAscii,
-    Mawk,
-    Zstd,
-    Pigz,
-    Lbzip2,
-    B3sumOrXxhsum,
-    B3sum,
-    /// `<` instead of a `cat` of one file.
-    RedirectInput,
+crate::words! {
+    /// What makes a well-known program faster.
+    pub recorded enum Tip {
+        /// LC_ALL=C for a program that orders by the language.
+        OrderByBytes = "order-by-bytes",
+        /// LC_ALL=C for a program that looks for letters, if the text is ASCII.
+        TextIsAscii = "text-is-ascii",
+        /// mawk(1) instead of gawk(1).
+        Mawk = "mawk",
+        /// zstd(1) instead of gzip(1).
+        Zstd = "zstd",
+        /// pigz(1) instead of gzip(1), where CPUs are idle.
+        Pigz = "pigz",
+        /// lbzip2(1) instead of bzip2(1).
+        Lbzip2 = "lbzip2",
+        /// b3sum(1) or xxhsum(1) instead of md5sum(1).
+        B3sumOrXxhsum = "b3sum-or-xxhsum",
+        /// b3sum(1) instead of sha256sum(1) and its kin.
+        B3sum = "b3sum",
+        /// `<` instead of a `cat` of one file.
+        RedirectInput = "redirect-input",
+    }
 }
 
 impl Bottleneck {

@@ -183,6 +183,13 @@ mod tests {
                 format!("{holds}63 % of the time was up to it, and it waited for a disk for 80 % of that."),
             ),
             (
+                Cause::Stopped { stopped_share: 0.9 },
+                Some(1),
+                format!(
+                    "{holds}63 % of the time was up to it, and it was stopped by a signal (SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU) for 90 % of that."
+                ),
+            ),
+            (
                 Cause::SharedPipe { with: "sleep 1".to_owned(), waited_share: 0.9 },
                 Some(1),
                 format!(
@@ -221,6 +228,16 @@ mod tests {
             ),
         ] {
             assert_eq!(sentence(&run(&["cat f", "sort -u"]), &found(stage, cause)), expected);
+        }
+    }
+
+    #[test]
+    fn each_tip_has_its_text_and_each_name_in_records_is_its_key() {
+        for tip in Tip::ALL {
+            assert_eq!(serde_json::to_value(tip).expect("JSON"), tip.word());
+            let said =
+                sentence(&run(&["a"]), &found(Some(0), Cause::Computes { cpu_share: 1.0, tips: vec![*tip] }));
+            assert!(said.starts_with("`a` computed for 100 % of that. Try "), "{tip}: {said}");
         }
     }
 
