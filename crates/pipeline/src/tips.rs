@@ -12,14 +12,8 @@ use std::path::PathBuf;
 use model::{Tip, file_on_path};
 use observe::locale::{Letters, Locale};
 
-/// A tip for the stage that the others wait for.
-struct Row {
-    /// The programs' file names.
-    programs: &'static [&'static str],
-    holds: fn(&Busy<'_>) -> bool,
-    tip: Tip,
-    saves: Saves,
-}
+/// A tip for the stage that the others wait for: the programs' file names, whether it holds, what to try, and what it saves.
+type Row = (&'static [&'static str], fn(&Busy<'_>) -> bool, Tip, Saves);
 
 /// What is saved by following a tip.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,36 +38,32 @@ pub(crate) struct Busy<'a> {
     pub(crate) shares_cpus: bool,
 }
 
-const fn row(programs: &'static [&'static str], holds: fn(&Busy<'_>) -> bool, tip: Tip, saves: Saves) -> Row {
-    Row { programs, holds, tip, saves }
-}
-
 const ROWS: &[Row] = &[
     // en_US.UTF-8, `sort`: 2.17 → 0.51; `sort -k6`: 4.56 → 1.06. C.UTF-8 has the order of C already: 1.42 → 1.06, ranges overlap. `sort -sn`: none.
-    row(&["sort"], sorts_by_language, Tip::OrderByBytes, CpuTime),
+    (&["sort"], sorts_by_language, Tip::OrderByBytes, CpuTime),
     // C.UTF-8, `grep -o 'host[0-9]*'`: 0.60 → 0.30; `-oE '[0-9]{3} [0-9]+'`: 3.58 → 1.03; `-c '^[^ ]* host1[0-9] .*GET'`: 0.79 → 0.12;
     // `-o '.*GET'`: 0.81 → 0.36. None for `-o GET`, `-on GET` and `-oi get`.
-    row(&["grep", "egrep"], greps_characters, Tip::TextIsAscii, CpuTime),
+    (&["grep", "egrep"], greps_characters, Tip::TextIsAscii, CpuTime),
     // `sed 's/.*GET//'`: 1.54 → 0.61; `'s/[0-9][0-9]*/N/g'`: 3.97 → 1.65; `-E 's/([^ ]*) ([^ ]*)/\2 \1/'`: 4.04 → 2.38. None for
     // `-E 's/ +/ /g'`, `s/GET/PUT/`, `s/GET/[&]/`, `s/[.]/,/`, `s/nginx.//` and `-n '/ERROR.*404/p'`.
-    row(&["sed"], replaces_characters, Tip::TextIsAscii, CpuTime),
+    (&["sed"], replaces_characters, Tip::TextIsAscii, CpuTime),
     // C.UTF-8, `gawk '{gsub(/[0-9]+/,"N"); print}'`: 4.87 → 1.71, and 0.86 with mawk; `{sub(/GET.*/,""); print}`: 1.13 → 0.57, and 0.19.
     // `{print $6}`, `{n+=$9}`, `{n[$6]++}`: none with either.
-    row(&["awk", "gawk"], substitutes_characters, Tip::TextIsAscii, CpuTime),
-    row(&["awk", "gawk"], substitutes, Tip::Mawk, CpuTime),
+    (&["awk", "gawk"], substitutes_characters, Tip::TextIsAscii, CpuTime),
+    (&["awk", "gawk"], substitutes, Tip::Mawk, CpuTime),
     // 2.17 → 0.51 with zstd; with pigz 1.88, and 3.50 → 1.44 of wall time (again, over seven rounds: 2.57 → 1.94).
-    row(&["gzip"], compresses, Tip::Zstd, CpuTime),
-    row(&["gzip"], compresses, Tip::Pigz, IdleCpus),
+    (&["gzip"], compresses, Tip::Zstd, CpuTime),
+    (&["gzip"], compresses, Tip::Pigz, IdleCpus),
     // 7.50 → 4.11.
-    row(&["bzip2"], compresses, Tip::Lbzip2, CpuTime),
+    (&["bzip2"], compresses, Tip::Lbzip2, CpuTime),
     // 0.42 → 0.15.
-    row(&["gzip", "gunzip", "zcat"], unpacks, Tip::Zstd, CpuTime),
+    (&["gzip", "gunzip", "zcat"], unpacks, Tip::Zstd, CpuTime),
     // 0.18 → 0.03 (b3sum), 0.02 (xxhsum).
-    row(&["md5sum"], makes_a_sum, Tip::B3sumOrXxhsum, CpuTime),
+    (&["md5sum"], makes_a_sum, Tip::B3sumOrXxhsum, CpuTime),
     // 0.16 → 0.03, 0.32 → 0.03, on a CPU with instructions for SHA.
-    row(&["sha1sum", "sha256sum"], makes_a_sum, Tip::B3sum, CpuTime),
+    (&["sha1sum", "sha256sum"], makes_a_sum, Tip::B3sum, CpuTime),
     // `cat log | wc -l`, `| grep -c`: 0.065 → 0.032, 0.062 → 0.028; `| wc -c`, `| tail -n 3`, which seek in a file: 0.07 → 0.003.
-    row(&["cat"], hands_one_file_on, Tip::RedirectInput, CpuTime),
+    (&["cat"], hands_one_file_on, Tip::RedirectInput, CpuTime),
 ];
 
 /// What to try for a stage. Its name may be a link to another program (awk to mawk, gzip to pigz).
@@ -81,14 +71,14 @@ pub(crate) fn tips_for(busy: &Busy<'_>, real_name: fn(&str) -> Option<String>) -
     let program = busy.command.split(' ').next().unwrap_or_default();
     let name = file_name(program);
     let real_name = real_name(program);
-    let holds = |row: &&Row| {
-        let is_it = |name: &str| row.programs.contains(&name);
+    let holds = |(programs, holds, _, saves): &&Row| {
+        let is_it = |name: &str| programs.contains(&name);
         is_it(name)
             && real_name.as_deref().is_none_or(is_it)
-            && (row.saves == CpuTime || !busy.shares_cpus)
-            && (row.holds)(busy)
+            && (*saves == CpuTime || !busy.shares_cpus)
+            && holds(busy)
     };
-    ROWS.iter().filter(holds).map(|row| row.tip).collect()
+    ROWS.iter().filter(holds).map(|(.., tip, _)| *tip).collect()
 }
 
 /// Whether a tip may depend on the locale of this program.
