@@ -355,10 +355,11 @@ fn figures(case: &CaseRecord) -> String {
     figure.unwrap_or_default() + &cpu.unwrap_or_default()
 }
 
-/// The CPU time that counts per block, in the median: of both ends, or of the server of paced round trips; `None` if the kernel counted none, as in trials that are too short for it.
+/// The CPU time that counts per block, in the median: of both ends, or of the server of paced round trips; `None` if the kernel counted
+/// none, as in trials that are too short for it, and of workers, whose CPU time includes their start.
 pub(crate) fn cpu_per_block_ns(case: &CaseRecord) -> Option<f64> {
     let of_sample = |sample: &model::Sample| costly_cpu_ns(case, sample, &Demand::default());
-    figure::median_of(case, of_sample).filter(|ns| *ns > 0.0)
+    figure::median_of(case, of_sample).filter(|ns| *ns > 0.0 && case.worker.is_none())
 }
 
 /// The same in a cell.

@@ -65,9 +65,9 @@ struct Evidence {
     ends: Vec<EndUsage>,
 }
 
-/// What limits a stream; `None` for ping-pong, and if the samples do not decide it.
+/// What limits a stream; `None` for ping-pong, if the samples do not decide it, and of workers, whose CPU time includes their start.
 pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
-    let evidence = Evidence::from_case(case)?;
+    let evidence = Evidence::from_case(case).filter(|_| case.worker.is_none())?;
     let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
     // A single task waits for no other. If the scheduler used one CPU in some trials and two in others, the sums mix both.
     let shared = if case.tasks == Tasks::Single { false } else { shared_cpu(case)? };

@@ -155,7 +155,7 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     add("voluntary_switches_per_block", |case| {
         median(of_blocks_alone(case)?, figure::voluntary_switches_per_block, Unit::Decimals(4))
     });
-    add("bound_by", |case| Some(bound_of(of_blocks_alone(case)?)?.to_string().into()));
+    add("bound_by", |case| Some(bound_of(case)?.to_string().into()));
     add("noise", |case| word(&case.noise?));
     add("outliers", |case| Some(Value::count(case.outliers.into())));
     sheet.fields("error_kind=kind error=message remedy", |row| (*row)?.case.error.as_ref());

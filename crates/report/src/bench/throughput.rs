@@ -80,15 +80,13 @@ fn groups(entries: &[&GroupRow]) -> (Vec<BarGroup>, Option<String>) {
     (groups.collect(), left_out)
 }
 
-/// What limits a stream, or the toolchain of a worker, whose CPU time has the start in it; how its bytes are passed, and its failure.
+/// The toolchain of a worker; what limits a stream, how its bytes are passed, and its failure.
 fn note(case: &CaseRecord) -> String {
-    let bound = match &case.worker {
-        Some(worker) => worker.writer.toolchain.clone(),
-        None => bound_of(case).map(|bound| format!("bound by {bound}")),
-    };
+    let toolchain = case.worker.as_ref().and_then(|worker| worker.writer.toolchain.clone());
+    let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
     let by_reference = case.zero_copy.as_ref().map(words::by_reference);
     let failed = case.error.as_ref().map(reason::text);
-    joined_if_any([bound, by_reference, failed].into_iter().flatten(), "; ").unwrap_or_default()
+    joined_if_any([toolchain, bound, by_reference, failed].into_iter().flatten(), "; ").unwrap_or_default()
 }
 
 /// The ceilings of the records, of the same block where one was measured.

@@ -4,6 +4,7 @@ use model::{BenchRecord, DataLevel, ErrorKind, Placement, Role, WorkerCase, Work
 
 use crate::golden::{format, plain};
 use crate::mock::{Mock, Work, record};
+use crate::page::{bench, page, text};
 
 /// A row of `bench --workers`, or a cell of `--matrix`.
 pub(crate) fn worker(writer: &str, reader: &str, gb_per_s: f64) -> Mock {
@@ -66,6 +67,23 @@ fn placements_of_languages_are_tables_of_their_own_and_a_mixture_is_told() {
         plain(&record, 140).contains("± is the range of all trials;"),
         "three trials have no such interval"
     );
+}
+
+/// Happened: on a page the rows of peers were all named `pipe`, and had the CPU time of their start as that of a block.
+#[test]
+fn peers_are_in_the_charts_of_a_page_beside_hosepipes_own_rows() {
+    let own = Mock::stream("shm-ring").gb_per_s(3.0, 1.0, Work::Copying).on(Placement::Any, &[]);
+    let peers = record([worker("zmq tuned", "zmq tuned", 2.0), worker("nng tuned", "nng tuned", 1.0), own]);
+    let said = text(&page(&[bench("peers.json", peers)]));
+    let of =
+        |row: &str| said.lines().filter(|line| line.starts_with(&format!("{row} |"))).collect::<Vec<_>>();
+    assert!(of("zmq tuned").iter().any(|line| line.ends_with("zmq 1.0")), "in the chart: {said}");
+    let heads = said.lines().find(|line| line.contains("CPU/block")).expect("every figure");
+    let at = heads.split(" | ").position(|head| head == "CPU/block").expect("a column");
+    let cpu =
+        |row: &str| of(row).last().and_then(|line| line.split(" | ").nth(at)).expect("a row").to_owned();
+    assert_eq!(cpu("zmq tuned"), "–", "{said}");
+    assert_ne!(cpu("shm-ring"), "–", "{said}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use report::read::Loaded;
 use report::study::StudyView;
 use report::table::{Row, Table};
 
-fn bench(name: &str, record: BenchRecord) -> Loaded {
+pub(crate) fn bench(name: &str, record: BenchRecord) -> Loaded {
     Loaded { name: name.to_owned(), record: Record::Bench(record) }
 }
 
@@ -176,7 +176,7 @@ fn workers() -> BenchRecord {
 }
 
 /// The page as text.
-fn text(page: &Document) -> String {
+pub(crate) fn text(page: &Document) -> String {
     let mut text = format!("{}\n{}\n", page.title, page.subtitle);
     page.notices.iter().for_each(|notice| text.push_str(&format!("! {notice}\n")));
     for highlight in &page.highlights {
