@@ -68,10 +68,16 @@ fn is_equal(old: &CompareResult, new: &CompareResult) -> bool {
 }
 
 /// Whether more rounds are in vain: the second of two differs from the first, or is slower in most rounds.
-pub(super) fn is_decided(made: u32, results: &[&CompareResult]) -> bool {
+pub(super) fn is_in_vain(made: u32, results: &[&CompareResult]) -> bool {
     let [old, new] = results else { return false };
     let slower = old.times_s.iter().zip(&new.times_s).filter(|(old, new)| new >= old).count();
     !is_equal(old, new) || made >= ROUNDS_MIN && slower * 2 > made as usize
+}
+
+/// Whether the second of two is clearly faster in every round so far.
+pub(super) fn is_clear(made: u32, results: &[&CompareResult]) -> bool {
+    let [old, new] = results else { return false };
+    made >= ROUNDS_MIN && old.times_s.iter().zip(&new.times_s).all(|(old, new)| *new < old * CLEARLY)
 }
 
 #[cfg(test)]

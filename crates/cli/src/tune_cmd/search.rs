@@ -14,7 +14,7 @@ use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 
-use super::judge::{compare, is_decided};
+use super::judge::{compare, is_clear, is_in_vain};
 use super::part::Part;
 use super::variant::{Idea, Variant};
 use super::whole::wholes;
@@ -36,7 +36,7 @@ const LAST_SHARE: f64 = 0.4;
 /// A contest has the time of so many runs of the original, if there is as much.
 const DUEL_TRIALS: f64 = 6.0;
 /// Where the input can be cut, a trial before the last contest takes about this share of the time.
-const TRIAL_SHARE: f64 = 1.0 / 60.0;
+const TRIAL_SHARE: f64 = 1.0 / 120.0;
 
 /// The name, among what was left out, of all accepted changes in the last contest.
 const ALL_TOGETHER: &str = "all-together";
@@ -223,7 +223,7 @@ impl<'a> Search<'a> {
         let all: Vec<&Variant> = [best].into_iter().chain(fresh.iter().map(|(_, variant)| variant)).collect();
         let texts: Vec<String> = all.iter().map(|variant| ground.text(variant)).collect();
         let until = Instant::now() + Duration::from_secs_f64(self.first_s().max(0.0));
-        let results = self.contest(&texts, FIRST_ROUNDS, until)?;
+        let results = self.contest(&texts, FIRST_ROUNDS, until, &|_, _| false)?;
         let Some(base) = results.first() else { return Ok(Vec::new()) };
         let mut promising = Vec::new();
         for ((idea, variant), result) in fresh.iter().zip(&results[1..]) {
@@ -279,7 +279,7 @@ impl<'a> Search<'a> {
         }
         let left_s = (self.time.as_secs_f64() * LAST_SHARE).max(self.left_s());
         let until = Instant::now() + Duration::from_secs_f64(left_s);
-        let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until)?;
+        let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until, &is_in_vain)?;
         let [original, tuned] = &results[..] else { return Ok(()) };
         let found = compare(original, tuned);
         if self.stop.is_set() && found.is_err() {
@@ -314,7 +314,9 @@ impl<'a> Search<'a> {
         }
         let enough_s = (self.time.as_secs_f64() * DUEL_SHARE).max(trial_s * DUEL_TRIALS);
         let until = Instant::now() + Duration::from_secs_f64(left_s.min(enough_s));
-        let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until)?;
+        let is_enough =
+            |made: u32, results: &[&CompareResult]| is_in_vain(made, results) || is_clear(made, results);
+        let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until, &is_enough)?;
         let [old, new] = &results[..] else { return Ok(Verdict::LeftOut(TuneReason::NoTime)) };
         Ok(match compare(old, new) {
             Ok(found) if found.is_worthwhile() => Verdict::Faster(found.ratio),
@@ -346,7 +348,13 @@ impl<'a> Search<'a> {
     }
 
     /// Runs texts in turns. Their results are in the same order.
-    fn contest(&self, texts: &[String], rounds: u32, until: Instant) -> anyhow::Result<Vec<CompareResult>> {
+    fn contest(
+        &self,
+        texts: &[String],
+        rounds: u32,
+        until: Instant,
+        is_enough: &dyn Fn(u32, &[&CompareResult]) -> bool,
+    ) -> anyhow::Result<Vec<CompareResult>> {
         let own = format!("{} ", self.hosepipe.display());
         let contenders: Result<Vec<Contender>, _> = texts
             .iter()
@@ -361,7 +369,7 @@ impl<'a> Search<'a> {
             warmup: 0,
             trials: rounds,
             until: Some(until),
-            is_enough: &|made, results| is_decided(made, results),
+            is_enough,
             seed: 1,
             must_succeed: false,
             shows_messages: false,
