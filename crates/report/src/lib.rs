@@ -31,7 +31,7 @@ mod bounds;
 mod cause;
 mod columns;
 mod compare;
-mod costs;
+mod crossings;
 mod disjoint;
 mod dot;
 mod estimate;

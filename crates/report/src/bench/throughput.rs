@@ -1,13 +1,12 @@
 //! Streams and round trips as figures: a ranking for each block size, or lines over many of them.
 
 use model::{CaseRecord, Role, Workload};
-use stats::{CostModel, bound_of};
+use stats::bound_of;
 
 use crate::bounds::bars_of;
 use crate::chart::{
     Axis, BarGroup, Bars, Chart, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
-use crate::costs::Costs;
 use crate::estimate::{estimate_bar, estimated, quantity, speed};
 use crate::groups::{Group, GroupRow, References, Source};
 use crate::interval::{self, interval_words};
@@ -17,9 +16,6 @@ use crate::sweep::size_range;
 use crate::table::Table;
 use crate::view::{Ranking, View};
 use crate::{columns, numbers, reason, words};
-
-/// Points of a cost model's curve for each doubling of the block.
-const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` is a part of their ids.
 pub(super) fn charts(set: &Group, number: usize, sources: &[Source]) -> Vec<Chart> {
@@ -108,13 +104,6 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
     let workload = set.case().workload;
     let points = set.0.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
     let mut series = Series::by_name(points, SeriesStyle::Measured);
-    if let Some(costs) = costs(set) {
-        for (name, model) in costs.models() {
-            for one in series.iter_mut().filter(|one| one.name == name) {
-                one.model = curve(model, &one.points);
-            }
-        }
-    }
     let (what, sign) = match workload {
         Workload::Stream => ("Throughput over block size", -1.0),
         Workload::PingPong => ("Median round trip over size", 1.0),
@@ -126,14 +115,9 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
-            "{}. Both axes are logarithmic; the shade around a line is {}.{}",
+            "{}. Both axes are logarithmic; the shade around a line is {}.",
             set.caption(),
-            interval_words(set.0.iter().map(|entry| entry.case.samples.len())),
-            if series.iter().any(|one| !one.model.is_empty()) {
-                " Dotted: the cost model below."
-            } else {
-                ""
-            }
+            interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
         ),
         data: ChartData::Lines(Lines {
             x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
@@ -167,19 +151,6 @@ fn over_offsets(set: &Group, number: usize) -> Chart {
             series: Series::by_name(points, SeriesStyle::Measured),
         }),
     }
-}
-
-/// The time of a block, mechanism by mechanism.
-pub(super) fn costs(set: &Group) -> Option<Costs> {
-    Costs::from_cases(set.0.iter().map(|entry| (entry.full_name(), entry.case)))
-}
-
-/// The throughput by a cost model between the first and the last of these points.
-fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
-    let steps = ((last.x / first.x).log2() * CURVE_STEPS).ceil().clamp(1.0, 1000.0) as u32;
-    let at = |step: u32| (first.x * (last.x / first.x).powf(f64::from(step) / f64::from(steps))).round();
-    (0..=steps).map(at).map(|bytes| (bytes, bytes * 1e9 / model.ns(bytes as u64))).collect()
 }
 
 /// "ceiling: memcpy (64 KiB blocks, data none, ±12 %)"; the data level only if it is not that of the rows.
