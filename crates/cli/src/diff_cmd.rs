@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use model::{ChangeKind, DiffRecord, DiffSide, RUNS_MIN, RecordHead};
 use report::Style;
 use report::difference::go::Sides;
-use report::difference::{action, go, sides};
+use report::difference::{go, sides};
 use report::read::Loaded;
 use stats::CaseFigures;
 use stats::measured::of_runs;
@@ -108,8 +108,6 @@ pub(crate) struct DiffArgs {
 enum ForeignFormat {
     /// Go's benchmark format, a line for each sample, for benchstat
     Go,
-    /// JSON for github-action-benchmark (customSmallerIsBetter): only NEW
-    GithubAction,
 }
 
 /// Compares and prints the result; the status shows whether anything became worse.
@@ -149,11 +147,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
     let is_compared =
         record.changes.iter().any(|change| !change.control && change.kind != ChangeKind::Incomparable);
-    let foreign = match args.format {
-        None => None,
-        Some(ForeignFormat::GithubAction) => Some(action::text(&record)?),
-        Some(ForeignFormat::Go) => Some(go::text(&record, args.side)),
-    };
+    let foreign = args.format.map(|ForeignFormat::Go| go::text(&record, args.side));
     let style = Style { explain: args.explain, ..terminal::style() };
     let loaded = Loaded::new("this comparison", record);
     match foreign {

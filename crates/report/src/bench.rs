@@ -47,7 +47,7 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     let mut tables: Vec<Table> = if of_workers {
         languages::tables(record)
     } else if offsets::are_swept(record) {
-        offsets::tables(record)
+        offsets::tables(offsets::labelled_cases(record).collect::<Vec<_>>().into_iter())
     } else {
         let groups =
             if medium == Medium::Terminal { view.groups() } else { view.rankings.chunks(1).collect() };

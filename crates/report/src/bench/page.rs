@@ -11,7 +11,7 @@ use crate::crossings::crossings;
 use crate::document::{Block, Section, labelled};
 use crate::groups::{self, Group, Source};
 use crate::lists::{distinct, grouped};
-use crate::{data_costs, languages, load, remarks, view};
+use crate::{data_costs, languages, load, offsets, remarks, view};
 
 /// A section for each kind of figures that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
@@ -87,9 +87,13 @@ fn chart_blocks(figures: Vec<Chart>, set: &Group, sets: &[Group]) -> impl Iterat
 
 /// The figures of a set of cases; of a sweep also where mechanisms cross, and the sizes without figures.
 fn set_blocks(set: &Group, number: usize, sets: &[Group], sources: &[Source]) -> Vec<Block> {
+    let labelled_cases = || set.0.iter().map(|entry| (entry.full_name(), entry.case));
+    if set.is_over_offsets() {
+        return offsets::tables(labelled_cases()).into_iter().map(Block::Table).collect();
+    }
     let mut blocks: Vec<Block> = chart_blocks(throughput::charts(set, number, sources), set, sets).collect();
     if set.is_sweep() {
-        let crossings = crossings(set.0.iter().map(|entry| (entry.full_name(), entry.case)));
+        let crossings = crossings(labelled_cases());
         blocks.extend((!crossings.is_empty()).then_some(Block::Remarks(crossings)));
         blocks.extend(throughput::gaps(set).map(Block::Table));
     }

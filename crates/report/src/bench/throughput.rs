@@ -19,9 +19,6 @@ use crate::{columns, numbers, reason, words};
 
 /// The figures of a set of cases; `number` is a part of their ids.
 pub(super) fn charts(set: &Group, number: usize, sources: &[Source]) -> Vec<Chart> {
-    if set.is_over_offsets() {
-        return vec![over_offsets(set, number)];
-    }
     if set.is_sweep() {
         return vec![over_blocks(set, number, sources)];
     }
@@ -123,32 +120,6 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
             x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
             y_axis: Axis { scale: Scale::Log, ..quantity(workload).axis() },
             series,
-        }),
-    }
-}
-
-/// A line for each mechanism and block size over the offsets of the buffers.
-fn over_offsets(set: &Group, number: usize) -> Chart {
-    let several = set.blocks().len() > 1;
-    let name = |entry: &GroupRow| match several {
-        true => format!("{}, {}", entry.full_name(), numbers::size(entry.case.block_bytes)),
-        false => entry.full_name(),
-    };
-    let at = |entry: &GroupRow, point: Point| Point { x: entry.case.align.place().into(), ..point };
-    let points = set.0.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
-    Chart {
-        id: format!("offsets-{number}"),
-        title: "Where the buffers begin".to_owned(),
-        caption: format!(
-            "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
-             start; the other begins at a page. The shade around a line is {}.",
-            set.caption(),
-            interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
-        ),
-        data: ChartData::Lines(Lines {
-            x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
-            y_axis: quantity(set.case().workload).axis(),
-            series: Series::by_name(points, SeriesStyle::Measured),
         }),
     }
 }
