@@ -49,5 +49,6 @@ pub use runs::spread_between_runs;
 pub use steady::{states, unlike_halves};
 pub use summary::summarise;
 pub use times::{
-    are_times_precise, is_order_certain, pairs_to_order, rounds_to_order, summarise_times, total_times,
+    are_baselines_settled, are_times_precise, baselines, is_order_certain, pairs_to_order, rounds_to_order,
+    summarise_baselines, summarise_times, total_times,
 };

@@ -194,14 +194,8 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
         seed: 1,
         trials: 9,
         warmup: 0,
-        looks: None,
-        elapsed_s: None,
-        order_is_certain: None,
-        precision_percent: None,
-        interrupted: false,
-        shell_start_s: None,
-        conditions: std::collections::BTreeMap::new(),
         results,
+        ..CompareRecord::default()
     })
 }
 
