@@ -86,20 +86,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     args.code_to.as_deref().map(program_file).transpose()?;
     let (question, demand) = (&args.question, args.question.demand());
     let candidates = question.candidates().map_err(UsageError)?;
-    let (record, stop) = match &args.from {
-        Some(path) => (bench_record(record::load(path)?)?, None),
-        None => {
-            let specs = available(&candidates);
-            if specs.is_empty() {
-                return usage(none_is_here(&candidates));
-            }
-            // At a rate a trial is long, and the time is for one placement.
-            let any = question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
-            let ask = ask(args, specs, Some(time_for_loops(args)));
-            let (record, stop) = bench::measure(&ask, args.place.or(any), demand)?;
-            (record, Some(stop))
-        }
-    };
+    let (record, stop) = read_or_measured(args, &candidates)?;
     let comparable = figures::within_limits(record.clone(), question.message.0);
     let figures = Figures::select(&comparable, question, &candidates, args.place).map_err(UsageError)?;
     let mut choice = stats::choose(&figures.cases, &demand);
@@ -150,6 +137,25 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;
     let has_no_answer = choice.taken.is_none();
     Ok(stop.map_or_else(|| ExitCode::from(u8::from(has_no_answer)), |stop| stop.exit_code(has_no_answer)))
+}
+
+/// The figures of a record, or those of a run and its request to stop.
+fn read_or_measured(
+    args: &RecommendArgs,
+    candidates: &[Candidate],
+) -> anyhow::Result<(BenchRecord, Option<StopRequest>)> {
+    if let Some(path) = &args.from {
+        return Ok((bench_record(record::load(path)?)?, None));
+    }
+    let specs = available(candidates);
+    if specs.is_empty() {
+        return usage(none_is_here(candidates));
+    }
+    // At a rate a trial is long, and the time is for one placement.
+    let any = args.question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
+    let ask = ask(args, specs, Some(time_for_loops(args)));
+    let (record, stop) = bench::measure(&ask, args.place.or(any), args.question.demand())?;
+    Ok((record, Some(stop)))
 }
 
 /// The file of a program: a regular file, or one that does not exist yet.

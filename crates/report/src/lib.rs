@@ -70,7 +70,7 @@ pub use cause::with_sentence;
 pub use dot::dot;
 pub use estimate::estimate_value;
 pub use formats::{FORMATS, Format, FormatError};
-pub use layout::wrap;
+pub use layout::{hanging, wrap};
 pub use lists::first_of;
 pub use machine::{MeasuredFigure, MeasuredFinding, machine_table, measured_findings};
 pub use race::RaceWords;
